@@ -1,0 +1,26 @@
+// Log lines: stderr until the program sets a sink.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dtrain.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace dtrain {
+
+class Log {
+  public:
+    void set_level(int32_t level) { level_ = level; }
+    void set_sink(dtrain_log_fn sink, void *arg);
+    bool enabled(int32_t level) const { return level <= level_.load(std::memory_order_relaxed); }
+    [[gnu::format(printf, 3, 4)]] void write(int32_t level, const char *format, ...);
+    void write_line(int32_t level, const char *line);
+
+  private:
+    std::atomic<int32_t> level_{DTRAIN_LOG_WARN};
+    std::mutex mutex_; // a sink is replaced only when no line is in it
+    dtrain_log_fn sink_ = nullptr;
+    void *arg_ = nullptr;
+};
+
+} // namespace dtrain

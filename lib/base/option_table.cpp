@@ -1,0 +1,62 @@
+// Every option of the library. Sorted by key (a test checks it).
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/options.h"
+
+#include <cstdint>
+
+namespace dtrain {
+namespace {
+
+constexpr int64_t ever = INT64_MAX;
+constexpr int64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+using enum OptionKind;
+
+constexpr OptionSpec table[] = {
+    {"allreduce.algorithm", "auto", choice, 0, 0,
+     "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|window",
+     "algorithm of all-reduce; auto: the cost model's choice"},
+    {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
+     "pieces into which schedules cut large messages"},
+    {"heartbeat.interval", "250ms", duration, 10 * ms, 60 * second, nullptr,
+     "how often a process tells the coordinator that it is alive"},
+    {"heartbeat.timeout", "1s", duration, 100 * ms, 3600 * second, nullptr,
+     "silence after which a process counts as lost"},
+    {"join.timeout", "300s", duration, 1 * ms, ever, nullptr,
+     "how long joining a job may take"},
+    {"listen.address", "", text, 0, 0, nullptr,
+     "own address or name for control connections; empty: by the route to the coordinator"},
+    {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
+    {"op.timeout", "600s", duration, 1 * ms, ever, nullptr,
+     "how long an operation may take unless its parameters say otherwise"},
+    {"plugin.path", "", text, 0, 0, nullptr,
+     "folders, separated by ':', searched for transport plugins before the installed ones"},
+    {"progress", "auto", choice, 0, 0, "auto|thread|manual",
+     "who moves data: waiting callers and a helper, always the helper, or dtrain_context_progress()"},
+    {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
+     "after how long a request without an answer is sent again to its server"},
+    {"secret", "", text, 0, 0, nullptr,
+     "shared secret of the job; when set, every connection proves that it knows it", true},
+    {"secret.file", "", text, 0, 0, nullptr, "file that holds the secret"},
+    {"shm.directory", "", text, 0, 0, nullptr,
+     "tmpfs folder for shared memory; empty: anonymous memory, which needs none"},
+    {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,
+     "an operation without progress for this long is compared with the other ranks' calls"},
+    {"tcp.congestion", "auto", text, 0, 0, nullptr,
+     "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
+    {"tcp.interface", "", text, 0, 0, nullptr,
+     "network interface for data; empty: the one of the control connection"},
+    {"transports", "shm,tcp", text, 0, 0, nullptr,
+     "transports to open, best first; each pair of ranks uses the fastest that both can"},
+    {"wait.spin", "auto", text, 0, 0, nullptr,
+     "how long a waiting rank spins before it sleeps (a duration); auto: 50us, or not at all when "
+     "ranks outnumber cores"},
+    {"window.bytes", "1M", size, 64 * KiB, GiB, nullptr,
+     "shared memory per rank and communicator for collectives inside a host"},
+};
+
+} // namespace
+
+std::span<const OptionSpec> option_table() { return table; }
+
+} // namespace dtrain

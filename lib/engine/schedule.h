@@ -1,0 +1,48 @@
+// A collective as data: what one rank does, step by step.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Builders (lib/collectives) make schedules, the executor (executor.h) runs them over any transport
+// and memory, the checker and the pricer (lib/collectives) run them without a network.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace dtrain::engine {
+
+enum class StepKind : uint8_t {
+    send,        // src -> peer
+    recv,        // peer -> dst
+    recv_reduce, // peer -> staging of the executor; then dst = dst op staging
+    copy,        // dst = src
+    reduce,      // dst = dst op src
+    scale        // dst = dst / number of ranks (AVG; each element exactly once, when its sum is final)
+};
+
+// The memory a step touches: the caller's send buffer (never written), the caller's receive buffer,
+// or scratch of the schedule's own. In place, input and output are the same memory.
+enum class Space : uint8_t { input, output, scratch };
+
+struct Place {
+    Space space = Space::output;
+    uint64_t offset = 0; // bytes
+};
+
+struct Step {
+    StepKind kind = StepKind::copy;
+    int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce
+    Place src, dst;
+    uint64_t bytes = 0;       // > 0; a multiple of the element size where it reduces
+    uint32_t first_dep = 0;   // deps[first_dep .. first_dep + deps_count): steps that must be done
+    uint32_t deps_count = 0;  //   before this one starts; each has a smaller index than this one
+    uint32_t message = 0;     // number of this message among those from its sender to its receiver;
+                              //   both sides count 0, 1, 2, ... in the order of their steps
+};
+
+struct Schedule {
+    std::vector<Step> steps;
+    std::vector<uint32_t> deps;
+    uint64_t scratch_bytes = 0;
+    uint32_t max_message = 0; // number of messages of the busiest pair
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,31 @@
+# The libraries that programs link.
+# SPDX-License-Identifier: Apache-2.0
+get_property(layers GLOBAL PROPERTY DTRAIN_LAYERS)
+set(objects)
+foreach(layer IN LISTS layers)
+    list(APPEND objects $<TARGET_OBJECTS:${layer}>)
+endforeach()
+# tcp and shm are built in; the same sources also make plugins of their own (transports/).
+list(APPEND objects $<TARGET_OBJECTS:transport_tcp> $<TARGET_OBJECTS:transport_shm>)
+
+add_library(dtrain SHARED ${objects})
+set_target_properties(dtrain PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+    LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map)
+# The C++ runtime is linked in and hidden, so that two copies of anything in one process never meet.
+set(private_runtime -static-libstdc++ -static-libgcc)
+if(DTRAIN_SANITIZE)
+    set(private_runtime)
+endif()
+target_link_options(dtrain PRIVATE ${private_runtime}
+    -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map -Wl,--exclude-libs,ALL
+    -Wl,-z,nodelete $<$<NOT:$<BOOL:${DTRAIN_SANITIZE}>>:-Wl,-z,defs>)
+target_include_directories(dtrain INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(dtrain PRIVATE Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a)
+add_library(dtrain::dtrain ALIAS dtrain)
+
+add_library(dtrain_static STATIC ${objects})
+set_target_properties(dtrain_static PROPERTIES OUTPUT_NAME dtrain)
+target_include_directories(dtrain_static INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(dtrain_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a)

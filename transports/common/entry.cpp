@@ -1,0 +1,9 @@
+// The one exported symbol of a plugin of this tree. PLUGIN is its table.
+// SPDX-License-Identifier: Apache-2.0
+#include "dtrain_transport.h"
+
+extern "C" const dtrain_tp_plugin_t PLUGIN;
+
+extern "C" const dtrain_tp_plugin_t *dtrain_transport_query(uint32_t core_abi) {
+    return core_abi >= PLUGIN.abi ? &PLUGIN : nullptr;
+}
