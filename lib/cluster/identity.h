@@ -1,0 +1,24 @@
+// Who a process is in its job, before it has spoken to anybody.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace dtrain::cluster {
+
+enum class Role : uint8_t { worker = 0, server = 1 };
+
+struct Identity {
+    Role role = Role::worker;
+    int32_t index = 0;   // rank among the workers, or number among the servers
+    int32_t workers = 1; // of the whole job
+    int32_t servers = 0;
+    std::string rendezvous; // "tcp://...", "file://...", "oob"; "" for a job of one process
+    int32_t listen_fd = -1; // a listening socket that worker 0 inherited, or -1
+
+    // Members of a job are numbered workers first, then servers.
+    int32_t member() const { return role == Role::worker ? index : workers + index; }
+    int32_t members() const { return workers + servers; }
+};
+
+} // namespace dtrain::cluster

@@ -1,0 +1,27 @@
+// What is accepted from another process, checked before anything is allocated or believed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/clock.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain::wire {
+
+inline constexpr uint32_t max_frame = 1 << 20;       // bytes of one control frame
+inline constexpr size_t max_members = 4096;          // workers and servers of a job
+inline constexpr size_t max_transports = 8;          // addresses per member
+inline constexpr size_t max_transport_name = 32;     // bytes
+inline constexpr size_t max_transport_address = 512; // bytes
+inline constexpr size_t max_host = 128;              // bytes of a host identity
+inline constexpr size_t max_address = 256;           // bytes of "host:port"
+inline constexpr size_t max_text = 512;              // bytes of an error text
+inline constexpr size_t max_relay = 64 << 10;        // bytes of a relayed message
+inline constexpr size_t max_calls = 16;              // call records of one report
+inline constexpr size_t max_shrinks = 16;            // finished shrinks told to a new coordinator
+inline constexpr size_t hello_size = 128;            // bytes that a stranger can make us keep
+inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
+inline constexpr int64_t handshake_timeout = 3 * second;
+inline constexpr size_t max_queued = 8 << 20; // bytes waiting for one connection
+
+} // namespace dtrain::wire
