@@ -1,0 +1,49 @@
+// An opened device of a transport.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "transport/host.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain::transport {
+
+// Owns the plugin's handle. What the plugin says of itself was checked by open() and may be relied
+// on: operations of a capability exist, lengths are bounded. Calls through ops() follow the locking
+// rule of dtrain_transport.h; everything else here is constant.
+class Device {
+  public:
+    static constexpr uint32_t max_blob = 512; // bytes of an address, rkey or window handle
+
+    // Opens the first device that the transport `name` ("tcp") lists, found by option plugin.path.
+    // UNSUPPORTED when there is nothing that it could use on this machine. host outlives the
+    // device.
+    static Status open(const Host &host, std::string_view name, const Options &options,
+                       std::unique_ptr<Device> &out);
+    ~Device();
+    Device(const Device &) = delete;
+    Device &operator=(const Device &) = delete;
+
+    std::string_view name() const { return name_; } // of the transport
+    const dtrain_tp_attr_t &attr() const { return attr_; }
+    const dtrain_tp_ops_t &ops() const { return ops_; } // what the plugin does not provide is NULL
+    dtrain_tp_dev_t *dev() const { return dev_; }
+    const std::vector<uint8_t> &address() const { return address_; }
+    bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
+
+  private:
+    explicit Device(const dtrain_tp_plugin_t &plugin);
+    Status start(const Host &host);
+    Status check() const;
+
+    std::string name_;
+    dtrain_tp_ops_t ops_{};
+    dtrain_tp_attr_t attr_{};
+    dtrain_tp_dev_t *dev_ = nullptr;
+    std::vector<uint8_t> address_;
+};
+
+} // namespace dtrain::transport

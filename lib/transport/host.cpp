@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/host.h"
+
+#include "base/status.h"
+#include "transport/plugin.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
+#include <string>
+#include <sys/random.h>
+
+namespace dtrain::transport {
+
+// The functions of the table; `self` is the Host.
+struct Services {
+    static Host &host(void *self) { return *static_cast<Host *>(self); }
+
+    static void log(void *self, int32_t level, const char *line) {
+        host(self).log_.write_line(std::clamp<int32_t>(level, DTRAIN_LOG_ERROR, DTRAIN_LOG_DEBUG),
+                                   line);
+    }
+
+    static Status option(void *self, const char *key, char *buf, size_t len) {
+        for (const OptionSpec &spec : option_table())
+            if (spec.secret && std::strcmp(spec.key, key) == 0)
+                return dtrain::fail(DTRAIN_ERR_NOT_FOUND, "option %s is kept from plugins", key);
+        std::string value;
+        if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK) return s;
+        if (value.size() >= len)
+            return dtrain::fail(DTRAIN_ERR_TRUNCATED,
+                                "option %s: the value needs %zu bytes, the buffer has %zu", key,
+                                value.size() + 1, len);
+        std::memcpy(buf, value.c_str(), value.size() + 1);
+        return DTRAIN_OK;
+    }
+
+    static Status fail(void *, Status status, const char *msg) {
+        return dtrain::fail(status, "%s", msg);
+    }
+
+    static int64_t now_ns(void *self) { return host(self).clock_.now_ns(); }
+
+    static void random(void *, void *buf, size_t len) {
+        auto *at = static_cast<uint8_t *>(buf);
+        while (len > 0) {
+            ssize_t got = getrandom(at, len, 0); // fails only when a signal interrupts it
+            if (got < 0) continue;
+            at += got;
+            len -= size_t(got);
+        }
+    }
+
+    static Status sign(void *self, const void *data, size_t len, uint8_t mac[32]) {
+        static_assert(crypto_auth_hmacsha256_BYTES == 32);
+        const std::vector<uint8_t> &secret = host(self).secret_;
+        if (secret.empty())
+            return dtrain::fail(DTRAIN_ERR_UNSUPPORTED, "the job has no secret to sign with");
+        crypto_auth_hmacsha256_state state;
+        crypto_auth_hmacsha256_init(&state, secret.data(), secret.size());
+        crypto_auth_hmacsha256_update(&state, static_cast<const uint8_t *>(data), len);
+        crypto_auth_hmacsha256_final(&state, mac);
+        sodium_memzero(&state, sizeof state);
+        return DTRAIN_OK;
+    }
+
+    static Status plugin(void *self, const char *name, const dtrain_tp_plugin_t **plugin_p) {
+        const dtrain_tp_plugin_t *found = nullptr;
+        Status status = find_plugin(name, host(self).options_.text("plugin.path"), found);
+        if (status == DTRAIN_OK) *plugin_p = found;
+        return status;
+    }
+
+    static Status copy(void *self, void *dst, const void *src, size_t len) {
+        if (host(self).copy_ != nullptr) return host(self).copy_(dst, src, len);
+        std::memcpy(dst, src, len);
+        return DTRAIN_OK;
+    }
+};
+
+Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret, Copy copy)
+    : options_(options), log_(log), clock_(clock), secret_(std::move(secret)), copy_(copy) {
+    table_ = {.struct_size = sizeof table_,
+              .abi = DTRAIN_TP_ABI,
+              .self = this,
+              .log = &Services::log,
+              .option = &Services::option,
+              .fail = &Services::fail,
+              .now_ns = &Services::now_ns,
+              .random = &Services::random,
+              .sign = &Services::sign,
+              .plugin = &Services::plugin,
+              .copy = &Services::copy};
+}
+
+Host::~Host() { sodium_memzero(secret_.data(), secret_.size()); }
+
+} // namespace dtrain::transport

@@ -1,0 +1,89 @@
+// Loading one plugin file: what it must be before anything in it is called.
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/plugin.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace dtrain::transport {
+namespace {
+
+// A plugin that forgot its symbol but links another one would hand out the other's.
+bool lives_in(void *handle, void *symbol) {
+    const link_map *file = nullptr;
+    Dl_info info;
+    void *owner = nullptr;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &file) == 0 &&
+           dladdr1(symbol, &info, &owner, RTLD_DL_LINKMAP) != 0 && owner == file;
+}
+
+const char *missing_member(const dtrain_tp_ops_t *ops) {
+#define MUST_HAVE(member)                                                                          \
+    if (!DTRAIN_TP_HAS(ops, member)) return #member
+    MUST_HAVE(list);
+    MUST_HAVE(open);
+    MUST_HAVE(close);
+    MUST_HAVE(query);
+    MUST_HAVE(address);
+    MUST_HAVE(reachable);
+    MUST_HAVE(connect);
+    MUST_HAVE(disconnect);
+    MUST_HAVE(send);
+    MUST_HAVE(recv);
+    MUST_HAVE(cancel);
+    MUST_HAVE(purge);
+    MUST_HAVE(progress);
+#undef MUST_HAVE
+    return nullptr;
+}
+
+Status check(const char *path, std::string_view name, const dtrain_tp_plugin_t *plugin) {
+    if (plugin == nullptr)
+        return fail(DTRAIN_ERR_VERSION,
+                    "plugin %s cannot serve transport ABI %u, the one of this library; use a "
+                    "plugin and a library of the same release",
+                    path, DTRAIN_TP_ABI);
+    if (plugin->struct_size < sizeof *plugin)
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table is %u bytes long, less than %zu", path,
+                    plugin->struct_size, sizeof *plugin);
+    if (plugin->abi != DTRAIN_TP_ABI)
+        return fail(DTRAIN_ERR_VERSION,
+                    "plugin %s has transport ABI %u, this library serves %u; use a plugin and a "
+                    "library of the same release",
+                    path, plugin->abi, DTRAIN_TP_ABI);
+    if (plugin->name == nullptr || plugin->name != name)
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: it is named \"%.32s\", not \"%.*s\"", path,
+                    plugin->name != nullptr ? plugin->name : "", int(name.size()), name.data());
+    if (plugin->version == nullptr || plugin->ops == nullptr)
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: no %s in its table", path,
+                    plugin->ops == nullptr ? "operations" : "version");
+    if (const char *member = missing_member(plugin->ops))
+        return fail(DTRAIN_ERR_CONFIG,
+                    "plugin %s: the operation %s(), which every transport has, "
+                    "is missing",
+                    path, member);
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+Status load_plugin(const char *path, std::string_view name, const dtrain_tp_plugin_t *&out) {
+    // Never unloaded: its threads and thread-local destructors could outlive a dlclose().
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle == nullptr) return fail(DTRAIN_ERR_CONFIG, "plugin %s: %s", path, dlerror());
+    void *symbol = dlsym(handle, "dtrain_transport_query");
+    Status status;
+    if (symbol == nullptr || !lives_in(handle, symbol)) {
+        status = fail(DTRAIN_ERR_CONFIG,
+                      "plugin %s does not export dtrain_transport_query() itself", path);
+    } else {
+        auto query = reinterpret_cast<decltype(&dtrain_transport_query)>(symbol);
+        const dtrain_tp_plugin_t *plugin = query(DTRAIN_TP_ABI);
+        status = check(path, name, plugin);
+        if (status == DTRAIN_OK) out = plugin;
+    }
+    dlclose(handle);
+    return status;
+}
+
+} // namespace dtrain::transport

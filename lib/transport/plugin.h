@@ -1,0 +1,28 @@
+// Finding transport plugins: search path, built in, or installed beside the library.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+#include "dtrain_transport.h"
+
+#include <span>
+#include <string_view>
+
+namespace dtrain::transport {
+
+// The table of the transport `name` ([a-z0-9_], at most 32 characters). The first of these counts,
+// and a file that is found but unfit is an error, never skipped:
+//   1. libdtrain_transport_<name>.so in a folder of search_path (absolute, separated by ':'),
+//   2. the transports built in,
+//   3. that file in dtrain/ beside the shared object which holds this code.
+// The current directory never is. A plugin stays loaded for the life of the process, so `out` does,
+// too. Any thread. NOT_FOUND tells where it looked and the nearest name that there is.
+Status find_plugin(std::string_view name, std::string_view search_path,
+                   const dtrain_tp_plugin_t *&out);
+
+// Loads one file and checks what is in it. VERSION: built for another ABI; CONFIG: not a plugin of
+// that name; both name the file.
+Status load_plugin(const char *path, std::string_view name, const dtrain_tp_plugin_t *&out);
+
+std::span<const dtrain_tp_plugin_t *const> builtin_plugins();
+
+} // namespace dtrain::transport
