@@ -1,0 +1,62 @@
+// The core's services with the manners of C++: formatted texts and options with defaults.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dtrain_transport.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace dtrain::tp {
+
+class Host {
+  public:
+    // `host` and what it points to live until the device is closed.
+    explicit Host(const dtrain_tp_host_t *host) {
+        memcpy(&host_, host, std::min<size_t>(host->struct_size, sizeof host_));
+    }
+
+    [[gnu::format(printf, 3, 4)]] dtrain_status_t fail(dtrain_status_t status, const char *format,
+                                                       ...) const {
+        char text[256];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        return DTRAIN_TP_HAS(&host_, fail) ? host_.fail(host_.self, status, text) : status;
+    }
+    [[gnu::format(printf, 3, 4)]] void log(int32_t level, const char *format, ...) const {
+        if (!DTRAIN_TP_HAS(&host_, log)) return;
+        char text[256];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        host_.log(host_.self, level, text);
+    }
+    // Copies the option; false (and "") when it is unset, empty or too long.
+    bool option(const char *key, char *buf, size_t len) const {
+        buf[0] = 0;
+        if (DTRAIN_TP_HAS(&host_, option) && host_.option(host_.self, key, buf, len) == DTRAIN_OK &&
+            buf[0])
+            return true;
+        buf[0] = 0;
+        return false;
+    }
+    int64_t now_ns() const { return host_.now_ns(host_.self); }
+    void random(void *buf, size_t len) const { host_.random(host_.self, buf, len); }
+    // DTRAIN_ERR_UNSUPPORTED: the job has no secret.
+    dtrain_status_t sign(const void *data, size_t len, uint8_t mac[32]) const {
+        return DTRAIN_TP_HAS(&host_, sign) ? host_.sign(host_.self, data, len, mac)
+                                           : DTRAIN_ERR_UNSUPPORTED;
+    }
+    const dtrain_tp_host_t &table() const { return host_; }
+
+  private:
+    dtrain_tp_host_t host_{};
+};
+
+} // namespace dtrain::tp
