@@ -63,7 +63,9 @@ const char *error_text() { return text; }
 
 void set_error_text(const char *from) {
     if (from == text) return;
-    std::snprintf(text, sizeof text, "%s", from);
+    const size_t length = strnlen(from, sizeof text - 1); // what does not fit is cut
+    std::memcpy(text, from, length);
+    text[length] = 0;
 }
 
 const char *status_name(Status status) {
