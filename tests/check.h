@@ -13,3 +13,8 @@ extern "C" {
 #ifdef __cplusplus
 }
 #endif
+
+/* dtrain::fail() and std::ios::fail() need the name; fail_msg() used it. */
+#undef fail
+#undef fail_msg
+#define fail_msg(...) (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))

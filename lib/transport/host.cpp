@@ -6,8 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sodium/crypto_auth_hmacsha256.h>
-#include <sodium/utils.h>
+#include <sodium.h>
 #include <string>
 #include <sys/random.h>
 
