@@ -450,7 +450,9 @@ DTRAIN_API dtrain_status_t dtrain_reader_open(const char *const *paths, uint32_t
                                               const dtrain_reader_params_t *params,
                                               dtrain_reader_t **reader_p);
 /* The next record: DTRAIN_OK, DTRAIN_ERR_NOT_FOUND at the end, DTRAIN_ERR_CORRUPT naming file,
- * offset and what is wrong (a truncated file too). *data_p is valid until the next call. */
+ * offset and what is wrong (a truncated file too), DTRAIN_ERR_LIMIT for a record longer than
+ * max_record. A failure stays until the rewind. *data_p, of any alignment, is valid until the next
+ * call. */
 DTRAIN_API dtrain_status_t dtrain_reader_next(dtrain_reader_t *reader, const void **data_p,
                                               uint64_t *length_p);
 DTRAIN_API dtrain_status_t dtrain_reader_rewind(dtrain_reader_t *reader); /* back to the start */

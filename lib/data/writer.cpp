@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/writer.h"
+
+#include "data/frame.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dtrain::data {
+namespace {
+
+constexpr size_t buffer_size = 256 << 10;
+
+// As mkostemp(), but with the permissions that the process gives new files. < 0: see errno.
+int create_beside(const std::string &path, std::string &name) {
+    for (int attempt = 0; attempt < 100; attempt++) {
+        uint32_t random = 0;
+        if (getrandom(&random, sizeof random, 0) < 0) return -1;
+        char suffix[16];
+        std::snprintf(suffix, sizeof suffix, ".tmp%08x", random);
+        name = path + suffix;
+        const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+// Makes the new name itself durable, where the folder and its file system can do so.
+void sync_folder(const std::string &path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    fsync(fd);
+    ::close(fd);
+}
+
+} // namespace
+
+Status Writer::open(const char *path) {
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) // known now rather than when all is written
+        return fail_errno(EISDIR, "cannot create %s", path);
+    path_ = path;
+    std::string name;
+    fd_ = create_beside(path_, name);
+    if (fd_ < 0) return fail_errno(errno, "cannot create %s (for %s)", name.c_str(), path);
+    temporary_ = std::move(name);
+    buffer_.reserve(buffer_size);
+    return DTRAIN_OK;
+}
+
+Status Writer::append(std::span<const uint8_t> record) {
+    if (failure_ != DTRAIN_OK) return fail(failure_, "%s", failure_text_.c_str());
+    uint8_t header[header_size], footer[checksum_size];
+    store_le(header, record.size(), length_size);
+    store_le(header + length_size, masked_crc(header, length_size), checksum_size);
+    store_le(footer, masked_crc(record.data(), record.size()), checksum_size);
+    Status s = put(header, sizeof header);
+    if (s == DTRAIN_OK) s = put(record.data(), record.size());
+    if (s == DTRAIN_OK) s = put(footer, sizeof footer);
+    if (s != DTRAIN_OK) {
+        failure_ = s;
+        failure_text_ = error_text();
+    }
+    return s;
+}
+
+Status Writer::close() {
+    Status s = failure_;
+    if (s == DTRAIN_OK)
+        s = commit();
+    else
+        fail(s, "%s", failure_text_.c_str());
+    discard();
+    return s;
+}
+
+void Writer::disown() {
+    temporary_.clear();
+    discard();
+}
+
+Status Writer::put(const void *data, size_t size) {
+    if (buffer_.size() + size > buffer_size)
+        if (Status s = flush(); s != DTRAIN_OK) return s;
+    const auto *bytes = static_cast<const uint8_t *>(data);
+    if (size > buffer_size) return write_all(bytes, size);
+    buffer_.insert(buffer_.end(), bytes, bytes + size);
+    return DTRAIN_OK;
+}
+
+Status Writer::flush() {
+    Status s = write_all(buffer_.data(), buffer_.size());
+    buffer_.clear();
+    return s;
+}
+
+Status Writer::write_all(const uint8_t *data, size_t size) {
+    while (size > 0) {
+        const ssize_t n = write(fd_, data, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return fail_errno(errno, "cannot write %s", temporary_.c_str());
+        data += n;
+        size -= size_t(n);
+    }
+    return DTRAIN_OK;
+}
+
+Status Writer::commit() {
+    if (Status s = flush(); s != DTRAIN_OK) return s;
+    if (fsync(fd_) != 0) return fail_errno(errno, "cannot sync %s", temporary_.c_str());
+    const int closed = ::close(fd_);
+    fd_ = -1; // gone, whatever close() says
+    if (closed != 0) return fail_errno(errno, "cannot close %s", temporary_.c_str());
+    if (rename(temporary_.c_str(), path_.c_str()) != 0)
+        return fail_errno(errno, "cannot rename %s to %s", temporary_.c_str(), path_.c_str());
+    temporary_.clear();
+    sync_folder(path_);
+    return DTRAIN_OK;
+}
+
+void Writer::discard() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+    if (!temporary_.empty()) unlink(temporary_.c_str());
+    temporary_.clear();
+}
+
+} // namespace dtrain::data

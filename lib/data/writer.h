@@ -1,0 +1,44 @@
+// Writes one TFRecord file, which appears under its name only when it is whole.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtrain::data {
+
+// Not thread-safe.
+class Writer {
+  public:
+    Writer() = default;
+    ~Writer() { discard(); }
+    Writer(const Writer &) = delete;
+    Writer &operator=(const Writer &) = delete;
+
+    // Creates a file beside `path`, under a temporary name.
+    Status open(const char *path);
+    // A failure stays: the file will not be written.
+    Status append(std::span<const uint8_t> record);
+    // Makes the file durable, then gives it its name. Nothing is left behind on failure.
+    Status close();
+    // Closes the descriptor and forgets the file without touching it, for a forked child.
+    void disown();
+
+  private:
+    Status put(const void *data, size_t size);
+    Status flush();
+    Status write_all(const uint8_t *data, size_t size);
+    Status commit();
+    void discard();
+
+    int fd_ = -1;
+    std::string path_, temporary_; // temporary_ is empty when there is nothing to remove
+    std::vector<uint8_t> buffer_;
+    Status failure_ = DTRAIN_OK;
+    std::string failure_text_;
+};
+
+} // namespace dtrain::data
