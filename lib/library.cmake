@@ -12,13 +12,13 @@ add_library(dtrain SHARED ${objects})
 set_target_properties(dtrain PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map)
 # The C++ runtime is linked in and hidden, so that two copies of anything in one process never meet.
-set(private_runtime -static-libstdc++ -static-libgcc)
-if(DTRAIN_SANITIZE)
+set(private_runtime -static-libstdc++ -static-libgcc -Wl,-z,defs)
+if(DTRAIN_SANITIZE) # its runtime is the program's
     set(private_runtime)
 endif()
 target_link_options(dtrain PRIVATE ${private_runtime}
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map -Wl,--exclude-libs,ALL
-    -Wl,-z,nodelete $<$<NOT:$<BOOL:${DTRAIN_SANITIZE}>>:-Wl,-z,defs>)
+    -Wl,-z,nodelete)
 target_include_directories(dtrain INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(dtrain PRIVATE Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a)
