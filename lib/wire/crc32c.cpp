@@ -7,7 +7,6 @@
 #if defined(__x86_64__)
 #include <nmmintrin.h>
 #elif defined(__aarch64__)
-#include <arm_acle.h>
 #include <sys/auxv.h>
 #endif
 
@@ -57,13 +56,15 @@ uint32_t update_table(uint32_t state, const uint8_t *p, size_t length) {
 }
 bool has_sse42() { return __builtin_cpu_supports("sse4.2") != 0; }
 #elif defined(__aarch64__)
-[[gnu::target("+crc")]] uint32_t update_arm(uint32_t state, const uint8_t *p, size_t length) {
+// In assembler: arm_acle.h has the intrinsics only when the whole file is built for the extension.
+uint32_t update_arm(uint32_t state, const uint8_t *p, size_t length) {
     for (; length >= 8; p += 8, length -= 8) {
         uint64_t word;
         std::memcpy(&word, p, 8);
-        state = __crc32cd(state, word);
+        asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %1" : "+r"(state) : "r"(word));
     }
-    for (; length > 0; p++, length--) state = __crc32cb(state, *p);
+    for (; length > 0; p++, length--)
+        asm(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(state) : "r"(uint32_t(*p)));
     return state;
 }
 bool has_arm_crc() {
