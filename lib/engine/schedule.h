@@ -12,14 +12,16 @@ namespace dtrain::engine {
 enum class StepKind : uint8_t {
     send,        // src -> peer
     recv,        // peer -> dst
-    recv_reduce, // peer -> staging of the executor; then dst = dst op staging
+    recv_reduce, // peer -> staging of the executor; then dst = src op staging; src is dst, or
+                 //   overlaps it nowhere (then dst itself may serve as the staging)
     copy,        // dst = src
     reduce,      // dst = dst op src
-    scale        // dst = dst / number of ranks (AVG; each element exactly once, when its sum is final)
+    scale // dst = dst / number of ranks (AVG; each element exactly once, when its sum is final)
 };
 
 // The memory a step touches: the caller's send buffer (never written), the caller's receive buffer,
-// or scratch of the schedule's own. In place, input and output are the same memory.
+// or scratch of the schedule's own. In place, input and output share memory as dtrain.h says for
+// each collective, and the steps that would copy within it are left out.
 enum class Space : uint8_t { input, output, scratch };
 
 struct Place {
@@ -31,11 +33,11 @@ struct Step {
     StepKind kind = StepKind::copy;
     int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce
     Place src, dst;
-    uint64_t bytes = 0;       // > 0; a multiple of the element size where it reduces
-    uint32_t first_dep = 0;   // deps[first_dep .. first_dep + deps_count): steps that must be done
-    uint32_t deps_count = 0;  //   before this one starts; each has a smaller index than this one
-    uint32_t message = 0;     // number of this message among those from its sender to its receiver;
-                              //   both sides count 0, 1, 2, ... in the order of their steps
+    uint64_t bytes = 0;      // > 0; a multiple of the element size where it reduces
+    uint32_t first_dep = 0;  // deps[first_dep .. first_dep + deps_count): steps that must be done
+    uint32_t deps_count = 0; //   before this one starts; each has a smaller index than this one
+    uint32_t message = 0;    // number of this message among those from its sender to its receiver;
+                             //   both sides count 0, 1, 2, ... in the order of their steps
 };
 
 struct Schedule {

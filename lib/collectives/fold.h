@@ -1,0 +1,44 @@
+// Any number of ranks for algorithms that want a power of two.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <bit>
+#include <cstdint>
+
+namespace dtrain::collectives {
+
+// With n = 2^k + extra ranks, the first 2 * extra of them form pairs (0, 1), (2, 3), ...: one gives
+// its data to the other, the keeper, and waits for the result. The 2^k keepers and single ranks are
+// the participants, numbered in the order of their ranks. The keeper is the odd one of a pair, or
+// `favourite` (which thus always participates).
+class Fold {
+  public:
+    Fold(int32_t size, int32_t rank, int32_t favourite = -1)
+        : participants(int32_t(std::bit_floor(uint32_t(size)))), extra_(size - participants),
+          favourite_(favourite), paired(rank < 2 * extra_),
+          keeper(!paired || rank == rank_of(index_of(rank))), mate(rank ^ 1),
+          index(index_of(rank)) {}
+
+    int32_t index_of(int32_t rank) const { return rank < 2 * extra_ ? rank / 2 : rank - extra_; }
+    int32_t rank_of(int32_t participant) const {
+        if (participant >= extra_) return participant + extra_;
+        return 2 * participant == favourite_ ? favourite_ : 2 * participant + 1;
+    }
+    // The first rank whose data the participant stands for; of all participants together: 0 ..
+    // size.
+    int32_t first_rank(int32_t participant) const {
+        return participant < extra_ ? 2 * participant : participant + extra_;
+    }
+
+    const int32_t participants;
+
+  private:
+    const int32_t extra_, favourite_;
+
+  public:
+    const bool paired;   // has a mate
+    const bool keeper;   // participates
+    const int32_t mate;  // meaningful if paired
+    const int32_t index; // as participant (of the keeper, for one that gives its data away)
+};
+
+} // namespace dtrain::collectives
