@@ -22,8 +22,7 @@ constexpr OptionSpec table[] = {
      "how often a process tells the coordinator that it is alive"},
     {"heartbeat.timeout", "1s", duration, 100 * ms, 3600 * second, nullptr,
      "silence after which a process counts as lost"},
-    {"join.timeout", "300s", duration, 1 * ms, ever, nullptr,
-     "how long joining a job may take"},
+    {"join.timeout", "300s", duration, 1 * ms, ever, nullptr, "how long joining a job may take"},
     {"listen.address", "", text, 0, 0, nullptr,
      "own address or name for control connections; empty: by the route to the coordinator"},
     {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
@@ -32,7 +31,8 @@ constexpr OptionSpec table[] = {
     {"plugin.path", "", text, 0, 0, nullptr,
      "folders, separated by ':', searched for transport plugins before the installed ones"},
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
-     "who moves data: waiting callers and a helper, always the helper, or dtrain_context_progress()"},
+     "who moves data: waiting callers and a helper, always the helper, or "
+     "dtrain_context_progress()"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
      "after how long a request without an answer is sent again to its server"},
     {"secret", "", text, 0, 0, nullptr,
@@ -48,9 +48,10 @@ constexpr OptionSpec table[] = {
      "network interface for data; empty: the one of the control connection"},
     {"transports", "shm,tcp", text, 0, 0, nullptr,
      "transports to open, best first; each pair of ranks uses the fastest that both can"},
-    {"wait.spin", "auto", text, 0, 0, nullptr,
-     "how long a waiting rank spins before it sleeps (a duration); auto: 50us, or not at all when "
-     "ranks outnumber cores"},
+    {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,
+     "how long a waiting rank spins before it sleeps; auto: 50us, or not at all when ranks "
+     "outnumber "
+     "cores"},
     {"window.bytes", "1M", size, 64 * KiB, GiB, nullptr,
      "shared memory per rank and communicator for collectives inside a host"},
 };

@@ -26,8 +26,8 @@ struct Unit {
     int64_t factor;
 };
 constexpr Unit size_units[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
-constexpr Unit duration_units[] = {{"ns", 1},       {"us", us},     {"ms", ms},
-                                   {"s", second},   {"min", 60 * second}};
+constexpr Unit duration_units[] = {
+    {"ns", 1}, {"us", us}, {"ms", ms}, {"s", second}, {"min", 60 * second}};
 
 const OptionSpec *find(std::string_view key) {
     auto table = option_table();
@@ -130,6 +130,9 @@ Status parse_option(const OptionSpec &spec, std::string_view value, int64_t &num
         return parse_scaled(spec, value, std::span(size_units, 1), "a whole number", number);
     case OptionKind::size:
         return parse_scaled(spec, value, size_units, "a size in bytes such as 256K", number);
+    case OptionKind::auto_duration:
+        if (value == "auto") return number = -1, DTRAIN_OK;
+        [[fallthrough]];
     case OptionKind::duration:
         return parse_scaled(spec, value, duration_units, "a duration such as 500ms", number);
     }

@@ -12,12 +12,13 @@
 namespace dtrain {
 
 enum class OptionKind {
-    text,     // anything
-    choice,   // one of `allowed`, separated by '|'
-    integer,  // min..max
-    size,     // bytes, with K, M, G; min..max
-    duration, // with ns, us, ms, s, min; kept in ns; min..max
-    boolean   // yes|no (also true|false, 1|0, on|off)
+    text,          // anything
+    choice,        // one of `allowed`, separated by '|'
+    integer,       // min..max
+    size,          // bytes, with K, M, G; min..max
+    duration,      // with ns, us, ms, s, min; kept in ns; min..max
+    auto_duration, // a duration, or "auto" (-1)
+    boolean        // yes|no (also true|false, 1|0, on|off)
 };
 
 struct OptionSpec {

@@ -70,7 +70,7 @@ void set_error_text(const char *from) {
 
 const char *status_name(Status status) {
     switch (status) {
-#define DTRAIN_X(name, value, text)                                                              \
+#define DTRAIN_X(name, value, text)                                                                \
     case value: return "DTRAIN_" #name;
         DTRAIN_STATUS_MAP(DTRAIN_X)
 #undef DTRAIN_X
@@ -80,7 +80,7 @@ const char *status_name(Status status) {
 
 const char *status_text(Status status) {
     switch (status) {
-#define DTRAIN_X(name, value, text)                                                              \
+#define DTRAIN_X(name, value, text)                                                                \
     case value: return text;
         DTRAIN_STATUS_MAP(DTRAIN_X)
 #undef DTRAIN_X

@@ -11,8 +11,9 @@ using Status = dtrain_status_t;
 
 inline constexpr size_t error_text_size = 512; // longest error text kept, with its terminator
 
-// Formats the text of the failure into this thread's buffer and returns `status`. The first function
-// that knows the cause calls it; callers only pass the status on (or extend the text, see below).
+// Formats the text of the failure into this thread's buffer and returns `status`. The first
+// function that knows the cause calls it; callers only pass the status on (or extend the text, see
+// below).
 [[gnu::format(printf, 2, 3)]] Status fail(Status status, const char *format, ...);
 // Puts "<formatted>: " in front of this thread's text; returns `status`.
 [[gnu::format(printf, 2, 3)]] Status fail_within(Status status, const char *format, ...);

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/session.h"
+
+#include "cluster/cores.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+
+Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
+    : agent_(agent), helper_(helper), options_(options), mesh_(agent) {}
+
+Session::~Session() {
+    if (job_ == nullptr) return;
+    helper_.remove(this);
+    job_->leave();
+}
+
+Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options &options,
+                     const SessionParams &params, std::shared_ptr<Session> &out) {
+    std::shared_ptr<Session> session(new Session(agent, helper, options));
+    JoinParams join;
+    if (Status s = read_join_options(options, join); s != DTRAIN_OK) return s;
+    join.identity = params.identity;
+    join.oob = params.oob;
+    join.oob_arg = params.oob_arg;
+    if (params.timeout_ns != 0) join.timeout_ns = params.timeout_ns;
+    for (auto &device : agent.devices())
+        join.transports.push_back({std::string(device->name()), device->address()});
+    join.observer = session.get();
+    join.log = &agent.log();
+    session->identity_ = params.identity;
+    session->workers_ = uint32_t(params.identity.workers);
+    if (Status s = Job::join(join, session->job_); s != DTRAIN_OK) return s;
+    Status s = session->connect_mesh();
+    // From here on somebody answers for this member, also when it leaves at once.
+    helper.add(session.get());
+    if (s != DTRAIN_OK) return s;
+    session->set_wait_policy();
+    out = std::move(session);
+    return DTRAIN_OK;
+}
+
+Status Session::connect_mesh() {
+    std::vector<std::vector<engine::PeerAddress>> addresses;
+    for (const Member &member : job_->members()) {
+        auto &list = addresses.emplace_back();
+        for (const TransportAddress &t : member.transports) list.push_back({t.name, t.bytes});
+    }
+    return mesh_.prepare(addresses, this);
+}
+
+void Session::set_wait_policy() {
+    const auto &members = job_->members();
+    const std::string &host = members[self()].host;
+    auto local = std::count_if(members.begin(), members.end(),
+                               [&](const Member &m) { return m.host == host; });
+    oversubscribed_ = uint64_t(local) > usable_cores();
+    engine::WaitPolicy policy;
+    if (int64_t spin_ns = options_.number("wait.spin"); spin_ns >= 0)
+        policy.spin_ns = spin_ns;
+    else if (oversubscribed_)
+        policy.spin_ns = 0;
+    agent_.set_policy(policy);
+}
+
+void Session::add_group(uint64_t uid, Group *group) {
+    agent_.locked([&] {
+        groups_.emplace(uid, group);
+        for (uint32_t m = 0; m < job_->members().size(); m++)
+            if (group->contains(m))
+                if (Status s = job_->member_status(int32_t(m)); s != DTRAIN_OK)
+                    group->member_lost(m, s, std::string(error_text()).c_str());
+    });
+}
+
+void Session::remove_group(uint64_t uid, Group *group) {
+    agent_.locked([&] {
+        auto [begin, end] = groups_.equal_range(uid);
+        auto at = std::find_if(begin, end, [&](auto &entry) { return entry.second == group; });
+        if (at != end) groups_.erase(at);
+    });
+}
+
+bool Session::take_tag(uint32_t tag) {
+    std::lock_guard lock(tags_mutex_);
+    uint64_t &word = tags_[tag / 64], bit = uint64_t{1} << tag % 64;
+    bool free = (word & bit) == 0;
+    word |= bit;
+    return free;
+}
+
+void Session::free_tag(uint32_t tag) {
+    std::lock_guard lock(tags_mutex_);
+    tags_[tag / 64] &= ~(uint64_t{1} << tag % 64);
+}
+
+TagSet Session::used_tags() {
+    std::lock_guard lock(tags_mutex_);
+    return tags_;
+}
+
+// ---- what the data plane sees
+// ---------------------------------------------------------------------
+
+void Session::peer_broken(uint32_t member, const char *text) {
+    char whole[error_text_size];
+    const Member &m = job_->members()[member];
+    std::snprintf(whole, sizeof whole, "%s %d (%s) lost: %s",
+                  m.role == Role::worker ? "rank" : "server", m.index, m.label.c_str(), text);
+    for (auto &[uid, group] : groups_)
+        if (group->contains(member)) group->member_lost(member, DTRAIN_ERR_PEER, whole);
+}
+
+// ---- what the control plane says
+// ------------------------------------------------------------------
+
+template <class F> void Session::for_group(uint64_t uid, F &&f) {
+    agent_.locked([&] {
+        auto [begin, end] = groups_.equal_range(uid);
+        for (auto at = begin; at != end; ++at) f(*at->second);
+    });
+}
+
+void Session::member_lost(int32_t member, Status status, const std::string &text) {
+    agent_.locked([&] {
+        mesh_.drop(uint32_t(member));
+        for (auto &[uid, group] : groups_)
+            if (group->contains(uint32_t(member)))
+                group->member_lost(uint32_t(member), status, text.c_str());
+    });
+}
+
+void Session::member_left(int32_t member) {
+    agent_.locked([&] {
+        for (auto &[uid, group] : groups_)
+            if (group->contains(uint32_t(member))) group->member_left(uint32_t(member));
+    });
+}
+
+void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty) {
+    for_group(uid, [&](Group &group) { group.failed(status, text.c_str(), guilty); });
+}
+
+void Session::calls_wanted(uint64_t uid) {
+    for_group(uid, [](Group &group) { group.calls_wanted(); });
+}
+
+void Session::rank_behind(uint64_t uid, int32_t rank, uint64_t seq) {
+    for_group(uid, [&](Group &group) { group.rank_behind(rank, seq); });
+}
+
+void Session::message(int32_t, uint32_t, std::span<const uint8_t>) {}
+
+void Session::job_failed(Status status, const std::string &text) {
+    agent_.locked([&] {
+        for (auto &[uid, group] : groups_) group->failed(status, text.c_str(), -1);
+    });
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,112 @@
+// A context's membership in one job: the job's control plane joined with the data plane.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns what the control plane says (a member died, a group failed) into failures of the groups
+// that it concerns, and what the data plane sees (a broken connection, a stall) into reports.
+#pragma once
+#include "cluster/job.h"
+#include "engine/agent.h"
+#include "engine/helper.h"
+#include "engine/mesh.h"
+#include "engine/staging.h"
+#include "engine/tag.h"
+
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dtrain::cluster {
+
+// A communicator, or whatever else depends on members. Its functions are called under the agent's
+// lock.
+class Group {
+  public:
+    virtual ~Group() = default;
+    virtual bool contains(uint32_t member) const = 0;
+    virtual void member_lost(uint32_t member, Status status, const char *text) = 0;
+    virtual void member_left(uint32_t member) = 0;
+    virtual void failed(Status status, const char *text, int32_t guilty_member) = 0;
+    virtual void calls_wanted() = 0;
+    virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
+};
+
+struct SessionParams {
+    Identity identity;
+    dtrain_oob_allgather_fn oob = nullptr;
+    void *oob_arg = nullptr;
+    int64_t timeout_ns = 0; // 0: option join.timeout
+};
+
+class Session final : public Observer, public engine::Background, public engine::Mesh::Listener {
+  public:
+    // Blocking. All references outlive the session.
+    static Status join(engine::Agent &agent, engine::Helper &helper, const Options &options,
+                       const SessionParams &params, std::shared_ptr<Session> &out);
+    ~Session() override; // leaves the job
+
+    Job &job() { return *job_; }
+    engine::Mesh &mesh() { return mesh_; }
+    engine::Agent &agent() { return agent_; }
+    engine::Staging &staging() { return staging_; } // under the agent's lock
+    const Options &options() const { return options_; }
+    uint32_t self() const { return uint32_t(job_->self()); }
+    uint32_t workers() const { return workers_; }
+    uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
+    const Identity &identity() const { return identity_; }
+    bool oversubscribed() const { return oversubscribed_; }
+
+    // A group hears of what concerns it from add_group() until remove_group() returns. Adding one
+    // with a member that is lost already fails it at once.
+    void add_group(uint64_t uid, Group *group);
+    void remove_group(uint64_t uid, Group *group);
+
+    // Tag ids of groups of this context. take(): false when it is used already.
+    bool take_tag(uint32_t tag);
+    void free_tag(uint32_t tag);
+    TagSet used_tags();
+
+    // The broken connection's member: the control plane knows more, if it is dead.
+    void peer_broken(uint32_t member, const char *text) override;
+
+    // Background
+    int event_fd() override { return job_->event_fd(); }
+    int64_t next_deadline_ns() override { return job_->next_deadline_ns(); }
+    void work() override { job_->work(); }
+
+    // Observer
+    void member_lost(int32_t member, Status status, const std::string &text) override;
+    void member_left(int32_t member) override;
+    void group_failed(uint64_t uid, Status status, const std::string &text,
+                      int32_t guilty) override;
+    void calls_wanted(uint64_t uid) override;
+    void rank_behind(uint64_t uid, int32_t rank, uint64_t seq) override;
+    void message(int32_t from, uint32_t channel, std::span<const uint8_t> bytes) override;
+    void job_failed(Status status, const std::string &text) override;
+
+  private:
+    Session(engine::Agent &agent, engine::Helper &helper, const Options &options);
+    Status connect_mesh();
+    void set_wait_policy();
+    template <class F> void for_group(uint64_t uid, F &&f);
+
+    engine::Agent &agent_;
+    engine::Helper &helper_;
+    const Options &options_;
+    Identity identity_;
+    uint32_t workers_ = 0;
+    bool oversubscribed_ = false;
+    std::unique_ptr<Job> job_;
+    engine::Mesh mesh_;
+    engine::Staging staging_;
+    std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock
+    std::mutex tags_mutex_;
+    TagSet tags_{};
+};
+
+} // namespace dtrain::cluster

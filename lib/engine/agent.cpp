@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/agent.h"
+
+#include "engine/completion_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace dtrain::engine {
+namespace {
+
+constexpr uint32_t completions_per_poll = 64;
+constexpr uint32_t rounds_per_clock = 64;  // reading the clock costs as much as a poll
+constexpr int64_t check_interval = 2 * ms; // deadlines and stalls
+constexpr int64_t longest_sleep = 10 * ms; // deadlines are looked at, lost wake-ups bounded
+constexpr int follower_spins = 64;
+
+} // namespace
+
+Agent::Agent(Clock &clock, Log &log) : clock_(clock), log_(log) {
+    set_policy(WaitPolicy{});
+    now_ns_ = clock.now_ns();
+}
+
+Agent::~Agent() {
+    if (epoll_ >= 0) close(epoll_);
+    if (wake_ >= 0) close(wake_);
+}
+
+Status Agent::open() {
+    epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (epoll_ < 0 || wake_ < 0) return fail_errno(errno, "context: epoll and eventfd");
+    epoll_event event = {.events = EPOLLIN, .data = {.fd = wake_}};
+    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0)
+        return fail_errno(errno, "context: epoll_ctl");
+    return DTRAIN_OK;
+}
+
+Status Agent::add_device(std::unique_ptr<transport::Device> device) {
+    if (device->has(DTRAIN_TP_CAP_EVENT_FD)) {
+        epoll_event event = {.events = EPOLLIN, .data = {}};
+        if (epoll_ctl(epoll_, EPOLL_CTL_ADD, device->ops().event_fd(device->dev()), &event) != 0)
+            return fail_errno(errno, "transport %s: epoll_ctl", std::string(device->name()).c_str());
+    }
+    devices_.push_back(std::move(device));
+    return DTRAIN_OK;
+}
+
+void Agent::set_policy(const WaitPolicy &policy) {
+    spin_ns_ = policy.spin_ns;
+    yields_ = policy.yields;
+}
+
+WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yields = yields_}; }
+
+// ---- posting and waiting ------------------------------------------------------------------------
+
+void Agent::post(Operation *operation, bool with_waiter) {
+    pending_.fetch_add(1, std::memory_order_acq_rel);
+    Operation *head = inbox_.load(std::memory_order_relaxed);
+    do operation->next_posted_ = head;
+    while (!inbox_.compare_exchange_weak(head, operation, std::memory_order_seq_cst));
+    settle();
+    if (!with_waiter && !has_poller()) call_helper();
+}
+
+void Agent::call_helper() {
+    if (helper_.wake != nullptr) helper_.wake(helper_.arg);
+}
+
+// Who holds the lock may have looked into the inbox before something was put there, so everybody
+// who unlocked or posted looks again; whoever gets the lock does it for all.
+void Agent::settle() {
+    while (inbox_.load(std::memory_order_seq_cst) != nullptr) {
+        std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) return;
+        start_posted();
+        advance_woken();
+    }
+}
+
+template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t deadline_ns) {
+    bool poller = false;
+    Idle idle(policy());
+    int spins = 0;
+    while (!waitable.ready()) {
+        poller = poller || become_poller();
+        if (poller && work() > 0) {
+            idle.reset();
+            continue;
+        }
+        if (poller ? idle.pass() : spins++ < follower_spins) continue;
+        int64_t left = deadline_ns - clock_.now_ns();
+        if (left <= 0) break;
+        left = std::min(left, longest_sleep);
+        if (poller)
+            sleep(left);
+        else
+            waitable.sleep(left);
+    }
+    if (poller) resign_poller();
+}
+
+void Agent::wait(Request &request, int64_t deadline_ns) {
+    struct {
+        Request &request;
+        bool ready() { return request.done(); }
+        void sleep(int64_t timeout_ns) { request.sleep(timeout_ns); }
+    } waitable{request};
+    wait_for(waitable, deadline_ns);
+}
+
+void Agent::wait(CompletionQueue &queue, int64_t deadline_ns) {
+    struct {
+        CompletionQueue &queue;
+        bool ready() { return !queue.empty(); }
+        void sleep(int64_t timeout_ns) {
+            pollfd fd = {.fd = queue.fd(), .events = POLLIN, .revents = 0};
+            timespec t = {timeout_ns / second, timeout_ns % second};
+            ppoll(&fd, 1, &t, nullptr);
+        }
+    } waitable{queue};
+    wait_for(waitable, deadline_ns);
+}
+
+void Agent::resign_poller() {
+    has_poller_.store(false, std::memory_order_seq_cst);
+    if (pending()) call_helper();
+}
+
+void Agent::wake_sleeper() { eventfd_write(wake_, 1); }
+
+bool Agent::arm_devices() {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    rounds_ = 0; // time will have passed when the next round comes
+    for (auto &device : devices_)
+        if (device->has(DTRAIN_TP_CAP_EVENT_FD) &&
+            device->ops().arm(device->dev()) == DTRAIN_ERR_BUSY)
+            return false;
+    // What is seen in shared memory (windows) has no completion: look once more.
+    int done = 0;
+    for_each_active([&](Operation *operation) {
+        if (operation->polled) done += operation->advance(*this);
+    });
+    return done == 0;
+}
+
+bool Agent::begin_sleep() {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    // Whoever posts while the lock is held by this thread leaves it to this thread: look
+    // afterwards.
+    return arm_devices() && inbox_.load(std::memory_order_seq_cst) == nullptr;
+}
+
+void Agent::end_sleep() {
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    eventfd_t value;
+    eventfd_read(wake_, &value);
+}
+
+void Agent::sleep(int64_t timeout_ns) {
+    if (helper_.serve != nullptr) helper_.serve(helper_.arg);
+    if (begin_sleep()) {
+        pollfd fd = {.fd = epoll_, .events = POLLIN, .revents = 0};
+        timespec t = {timeout_ns / second, timeout_ns % second};
+        ppoll(&fd, 1, &t, nullptr);
+    }
+    end_sleep();
+}
+
+// ---- one round, under the lock
+// --------------------------------------------------------------------
+
+int Agent::work() {
+    int done = 0;
+    {
+        std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) return 0;
+        done = round();
+    }
+    settle();
+    return done;
+}
+
+int Agent::round() {
+    if (rounds_++ % rounds_per_clock == 0) {
+        now_ns_ = clock_.now_ns();
+        if (now_ns_ - checked_ns_ >= check_interval) check_time();
+    }
+    start_posted();
+    int done = poll_devices();
+    for_each_active([&](Operation *operation) {
+        if (operation->polled) done += operation->advance(*this);
+    });
+    return done + advance_woken();
+}
+
+void Agent::start_posted() {
+    Operation *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
+    Operation *oldest = nullptr;
+    while (newest != nullptr) {
+        Operation *next = newest->next_posted_;
+        newest->next_posted_ = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest != nullptr) {
+        Operation *operation = oldest;
+        oldest = oldest->next_posted_;
+        operation->index_ = uint32_t(active_.size());
+        operation->moved_ns = now_ns_;
+        active_.push_back(operation);
+        operation->start(*this);
+    }
+}
+
+int Agent::poll_devices() {
+    int total = 0;
+    dtrain_tp_done_t events[completions_per_poll];
+    for (auto &device : devices_) {
+        int32_t n = device->ops().progress(device->dev(), events, completions_per_poll);
+        for (int32_t i = 0; i < n; i++) {
+            auto *completion = reinterpret_cast<Completion *>(events[i].cookie);
+            completion->done(completion, events[i]);
+        }
+        if (n > 0) total += n;
+    }
+    return total;
+}
+
+void Agent::wake(Operation *operation) {
+    if (operation->woken_) return;
+    operation->woken_ = true;
+    woken_.push_back(operation);
+}
+
+int Agent::advance_woken() {
+    int done = 0;
+    while (!woken_.empty()) {
+        Operation *operation = woken_.back();
+        woken_.pop_back();
+        operation->woken_ = false;
+        operation->moved_ns = now_ns_;
+        done += 1 + operation->advance(*this);
+    }
+    return done;
+}
+
+void Agent::check_time() {
+    checked_ns_ = now_ns_;
+    for_each_active([&](Operation *operation) {
+        if (now_ns_ >= operation->deadline_ns) {
+            operation->deadline_ns = INT64_MAX;
+            operation->timed_out(*this);
+        } else if (now_ns_ - operation->moved_ns >= stall_after_ns_) {
+            operation->stalled(*this);
+        }
+    });
+}
+
+void Agent::finish(Operation *operation, const Outcome &outcome, const char *text) {
+    active_[operation->index_] = active_.back();
+    active_[operation->index_]->index_ = operation->index_;
+    active_.pop_back();
+    if (operation->woken_) std::erase(woken_, operation);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    Request *request = operation->request;
+    Outcome final = outcome; // both may be the operation's
+    request->set_error(outcome.status < 0 ? text : "");
+    operation->dispose();
+    request->complete(final);
+    // The owner may be the thread that sleeps for the devices while another one works.
+    if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_sleeper();
+}
+
+} // namespace dtrain::engine

@@ -1,0 +1,117 @@
+// The progress agent of a context: whoever needs progress runs it.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A thread that waits for an operation moves the data itself (no hop to another thread); at most
+// one such thread at a time is the poller, others sleep on their request. A helper thread
+// (helper.h) polls only while something is pending and nobody waits.
+#pragma once
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/idle.h"
+#include "engine/operation.h"
+#include "transport/device.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace dtrain::engine {
+
+class Agent {
+  public:
+    Agent(Clock &clock, Log &log);
+    ~Agent();
+    Status open(); // its file descriptors
+    // Before anything is posted.
+    Status add_device(std::unique_ptr<transport::Device> device);
+
+    // ---- from any thread ----
+    // Starts the operation now or, when another thread is at work, soon. with_waiter: the caller
+    // will wait() at once, so nobody has to be woken.
+    void post(Operation *operation, bool with_waiter);
+    // Returns when the request is done or deadline_ns (of the clock) has passed.
+    void wait(Request &request, int64_t deadline_ns);
+    // As wait(), for a completion queue that is not empty.
+    void wait(CompletionQueue &queue, int64_t deadline_ns);
+    // A bounded amount of work, unless another thread is at it; returns how much.
+    int work();
+    // Runs under the lock: for events from outside (failures, control messages).
+    template <class F> void locked(F &&f) {
+        {
+            std::lock_guard lock(mutex_);
+            f();
+            advance_woken();
+        }
+        settle();
+    }
+    bool pending() const { return pending_.load(std::memory_order_acquire) != 0; }
+    bool has_poller() const { return has_poller_.load(std::memory_order_acquire); }
+    // For the poller and the helper: when begin_sleep() returns true they may sleep until poll_fd()
+    // is readable; end_sleep() in any case.
+    bool begin_sleep();
+    void end_sleep();
+    int poll_fd() const { return epoll_; }
+    bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
+    void resign_poller();
+    void set_policy(const WaitPolicy &policy);
+    WaitPolicy policy() const;
+
+    // What is called from outside of the agent; set before anything is posted. wake: work is
+    // pending that nobody polls for. manual: the poller is about to sleep and no helper exists, so
+    // the control plane has to be served by it.
+    struct Helper {
+        void (*wake)(void *arg) = nullptr;
+        void (*serve)(void *arg) = nullptr;
+        void *arg = nullptr;
+    };
+    void set_helper(const Helper &helper) { helper_ = helper; }
+    void set_stall_check(int64_t after_ns) { stall_after_ns_ = after_ns; }
+
+    // ---- under the lock, for operations ----
+    void wake(Operation *operation); // advance() it in this round
+    void finish(Operation *operation, const Outcome &outcome, const char *text);
+    int64_t now() const { return now_ns_; } // of this round
+    // Calls f(operation) for each that is active; f may finish it.
+    template <class F> void for_each_active(F &&f) {
+        for (size_t i = active_.size(); i-- > 0;)
+            if (i < active_.size()) f(active_[i]);
+    }
+
+    Clock &clock() { return clock_; }
+    Log &log() { return log_; }
+    const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
+
+  private:
+    template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
+    int round();
+    void start_posted();
+    int advance_woken();
+    int poll_devices();
+    void check_time();
+    void settle();
+    bool arm_devices();
+    void sleep(int64_t timeout_ns);
+    void wake_sleeper();
+    void call_helper();
+
+    Clock &clock_;
+    Log &log_;
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<transport::Device>> devices_;
+    std::vector<Operation *> active_, woken_;
+    int64_t now_ns_ = 0, checked_ns_ = 0;
+    uint32_t rounds_ = 0;
+    std::atomic<Operation *> inbox_{nullptr};
+    std::atomic<uint32_t> pending_{0};
+    std::atomic<bool> has_poller_{false}; // a thread of the program
+    std::atomic<uint32_t> sleepers_{0};   // it, or the helper
+    std::atomic<int64_t> spin_ns_;
+    std::atomic<uint32_t> yields_;
+    int epoll_ = -1, wake_ = -1;
+    Helper helper_;
+    int64_t stall_after_ns_ = 20 * ms;
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/executor.h"
+
+#include "device/kernels.h"
+#include "engine/tag.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+namespace dtrain::engine {
+
+ScheduleRun::ScheduleRun(Request *completed, RunParams params)
+    : Operation(completed), params_(std::move(params)) {}
+
+ScheduleRun::~ScheduleRun() = default;
+
+uint8_t *ScheduleRun::place(const Place &place) const {
+    switch (place.space) {
+    // Builders never write to the input (the checker proves it).
+    case Space::input:
+        return const_cast<uint8_t *>(static_cast<const uint8_t *>(params_.input)) + place.offset;
+    case Space::output: return static_cast<uint8_t *>(params_.output) + place.offset;
+    case Space::scratch: return scratch_.get() + place.offset;
+    }
+    return nullptr;
+}
+
+void ScheduleRun::start(Agent &agent) {
+    agent_ = &agent;
+    params_.listener->operation_started(*this);
+    const Schedule &schedule = params_.plan->schedule;
+    left_ = uint32_t(schedule.steps.size());
+    steps_.resize(left_);
+    if (schedule.scratch_bytes > 0) {
+        scratch_.reset(new (std::nothrow) uint8_t[schedule.scratch_bytes]);
+        if (scratch_ == nullptr) {
+            char text[96];
+            std::snprintf(text, sizeof text, "%llu bytes of scratch memory",
+                          static_cast<unsigned long long>(schedule.scratch_bytes));
+            return broken(DTRAIN_ERR_NO_MEMORY, -1, text);
+        }
+    }
+    for (uint32_t i = 0; i < left_; i++) {
+        steps_[i].done = &step_event;
+        steps_[i].run = this;
+        steps_[i].waits_for = schedule.steps[i].deps_count;
+        if (steps_[i].waits_for == 0) ready_.push_back(i); // ascending: already a min-heap
+    }
+    agent.wake(this);
+}
+
+int ScheduleRun::advance(Agent &) {
+    int done = 0;
+    std::vector<uint32_t> later;
+    while (!ready_.empty() && outcome_.status == DTRAIN_OK) {
+        std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
+        uint32_t i = ready_.back();
+        ready_.pop_back();
+        if (issue(i))
+            done++;
+        else
+            later.push_back(i);
+    }
+    for (uint32_t i : later) {
+        ready_.push_back(i);
+        std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+    }
+    polled = !ready_.empty(); // held back by the transport or for staging memory: try again
+    if (done > 0) moved_ns = agent_->now();
+    end_if_idle();
+    return done;
+}
+
+bool ScheduleRun::issue(uint32_t i) {
+    const Step &step = params_.plan->schedule.steps[i];
+    Status s = DTRAIN_OK;
+    switch (step.kind) {
+    case StepKind::send: s = post_send(i); break;
+    case StepKind::recv: s = post_recv(i, place(step.dst)); break;
+    case StepKind::recv_reduce: {
+        void *buffer = params_.staging->take(step.bytes, staged_ == 0);
+        if (buffer == nullptr) return false;
+        s = post_recv(i, buffer);
+        if (s == DTRAIN_OK) {
+            steps_[i].staging = buffer;
+            staged_++;
+        } else {
+            params_.staging->give_back(buffer, step.bytes);
+        }
+        break;
+    }
+    case StepKind::copy:
+    case StepKind::reduce:
+    case StepKind::scale:
+        work_locally(i);
+        step_done(i);
+        return true;
+    }
+    if (s == DTRAIN_ERR_BUSY) return false;
+    if (s == DTRAIN_OK) {
+        steps_[i].pending = true;
+        pending_++;
+    } else {
+        broken(s, step.peer, error_text());
+    }
+    return true;
+}
+
+Status ScheduleRun::post_send(uint32_t i) {
+    const Step &step = params_.plan->schedule.steps[i];
+    dtrain_tp_iov_t iov = {.addr = place(step.src), .len = step.bytes, .mr = nullptr};
+    uint64_t tag =
+        make_tag(params_.group, params_.rank, TagClass::collective, params_.bits | step.message);
+    return params_.mesh->send(params_.members[uint32_t(step.peer)], tag, &iov, 1, &steps_[i]);
+}
+
+Status ScheduleRun::post_recv(uint32_t i, void *into) {
+    const Step &step = params_.plan->schedule.steps[i];
+    dtrain_tp_iov_t iov = {.addr = into, .len = step.bytes, .mr = nullptr};
+    uint64_t tag = make_tag(params_.group, uint32_t(step.peer), TagClass::collective,
+                            params_.bits | step.message);
+    return params_.mesh->recv(params_.members[uint32_t(step.peer)], tag, exact, &iov, 1,
+                              &steps_[i]);
+}
+
+void ScheduleRun::work_locally(uint32_t i) {
+    const Step &step = params_.plan->schedule.steps[i];
+    uint64_t size = params_.dtype != 0 ? device::dtype_size(params_.dtype) : 1;
+    switch (step.kind) {
+    case StepKind::copy: device::copy(place(step.dst), place(step.src), step.bytes); break;
+    case StepKind::reduce:
+        device::reduce(place(step.dst), place(step.src), step.bytes / size, params_.dtype,
+                       params_.op);
+        break;
+    case StepKind::scale:
+        device::scale(place(step.dst), step.bytes / size, params_.dtype,
+                      uint32_t(params_.members.size()));
+        break;
+    case StepKind::recv_reduce:
+        device::reduce(place(step.dst), steps_[i].staging, step.bytes / size, params_.dtype,
+                       params_.op);
+        break;
+    default: break;
+    }
+}
+
+void ScheduleRun::step_done(uint32_t i) {
+    left_--;
+    const Plan &plan = *params_.plan;
+    for (uint32_t k = plan.first_successor[i]; k < plan.first_successor[i + 1]; k++)
+        if (--steps_[plan.successors[k]].waits_for == 0) {
+            ready_.push_back(plan.successors[k]);
+            std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+        }
+}
+
+void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
+    StepRun &step_run = *static_cast<StepRun *>(self);
+    ScheduleRun &run = *step_run.run;
+    uint32_t i = run.index(step_run);
+    const Step &step = run.params_.plan->schedule.steps[i];
+    step_run.pending = false;
+    run.pending_--;
+    bool good = run.outcome_.status == DTRAIN_OK;
+    if (good && event.status != DTRAIN_OK && event.status != DTRAIN_ERR_TRUNCATED) {
+        run.broken(event.status, step.peer,
+                   step.kind == StepKind::send ? "sending failed" : "receiving failed");
+    } else if (good && step.kind != StepKind::send && event.bytes != step.bytes) {
+        char text[96];
+        std::snprintf(text, sizeof text, "a message of %llu bytes came where %llu were expected",
+                      static_cast<unsigned long long>(event.bytes),
+                      static_cast<unsigned long long>(step.bytes));
+        run.broken(DTRAIN_ERR_MISMATCH, step.peer, text);
+    } else if (good) {
+        if (step.kind == StepKind::recv_reduce) run.work_locally(i);
+        run.step_done(i);
+    }
+    if (step_run.staging != nullptr) {
+        run.params_.staging->give_back(step_run.staging, step.bytes);
+        step_run.staging = nullptr;
+        run.staged_--;
+    }
+    run.agent_->wake(&run);
+}
+
+void ScheduleRun::broken(Status status, int32_t peer_rank, const char *what) {
+    char text[error_text_size];
+    if (peer_rank >= 0)
+        std::snprintf(text, sizeof text, "rank %d: %s", peer_rank, what);
+    else
+        std::snprintf(text, sizeof text, "%s", what);
+    Outcome outcome = {.status = status, .peer = peer_rank};
+    params_.listener->operation_failed(*this, outcome, text);
+    if (outcome_.status == DTRAIN_OK) fail(*agent_, outcome, text);
+}
+
+void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
+    if (outcome_.status != DTRAIN_OK) return;
+    outcome_ = outcome;
+    std::snprintf(text_, sizeof text_, "%s", text);
+    for (StepRun &step : steps_)
+        if (step.pending)
+            params_.mesh->cancel(
+                params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)], &step);
+    agent.wake(this); // ends in advance(): the caller may still be inside of this run
+}
+
+void ScheduleRun::stalled(Agent &) {
+    if (outcome_.status == DTRAIN_OK) {
+        params_.listener->operation_stalled(*this);
+        return;
+    }
+    // What could not be withdrawn goes with its connection.
+    for (StepRun &step : steps_)
+        if (step.pending)
+            params_.mesh->drop(
+                params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)]);
+}
+
+void ScheduleRun::timed_out(Agent &) { broken(DTRAIN_ERR_TIMEOUT, -1, "timed out"); }
+
+void ScheduleRun::end_if_idle() {
+    bool ended = outcome_.status == DTRAIN_OK ? left_ == 0 : pending_ == 0;
+    if (!ended) return;
+    if (outcome_.status == DTRAIN_OK) outcome_.bytes = params_.result_bytes;
+    params_.listener->operation_ended(*this);
+    agent_->finish(this, outcome_, text_);
+}
+
+} // namespace dtrain::engine

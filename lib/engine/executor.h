@@ -1,0 +1,85 @@
+// Runs one schedule over any transport: the operation behind every collective that is not done in
+// shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/mesh.h"
+#include "engine/plan.h"
+#include "engine/staging.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dtrain::engine {
+
+// What the owner of operations (a communicator) hears of them; under the agent's lock.
+class OperationListener {
+  public:
+    virtual void operation_started(Operation &operation) = 0; // may fail() it
+    virtual void operation_failed(Operation &operation, const Outcome &outcome,
+                                  const char *text) = 0;
+    virtual void operation_stalled(Operation &operation) = 0;
+    // The last call; the operation is gone afterwards.
+    virtual void operation_ended(Operation &operation) = 0;
+
+  protected:
+    ~OperationListener() = default;
+};
+
+struct RunParams {
+    std::shared_ptr<const Plan> plan;
+    Mesh *mesh = nullptr;
+    Staging *staging = nullptr;
+    OperationListener *listener = nullptr;
+    std::span<const uint32_t> members; // rank -> member; outlives the run
+    uint32_t rank = 0;
+    uint32_t group = 0; // tag's group id
+    uint64_t bits = 0;  // collective_bits()
+    const void *input = nullptr;
+    void *output = nullptr;
+    uint32_t dtype = 0, op = 0; // of the steps that reduce
+    uint64_t result_bytes = 0;  // for the outcome
+};
+
+class ScheduleRun final : public Operation {
+  public:
+    ScheduleRun(Request *completed, RunParams params);
+    ~ScheduleRun() override;
+
+    void start(Agent &agent) override;
+    int advance(Agent &agent) override;
+    void fail(Agent &agent, const Outcome &outcome, const char *text) override;
+    void stalled(Agent &agent) override;
+    void timed_out(Agent &agent) override;
+
+  private:
+    struct StepRun : Completion {
+        ScheduleRun *run = nullptr;
+        void *staging = nullptr;
+        uint32_t waits_for = 0; // steps
+        bool pending = false;   // in a transport
+    };
+    static void step_event(Completion *self, const dtrain_tp_done_t &event);
+
+    uint32_t index(const StepRun &step) const { return uint32_t(&step - steps_.data()); }
+    uint8_t *place(const Place &place) const;
+    bool issue(uint32_t i); // false: not now
+    Status post_send(uint32_t i);
+    Status post_recv(uint32_t i, void *into);
+    void work_locally(uint32_t i);
+    void step_done(uint32_t i);
+    void broken(Status status, int32_t peer_rank, const char *what);
+    void end_if_idle();
+
+    const RunParams params_;
+    Agent *agent_ = nullptr;
+    std::vector<StepRun> steps_;
+    std::vector<uint32_t> ready_; // heap-ordered: the lowest index first
+    std::unique_ptr<uint8_t[]> scratch_;
+    uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
+    Outcome outcome_;
+    char text_[error_text_size] = {};
+};
+
+} // namespace dtrain::engine

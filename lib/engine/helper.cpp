@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/helper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace dtrain::engine {
+namespace {
+
+constexpr int64_t longest_sleep = 1 * second;
+constexpr int64_t longest_poller_sleep = 10 * ms; // as the agent's own
+constexpr int64_t helper_spin = 20 * us;          // it shares the cores with the program's work
+
+// The program's signals are for the program's threads.
+class BlockedSignals {
+  public:
+    BlockedSignals() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  private:
+    sigset_t before_;
+};
+
+} // namespace
+
+Status Helper::start(bool manual, bool always_poll) {
+    always_poll_ = always_poll;
+    if (manual) {
+        agent_.set_helper(
+            {.serve = [](void *self) { static_cast<Helper *>(self)->serve(); }, .arg = this});
+        return DTRAIN_OK;
+    }
+    wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_ < 0) return fail_errno(errno, "helper thread: eventfd");
+    agent_.set_helper(
+        {.wake = [](void *self) { static_cast<Helper *>(self)->wake(); }, .arg = this});
+    BlockedSignals blocked;
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error &e) {
+        return fail(DTRAIN_ERR_LIMIT, "helper thread: %s", e.what());
+    }
+    return DTRAIN_OK;
+}
+
+Helper::~Helper() {
+    stop_ = true;
+    if (thread_.joinable()) {
+        eventfd_write(wake_, 1);
+        thread_.join();
+    }
+    if (wake_ >= 0) close(wake_);
+}
+
+void Helper::add(Background *background) {
+    {
+        std::lock_guard lock(mutex_);
+        backgrounds_.push_back(background);
+    }
+    if (wake_ >= 0) eventfd_write(wake_, 1);
+}
+
+void Helper::remove(Background *background) {
+    std::lock_guard lock(mutex_);
+    std::erase(backgrounds_, background);
+}
+
+int Helper::serve() {
+    std::lock_guard lock(mutex_);
+    for (Background *background : backgrounds_) background->work();
+    return int(backgrounds_.size());
+}
+
+void Helper::wake() {
+    if (parked_.load(std::memory_order_seq_cst)) eventfd_write(wake_, 1);
+}
+
+void Helper::run() {
+    pthread_setname_np(pthread_self(), "dtrain");
+    while (!stop_) {
+        serve();
+        if (nobody_polls())
+            poll_agent();
+        else
+            sleep(false);
+    }
+}
+
+bool Helper::nobody_polls() const {
+    return agent_.pending() && (always_poll_ || !agent_.has_poller());
+}
+
+// Until nothing is pending, somebody waits, or the control plane may want something.
+void Helper::poll_agent() {
+    WaitPolicy policy = agent_.policy();
+    policy.spin_ns = std::min(policy.spin_ns, helper_spin);
+    Idle idle(policy);
+    int64_t until = agent_.clock().now_ns() + 1 * ms;
+    for (uint32_t i = 0; nobody_polls() && !stop_; i++) {
+        if (i % 64 == 63 && agent_.clock().now_ns() > until) return;
+        if (agent_.work() > 0) {
+            idle.reset();
+        } else if (!idle.pass()) {
+            sleep(true);
+            return;
+        }
+    }
+}
+
+void Helper::sleep(bool as_poller) {
+    parked_.store(true, std::memory_order_seq_cst);
+    std::vector<pollfd> fds = {{.fd = wake_, .events = POLLIN, .revents = 0}};
+    int64_t now = agent_.clock().now_ns();
+    int64_t until = now + (as_poller ? longest_poller_sleep : longest_sleep);
+    {
+        std::lock_guard lock(mutex_);
+        for (Background *background : backgrounds_) {
+            fds.push_back({.fd = background->event_fd(), .events = POLLIN, .revents = 0});
+            until = std::min(until, background->next_deadline_ns());
+        }
+    }
+    bool may_sleep = as_poller ? agent_.begin_sleep() : !nobody_polls();
+    if (as_poller) fds.push_back({.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0});
+    if (may_sleep && until > now) {
+        timespec t = {(until - now) / second, (until - now) % second};
+        ppoll(fds.data(), fds.size(), &t, nullptr);
+    }
+    if (as_poller) agent_.end_sleep();
+    parked_.store(false, std::memory_order_seq_cst);
+    eventfd_t value;
+    eventfd_read(wake_, &value);
+}
+
+} // namespace dtrain::engine

@@ -1,0 +1,49 @@
+// The helper thread of a context: serves the control plane always, and moves data while something
+// is pending and nobody waits for it. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/agent.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace dtrain::engine {
+
+// Something that needs attention now and then whatever the program does (a job's control plane).
+// Its functions are called by one thread at a time.
+class Background {
+  public:
+    virtual ~Background() = default;
+    virtual int event_fd() = 0;             // readable when work() has something to do
+    virtual int64_t next_deadline_ns() = 0; // when work() is due at the latest
+    virtual void work() = 0;                // does not block
+};
+
+class Helper {
+  public:
+    explicit Helper(Agent &agent) : agent_(agent) {}
+    ~Helper(); // joins the thread
+    // manual: no thread; serve() is called by those who wait and by dtrain_context_progress().
+    Status start(bool manual, bool always_poll);
+    void add(Background *background);
+    void remove(Background *background); // not called any more when this returns
+    int serve();                         // one look at every background; returns their number
+
+  private:
+    void run();
+    bool nobody_polls() const;
+    void poll_agent();
+    void sleep(bool as_poller);
+    void wake();
+
+    Agent &agent_;
+    std::mutex mutex_; // backgrounds_; held while one is served
+    std::vector<Background *> backgrounds_;
+    std::thread thread_;
+    std::atomic<bool> stop_{false}, parked_{false};
+    bool always_poll_ = false;
+    int wake_ = -1;
+};
+
+} // namespace dtrain::engine

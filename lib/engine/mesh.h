@@ -1,0 +1,68 @@
+// The ways to the members of a job: which transport, and a connection made at first use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/agent.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dtrain::engine {
+
+struct PeerAddress {
+    std::string_view transport; // "tcp"
+    std::span<const uint8_t> bytes;
+};
+
+// All but the constructor and prepare() under the agent's lock.
+class Mesh {
+  public:
+    class Listener {
+      public:
+        // The connection to this member broke or could not be made; the error text says how. What
+        // was pending on it completes with an error of its own, receives excepted.
+        virtual void peer_broken(uint32_t member, const char *text) = 0;
+
+      protected:
+        ~Listener() = default;
+    };
+
+    explicit Mesh(Agent &agent) : agent_(agent) {}
+    ~Mesh(); // disconnects
+
+    // Chooses the way to each member, in their order: of the transports that both sides opened, the
+    // first of ours (option "transports" names the best first) that can reach it.
+    Status prepare(std::span<const std::vector<PeerAddress>> members, Listener *listener);
+
+    // Buffers must live until `completion` is done. BUSY: nothing happened, try after a round.
+    Status send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
+                Completion *completion);
+    // From `member`, or from any (the tag tells) of those who share its transport.
+    Status recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
+                uint32_t n, Completion *completion);
+    // Asks for an early end of what is pending with this completion.
+    void cancel(uint32_t member, Completion *completion);
+    void purge(uint64_t tag, uint64_t mask); // on all transports
+    void drop(uint32_t member);              // the connection; the next send makes a new one
+
+    transport::Device *device(uint32_t member) const { return peers_[member].device; }
+    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep); // connects if need be
+
+  private:
+    struct Peer : Completion {
+        Mesh *mesh = nullptr;
+        uint32_t member = 0;
+        transport::Device *device = nullptr;
+        std::vector<uint8_t> address;
+        dtrain_tp_ep_t *ep = nullptr;
+    };
+    static void peer_event(Completion *self, const dtrain_tp_done_t &event);
+
+    Agent &agent_;
+    Listener *listener_ = nullptr;
+    std::vector<Peer> peers_;
+};
+
+} // namespace dtrain::engine

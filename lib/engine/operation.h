@@ -1,0 +1,55 @@
+// Something that is being done: a collective, a message, a table request.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "dtrain_transport.h"
+#include "engine/request.h"
+
+#include <cstdint>
+
+namespace dtrain::engine {
+
+class Agent;
+
+// What a transport reports to. Its address is the cookie of the transport's operation.
+struct Completion {
+    void (*done)(Completion *self, const dtrain_tp_done_t &event) = nullptr;
+};
+
+// All of it runs under the agent's lock, except construction. An operation ends by
+// Agent::finish(), which calls dispose() and completes the request; before that nothing of it may
+// be pending in a transport, since the caller gets the buffers back.
+class Operation {
+  public:
+    explicit Operation(Request *completed) : request(completed) {}
+    virtual ~Operation() = default;
+
+    // Begins; may finish at once.
+    virtual void start(Agent &agent) = 0;
+    // Called in every round of the agent if `polled`, else after Agent::wake(). Bounded; returns
+    // how much was done (0: nothing). May finish.
+    virtual int advance(Agent &agent) = 0;
+    // Ends early with this failure as soon as nothing is pending any more; idempotent, the first
+    // failure counts. May finish at once.
+    virtual void fail(Agent &agent, const Outcome &outcome, const char *text) = 0;
+    // Nothing has moved for a while.
+    virtual void stalled(Agent &) {}
+    // Its deadline has passed: it has to fail.
+    virtual void timed_out(Agent &agent) = 0;
+    // Gives up the memory (pool or heap), before the request is completed.
+    virtual void dispose() { delete this; }
+
+    Request *const request;
+    int64_t deadline_ns = INT64_MAX;
+    int64_t moved_ns = 0; // when something moved last
+    bool polled = false;
+    uint64_t call = 0;        // for the owner: number of the call, 0: none
+    uint32_t owner_index = 0; // for the owner: place in a list of its own
+
+  private:
+    friend class Agent;
+    Operation *next_posted_ = nullptr; // in the agent's inbox
+    uint32_t index_ = 0;               // in the agent's list
+    bool woken_ = false;               // in the list of those to advance
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,59 @@
+// The completion record of one operation; dtrain_request_t is one of these.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+
+#include <atomic>
+#include <cstdint>
+
+namespace dtrain::engine {
+
+class CompletionQueue;
+
+struct Outcome {
+    Status status = DTRAIN_OK;
+    int32_t peer = -1;    // sender of a receive, guilty rank of an ERR_PEER
+    uint64_t bytes = 0;   // moved into the caller's buffer
+    uint64_t version = 0; // table operations
+};
+
+// Shared by the operation, which completes it once, and its owner, who waits. A blocking call keeps
+// it on its stack; an asynchronous one on the heap with two references (operation and handle).
+class Request {
+  public:
+    Request() = default;
+    Request(const Request &) = delete;
+    Request &operator=(const Request &) = delete;
+
+    bool done() const { return state_.load(std::memory_order_acquire) == finished; }
+    const Outcome &outcome() const { return outcome_; } // only once done()
+    const char *error() const { return text_; }         // only once done(); "" on success
+
+    // Called once by the operation, after set_error() when it failed.
+    void complete(const Outcome &outcome);
+    void set_error(const char *text); // copied
+
+    // Sleeps until done or timeout_ns is over; for those who do not move data themselves.
+    void sleep(int64_t timeout_ns);
+
+    // For heap requests.
+    static Request *create(uint64_t user_tag, CompletionQueue *queue, bool with_handle);
+    void release(); // gives up one reference
+
+    uint64_t user_tag = 0;
+    CompletionQueue *queue = nullptr; // where complete() reports, too
+    void *context = nullptr;          // the owner's, for the C layer
+    bool handle_given = false;        // the event carries the handle
+    // Set by operations that can be cancelled: asks for an early end, thread-safe.
+    Status (*cancel)(Request *) = nullptr;
+    void *operation = nullptr;
+
+  private:
+    enum State : uint32_t { running, sleeping, finished };
+    std::atomic<uint32_t> state_{running};
+    std::atomic<uint32_t> references_{0}; // 0: not on the heap
+    Outcome outcome_;
+    char text_[error_text_size] = {};
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,43 @@
+// Memory that the program registered, with every transport that wants to know.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "transport/device.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace dtrain::memory {
+
+// make() and the destructor under the lock of whoever drives the devices.
+class Registration {
+  public:
+    // All devices or none. The range must be mapped; what kind of memory it is, is checked.
+    static Status make(std::span<const std::unique_ptr<transport::Device>> devices,
+                       const dtrain_mem_params_t &params, std::unique_ptr<Registration> &out);
+    ~Registration();
+
+    const uint8_t *begin() const { return static_cast<const uint8_t *>(params_.address); }
+    uint64_t length() const { return params_.length; }
+    bool covers(const void *address, uint64_t bytes) const {
+        uint64_t offset = uint64_t(static_cast<const uint8_t *>(address) - begin());
+        return address >= params_.address && offset <= length() && bytes <= length() - offset;
+    }
+    // The plugin's handle for the device-th device; NULL when it wants none.
+    dtrain_tp_mr_t *handle(size_t device) const { return handles_[device]; }
+
+    std::atomic<uint32_t> users{0}; // operations in flight
+
+  private:
+    Registration(std::span<const std::unique_ptr<transport::Device>> devices,
+                 const dtrain_mem_params_t &params)
+        : devices_(devices), params_(params) {}
+
+    std::span<const std::unique_ptr<transport::Device>> devices_;
+    dtrain_mem_params_t params_;
+    std::vector<dtrain_tp_mr_t *> handles_;
+};
+
+} // namespace dtrain::memory
