@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <cstring>
+
+#include "device/cpu.h"
+#include "device/kernels.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+namespace dtrain::device {
+
+#ifdef __x86_64__
+namespace {
+
+enum class StringCopy : uint8_t { unknown, slow, fast };
+constinit std::atomic<StringCopy> string_copy = StringCopy::unknown;
+
+bool string_copy_is_fast() {
+    StringCopy known = string_copy.load(std::memory_order_relaxed);
+    if (known == StringCopy::unknown) {
+        known = cpu_has_fast_string_copy() ? StringCopy::fast : StringCopy::slow;
+        string_copy.store(known, std::memory_order_relaxed);
+    }
+    return known == StringCopy::fast;
+}
+
+constexpr uint64_t string_copy_min = 1024;  // below, its start-up costs more than it gains
+constexpr uint64_t stream_min = 256 * 1024; // below, the destination is worth caching
+constexpr uint64_t line = 64;
+
+// Copies up to the destination's next cache line; returns the bytes copied. `rep movsb` to the
+// middle of a line is many times slower on some processors, and streamed stores want whole lines.
+uint64_t copy_to_line(void *dst, const void *src) {
+    const uint64_t head = -reinterpret_cast<uintptr_t>(dst) % line;
+    std::memcpy(dst, src, head);
+    return head;
+}
+
+} // namespace
+
+// Microcode that knows the whole length neither fetches lines it will overwrite nor evicts early.
+void copy(void *dst, const void *src, uint64_t bytes) {
+    if (bytes < string_copy_min || !string_copy_is_fast()) {
+        if (bytes > 0) std::memcpy(dst, src, bytes);
+        return;
+    }
+    const uint64_t head = copy_to_line(dst, src);
+    void *to = static_cast<char *>(dst) + head;
+    const void *from = static_cast<const char *>(src) + head;
+    bytes -= head;
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+void copy_stream(void *dst, const void *src, uint64_t bytes) {
+    if (bytes < stream_min) return copy(dst, src, bytes);
+    const uint64_t head = copy_to_line(dst, src);
+    auto *to = reinterpret_cast<__m128i *>(static_cast<char *>(dst) + head);
+    auto *from = reinterpret_cast<const __m128i *>(static_cast<const char *>(src) + head);
+    const uint64_t lines = (bytes - head) / line;
+    for (uint64_t i = 0; i < lines; i++, to += 4, from += 4) {
+        const __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+        const __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+        _mm_stream_si128(to, a);
+        _mm_stream_si128(to + 1, b);
+        _mm_stream_si128(to + 2, c);
+        _mm_stream_si128(to + 3, d);
+    }
+    _mm_sfence(); // orders the streamed stores before whatever tells a peer that they are done
+    std::memcpy(to, from, bytes - head - lines * line);
+}
+
+#else
+
+void copy(void *dst, const void *src, uint64_t bytes) {
+    if (bytes > 0) std::memcpy(dst, src, bytes);
+}
+
+void copy_stream(void *dst, const void *src, uint64_t bytes) { copy(dst, src, bytes); }
+
+#endif
+
+} // namespace dtrain::device

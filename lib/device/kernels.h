@@ -1,0 +1,47 @@
+// The arithmetic of collectives on host memory: reduce, scale and copy.
+// SPDX-License-Identifier: Apache-2.0
+//
+// dtypes and ops are the DTRAIN_* numbers of dtrain.h; AVG reduces as SUM and is finished by
+// scale(). Buffers need no alignment and must not overlap except where they are the same. Every
+// function may be called from any thread. reduce*() expect op_valid(op, dtype), scale() and they a
+// known dtype.
+//
+// A result depends on the inputs and their order only, bit for bit: not on the processor, the
+// alignment or the count. Integers wrap. f16 and bf16 are computed in f32 and rounded to nearest
+// even. A NaN operand makes the result NaN, also in MIN and MAX, and a NaN result is always the
+// positive quiet NaN without payload. MIN and MAX hold -0 to be less than +0. All this supposes the
+// default floating-point environment (round to nearest, subnormals not flushed).
+#pragma once
+#include <cstdint>
+
+namespace dtrain::device {
+
+// dst[i] = dst[i] op src[i]
+void reduce(void *dst, const void *src, uint64_t count, uint32_t dtype, uint32_t op);
+
+// dst[i] = a[i] op b[i]; dst may be a or b.
+void reduce_pair(void *dst, const void *a, const void *b, uint64_t count, uint32_t dtype,
+                 uint32_t op);
+
+// dst[i] = srcs[0][i] op srcs[1][i] op ..., from left to right, n >= 1; dst may be one of the srcs.
+// f16 and bf16 stay f32 on the way and are rounded once, at the end. Each source is read once.
+void reduce_many(void *dst, const void *const *srcs, uint32_t n, uint64_t count, uint32_t dtype,
+                 uint32_t op);
+
+// dst[i] /= divisor, which is not 0; integers round toward zero.
+void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor);
+
+// For a destination that is read soon.
+void copy(void *dst, const void *src, uint64_t bytes);
+// For a destination larger than the cache or not read soon: its lines are not fetched first.
+void copy_stream(void *dst, const void *src, uint64_t bytes);
+
+uint64_t dtype_size(uint32_t dtype);        // bytes; 0 if unknown
+const char *dtype_name(uint32_t dtype);     // "f32"; nullptr if unknown
+const char *op_name(uint32_t op);           // "sum"; nullptr if unknown
+bool op_valid(uint32_t op, uint32_t dtype); // both known, and bitwise ops for integers only
+
+// The variant chosen for this processor, for example "avx512_bf16" or "avx2".
+const char *kernel_target();
+
+} // namespace dtrain::device

@@ -1,0 +1,153 @@
+// One element at a time, as plainly as possible: what the kernels must compute, bit for bit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "dtrain.h"
+
+namespace reference {
+
+template <class To, class From> To bits_as(From from) {
+    static_assert(sizeof(To) == sizeof(From));
+    To to;
+    std::memcpy(&to, &from, sizeof to);
+    return to;
+}
+
+// A 16-bit float of the given number of stored mantissa bits, exactly as a double.
+inline double from_half(uint16_t bits, int mantissa) {
+    const int exponent_bits = 15 - mantissa, bias = (1 << (exponent_bits - 1)) - 1;
+    const int exponent = (bits >> mantissa) & ((1 << exponent_bits) - 1);
+    const int fraction = bits & ((1 << mantissa) - 1);
+    double value;
+    if (exponent == (1 << exponent_bits) - 1)
+        value = fraction ? std::numeric_limits<double>::quiet_NaN()
+                         : std::numeric_limits<double>::infinity();
+    else if (exponent == 0)
+        value = std::ldexp(fraction, 1 - bias - mantissa);
+    else
+        value = std::ldexp(fraction + (1 << mantissa), exponent - bias - mantissa);
+    return bits & 0x8000 ? -value : value;
+}
+
+// To nearest even, by rounding the multiple of the value's last place.
+inline uint16_t to_half(double value, int mantissa) {
+    const int exponent_bits = 15 - mantissa, bias = (1 << (exponent_bits - 1)) - 1;
+    const int infinity = ((1 << exponent_bits) - 1) << mantissa;
+    if (std::isnan(value)) return static_cast<uint16_t>(infinity | (1 << (mantissa - 1)));
+    const int sign = std::signbit(value) ? 0x8000 : 0;
+    const double size = std::fabs(value);
+    if (std::isinf(size)) return static_cast<uint16_t>(sign | infinity);
+    int exponent = size == 0 ? 1 - bias : std::ilogb(size);
+    if (exponent < 1 - bias) exponent = 1 - bias;
+    // Carries run from the fraction into the exponent, up to infinity.
+    const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, mantissa - exponent)));
+    const int bits = ((exponent + bias - 1) << mantissa) + steps;
+    return static_cast<uint16_t>(sign | (bits > infinity ? infinity : bits));
+}
+
+template <class F> F canonical(F value) {
+    if (!std::isnan(value)) return value;
+    if constexpr (sizeof(F) == 4)
+        return bits_as<F>(uint32_t{0x7fc00000});
+    else
+        return bits_as<F>(uint64_t{0x7ff8000000000000});
+}
+
+template <class F> F apply_float(F a, F b, uint32_t op) {
+    const bool less = a < b || (a == b && std::signbit(a) && !std::signbit(b));
+    switch (op) {
+    case DTRAIN_SUM:
+    case DTRAIN_AVG: return canonical(a + b);
+    case DTRAIN_PROD: return canonical(a * b);
+    case DTRAIN_MIN: return canonical(std::isnan(a) || std::isnan(b) ? F(NAN) : less ? a : b);
+    default: return canonical(std::isnan(a) || std::isnan(b) ? F(NAN) : less ? b : a);
+    }
+}
+
+template <class T> T apply_integer(T a, T b, uint32_t op) {
+    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    switch (op) {
+    case DTRAIN_SUM:
+    case DTRAIN_AVG: return static_cast<T>(x + y);
+    case DTRAIN_PROD: return static_cast<T>(x * y);
+    case DTRAIN_MIN: return a < b ? a : b;
+    case DTRAIN_MAX: return a < b ? b : a;
+    case DTRAIN_BAND: return static_cast<T>(x & y);
+    case DTRAIN_BOR: return static_cast<T>(x | y);
+    default: return static_cast<T>(x ^ y);
+    }
+}
+
+// Folds n elements from left to right, one at index i of each source.
+template <class T> T fold(const void *const *srcs, uint32_t n, uint64_t i, uint32_t op) {
+    auto element = [&](uint32_t k) {
+        T value;
+        std::memcpy(&value, static_cast<const char *>(srcs[k]) + i * sizeof(T), sizeof(T));
+        return value;
+    };
+    T result = element(0);
+    for (uint32_t k = 1; k < n; k++)
+        if constexpr (std::is_integral_v<T>)
+            result = apply_integer(result, element(k), op);
+        else
+            result = apply_float(result, element(k), op);
+    return result;
+}
+
+template <int mantissa>
+uint16_t fold_half(const void *const *srcs, uint32_t n, uint64_t i, uint32_t op) {
+    auto element = [&](uint32_t k) {
+        uint16_t bits;
+        std::memcpy(&bits, static_cast<const char *>(srcs[k]) + i * 2, 2);
+        return bits;
+    };
+    if (n == 1) return element(0); // a copy
+    auto result = static_cast<float>(from_half(element(0), mantissa));
+    for (uint32_t k = 1; k < n; k++)
+        result = apply_float(result, static_cast<float>(from_half(element(k), mantissa)), op);
+    return to_half(result, mantissa);
+}
+
+// The bits of the result for element i, in the low bytes.
+inline uint64_t fold(const void *const *srcs, uint32_t n, uint64_t i, uint32_t dtype, uint32_t op) {
+    switch (dtype) {
+    case DTRAIN_F32: return bits_as<uint32_t>(fold<float>(srcs, n, i, op));
+    case DTRAIN_F64: return bits_as<uint64_t>(fold<double>(srcs, n, i, op));
+    case DTRAIN_F16: return fold_half<10>(srcs, n, i, op);
+    case DTRAIN_BF16: return fold_half<7>(srcs, n, i, op);
+    case DTRAIN_I8: return static_cast<uint8_t>(fold<int8_t>(srcs, n, i, op));
+    case DTRAIN_U8: return fold<uint8_t>(srcs, n, i, op);
+    case DTRAIN_I16: return static_cast<uint16_t>(fold<int16_t>(srcs, n, i, op));
+    case DTRAIN_U16: return fold<uint16_t>(srcs, n, i, op);
+    case DTRAIN_I32: return static_cast<uint32_t>(fold<int32_t>(srcs, n, i, op));
+    case DTRAIN_U32: return fold<uint32_t>(srcs, n, i, op);
+    case DTRAIN_I64: return static_cast<uint64_t>(fold<int64_t>(srcs, n, i, op));
+    default: return fold<uint64_t>(srcs, n, i, op);
+    }
+}
+
+// The bits of an element divided, in the low bytes; bits holds the element in its low bytes.
+inline uint64_t divide(uint64_t bits, uint32_t dtype, uint32_t divisor) {
+    const auto f32 = static_cast<float>(divisor);
+    switch (dtype) {
+    case DTRAIN_F32:
+        return bits_as<uint32_t>(canonical(bits_as<float>(static_cast<uint32_t>(bits)) / f32));
+    case DTRAIN_F64: return bits_as<uint64_t>(canonical(bits_as<double>(bits) / divisor));
+    case DTRAIN_F16:
+        return to_half(static_cast<float>(from_half(static_cast<uint16_t>(bits), 10)) / f32, 10);
+    case DTRAIN_BF16:
+        return to_half(static_cast<float>(from_half(static_cast<uint16_t>(bits), 7)) / f32, 7);
+    case DTRAIN_I8: return static_cast<uint8_t>(static_cast<int8_t>(bits) / int64_t{divisor});
+    case DTRAIN_I16: return static_cast<uint16_t>(static_cast<int16_t>(bits) / int64_t{divisor});
+    case DTRAIN_I32: return static_cast<uint32_t>(static_cast<int32_t>(bits) / int64_t{divisor});
+    case DTRAIN_I64: return static_cast<uint64_t>(static_cast<int64_t>(bits) / int64_t{divisor});
+    default: return bits / divisor;
+    }
+}
+
+} // namespace reference
