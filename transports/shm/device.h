@@ -1,0 +1,60 @@
+// One opened transport: its connections, its windows, and who sleeps.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "shm/endpoint.h"
+#include "shm/inbound.h"
+
+namespace dtrain::shm {
+
+class Device final : private Watcher {
+  public:
+    explicit Device(const dtrain_tp_host_t *table) : shared_(table), bell_watcher_(shared_.bell) {}
+    ~Device();
+    Status open();
+
+    const Host &host() const { return shared_.host; }
+    const Address &own() const { return shared_.own; }
+
+    Status connect(const void *address, size_t len, uint64_t cookie, Endpoint **out);
+    void disconnect(Endpoint *endpoint);
+    Status recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
+                uint64_t cookie);
+    void cancel(uint64_t cookie);
+    void purge(uint64_t wanted, uint64_t mask);
+
+    int32_t progress(dtrain_tp_done_t *done, uint32_t max);
+    int event_fd() const { return shared_.poller.fd(); }
+    Status arm();
+
+    Status create_window(WindowShape shape, uint32_t member, void *handle, Window **out);
+    Status attach_window(Endpoint *creator, const void *handle, WindowShape shape, uint32_t member,
+                         Window **out);
+    void free_window(Window *window);
+
+  private:
+    struct BellWatcher final : Watcher {
+        explicit BellWatcher(const Doorbell &b) : bell(b) {}
+        void on_readable() override { bell.drain(); }
+        const Doorbell &bell;
+    };
+
+    void on_readable() override; // somebody connects
+    bool make_room_for_stranger();
+    bool is_time_for_sockets();
+    void look_at_sockets();
+    void set_asleep(bool asleep);
+    bool has_news();
+    Status add_window(Segment &&segment, Fd &&fd, const Name &id, WindowShape shape,
+                      uint32_t member, Window **out);
+
+    Shared shared_;
+    Fd listener_;
+    BellWatcher bell_watcher_;
+    tp::List<Endpoint, &Endpoint::link> endpoints_;
+    tp::List<Inbound, &Inbound::link> inbounds_;
+    bool asleep_ = false;
+    uint32_t calls_ = 0; // of progress()
+    int64_t looked_ns_ = 0;
+};
+
+} // namespace dtrain::shm

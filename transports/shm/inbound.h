@@ -1,0 +1,60 @@
+// A connection that a peer made to this device: messages only come in here.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "shm/receiver.h"
+#include "shm/secret.h"
+#include "shm/shared.h"
+
+namespace dtrain::shm {
+
+// How many connections that have not proved themselves are held; the others wait to be accepted.
+// Older than the deadline, they make room. Not before: a peer may be busy elsewhere.
+inline constexpr uint32_t max_strangers = 64;
+inline constexpr int64_t stranger_deadline_ns = 3'000'000'000;
+
+class Inbound final : public Watcher {
+  public:
+    Inbound(Shared &shared, Fd &&fd)
+        : shared_(shared), accepted_ns_(shared.host.now_ns()), fd_(std::move(fd)),
+          receiver_(shared.matcher, shared.done, shared.bell) {
+        transcript_.acceptor = shared.own;
+    }
+    ~Inbound() { close(); }
+
+    Status start();
+    // Takes what has come.
+    void receive();
+    bool is_up() const { return state_ == State::up; }
+    bool is_stranger() const { return state_ == State::greeting || state_ == State::proving; }
+    bool is_late(int64_t now_ns) const {
+        return is_stranger() && now_ns - accepted_ns_ > stranger_deadline_ns;
+    }
+    // Nothing comes any more, and nothing that came is kept: it may be deleted.
+    bool is_over() const { return state_ == State::closed && !receiver_.is_keeping(); }
+    void close();
+
+    void set_asleep(bool asleep) { receiver_.set_asleep(asleep); } // only while is_up()
+    bool has_news() { return receiver_.has_news(); }               // only while is_up()
+
+    void on_readable() override;
+
+    tp::Link<Inbound> link;
+
+  private:
+    enum class State { idle, greeting, proving, up, closed };
+
+    Status on_message(const std::byte *message, size_t len, Fd &passed);
+    Status on_hello(const Hello &hello);
+    Status on_proof(const Proof &proof, Fd &passed);
+    Status on_window_ask(const WindowAsk &ask);
+    void lose(Status status);
+
+    Shared &shared_;
+    const int64_t accepted_ns_;
+    State state_ = State::idle;
+    Fd fd_;
+    Transcript transcript_;
+    Receiver receiver_;
+};
+
+} // namespace dtrain::shm

@@ -1,0 +1,68 @@
+// What two devices say to each other over their socket. Each message is sent whole.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   connector            acceptor
+//   Hello           ->               who I am
+//                   <-   Challenge   I know the job's secret
+//   Proof + memory  ->               so do I; here is the memory for our rings (channel.h)
+//                   <-   Ready
+// and from then on, as often as wanted:
+//   WindowAsk       ->
+//                   <-   WindowGive + memory
+#pragma once
+#include "shm/address.h"
+
+#include <cstring>
+
+namespace dtrain::shm {
+
+enum class Kind : uint32_t { hello = 1, challenge, proof, ready, window_ask, window_give };
+
+using Nonce = std::array<uint8_t, 32>;
+using Mac = std::array<uint8_t, 32>;
+
+struct Hello {
+    Kind kind = Kind::hello;
+    uint32_t version = layout_version;
+    Nonce nonce{};
+    Address from;
+};
+struct Challenge {
+    Kind kind = Kind::challenge;
+    uint32_t reserved = 0;
+    Nonce nonce{};
+    Mac mac{};
+};
+struct Proof {
+    Kind kind = Kind::proof;
+    uint32_t reserved = 0;
+    Mac mac{};
+};
+struct Ready {
+    Kind kind = Kind::ready;
+    uint32_t reserved = 0;
+};
+struct WindowAsk {
+    Kind kind = Kind::window_ask;
+    uint32_t members = 0;
+    Name id{};
+    uint64_t bytes = 0;
+};
+struct WindowGive {
+    Kind kind = Kind::window_give;
+    int32_t status = 0; // no memory comes along unless DTRAIN_OK
+    Name id{};
+};
+static_assert(sizeof(Hello) == 96 && sizeof(Challenge) == 72 && sizeof(Proof) == 40 &&
+              sizeof(Ready) == 8 && sizeof(WindowAsk) == 32 && sizeof(WindowGive) == 24);
+
+inline constexpr size_t max_message = 96;
+
+// True when the received bytes are a T.
+template <class T> bool parse(const std::byte *message, size_t len, T &out) {
+    if (len != sizeof out) return false;
+    std::memcpy(&out, message, sizeof out);
+    return out.kind == T{}.kind;
+}
+
+} // namespace dtrain::shm

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/receiver.h"
+
+namespace dtrain::shm {
+
+void Receiver::open(Segment &&segment, const Name &peer) {
+    channel_.open(std::move(segment), peer);
+    ChannelMemory *memory = channel_.memory();
+    ring_ = RingReader(&memory->data, memory->data_bytes, data_capacity);
+    grants_ = RingWriter(&memory->grants, memory->grants_bytes, grants_capacity);
+}
+
+bool Receiver::receive() {
+    if (ring_.available() == 0) return ring_.intact() && !broken_;
+    Step step = Step::taken;
+    while (step == Step::taken && ring_.left() != 0) step = take_frame();
+    publish();
+    return step != Step::broken && !broken_;
+}
+
+Receiver::Step Receiver::take_frame() {
+    Frame frame; // a copy: the peer may change the original at any time
+    ring_.peek(&frame, sizeof frame);
+    if (frame_size(frame.bytes) > ring_.left()) return Step::broken;
+    switch (frame.kind) {
+    case FrameKind::eager: return take_eager(frame);
+    case FrameKind::offer: return take_offer(frame);
+    case FrameKind::piece: return take_piece(frame);
+    }
+    return Step::broken;
+}
+
+Receiver::Step Receiver::take_eager(const Frame &frame) {
+    uint64_t cost = frame.bytes + tp::Matcher::message_cost;
+    if (frame.bytes > eager_limit || cost > credit - kept_cost_) return Step::broken;
+    if (tp::Receive *receive = matcher_.match(frame.tag)) {
+        ring_.skip(sizeof frame);
+        take_bytes(frame.bytes, receive->into);
+        ring_.release(cost);
+        finish(receive, frame.tag, frame.bytes);
+        return Step::taken;
+    }
+    tp::Message *message = matcher_.keep(frame.tag, frame.bytes);
+    if (message == nullptr) return Step::held;
+    message->origin = this;
+    ring_.skip(sizeof frame);
+    ring_.read(message->data, frame.bytes);
+    ring_.skip_padding();
+    kept_cost_ += cost;
+    kept_++;
+    return Step::taken;
+}
+
+Receiver::Step Receiver::take_offer(const Frame &frame) {
+    Offer offer;
+    if (frame.bytes != sizeof offer || frame.slot >= max_offers) return Step::broken;
+    Incoming &incoming = incoming_[frame.slot];
+    if (incoming.state != Incoming::State::none) return Step::broken;
+    RingReader at_offer = ring_;
+    at_offer.skip(sizeof frame);
+    at_offer.read(&offer, sizeof offer);
+    tp::Receive *receive = matcher_.match(frame.tag);
+    tp::Message *message = receive ? nullptr : matcher_.announce(frame.tag, offer.length);
+    if (receive == nullptr && message == nullptr) return Step::held;
+    ring_ = at_offer;
+    incoming = {Incoming::State::announced, nullptr, frame.tag, offer.length, 0};
+    if (receive != nullptr) {
+        begin(frame.slot, receive);
+        return Step::taken;
+    }
+    message->origin = this;
+    message->id = frame.slot;
+    kept_++;
+    return Step::taken;
+}
+
+Receiver::Step Receiver::take_piece(const Frame &frame) {
+    if (frame.slot >= max_offers) return Step::broken;
+    Incoming &incoming = incoming_[frame.slot];
+    if (incoming.state != Incoming::State::receiving || frame.bytes > incoming.left)
+        return Step::broken;
+    ring_.skip(sizeof frame);
+    take_bytes(frame.bytes, incoming.receive->into);
+    incoming.left -= frame.bytes;
+    if (incoming.left == 0) {
+        finish(incoming.receive, incoming.tag, incoming.length);
+        incoming = {};
+    }
+    publish(); // the peer copies the next one in while this side copies out
+    return Step::taken;
+}
+
+// What does not fit any more is dropped.
+void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
+    for (uint64_t left = bytes; left > 0;) {
+        uint64_t len = left;
+        const std::byte *from = ring_.bytes(&len);
+        into.scatter(from, len);
+        ring_.skip(len);
+        left -= len;
+    }
+    ring_.skip_padding();
+}
+
+// Asks for the bytes of an offered message.
+void Receiver::begin(uint64_t slot, tp::Receive *receive) {
+    Incoming &incoming = incoming_[slot];
+    incoming.state = Incoming::State::receiving;
+    incoming.receive = receive;
+    incoming.left = std::min(incoming.length, receive->capacity);
+    grant(slot, incoming.left);
+    if (incoming.left != 0) return;
+    finish(receive, incoming.tag, incoming.length);
+    incoming = {};
+}
+
+void Receiver::grant(uint64_t slot, uint64_t bytes) {
+    if (!grants_.has_room(sizeof(Grant))) { // there is always room while the peer keeps the rules
+        broken_ = true;
+        return;
+    }
+    Grant grant{slot, bytes};
+    grants_.write(&grant, sizeof grant);
+    grants_.publish();
+    wake(channel_.memory()->connector, channel_.peer(), bell_);
+}
+
+void Receiver::deliver(tp::Message *message, tp::Receive *receive) {
+    if (message->announced) {
+        begin(message->id, receive);
+    } else {
+        receive->into.scatter(message->data, message->length);
+        finish(receive, message->tag, message->length);
+    }
+    release(message);
+}
+
+void Receiver::discard(tp::Message *message) {
+    if (message->announced) {
+        incoming_[message->id] = {};
+        grant(message->id, 0);
+    }
+    release(message);
+}
+
+void Receiver::release(tp::Message *message) {
+    kept_--;
+    if (!message->announced) {
+        uint64_t cost = message->length + tp::Matcher::message_cost;
+        kept_cost_ -= cost;
+        ring_.release(cost);
+        publish();
+    }
+    matcher_.release(message);
+}
+
+void Receiver::finish(tp::Receive *receive, uint64_t tag, uint64_t length) {
+    done_.push(receive->done(tag, length));
+    matcher_.release(receive);
+}
+
+void Receiver::publish() {
+    ring_.publish();
+    wake(channel_.memory()->connector, channel_.peer(), bell_);
+}
+
+void Receiver::fail() {
+    auto offered_here = [this](const tp::Message &m) { return m.origin == this && m.announced; };
+    while (tp::Message *message = matcher_.take_if(offered_here)) {
+        kept_--;
+        matcher_.release(message);
+    }
+    for (Incoming &incoming : incoming_) {
+        if (incoming.state == Incoming::State::receiving) {
+            done_.push(incoming.receive->failed(DTRAIN_ERR_PEER));
+            matcher_.release(incoming.receive);
+        }
+        incoming = {};
+    }
+}
+
+void Receiver::set_asleep(bool asleep) { channel_.memory()->acceptor.asleep.store(asleep); }
+
+} // namespace dtrain::shm

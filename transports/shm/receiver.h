@@ -1,0 +1,66 @@
+// The receiving end of a connection: frames in the ring (channel.h) become messages in the buffers
+// of those who wait for them. Knows no socket.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/completions.h"
+#include "common/match.h"
+#include "shm/channel.h"
+
+namespace dtrain::shm {
+
+class Receiver {
+  public:
+    Receiver(tp::Matcher &matcher, tp::Completions &done, const Doorbell &bell)
+        : matcher_(matcher), done_(done), bell_(bell) {}
+
+    void open(Segment &&segment, const Name &peer);
+    // Takes what has come. False: the peer broke the rules; then fail().
+    bool receive();
+    // Ends what has begun to arrive, and forgets what was only offered: nothing comes any more.
+    void fail();
+    // Messages that came through here are still kept: their origin is this object.
+    bool is_keeping() const { return kept_ != 0; }
+
+    // For a kept message of this origin, which is released: moves it to where somebody waits for it
+    // now, or throws it away.
+    void deliver(tp::Message *message, tp::Receive *receive);
+    void discard(tp::Message *message);
+
+    // As in Sender.
+    void set_asleep(bool asleep);
+    bool has_news() { return ring_.available() != 0 || !ring_.intact(); }
+
+  private:
+    struct Incoming { // an offered message
+        enum class State : uint8_t { none, announced, receiving } state = State::none;
+        tp::Receive *receive = nullptr;
+        uint64_t tag = 0;
+        uint64_t length = 0;
+        uint64_t left = 0; // bytes that are still to come
+    };
+    enum class Step { taken, held, broken };
+
+    Step take_frame();
+    Step take_eager(const Frame &frame);
+    Step take_offer(const Frame &frame);
+    Step take_piece(const Frame &frame);
+    void take_bytes(uint64_t bytes, tp::IovCursor &into);
+    void begin(uint64_t slot, tp::Receive *receive);
+    void grant(uint64_t slot, uint64_t bytes);
+    void finish(tp::Receive *receive, uint64_t tag, uint64_t length);
+    void release(tp::Message *message);
+    void publish();
+
+    tp::Matcher &matcher_;
+    tp::Completions &done_;
+    const Doorbell &bell_;
+    Channel channel_;
+    RingReader ring_;
+    RingWriter grants_;
+    Incoming incoming_[max_offers];
+    uint64_t kept_cost_ = 0;
+    uint64_t kept_ = 0;
+    bool broken_ = false;
+};
+
+} // namespace dtrain::shm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/ring.h"
+
+#include <cstring>
+
+namespace dtrain::shm {
+
+void RingWriter::refresh() {
+    uint64_t tail = counters_->tail.load();
+    uint64_t released = counters_->released.load(std::memory_order_relaxed);
+    // What was read lies between what is known to be read and what was written.
+    if (!believe(tail - tail_ <= head_ - tail_ && released - released_ <= owed())) return;
+    tail_ = tail;
+    released_ = released;
+}
+
+void RingWriter::write(const void *data, uint64_t bytes) {
+    for (auto *from = static_cast<const std::byte *>(data); bytes > 0;) {
+        uint64_t len = bytes;
+        std::memcpy(free_bytes(&len), from, len);
+        advance(len);
+        from += len;
+        bytes -= len;
+    }
+}
+
+void RingReader::refresh() {
+    uint64_t head = counters_->head.load();
+    // What was written grows, by no more than fits.
+    if (!believe(head - tail_ >= head_ - tail_ && head - tail_ <= capacity_ &&
+                 head % ring_unit == 0))
+        return;
+    head_ = head;
+}
+
+void RingReader::peek(void *data, uint64_t bytes) const {
+    uint64_t len = bytes;
+    std::memcpy(data, this->bytes(&len), len);
+}
+
+void RingReader::read(void *data, uint64_t bytes) {
+    for (auto *to = static_cast<std::byte *>(data); bytes > 0;) {
+        uint64_t len = bytes;
+        std::memcpy(to, this->bytes(&len), len);
+        skip(len);
+        to += len;
+        bytes -= len;
+    }
+}
+
+} // namespace dtrain::shm

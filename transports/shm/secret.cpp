@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/secret.h"
+
+#include <cstring>
+
+namespace dtrain::shm {
+
+Status prove(const Host &host, Role role, const Transcript &transcript, Mac &out) {
+    constexpr char purpose[] = "dtrain shm 1";
+    std::array<uint8_t, sizeof purpose + 1 + sizeof transcript> text;
+    std::memcpy(text.data(), purpose, sizeof purpose);
+    text[sizeof purpose] = static_cast<uint8_t>(role);
+    std::memcpy(text.data() + sizeof purpose + 1, &transcript, sizeof transcript);
+    out.fill(0);
+    Status status = host.sign(text.data(), text.size(), out.data());
+    return status == DTRAIN_ERR_UNSUPPORTED ? DTRAIN_OK : status;
+}
+
+Status verify(const Host &host, Role role, const Transcript &transcript, const Mac &mac) {
+    Mac expected;
+    Status status = prove(host, role, transcript, expected);
+    if (status != DTRAIN_OK) return status;
+    uint8_t difference = 0; // takes the same time wherever they differ
+    for (size_t i = 0; i < mac.size(); i++) difference |= mac[i] ^ expected[i];
+    return difference == 0 ? DTRAIN_OK : DTRAIN_ERR_AUTH;
+}
+
+} // namespace dtrain::shm

@@ -1,0 +1,21 @@
+// Both sides of a connection prove that they know the job's secret, without telling it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "shm/messages.h"
+
+namespace dtrain::shm {
+
+// What both proofs cover: a proof fits no other connection and no other pair of devices.
+struct Transcript {
+    Nonce connector_nonce{}, acceptor_nonce{};
+    Address connector, acceptor;
+};
+
+enum class Role : uint8_t { connector = 'c', acceptor = 'a' };
+
+// The proof of that role: a MAC (RFC 2104, SHA-256) under the secret; zeros when the job has none.
+Status prove(const Host &host, Role role, const Transcript &transcript, Mac &out);
+// DTRAIN_ERR_AUTH unless `mac` is the proof of that role.
+Status verify(const Host &host, Role role, const Transcript &transcript, const Mac &mac);
+
+} // namespace dtrain::shm

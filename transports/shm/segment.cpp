@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/segment.h"
+#include "shm/system_error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+namespace dtrain::shm {
+namespace {
+
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+uint64_t page_size() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+// Sizes are whole pages; a hugetlbfs, whose pages are its blocks, takes nothing else.
+uint64_t unit_of(const Fd &fd, const struct stat &info) {
+    struct statfs system;
+    bool huge = fstatfs(fd.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
+    return huge ? static_cast<uint64_t>(info.st_blksize) : page_size();
+}
+
+Status open_file(const Host &host, const char *directory, Fd &out) {
+    if (directory[0] == '\0') {
+        out = Fd(memfd_create("dtrain", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        if (!out) return fail_errno(host, errno, "memfd_create");
+        return DTRAIN_OK;
+    }
+    out = Fd(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
+    if (!out)
+        return host.fail(DTRAIN_ERR_CONFIG,
+                         "shm: cannot make shared memory in the folder %s (option shm.directory), "
+                         "which must be a writable tmpfs or hugetlbfs: %s",
+                         directory, std::strerror(errno));
+    return DTRAIN_OK;
+}
+
+Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *directory) {
+    int rc;
+    do rc = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
+    while (rc != 0 && errno == EINTR);
+    if (rc == 0) return DTRAIN_OK;
+    int error = errno;
+    if (error != ENOSPC && error != ENOMEM && error != EFBIG && error != EDQUOT)
+        return fail_errno(host, error, "fallocate of shared memory");
+    if (directory[0] == '\0')
+        return host.fail(DTRAIN_ERR_LIMIT,
+                         "shm: no room for %llu bytes of shared memory: raise the memory limit of "
+                         "this host or container, or lower window.bytes",
+                         static_cast<unsigned long long>(size));
+    return host.fail(DTRAIN_ERR_LIMIT,
+                     "shm: the folder %s (option shm.directory) has no room for %llu bytes of "
+                     "shared memory: make it larger, lower window.bytes, or leave shm.directory "
+                     "empty, which needs no folder",
+                     directory, static_cast<unsigned long long>(size));
+}
+
+// Faults everything in now: later it would cost microseconds per page on a hot path. Both calls may
+// fail (old kernel, no huge pages), which only costs speed.
+void populate(std::byte *data, uint64_t size) {
+    madvise(data, size, MADV_POPULATE_WRITE);
+    uint64_t huge = size / huge_page_size * huge_page_size;
+    if (huge != 0) madvise(data, huge, MADV_COLLAPSE);
+}
+
+} // namespace
+
+Segment::~Segment() {
+    if (data_ != nullptr) munmap(data_, size_);
+}
+
+Status Segment::create(const Host &host, uint64_t bytes, const char *directory, Segment &out,
+                       Fd &fd_out) {
+    Fd fd;
+    Status status = open_file(host, directory, fd);
+    if (status != DTRAIN_OK) return status;
+    struct stat info;
+    if (fstat(fd.get(), &info) != 0) return fail_errno(host, errno, "fstat of shared memory");
+    uint64_t unit = unit_of(fd, info);
+    if (bytes > INT64_MAX - unit)
+        return host.fail(DTRAIN_ERR_LIMIT, "shm: %llu bytes of shared memory are too many",
+                         static_cast<unsigned long long>(bytes));
+    uint64_t size = round_up(bytes, unit);
+    status = allocate(host, fd, size, directory);
+    if (status != DTRAIN_OK) return status;
+    if (directory[0] == '\0' && fcntl(fd.get(), F_ADD_SEALS, seals) != 0)
+        return fail_errno(host, errno, "sealing the size of shared memory");
+    status = out.map(host, fd, size, std::max(unit, size < huge_page_size ? 0 : huge_page_size));
+    if (status == DTRAIN_OK) fd_out = std::move(fd);
+    return status;
+}
+
+Status Segment::attach(const Host &host, const Fd &fd, uint64_t bytes, bool must_be_sealed,
+                       Segment &out) {
+    struct stat info;
+    if (!fd || fstat(fd.get(), &info) != 0)
+        return host.fail(DTRAIN_ERR_TRANSPORT, "shm: the peer sent no shared memory");
+    uint64_t size = static_cast<uint64_t>(info.st_size);
+    uint64_t unit = unit_of(fd, info);
+    if (!S_ISREG(info.st_mode) || bytes > size || size - bytes >= unit)
+        return host.fail(DTRAIN_ERR_TRANSPORT,
+                         "shm: the peer sent %llu bytes of shared memory where %llu were agreed",
+                         static_cast<unsigned long long>(size),
+                         static_cast<unsigned long long>(bytes));
+    int have = fcntl(fd.get(), F_GET_SEALS);
+    if (must_be_sealed && (have < 0 || (have & seals) != seals))
+        return host.fail(DTRAIN_ERR_TRANSPORT,
+                         "shm: the peer sent shared memory whose size is not sealed; set "
+                         "shm.directory in all processes or in none");
+    return out.map(host, fd, size, std::max(unit, size < huge_page_size ? 0 : huge_page_size));
+}
+
+Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t alignment) {
+    // Reserves enough address space for an aligned start, and gives the rest back.
+    uint64_t spare = alignment > page_size() ? alignment : 0;
+    void *room =
+        mmap(nullptr, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED) return fail_errno(host, errno, "address space for shared memory");
+    auto start = reinterpret_cast<uintptr_t>(room);
+    uintptr_t aligned = round_up(start, alignment);
+    auto *data = reinterpret_cast<std::byte *>(aligned);
+    if (mmap(data, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0) ==
+        MAP_FAILED) {
+        int error = errno;
+        munmap(room, size + spare);
+        return fail_errno(host, error, "mapping shared memory");
+    }
+    if (aligned != start) munmap(room, aligned - start);
+    if (uint64_t rest = spare - (aligned - start)) munmap(data + size, rest);
+    populate(data, size);
+    *this = Segment();
+    data_ = data;
+    size_ = size;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::shm

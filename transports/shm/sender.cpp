@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/sender.h"
+
+namespace dtrain::shm {
+
+void Sender::open(Segment &&segment, const Name &peer) {
+    channel_.open(std::move(segment), peer);
+    ChannelMemory *memory = channel_.memory();
+    ring_ = RingWriter(&memory->data, memory->data_bytes, data_capacity);
+    grants_ = RingReader(&memory->grants, memory->grants_bytes, grants_capacity);
+}
+
+Status Sender::post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length,
+                    uint64_t cookie) {
+    if (pending_ >= max_offers) return DTRAIN_ERR_BUSY; // so that an offer always finds a slot
+    if (!done_.reserve()) return DTRAIN_ERR_NO_MEMORY;
+    SendOp *op = ops_.get();
+    if (op == nullptr) {
+        done_.unreserve();
+        return DTRAIN_ERR_NO_MEMORY;
+    }
+    op->tag = tag;
+    op->cookie = cookie;
+    op->length = length;
+    op->from.assign(iov, n, length);
+    pending_++;
+    waiting_.push_back(op);
+    return DTRAIN_OK;
+}
+
+bool Sender::advance() {
+    if (channel_.memory() == nullptr) return true;
+    if (offers_ != 0 && !take_grants()) return false;
+    while (!waiting_.empty() && start(waiting_.front())) {
+    }
+    if (waiting_.empty()) stream(); // else it would keep the ring full for ever
+    if (written_) {
+        written_ = false;
+        ring_.publish();
+        wake(channel_.memory()->acceptor, channel_.peer(), bell_);
+    }
+    return ring_.intact();
+}
+
+bool Sender::is_eager(const SendOp &op) {
+    if (op.length > eager_limit) return false;
+    uint64_t cost = op.length + tp::Matcher::message_cost;
+    if (credit - ring_.owed() < cost) ring_.refresh();
+    return credit - ring_.owed() >= cost;
+}
+
+// Takes the op out of waiting_. False: no room yet.
+bool Sender::start(SendOp *op) {
+    if (is_eager(*op)) {
+        if (!ring_.has_room(frame_size(op->length))) return false;
+        ring_.charge(op->length + tp::Matcher::message_cost);
+        write_frame({static_cast<uint32_t>(op->length), FrameKind::eager, 0, op->tag}, op->from);
+        waiting_.remove(op);
+        complete(op, DTRAIN_OK);
+        return true;
+    }
+    if (!ring_.has_room(frame_size(sizeof(Offer)))) return false;
+    waiting_.remove(op);
+    while (offered_[op->slot] != nullptr) op->slot++;
+    offered_[op->slot] = op;
+    offers_++;
+    Offer offer{op->length, 0};
+    Frame frame{sizeof offer, FrameKind::offer, op->slot, op->tag};
+    ring_.write(&frame, sizeof frame);
+    ring_.write(&offer, sizeof offer);
+    written_ = true;
+    return true;
+}
+
+bool Sender::take_grants() {
+    bool any = false;
+    while (grants_.available() != 0) {
+        Grant grant;
+        grants_.read(&grant, sizeof grant);
+        SendOp *op = grant.slot < max_offers ? offered_[grant.slot] : nullptr;
+        if (op == nullptr || op->granted || grant.bytes > op->length) return false;
+        op->granted = true;
+        op->from.truncate(grant.bytes);
+        if (grant.bytes != 0)
+            streaming_.push_back(op);
+        else
+            complete(op, DTRAIN_OK);
+        any = true;
+    }
+    if (any) grants_.publish(); // nobody sleeps for it: grants always find room
+    return grants_.intact();
+}
+
+void Sender::stream() {
+    while (SendOp *op = streaming_.front()) {
+        uint64_t bytes = std::min(op->from.remaining(), max_piece);
+        if (!ring_.has_room(frame_size(bytes))) {
+            uint64_t room = ring_.room() / ring_unit * ring_unit;
+            if (room < frame_size(min_piece)) return;
+            bytes = std::min(bytes, room - sizeof(Frame));
+        }
+        write_frame({static_cast<uint32_t>(bytes), FrameKind::piece, op->slot, op->tag}, op->from);
+        ring_.publish(); // the peer copies this one out while the next one is copied in
+        if (op->from.remaining() != 0) continue;
+        streaming_.remove(op);
+        complete(op, DTRAIN_OK);
+    }
+}
+
+void Sender::write_frame(const Frame &frame, tp::IovCursor &from) {
+    ring_.write(&frame, sizeof frame);
+    for (uint64_t left = frame.bytes; left > 0;) {
+        uint64_t len = left;
+        std::byte *to = ring_.free_bytes(&len);
+        from.gather(to, len);
+        ring_.advance(len);
+        left -= len;
+    }
+    ring_.pad();
+    written_ = true;
+}
+
+void Sender::complete(SendOp *op, Status status) {
+    if (offered_[op->slot] == op) {
+        offered_[op->slot] = nullptr;
+        offers_--;
+    }
+    pending_--;
+    done_.push({op->cookie, op->length, op->tag, 0, status, DTRAIN_TP_SEND, 0});
+    ops_.put(op);
+}
+
+void Sender::fail(Status status) {
+    while (SendOp *op = waiting_.pop_front()) complete(op, status);
+    while (streaming_.pop_front() != nullptr) {
+    }
+    for (SendOp *op : offered_)
+        if (op != nullptr) complete(op, status);
+}
+
+void Sender::set_asleep(bool asleep) {
+    if (channel_.memory() != nullptr) channel_.memory()->connector.asleep.store(asleep);
+}
+
+bool Sender::can_advance() {
+    if (channel_.memory() == nullptr) return false;
+    if (offers_ != 0 && grants_.available() != 0) return true;
+    if (SendOp *op = waiting_.front())
+        return ring_.has_room(frame_size(is_eager(*op) ? op->length : sizeof(Offer)));
+    if (SendOp *op = streaming_.front())
+        return ring_.has_room(frame_size(std::min(op->from.remaining(), min_piece)));
+    return !ring_.intact() || !grants_.intact();
+}
+
+} // namespace dtrain::shm

@@ -1,0 +1,64 @@
+// The sending end of a connection: messages become frames in the ring (channel.h). Knows no socket.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/completions.h"
+#include "common/match.h"
+#include "shm/channel.h"
+
+namespace dtrain::shm {
+
+struct SendOp {
+    uint64_t tag = 0;
+    uint64_t cookie = 0;
+    uint64_t length = 0;
+    tp::IovCursor from;
+    uint16_t slot = 0; // once offered
+    bool granted = false;
+    tp::Link<SendOp> link;
+};
+
+class Sender {
+  public:
+    Sender(tp::Pool<SendOp> &ops, tp::Completions &done, const Doorbell &bell)
+        : ops_(ops), done_(done), bell_(bell) {}
+
+    // The connection is up: what was posted before goes out with the next advance().
+    void open(Segment &&segment, const Name &peer);
+    // Accepts a message. DTRAIN_ERR_BUSY: as many as allowed are under way already.
+    Status post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length,
+                uint64_t cookie);
+    // Moves what can be moved. False: the peer broke the rules; then fail().
+    bool advance();
+    // Ends all that is pending with this status.
+    void fail(Status status);
+    bool is_pending() const { return pending_ != 0; }
+
+    // Falling asleep: after set_asleep(true) the peer wakes this device once it made can_advance()
+    // true, unless it is so already.
+    void set_asleep(bool asleep);
+    bool can_advance();
+
+  private:
+    using Ops = tp::List<SendOp, &SendOp::link>;
+
+    bool start(SendOp *op);
+    bool is_eager(const SendOp &op);
+    bool take_grants();
+    void stream();
+    void write_frame(const Frame &frame, tp::IovCursor &from);
+    void complete(SendOp *op, Status status);
+
+    tp::Pool<SendOp> &ops_;
+    tp::Completions &done_;
+    const Doorbell &bell_;
+    Channel channel_;
+    RingWriter ring_;
+    RingReader grants_;
+    Ops waiting_;   // not started: the connection is not up, or the ring is full
+    Ops streaming_; // granted, with bytes still to send
+    SendOp *offered_[max_offers] = {};
+    uint32_t offers_ = 0, pending_ = 0;
+    bool written_ = false; // but not yet published
+};
+
+} // namespace dtrain::shm

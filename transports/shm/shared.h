@@ -1,0 +1,39 @@
+// What the connections of one device have in common.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/completions.h"
+#include "common/match.h"
+#include "shm/poller.h"
+#include "shm/sender.h"
+#include "shm/window.h"
+
+namespace dtrain::shm {
+
+struct Shared {
+    explicit Shared(const dtrain_tp_host_t *table) : host(table) {}
+
+    Host host;
+    Address own;
+    char directory[256] = ""; // for windows; "": anonymous memory
+    Doorbell bell;
+    Poller poller;
+    tp::Completions done;
+    // Each connection has its own bound on what is kept for it (channel.h), so there is none here.
+    tp::Matcher matcher{UINT64_MAX};
+    tp::Pool<SendOp> ops;
+    tp::List<Window, &Window::link> windows;
+    uint32_t greetings = 0; // connections that are not up yet, and questions without an answer
+};
+
+// Why a connection that nobody closed is gone. That a peer left is not worth a warning.
+inline void log_loss(const Host &host, uint32_t pid, Status status) {
+    const char *why = status == DTRAIN_ERR_PEER   ? "it left"
+                      : status == DTRAIN_ERR_AUTH ? "it has another secret; set the option secret "
+                                                    "alike everywhere"
+                      : status == DTRAIN_ERR_TRANSPORT ? "it broke the protocol"
+                                                       : "no memory for its messages";
+    host.log(status == DTRAIN_ERR_PEER ? DTRAIN_LOG_DEBUG : DTRAIN_LOG_ERROR,
+             "shm: the connection with process %u is lost: %s", pid, why);
+}
+
+} // namespace dtrain::shm
