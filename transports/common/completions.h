@@ -14,10 +14,11 @@ namespace dtrain::tp {
 
 class Completions {
   public:
-    // Room for one more push(). False: no memory; then do not accept the operation.
-    bool reserve() {
-        if (reserved_ + size_ == capacity_ && !grow()) return false;
-        reserved_++;
+    // Room for n more push(). False: no memory; then do not accept the operation.
+    bool reserve(size_t n = 1) {
+        while (reserved_ + size_ + n > capacity_)
+            if (!grow()) return false;
+        reserved_ += n;
         return true;
     }
     // Gives a reservation back for an operation that was not accepted after all.

@@ -154,6 +154,11 @@ class Matcher {
             }
         return nullptr;
     }
+    // Calls visit(Message &) for each kept message, oldest first.
+    template <class Visit> void for_each(Visit &&visit) {
+        for (Message *message = kept_.front(); message; message = kept_.next(message))
+            visit(*message);
+    }
     // Frees a message that was taken out, with its data.
     void release(Message *message) {
         kept_cost_ -= message_cost + (message->data ? message->length : 0);

@@ -1,0 +1,104 @@
+// The connection of two devices: its beginning and its end.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/connection.h"
+
+#include <cstring>
+
+namespace dtrain::tcp {
+
+Connection::Connection(Shared *shared, const DeviceId &peer)
+    : Pollable(Kind::connection), shared_(*shared), peer_(peer) {
+    memcpy(&tag, peer.data(), sizeof tag);
+}
+
+bool Connection::establish(Fd fd) {
+    if (!shared_.poller.add(fd.get(), this, EPOLLIN)) return false;
+    interest_ = EPOLLIN;
+    fd_ = std::move(fd);
+    write();
+    return true;
+}
+
+bool Connection::progress() {
+    const Read result = read(); // first, also when writing failed: what the peer sent counts
+    if (result == Read::lost) return false;
+    if (broken_) {
+        shared_.attention = true;
+        return result == Read::more;
+    }
+    write();
+    return true;
+}
+
+void Connection::update_interest() {
+    const uint32_t wanted = EPOLLIN | (blocked_ ? EPOLLOUT : 0u);
+    if (!up() || wanted == interest_) return;
+    if (shared_.poller.change(fd_.get(), this, wanted)) interest_ = wanted;
+}
+
+void Connection::abandon() {
+    if (up()) shared_.poller.remove(fd_.get(), this);
+    fd_.reset();
+    if (out_send_) finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_PEER);
+    while (Send *send = queue_.pop_front()) finish(send, DTRAIN_ERR_PEER);
+    while (Send *send = streams_.pop_front()) finish(send, DTRAIN_ERR_PEER);
+    while (Send *send = announced_.find_if([](const Send &) { return true; })) {
+        announced_.remove(send->id);
+        finish(send, DTRAIN_ERR_PEER);
+    }
+    while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; }))
+        finish(t, t->receive->failed(DTRAIN_ERR_PEER));
+    in_transfer_ = nullptr;
+    tp::Receive *receive = std::exchange(in_receive_, nullptr);
+    if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
+    if (receive) {
+        shared_.completions.push(receive->failed(DTRAIN_ERR_PEER));
+        shared_.matcher.release(receive);
+    }
+    // Of what it sent, only messages that are whole remain.
+    const auto lost = [this](const tp::Message &m) {
+        return m.origin == this && (m.announced || &m == in_message_);
+    };
+    while (tp::Message *message = shared_.matcher.take_if(lost)) {
+        if (message == in_message_) in_message_ = nullptr;
+        shared_.matcher.release(message);
+    }
+    if (in_message_) shared_.matcher.release(in_message_); // it was taken before
+    in_message_ = nullptr;
+    shared_.matcher.for_each([this](tp::Message &m) {
+        if (m.origin == this) m.origin = nullptr;
+    });
+}
+
+void Connection::taken(tp::Message *message, tp::Receive *receive) {
+    if (message->announced) {
+        announcements_--;
+        if (receive)
+            grant(receive, message->tag, message->length, uint32_t(message->id));
+        else
+            control({FrameKind::grant, 0, 0, 0, uint32_t(message->id), 0});
+        shared_.matcher.release(message);
+    } else if (message != in_message_) {
+        deliver(shared_, message, receive);
+    } else if (receive) {
+        message->taken_by = receive;
+    } else { // the rest of it goes nowhere
+        in_message_ = nullptr;
+        give_credit(message->length + tp::Matcher::message_cost);
+        shared_.matcher.release(message);
+    }
+    write();
+}
+
+void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *receive) {
+    if (receive) {
+        receive->into.scatter(message->data, message->length);
+        shared.completions.push(receive->done(message->tag, message->length));
+        shared.matcher.release(receive);
+    }
+    if (auto *origin = static_cast<Connection *>(message->origin))
+        origin->give_credit(message->length + tp::Matcher::message_cost);
+    shared.matcher.release(message);
+}
+
+} // namespace dtrain::tcp

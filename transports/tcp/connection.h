@@ -1,0 +1,130 @@
+// The connection of two devices, used in both directions, and the messages on it.
+//
+// Frames go out in this order, decided anew at each frame boundary: control frames, then messages
+// as they were sent, then pieces of granted messages in turn. A message goes eagerly when it is
+// small and the peer's window has room for it, else it is announced and sent once the peer has a
+// buffer for it. Reading never waits for writing: what a read makes us write is a control frame,
+// and there are never more of those than the peer's announcements. SPDX-License-Identifier:
+// Apache-2.0
+#pragma once
+#include "tcp/frame.h"
+#include "tcp/handshake.h"
+#include "tcp/id_table.h"
+#include "tcp/shared.h"
+
+struct iovec;
+
+namespace dtrain::tcp {
+
+class Device;
+class Connection;
+
+} // namespace dtrain::tcp
+
+struct dtrain_tp_ep {
+    dtrain::tcp::Device *device = nullptr;
+    dtrain::tcp::Connection *connection = nullptr; // nullptr: lost
+    uint64_t cookie = 0;
+    bool connect_due = true; // DTRAIN_TP_CONNECT is still to be reported
+    bool lost_due = true;    // room for DTRAIN_TP_PEER_LOST is still reserved
+    dtrain::tp::Link<dtrain_tp_ep> link;
+};
+
+namespace dtrain::tcp {
+
+using Endpoint = dtrain_tp_ep;
+
+class Connection : public Pollable {
+  public:
+    Connection(Shared *shared, const DeviceId &peer);
+
+    const DeviceId &peer() const { return peer_; }
+    bool up() const { return bool(fd_); }
+    int fd() const { return fd_.get(); }
+    const char *reason() const { return reason_; } // why it was lost
+
+    // The handshake is over. False: no memory for the registration.
+    bool establish(Fd fd);
+    // Moves bytes, a bounded number of them. False: the connection is lost.
+    bool progress();
+    // Registers for what makes progress() useful.
+    void update_interest();
+    // Completes everything under way with DTRAIN_ERR_PEER and closes the socket.
+    void abandon();
+
+    void post(Send *send);
+    void cancel(const Endpoint *endpoint); // completes its sends with DTRAIN_ERR_CANCELED
+    // A receive took this kept message, or nobody wants it any more (nullptr).
+    void taken(tp::Message *message, tp::Receive *receive);
+    // The same when its connection is gone, so that it is complete.
+    static void deliver(Shared &shared, tp::Message *message, tp::Receive *receive);
+
+    Handshake *handshake = nullptr; // the attempt to connect from here, while it is not up
+    tp::List<Endpoint, &Endpoint::link> endpoints;
+    uint64_t tag = 0; // for TagTable: the beginning of the peer's id
+    tp::Link<Connection> order, chain;
+
+  private:
+    // connection_tx.cpp
+    void write();
+    bool next_frame();
+    bool next_message();
+    void next_piece();
+    void begin(Frame frame, Send *payload, uint64_t payload_length);
+    bool write_frame(uint64_t *bytes);
+    void frame_written();
+    void control(const Frame &frame);
+    void give_credit(uint64_t bytes);
+    void finish(Send *send, dtrain_status_t status);
+    void cancel_queued(SendList *list, const Endpoint *endpoint, bool withdraw);
+    void orphan_current();
+
+    // connection_rx.cpp
+    enum class Read { drained, more, lost };
+    Read read();
+    bool consume(const uint8_t *bytes, size_t len);
+    bool on_frame();
+    bool on_eager();
+    bool on_announce();
+    bool on_grant();
+    bool on_data();
+    bool on_withdraw();
+    int describe_payload(iovec *out);
+    void payload_written(uint64_t len);
+    void payload_complete();
+    void grant(tp::Receive *receive, uint64_t message_tag, uint64_t length, uint32_t send_id);
+    void finish(Transfer *transfer, const dtrain_tp_done_t &done);
+    bool fail(const char *reason);
+
+    Shared &shared_;
+    const DeviceId peer_;
+    Fd fd_;
+    const char *reason_ = "";
+    bool broken_ = false;   // unusable; progress() reads what is left and reports it
+    uint32_t interest_ = 0; // epoll events registered
+
+    uint8_t out_header_[Frame::wire_length]; // of the frame being written
+    size_t out_header_left_ = 0;
+    uint64_t out_payload_left_ = 0;
+    Send *out_send_ = nullptr; // whose payload it is
+    bool blocked_ = false;     // the socket took less than it was given
+    SendList queue_;           // messages not begun
+    SendList streams_;         // granted messages with bytes left
+    IdTable<Send> announced_;  // messages that wait for their grant
+    FrameQueue control_;
+    uint64_t peer_window_ = window; // what the peer has room for
+    uint64_t credit_due_ = 0;       // what the peer does not know yet that there is room for
+
+    Frame in_; // being read
+    uint8_t in_header_[Frame::wire_length];
+    size_t in_header_have_ = 0;
+    uint64_t in_payload_left_ = 0;
+    tp::Receive *in_receive_ = nullptr; // where the payload goes: one of these, or else nowhere
+    tp::Message *in_message_ = nullptr;
+    Transfer *in_transfer_ = nullptr;
+    IdTable<Transfer> transfers_;  // granted, not complete
+    uint64_t own_window_ = window; // what the peer may still send eagerly
+    uint32_t announcements_ = 0;   // of the peer, without their grant
+};
+
+} // namespace dtrain::tcp

@@ -1,0 +1,228 @@
+// The connection of two devices: what comes in. Nothing in a frame is believed before it is
+// checked. SPDX-License-Identifier: Apache-2.0
+#include "tcp/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace dtrain::tcp {
+namespace {
+
+constexpr uint64_t read_budget = 1 << 20; // bytes per call, so that writing gets its turn
+
+} // namespace
+
+Connection::Read Connection::read() {
+    for (uint64_t total = 0; total < read_budget;) {
+        iovec iov[tp::max_iov + 1];
+        const int pieces = describe_payload(iov);
+        size_t direct = 0;
+        for (int i = 0; i < pieces; i++) direct += iov[i].iov_len;
+        iov[pieces] = {shared_.scratch, sizeof shared_.scratch};
+        const ssize_t got = readv(fd_.get(), iov, pieces + 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && errno == EAGAIN) return Read::drained;
+        if (got <= 0) {
+            fail(got ? strerrordesc_np(errno) : "closed by the peer");
+            return Read::lost;
+        }
+        const size_t placed = std::min(size_t(got), direct);
+        if (placed) payload_written(placed);
+        if (!consume(shared_.scratch, size_t(got) - placed)) return Read::lost;
+        if (size_t(got) < direct + sizeof shared_.scratch) return Read::drained;
+        total += size_t(got);
+    }
+    return Read::more;
+}
+
+// Takes bytes as they came: the rest of a payload, headers, payloads, a part of a header.
+bool Connection::consume(const uint8_t *bytes, size_t len) {
+    while (len) {
+        if (in_payload_left_) {
+            const size_t part = size_t(std::min<uint64_t>(len, in_payload_left_));
+            if (in_receive_)
+                in_receive_->into.scatter(bytes, part);
+            else if (in_transfer_)
+                in_transfer_->receive->into.scatter(bytes, part);
+            else if (in_message_) {
+                memcpy(in_message_->data + in_message_->arrived, bytes, part);
+                in_message_->arrived += part;
+            }
+            bytes += part;
+            len -= part;
+            in_payload_left_ -= part;
+            if (!in_payload_left_) payload_complete();
+            continue;
+        }
+        const size_t part = std::min(len, sizeof in_header_ - in_header_have_);
+        memcpy(in_header_ + in_header_have_, bytes, part);
+        in_header_have_ += part;
+        bytes += part;
+        len -= part;
+        if (in_header_have_ < sizeof in_header_) break;
+        in_header_have_ = 0;
+        in_.decode(in_header_);
+        if (!on_frame()) return false;
+    }
+    return true;
+}
+
+// Where the kernel can put the payload itself.
+int Connection::describe_payload(iovec *out) {
+    if (!in_payload_left_) return 0;
+    if (in_receive_) return in_receive_->into.describe(out, in_payload_left_);
+    if (in_transfer_) return in_transfer_->receive->into.describe(out, in_payload_left_);
+    if (!in_message_) return 0;
+    out[0] = {in_message_->data + in_message_->arrived, in_payload_left_};
+    return 1;
+}
+
+void Connection::payload_written(uint64_t len) {
+    if (in_receive_)
+        in_receive_->into.advance(len);
+    else if (in_transfer_)
+        in_transfer_->receive->into.advance(len);
+    else
+        in_message_->arrived += len;
+    in_payload_left_ -= len;
+    if (!in_payload_left_) payload_complete();
+}
+
+void Connection::payload_complete() {
+    if (tp::Receive *receive = std::exchange(in_receive_, nullptr)) {
+        shared_.completions.push(receive->done(in_.tag, in_.length));
+        shared_.matcher.release(receive);
+    } else if (Transfer *transfer = std::exchange(in_transfer_, nullptr)) {
+        if (!transfer->receive->into.remaining())
+            finish(transfer, transfer->receive->done(transfer->tag, transfer->length));
+    } else if (tp::Message *message = std::exchange(in_message_, nullptr)) {
+        if (message->taken_by) deliver(shared_, message, message->taken_by);
+    }
+}
+
+bool Connection::on_frame() {
+    peer_window_ += in_.credit;
+    if (peer_window_ > window) return fail("protocol error: more credit than was used");
+    switch (in_.kind) {
+    case FrameKind::eager: return on_eager();
+    case FrameKind::announce: return on_announce();
+    case FrameKind::grant: return on_grant();
+    case FrameKind::data: return on_data();
+    case FrameKind::withdraw: return on_withdraw();
+    case FrameKind::credit: return true;
+    }
+    return fail("protocol error: unknown frame");
+}
+
+bool Connection::on_eager() {
+    const uint64_t cost = in_.length + tp::Matcher::message_cost;
+    if (in_.length > eager_limit || cost > own_window_)
+        return fail("protocol error: a message outside the window");
+    own_window_ -= cost;
+    in_payload_left_ = in_.length;
+    if ((in_receive_ = shared_.matcher.match(in_.tag))) {
+        give_credit(cost);
+    } else {
+        in_message_ = shared_.matcher.keep(in_.tag, in_.length);
+        if (!in_message_) return fail("out of memory");
+        in_message_->origin = this;
+    }
+    if (!in_payload_left_) payload_complete();
+    return true;
+}
+
+bool Connection::on_announce() {
+    if (in_.length > message_limit || announcements_ >= announce_limit)
+        return fail("protocol error: an announcement outside the limits");
+    if (tp::Receive *receive = shared_.matcher.match(in_.tag)) {
+        grant(receive, in_.tag, in_.length, in_.id);
+        return true;
+    }
+    tp::Message *message = shared_.matcher.announce(in_.tag, in_.length);
+    if (!message) return fail("out of memory");
+    announcements_++;
+    message->origin = this;
+    message->id = in_.id;
+    return true;
+}
+
+void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t length,
+                       uint32_t send_id) {
+    const uint64_t granted = std::min(length, receive->capacity);
+    const dtrain_tp_done_t done = receive->done(message_tag, length);
+    Frame frame{FrameKind::grant, 0, 0, granted, send_id, 0};
+    if (granted) {
+        Transfer *transfer = shared_.transfers.get();
+        if (!transfer || !transfers_.insert(transfer, &frame.peer_id)) {
+            if (transfer) shared_.transfers.put(transfer);
+            broken_ = shared_.attention = true;
+            reason_ = "out of memory";
+            shared_.completions.push(receive->failed(DTRAIN_ERR_NO_MEMORY));
+            shared_.matcher.release(receive);
+            return;
+        }
+        receive->into.truncate(granted);
+        *transfer = {receive, message_tag, length, frame.peer_id, send_id};
+    } else {
+        shared_.completions.push(done);
+        shared_.matcher.release(receive);
+    }
+    control(frame);
+}
+
+bool Connection::on_grant() {
+    Send *send = announced_.find(in_.id);
+    if (!send) return true; // withdrawn meanwhile
+    if (in_.length > send->length)
+        return fail("protocol error: a grant of more than was announced");
+    announced_.remove(in_.id);
+    send->peer_id = in_.peer_id;
+    send->from.truncate(in_.length);
+    if (in_.length)
+        streams_.push_back(send);
+    else
+        finish(send, DTRAIN_OK);
+    return true;
+}
+
+bool Connection::on_data() {
+    Transfer *transfer = transfers_.find(in_.id);
+    if (!transfer || !in_.length || in_.length > data_limit ||
+        in_.length > transfer->receive->into.remaining())
+        return fail("protocol error: data that nobody asked for");
+    in_payload_left_ = in_.length;
+    in_transfer_ = transfer;
+    return true;
+}
+
+bool Connection::on_withdraw() {
+    const uint32_t id = in_.id;
+    if (Transfer *t = transfers_.find_if([id](const Transfer &x) { return x.send_id == id; })) {
+        finish(t, t->receive->failed(DTRAIN_ERR_PEER));
+        return true;
+    }
+    const auto withdrawn = [this, id](const tp::Message &m) {
+        return m.origin == this && m.announced && m.id == id;
+    };
+    if (tp::Message *message = shared_.matcher.take_if(withdrawn)) {
+        announcements_--;
+        shared_.matcher.release(message);
+    }
+    return true;
+}
+
+void Connection::finish(Transfer *transfer, const dtrain_tp_done_t &done) {
+    shared_.completions.push(done);
+    shared_.matcher.release(transfer->receive);
+    transfers_.remove(transfer->id);
+    shared_.transfers.put(transfer);
+}
+
+bool Connection::fail(const char *reason) {
+    broken_ = true;
+    reason_ = reason;
+    return false;
+}
+
+} // namespace dtrain::tcp

@@ -1,0 +1,178 @@
+// The connection of two devices: what goes out.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/socket.h>
+
+namespace dtrain::tcp {
+namespace {
+
+constexpr uint64_t write_budget = 1 << 20; // bytes per call, so that reading gets its turn
+
+uint64_t window_cost(const Send &send) { return send.length + tp::Matcher::message_cost; }
+
+} // namespace
+
+void Connection::post(Send *send) {
+    queue_.push_back(send);
+    if (!blocked_) write();
+}
+
+// Writes until nothing is left, the socket is full, or the budget is used up.
+void Connection::write() {
+    if (!up() || broken_) return;
+    for (uint64_t bytes = 0; bytes < write_budget;) {
+        if (!out_header_left_ && !out_payload_left_ && !next_frame()) return;
+        if (!write_frame(&bytes)) return;
+    }
+    shared_.attention = true;
+}
+
+// Writes once. False: stop here, the socket is full or broken.
+bool Connection::write_frame(uint64_t *bytes) {
+    iovec iov[tp::max_iov + 1];
+    int n = 0;
+    if (out_header_left_)
+        iov[n++] = {out_header_ + sizeof out_header_ - out_header_left_, out_header_left_};
+    if (out_payload_left_) n += out_send_->from.describe(iov + n, out_payload_left_);
+    msghdr message{};
+    message.msg_iov = iov;
+    message.msg_iovlen = size_t(n);
+    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (written < 0 && errno == EINTR) return true;
+    if (written < 0 && errno != EAGAIN) {
+        broken_ = shared_.attention = true;
+        reason_ = strerrordesc_np(errno);
+        return false;
+    }
+    uint64_t rest = written < 0 ? 0 : uint64_t(written);
+    *bytes += rest;
+    const size_t header = std::min<size_t>(rest, out_header_left_);
+    out_header_left_ -= header;
+    rest -= header;
+    if (rest) out_send_->from.advance(rest);
+    out_payload_left_ -= rest;
+    blocked_ = out_header_left_ || out_payload_left_;
+    if (blocked_ != bool(interest_ & EPOLLOUT)) shared_.stale_interest = true;
+    if (!blocked_) frame_written();
+    return !blocked_;
+}
+
+void Connection::frame_written() {
+    Send *send = std::exchange(out_send_, nullptr);
+    if (!send) return;
+    if (send->from.remaining())
+        streams_.push_back(send);
+    else
+        finish(send, DTRAIN_OK);
+}
+
+bool Connection::next_frame() {
+    if (!control_.empty()) {
+        begin(control_.pop(), nullptr, 0);
+        return true;
+    }
+    if (next_message()) return true;
+    if (streams_.empty()) return false;
+    next_piece();
+    return true;
+}
+
+bool Connection::next_message() {
+    Send *send = queue_.front();
+    if (!send) return false;
+    if (send->length <= eager_limit && window_cost(*send) <= peer_window_) {
+        peer_window_ -= window_cost(*send);
+        queue_.remove(send);
+        begin({FrameKind::eager, 0, send->tag, send->length, 0, 0}, send, send->length);
+        return true;
+    }
+    if (announced_.size() >= announce_limit || !announced_.insert(send, &send->id)) return false;
+    queue_.remove(send);
+    begin({FrameKind::announce, 0, send->tag, send->length, send->id, 0}, nullptr, 0);
+    return true;
+}
+
+void Connection::next_piece() {
+    Send *send = streams_.pop_front();
+    const uint64_t length = std::min(send->from.remaining(), data_limit);
+    begin({FrameKind::data, 0, 0, length, send->peer_id, 0}, send, length);
+}
+
+// Every frame takes along what credit is due.
+void Connection::begin(Frame frame, Send *payload, uint64_t payload_length) {
+    frame.credit = uint32_t(credit_due_);
+    own_window_ += std::exchange(credit_due_, 0);
+    frame.encode(out_header_);
+    out_header_left_ = sizeof out_header_;
+    out_payload_left_ = payload_length;
+    out_send_ = payload;
+}
+
+// The caller calls write() when it is done.
+void Connection::control(const Frame &frame) {
+    if (control_.push(frame)) return;
+    broken_ = shared_.attention = true;
+    reason_ = "out of memory";
+}
+
+void Connection::give_credit(uint64_t bytes) {
+    credit_due_ += bytes;
+    if (credit_due_ < window / 2 || !control_.empty()) return;
+    control({FrameKind::credit, 0, 0, 0, 0, 0});
+}
+
+void Connection::finish(Send *send, dtrain_status_t status) {
+    if (!send->orphan)
+        shared_.completions.push(
+            {send->cookie, send->length, send->tag, 0, status, DTRAIN_TP_SEND, 0});
+    shared_.sends.put(send);
+}
+
+void Connection::cancel(const Endpoint *endpoint) {
+    cancel_queued(&queue_, endpoint, false);
+    cancel_queued(&streams_, endpoint, true);
+    const auto mine = [endpoint](const Send &send) { return send.endpoint == endpoint; };
+    while (Send *send = announced_.find_if(mine)) {
+        announced_.remove(send->id);
+        control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
+        finish(send, DTRAIN_ERR_CANCELED);
+    }
+    if (out_send_ && !out_send_->orphan && mine(*out_send_)) orphan_current();
+    write();
+}
+
+void Connection::cancel_queued(SendList *list, const Endpoint *endpoint, bool withdraw) {
+    for (Send *send = list->front(), *next; send; send = next) {
+        next = SendList::next(send);
+        if (send->endpoint != endpoint) continue;
+        list->remove(send);
+        if (withdraw) control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
+        finish(send, DTRAIN_ERR_CANCELED);
+    }
+}
+
+// The frame that has begun must go out, but the caller wants its buffer back: sends a copy.
+void Connection::orphan_current() {
+    Send *send = out_send_;
+    const bool withdraw = send->from.remaining() > out_payload_left_;
+    std::unique_ptr<uint8_t[]> copy(new (std::nothrow) uint8_t[out_payload_left_ + 1]);
+    if (!copy) {
+        broken_ = shared_.attention = true;
+        reason_ = "out of memory";
+        finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_CANCELED);
+        out_payload_left_ = 0;
+        return;
+    }
+    send->from.gather(copy.get(), out_payload_left_);
+    shared_.completions.push(
+        {send->cookie, send->length, send->tag, 0, DTRAIN_ERR_CANCELED, DTRAIN_TP_SEND, 0});
+    const dtrain_tp_iov_t rest{copy.get(), out_payload_left_, nullptr};
+    send->from.assign(&rest, 1, out_payload_left_);
+    send->orphan = std::move(copy);
+    if (withdraw) control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
+}
+
+} // namespace dtrain::tcp

@@ -1,0 +1,290 @@
+// One opened TCP device: its endpoints, and one connection per peer.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/device.h"
+#include "tcp/socket.h"
+
+#include <cstdio>
+#include <cstring>
+#include <linux/sockios.h>
+#include <new>
+#include <poll.h>
+#include <sys/ioctl.h>
+
+namespace dtrain::tcp {
+namespace {
+
+// With so few connections it is cheaper to try each than to ask epoll first ...
+constexpr uint32_t few_connections = 4;
+// ... except now and then, for those who knock.
+constexpr uint32_t poll_every = 64;
+constexpr int drain_ms = 200;
+
+} // namespace
+
+void default_interface(const tp::Host &host, char *buf, size_t len) {
+    if (!host.option("tcp.interface", buf, len) && !host.option("listen.address", buf, len))
+        snprintf(buf, len, "127.0.0.1");
+}
+
+Device::Device(const dtrain_tp_host_t *host)
+    : shared_(host), lobby_(shared_.host, &shared_.poller, this) {}
+
+Device::~Device() {
+    drain();
+    while (Connection *connection = connections_.front()) {
+        connection->abandon();
+        remove(connection);
+    }
+}
+
+dtrain_status_t Device::open(const char *name) {
+    char interface[256];
+    if (name && *name)
+        snprintf(interface, sizeof interface, "%s", name);
+    else
+        default_interface(host(), interface, sizeof interface);
+    const dtrain_status_t status = resolve_local(host(), interface, &own_.socket);
+    if (status != DTRAIN_OK) return status;
+    if (!host().option("tcp.congestion", congestion_, sizeof congestion_))
+        snprintf(congestion_, sizeof congestion_, "auto");
+    if (!shared_.poller.open())
+        return host().fail(DTRAIN_ERR_IO, "tcp: epoll_create1: %s", strerror(errno));
+    host().random(own_.id.data(), own_.id.size());
+    own_.host = host_fingerprint();
+    return lobby_.open(&own_.socket, own_.id);
+}
+
+dtrain_status_t Device::reachable(const void *address, size_t len) {
+    Address peer;
+    if (!peer.decode(address, len))
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
+    if (peer.loopback() && peer.host != own_.host)
+        return host().fail(DTRAIN_ERR_NOT_FOUND, "tcp: %s is the loopback of another host",
+                           text_of(peer.socket).text);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p) {
+    Address peer;
+    if (!peer.decode(address, len))
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
+    auto *ep = new (std::nothrow) Endpoint;
+    Connection *connection = ep ? find(peer.id) : nullptr;
+    const bool fresh = ep && !connection;
+    if (fresh) connection = add(peer.id);
+    if (!connection || !shared_.completions.reserve(2)) {
+        if (fresh && connection) remove(connection);
+        delete ep;
+        return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another endpoint");
+    }
+    ep->device = this;
+    ep->connection = connection;
+    ep->cookie = cookie;
+    connection->endpoints.push_back(ep);
+    *ep_p = ep;
+    if (connection->up()) {
+        ep->connect_due = false;
+        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
+    } else if (fresh) {
+        lobby_.connect(peer, connection);
+    }
+    return DTRAIN_OK;
+}
+
+void Device::disconnect(Endpoint *ep) {
+    if (Connection *connection = ep->connection) {
+        connection->endpoints.remove(ep);
+        connection->cancel(ep);
+        if (!connection->up() && connection->endpoints.empty()) {
+            if (connection->handshake) lobby_.forget(connection->handshake);
+            remove(connection);
+        }
+    }
+    if (ep->connect_due) report(*ep, DTRAIN_TP_CONNECT, DTRAIN_ERR_CANCELED);
+    if (ep->lost_due) shared_.completions.unreserve();
+    delete ep;
+}
+
+dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
+                             uint64_t cookie) {
+    uint64_t length;
+    if (!tp::iov_length(iov, n, &length) || length > message_limit)
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: a message of at most %u pieces and %llu bytes",
+                           tp::max_iov, static_cast<unsigned long long>(message_limit));
+    if (!ep->connection) return host().fail(DTRAIN_ERR_PEER, "tcp: the peer is lost");
+    Send *send = shared_.sends.get();
+    if (!send || !shared_.completions.reserve(1)) {
+        if (send) shared_.sends.put(send);
+        return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another send");
+    }
+    send->endpoint = ep;
+    send->tag = tag;
+    send->length = length;
+    send->cookie = cookie;
+    send->from.assign(iov, n, length);
+    ep->connection->post(send);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
+                             uint64_t cookie) {
+    uint64_t length;
+    if (!tp::iov_length(iov, n, &length))
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: a receive of at most %u pieces", tp::max_iov);
+    tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
+    if (!receive || !shared_.completions.reserve(1)) {
+        if (receive) shared_.matcher.release(receive);
+        return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another receive");
+    }
+    tp::Message *message = shared_.matcher.post(receive);
+    if (!message) return DTRAIN_OK;
+    if (auto *origin = static_cast<Connection *>(message->origin))
+        origin->taken(message, receive);
+    else
+        Connection::deliver(shared_, message, receive);
+    return DTRAIN_OK;
+}
+
+void Device::cancel(uint64_t cookie) {
+    tp::Receive *receive = shared_.matcher.cancel(cookie);
+    if (!receive) return;
+    shared_.completions.push(receive->failed(DTRAIN_ERR_CANCELED));
+    shared_.matcher.release(receive);
+}
+
+void Device::purge(uint64_t wanted, uint64_t mask) {
+    while (tp::Message *message = shared_.matcher.take(wanted, mask)) {
+        if (auto *origin = static_cast<Connection *>(message->origin))
+            origin->taken(message, nullptr);
+        else
+            Connection::deliver(shared_, message, nullptr);
+    }
+}
+
+int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
+    const bool few = connection_count_ <= few_connections;
+    const bool attention = std::exchange(shared_.attention, false);
+    if (few || attention) run_all();
+    if (!few || poll_next_ || !lobby_.idle() || ++ticks_ % poll_every == 0) poll();
+    return shared_.completions.pop(done, max);
+}
+
+dtrain_status_t Device::arm() {
+    poll_next_ = true;
+    if (!shared_.completions.empty() || shared_.attention) return DTRAIN_ERR_BUSY;
+    if (std::exchange(shared_.stale_interest, false))
+        for (Connection *c = connections_.front(); c; c = connections_.next(c))
+            c->update_interest();
+    return shared_.poller.anything_ready() ? DTRAIN_ERR_BUSY : DTRAIN_OK;
+}
+
+void Device::run_all() {
+    for (Connection *c = connections_.front(), *next; c; c = next) {
+        next = connections_.next(c);
+        run(c);
+    }
+}
+
+void Device::run(Connection *connection) {
+    if (connection->up() && !connection->progress()) lose(connection, DTRAIN_ERR_PEER);
+}
+
+void Device::poll() {
+    poll_next_ = false;
+    if (std::exchange(shared_.stale_interest, false))
+        for (Connection *c = connections_.front(); c; c = connections_.next(c))
+            c->update_interest();
+    shared_.poller.poll([this](Pollable *who) {
+        if (who->kind == Pollable::Kind::connection)
+            run(static_cast<Connection *>(who));
+        else
+            lobby_.dispatch(who);
+    });
+}
+
+Verdict Device::admit(const DeviceId &peer) {
+    if (peer == own_.id) return Verdict::accepted; // one's own address: both ends are here
+    const Connection *connection = find(peer);
+    if (!connection) return Verdict::accepted;
+    // When both connect at once, the connection that the smaller id asked for survives.
+    return connection->up() || own_.id < peer ? Verdict::duplicate : Verdict::accepted;
+}
+
+void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
+    if (!connection && peer != own_.id) connection = find(peer);
+    if (!connection) connection = add(peer);
+    if (!connection) return; // no memory: it sees the socket close
+    if (connection->handshake) lobby_.forget(connection->handshake);
+    tune(host(), fd.get(), congestion_);
+    if (!connection->establish(std::move(fd))) return lose(connection, DTRAIN_ERR_NO_MEMORY);
+    for (Endpoint *ep = connection->endpoints.front(); ep; ep = connection->endpoints.next(ep)) {
+        ep->connect_due = false;
+        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
+    }
+}
+
+void Device::failed(Connection *connection, dtrain_status_t status, const char *reason) {
+    host().fail(status, "tcp: cannot connect: %s", reason);
+    host().log(DTRAIN_LOG_INFO, "tcp: cannot connect: %s", reason);
+    lose(connection, status);
+}
+
+void Device::lose(Connection *connection, dtrain_status_t status) {
+    if (connection->up())
+        host().log(DTRAIN_LOG_INFO, "tcp: connection lost: %s", connection->reason());
+    connection->abandon();
+    while (Endpoint *ep = connection->endpoints.pop_front()) {
+        ep->connection = nullptr;
+        if (std::exchange(ep->connect_due, false)) {
+            report(*ep, DTRAIN_TP_CONNECT, status);
+        } else {
+            ep->lost_due = false;
+            report(*ep, DTRAIN_TP_PEER_LOST, DTRAIN_ERR_PEER);
+        }
+    }
+    remove(connection);
+}
+
+Connection *Device::find(const DeviceId &peer) {
+    uint64_t tag;
+    memcpy(&tag, peer.data(), sizeof tag);
+    Connection *connection = connections_.find(tag);
+    return connection && connection->peer() == peer ? connection : nullptr;
+}
+
+Connection *Device::add(const DeviceId &peer) {
+    auto *connection = new (std::nothrow) Connection(&shared_, peer);
+    if (!connection) return nullptr;
+    connections_.insert(connection);
+    connection_count_++;
+    return connection;
+}
+
+void Device::remove(Connection *connection) {
+    connections_.remove(connection);
+    connection_count_--;
+    delete connection;
+}
+
+void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
+    shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
+}
+
+// A socket that is closed with unread bytes is reset, which would take along what the peer's kernel
+// does not have yet. So wait, for a moment, until it has it. Usually there is nothing to wait for.
+void Device::drain() {
+    for (int waited = 0; waited < drain_ms; waited++) {
+        bool more = false;
+        for (Connection *c = connections_.front(); c; c = connections_.next(c)) {
+            int unsent = 0;
+            if (!c->up() || ioctl(c->fd(), SIOCOUTQ, &unsent) || !unsent) continue;
+            while (::recv(c->fd(), shared_.scratch, sizeof shared_.scratch, MSG_DONTWAIT) > 0) {
+            }
+            more = true;
+        }
+        if (!more) return;
+        ::poll(nullptr, 0, 1);
+    }
+}
+
+} // namespace dtrain::tcp

@@ -1,0 +1,162 @@
+// One connection on its way: from connect() or accept() until both sides trust each other.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/handshake.h"
+
+#include <cerrno>
+#include <cstring>
+#include <endian.h>
+#include <sys/socket.h>
+
+namespace dtrain::tcp {
+
+Handshake::Step Handshake::step(const tp::Host &host) {
+    Phase before;
+    do { // as long as one phase leads to the next
+        before = phase_;
+        switch (phase_) {
+        case Phase::connect: step_ = on_connected(); break;
+        case Phase::hello: step_ = on_hello(host); break;
+        case Phase::verdict:
+        case Phase::last_verdict: step_ = on_verdict(); break;
+        case Phase::reply: step_ = on_reply(host); break;
+        case Phase::proof: step_ = on_proof(); break;
+        case Phase::decide: break;
+        }
+    } while (step_ == Step::wait && phase_ != before);
+    return step_;
+}
+
+Handshake::Step Handshake::on_connected() {
+    int error = 0;
+    socklen_t len = sizeof error;
+    getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error) return system_error(error);
+    return send(&own_, sizeof own_, Phase::verdict);
+}
+
+Handshake::Step Handshake::on_hello(const tp::Host &host) {
+    const bool whole = read(&other_, sizeof other_);
+    if (step_ == Step::failed) return step_;
+    if (!may_be_hello(in_, whole ? sizeof other_ : have_))
+        return fail(DTRAIN_ERR_CORRUPT, "what came is not of this protocol");
+    if (!whole) return Step::wait;
+    if (const Verdict verdict = judge(own_, other_); verdict != Verdict::accepted)
+        return refuse(verdict);
+    own_.to = other_.from;
+    struct {
+        uint32_t verdict;
+        Hello hello;
+        Proof proof;
+    } reply{0, own_, {}};
+    static_assert(sizeof reply == 4 + sizeof(Hello) + sizeof(Proof));
+    if (prove(host, Role::responder, other_, own_, &reply.proof) != DTRAIN_OK ||
+        prove(host, Role::initiator, other_, own_, &expected_) != DTRAIN_OK)
+        return fail(DTRAIN_ERR_AUTH, "signing failed");
+    return send(&reply, sizeof reply, Phase::proof);
+}
+
+Handshake::Step Handshake::on_verdict() {
+    uint32_t code;
+    if (!read(&code, sizeof code)) return step_;
+    code = le32toh(code);
+    if (code > uint32_t(Verdict::last)) return fail(DTRAIN_ERR_CORRUPT, "the answer is garbage");
+    const auto verdict = Verdict(code);
+    if (verdict == Verdict::duplicate && phase_ == Phase::last_verdict) return Step::duplicate;
+    if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
+    if (phase_ == Phase::last_verdict) return Step::done;
+    phase_ = Phase::reply;
+    return Step::wait;
+}
+
+Handshake::Step Handshake::on_reply(const tp::Host &host) {
+    struct {
+        Hello hello;
+        Proof proof;
+    } reply;
+    if (!read(&reply, sizeof reply)) return step_;
+    other_ = reply.hello;
+    Verdict verdict = judge(own_, other_);
+    if (verdict == Verdict::accepted && other_.from != own_.to) verdict = Verdict::wrong_device;
+    if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
+    Proof expected, proof;
+    if (prove(host, Role::responder, own_, other_, &expected) != DTRAIN_OK ||
+        prove(host, Role::initiator, own_, other_, &proof) != DTRAIN_OK)
+        return fail(DTRAIN_ERR_AUTH, "signing failed");
+    if (!equal(expected, reply.proof)) return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));
+    return send(&proof, sizeof proof, Phase::last_verdict);
+}
+
+Handshake::Step Handshake::on_proof() {
+    Proof proof;
+    if (!read(&proof, sizeof proof)) return step_;
+    if (!equal(proof, expected_)) return refuse(Verdict::wrong_proof);
+    phase_ = Phase::decide;
+    return Step::authentic;
+}
+
+Handshake::Step Handshake::answer(Verdict verdict) {
+    if (verdict != Verdict::accepted) return step_ = refuse(verdict);
+    const uint32_t code = 0;
+    if (send(&code, sizeof code, Phase::decide) == Step::failed) return step_ = Step::failed;
+    return step_ = Step::done;
+}
+
+bool Handshake::read(void *into, size_t len) {
+    const ssize_t n = recv(fd_.get(), in_ + have_, len - have_, 0);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) step_ = system_error(errno);
+    if (n == 0) step_ = fail(DTRAIN_ERR_PEER, "closed during the handshake");
+    if (n > 0) have_ += size_t(n);
+    if (have_ < len) return false;
+    memcpy(into, in_, len);
+    have_ = 0;
+    return true;
+}
+
+// A fresh socket takes these few bytes at once, or something is wrong with it.
+Handshake::Step Handshake::send(const void *bytes, size_t len, Phase next) {
+    ssize_t n;
+    do n = ::send(fd_.get(), bytes, len, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n != ssize_t(len)) return system_error(n < 0 ? errno : ENOBUFS);
+    phase_ = next;
+    return Step::wait;
+}
+
+Handshake::Step Handshake::refuse(Verdict verdict) {
+    const uint32_t code = htole32(uint32_t(verdict));
+    send(&code, sizeof code, phase_);
+    return fail(status_of(verdict), text_of(verdict));
+}
+
+Handshake::Step Handshake::fail(dtrain_status_t status, const char *reason) {
+    status_ = status;
+    reason_ = reason;
+    return Step::failed;
+}
+
+Handshake::Step Handshake::system_error(int error) {
+    fail_errno(error);
+    return Step::failed;
+}
+
+dtrain_status_t Handshake::fail_errno(int error) {
+    status_ = DTRAIN_ERR_PEER;
+    switch (error) {
+    case ECONNREFUSED: reason_ = "connection refused"; break;
+    case EPIPE:
+    case ECONNRESET: reason_ = "connection reset"; break;
+    case ETIMEDOUT: reason_ = "no answer"; break;
+    case ENETUNREACH:
+    case EHOSTUNREACH: reason_ = "no route to the host"; break;
+    default: status_ = DTRAIN_ERR_IO; reason_ = strerrordesc_np(error);
+    }
+    return status_;
+}
+
+const char *Handshake::timeout_reason() const {
+    if (phase_ == Phase::connect) return "no answer within 3 s";
+    if (!fd_) return text_of(Verdict::duplicate);
+    return "the handshake took longer than 3 s";
+}
+
+} // namespace dtrain::tcp

@@ -1,0 +1,75 @@
+// One connection on its way: from connect() or accept() until both sides trust each other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/list.h"
+#include "tcp/hello.h"
+#include "tcp/poller.h"
+
+namespace dtrain::tcp {
+
+class Connection;
+
+class Handshake : public Pollable {
+  public:
+    enum class Step {
+        wait,      // for the socket
+        authentic, // responder: the peer proved itself; answer() is due
+        done,      // the socket is ready for frames
+        duplicate, // initiator: the peer prefers the connection that comes from there
+        failed     // status() and reason() say why
+    };
+
+    Handshake(Fd fd, Role role, const Hello &own, int64_t deadline_ns)
+        : Pollable(Kind::handshake), role_(role), own_(own), fd_(std::move(fd)),
+          deadline_ns_(deadline_ns),
+          phase_(role == Role::initiator ? Phase::connect : Phase::hello) {}
+
+    Step step(const tp::Host &host); // call when the socket is ready
+    Step answer(Verdict verdict);    // after Step::authentic
+
+    int fd() const { return fd_.get(); }
+    Fd take_fd() { return std::move(fd_); }
+    Role role() const { return role_; }
+    const DeviceId &peer() const { return other_.from; } // after Step::authentic or done
+    bool connecting() const { return phase_ == Phase::connect; }
+    int64_t deadline_ns() const { return deadline_ns_; }
+    // Text for when the deadline has passed.
+    const char *timeout_reason() const;
+    // Records a failure from outside; returns its status, reason() its text.
+    dtrain_status_t fail_errno(int error);
+    dtrain_status_t status() const { return status_; }
+    const char *reason() const { return reason_; }
+
+    Connection *connection = nullptr; // initiator: on whose behalf
+    tp::Link<Handshake> link;
+
+  private:
+    enum class Phase : uint8_t { connect, hello, verdict, reply, proof, decide, last_verdict };
+
+    Step on_connected();
+    Step on_hello(const tp::Host &host);
+    Step on_verdict();
+    Step on_reply(const tp::Host &host);
+    Step on_proof();
+    bool read(void *into, size_t len); // false: not all there yet (or step_ says failed)
+    Step send(const void *bytes, size_t len, Phase next);
+    Step refuse(Verdict verdict);
+    Step fail(dtrain_status_t status, const char *reason);
+    Step system_error(int error);
+
+    const Role role_;
+    Hello own_; // a responder does not know to whom until it has heard the other
+    Hello other_;
+    Proof expected_{}; // responder: what the initiator has to send
+    Fd fd_;
+    int64_t deadline_ns_;
+    Phase phase_;
+    Step step_ = Step::wait;
+    dtrain_status_t status_ = DTRAIN_OK;
+    const char *reason_ = "";
+    size_t have_ = 0; // bytes of what this phase reads
+    uint8_t in_[sizeof(Hello) + sizeof(Proof)];
+};
+static_assert(sizeof(Handshake) <= 512, "state that a stranger can make us hold");
+
+} // namespace dtrain::tcp

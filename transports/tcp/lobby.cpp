@@ -1,0 +1,177 @@
+// Everything before trust: the listening socket, attempts to connect, and their deadline.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/lobby.h"
+#include "tcp/connection.h"
+#include "tcp/socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <new>
+#include <sys/timerfd.h>
+
+namespace dtrain::tcp {
+
+Lobby::~Lobby() {
+    while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = attempts_.front()) forget(handshake);
+}
+
+dtrain_status_t Lobby::open(SocketAddress *socket, const DeviceId &own) {
+    own_ = own;
+    const dtrain_status_t status = listen_on(host_, socket, &listener_);
+    if (status != DTRAIN_OK) return status;
+    timer_ = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!timer_ || !reserve_ || !poller_.add(listener_.get(), &listener_key_, EPOLLIN) ||
+        !poller_.add(timer_.get(), &timer_key_, EPOLLIN))
+        return host_.fail(DTRAIN_ERR_IO, "tcp: cannot watch the listening socket: %s",
+                          strerror(errno));
+    return DTRAIN_OK;
+}
+
+void Lobby::connect(const Address &peer, Connection *connection) {
+    Fd fd;
+    const int error = start_connect(peer.socket, &fd);
+    auto *handshake = new (std::nothrow)
+        Handshake(std::move(fd), Role::initiator, Hello::make(host_, own_, peer.id),
+                  host_.now_ns() + deadline_ns);
+    if (!handshake) return owner_.failed(connection, DTRAIN_ERR_NO_MEMORY, "out of memory");
+    handshake->connection = connection;
+    add(handshake, EPOLLOUT);
+    if (error) give_up(handshake, handshake->fail_errno(-error), handshake->reason());
+}
+
+void Lobby::add(Handshake *handshake, uint32_t events) {
+    const bool stranger = handshake->role() == Role::responder;
+    (stranger ? strangers_ : attempts_).push_back(handshake);
+    if (stranger)
+        stranger_count_++;
+    else
+        handshake->connection->handshake = handshake;
+    if (handshake->fd() >= 0) poller_.add(handshake->fd(), handshake, events);
+    if (!timer_running_) start_timer(deadline_ns);
+}
+
+void Lobby::forget(Handshake *handshake) {
+    const bool stranger = handshake->role() == Role::responder;
+    (stranger ? strangers_ : attempts_).remove(handshake);
+    if (stranger)
+        stranger_count_--;
+    else
+        handshake->connection->handshake = nullptr;
+    if (handshake->fd() >= 0) poller_.remove(handshake->fd(), handshake);
+    delete handshake;
+}
+
+void Lobby::dispatch(Pollable *who) {
+    if (who == &listener_key_)
+        on_listener();
+    else if (who == &timer_key_)
+        on_timer();
+    else
+        on_handshake(static_cast<Handshake *>(who));
+}
+
+void Lobby::on_listener() {
+    for (uint32_t i = 0; i < max_accepts; i++) {
+        Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (!fd) {
+            if (!on_accept_error(errno)) return;
+            continue;
+        }
+        auto *handshake = new (std::nothrow)
+            Handshake(std::move(fd), Role::responder, Hello::make(host_, own_, {}),
+                      host_.now_ns() + deadline_ns);
+        if (!handshake) return;
+        if (stranger_count_ >= max_strangers)
+            give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many strangers at once");
+        add(handshake, EPOLLIN);
+    }
+}
+
+// True: there may be more to accept. Without a free descriptor the caller at the door is let in and
+// shown out, or else the listener would stay readable for ever.
+bool Lobby::on_accept_error(int error) {
+    if (error == ECONNABORTED || error == EINTR) return true;
+    if (error != EMFILE && error != ENFILE) return false;
+    reserve_.reset();
+    { const Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    log_stranger("no file descriptors left (raise the limit on open files)");
+    return bool(reserve_);
+}
+
+void Lobby::on_handshake(Handshake *handshake) {
+    const bool connecting = handshake->connecting();
+    Handshake::Step step = handshake->step(host_);
+    if (step == Handshake::Step::authentic)
+        step = handshake->answer(owner_.admit(handshake->peer()));
+    switch (step) {
+    case Handshake::Step::authentic:
+    case Handshake::Step::wait:
+        if (connecting) poller_.change(handshake->fd(), handshake, EPOLLIN);
+        break;
+    case Handshake::Step::duplicate: { // the other connection joins in a moment, or the deadline
+                                       // comes
+        poller_.remove(handshake->fd(), handshake);
+        handshake->take_fd();
+        break;
+    }
+    case Handshake::Step::done: {
+        Connection *connection = handshake->connection;
+        const DeviceId peer = handshake->peer();
+        poller_.remove(handshake->fd(), handshake);
+        Fd fd = handshake->take_fd();
+        forget(handshake);
+        owner_.joined(connection, peer, std::move(fd));
+        break;
+    }
+    case Handshake::Step::failed:
+        give_up(handshake, handshake->status(), handshake->reason());
+        break;
+    }
+}
+
+void Lobby::give_up(Handshake *handshake, dtrain_status_t status, const char *reason) {
+    Connection *connection = handshake->connection;
+    forget(handshake);
+    if (connection)
+        owner_.failed(connection, status, reason);
+    else
+        log_stranger(reason);
+}
+
+void Lobby::on_timer() {
+    uint64_t expirations;
+    if (read(timer_.get(), &expirations, sizeof expirations) < 0) return;
+    timer_running_ = false;
+    const int64_t now = host_.now_ns();
+    int64_t next = INT64_MAX;
+    for (Handshakes *list : {&strangers_, &attempts_}) {
+        Handshake *oldest;
+        while ((oldest = list->front()) && oldest->deadline_ns() <= now)
+            give_up(oldest, DTRAIN_ERR_PEER, oldest->timeout_reason());
+        if (oldest && oldest->deadline_ns() < next) next = oldest->deadline_ns();
+    }
+    if (next != INT64_MAX) start_timer(next - now);
+}
+
+void Lobby::start_timer(int64_t ns) {
+    itimerspec when{};
+    when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+    timerfd_settime(timer_.get(), 0, &when, nullptr);
+    timer_running_ = true;
+}
+
+void Lobby::log_stranger(const char *reason) {
+    refused_++;
+    const int64_t now = host_.now_ns();
+    if (now - last_log_ns_ < log_interval_ns) return;
+    host_.log(DTRAIN_LOG_WARN, "tcp: refused %llu incoming connection(s), the last one: %s",
+              static_cast<unsigned long long>(refused_), reason);
+    last_log_ns_ = now;
+    refused_ = 0;
+}
+
+} // namespace dtrain::tcp

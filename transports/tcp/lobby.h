@@ -1,0 +1,69 @@
+// Everything before trust: the listening socket, attempts to connect, and their deadline. Strangers
+// cost at most max_strangers small objects, and never a connection that works.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/host.h"
+#include "common/list.h"
+#include "tcp/address.h"
+#include "tcp/handshake.h"
+#include "tcp/poller.h"
+
+namespace dtrain::tcp {
+
+class Lobby {
+  public:
+    // What the device does with the outcome. `connection` is what connect() was given, or nullptr
+    // for somebody who connected to us.
+    class Owner {
+      public:
+        // May this peer, who proved itself, connect to us?
+        virtual Verdict admit(const DeviceId &peer) = 0;
+        virtual void joined(Connection *connection, const DeviceId &peer, Fd fd) = 0;
+        virtual void failed(Connection *connection, dtrain_status_t status, const char *reason) = 0;
+
+      protected:
+        ~Owner() = default;
+    };
+
+    Lobby(const tp::Host &host, Poller *poller, Owner *owner)
+        : host_(host), poller_(*poller), owner_(*owner) {}
+    ~Lobby();
+
+    // Listens on *socket and fills in its port.
+    dtrain_status_t open(SocketAddress *socket, const DeviceId &own);
+    void connect(const Address &peer, Connection *connection); // may call failed() at once
+    void forget(Handshake *handshake);
+    bool idle() const { return strangers_.empty() && attempts_.empty(); }
+    // The poller found something for one of ours.
+    void dispatch(Pollable *who);
+
+  private:
+    using Handshakes = tp::List<Handshake, &Handshake::link>;
+    static constexpr int64_t deadline_ns = 3'000'000'000;
+    static constexpr int64_t log_interval_ns = 60'000'000'000;
+    static constexpr uint32_t max_strangers = 64, max_accepts = 16; // the latter per call
+
+    void on_listener();
+    bool on_accept_error(int error);
+    void on_handshake(Handshake *handshake);
+    void on_timer();
+    void start_timer(int64_t ns);
+    void add(Handshake *handshake, uint32_t events);
+    void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
+    void log_stranger(const char *reason);
+
+    const tp::Host &host_;
+    Poller &poller_;
+    Owner &owner_;
+    DeviceId own_{};
+    Fd listener_, timer_;
+    Fd reserve_; // given up to accept and close when there are no descriptors left
+    Pollable listener_key_{Pollable::Kind::listener}, timer_key_{Pollable::Kind::timer};
+    Handshakes strangers_, attempts_; // from there, from here; oldest first
+    uint32_t stranger_count_ = 0;
+    bool timer_running_ = false;
+    int64_t last_log_ns_ = -log_interval_ns;
+    uint64_t refused_ = 0; // strangers since then
+};
+
+} // namespace dtrain::tcp

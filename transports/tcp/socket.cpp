@@ -1,0 +1,76 @@
+// Making and tuning sockets.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/socket.h"
+
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+namespace dtrain::tcp {
+namespace {
+
+// The core's heartbeat is what finds a silent peer; these only make sure that a socket ends some
+// day (keepalive while idle, the user timeout while data is unacknowledged).
+constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_probes = 6;
+constexpr int user_timeout_ms = 90'000;
+
+Fd stream_socket(int family) {
+    return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+void set(int fd, int level, int name, int value) {
+    setsockopt(fd, level, name, &value, sizeof value); // all of them can be done without
+}
+
+bool inside_one_host(int fd) {
+    SocketAddress own, peer;
+    socklen_t own_len = sizeof own, peer_len = sizeof peer;
+    return !getsockname(fd, &own.any, &own_len) && !getpeername(fd, &peer.any, &peer_len) &&
+           same_ip(own, peer);
+}
+
+} // namespace
+
+dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, Fd *fd_p) {
+    Fd fd = stream_socket(socket->any.sa_family);
+    socklen_t len = sizeof *socket;
+    if (!fd || bind(fd.get(), &socket->any, length_of(*socket)) || listen(fd.get(), SOMAXCONN) ||
+        getsockname(fd.get(), &socket->any, &len))
+        return host.fail(DTRAIN_ERR_IO, "tcp: cannot listen on %s: %s", text_of(*socket).text,
+                         strerror(errno));
+    *fd_p = std::move(fd);
+    return DTRAIN_OK;
+}
+
+int start_connect(const SocketAddress &peer, Fd *fd_p) {
+    Fd fd = stream_socket(peer.any.sa_family);
+    if (!fd) return -errno;
+    if (connect(fd.get(), &peer.any, length_of(peer)) && errno != EINPROGRESS && errno != EINTR)
+        return -errno;
+    *fd_p = std::move(fd);
+    return 0;
+}
+
+void tune(const tp::Host &host, int fd, const char *congestion) {
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, keep_idle_s);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, keep_interval_s);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, keep_probes);
+    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
+
+    // BBR paces even loopback: half the bandwidth of reno there.
+    if (!strcmp(congestion, "auto")) {
+        char current[16] = "";
+        socklen_t len = sizeof current;
+        getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, current, &len);
+        if (strcmp(current, "bbr") || !inside_one_host(fd)) return;
+        congestion = "reno";
+    }
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(strlen(congestion))))
+        host.log(DTRAIN_LOG_WARN, "tcp: congestion control \"%s\" cannot be used here (%s)",
+                 congestion, strerror(errno));
+}
+
+} // namespace dtrain::tcp
