@@ -1,0 +1,44 @@
+// The sum of what was pushed in one BSP clock, with the elements that were pushed at all.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/buffer.h"
+#include "ps/partition.h"
+
+#include <cstdint>
+
+namespace dtrain::ps {
+
+// Elements are counted from the start of the shard.
+class Aggregate {
+  public:
+    static uint64_t bytes_needed(uint32_t dtype, uint64_t length);
+
+    bool allocate(uint32_t dtype, uint64_t length); // false: no memory
+    bool allocated() const { return !values_.empty(); }
+    void add(const Range &range, const void *g);
+    // f(range, sums) for each block of pushed elements, in ascending order; f may change the sums.
+    // Empty afterwards.
+    template <class F> void take(F &&f) {
+        for (Range block; next_block(block);) {
+            f(block, values_.at(block.first * size_));
+            clear(block);
+        }
+        pushed_ = {0, 0};
+    }
+
+  private:
+    bool next_block(Range &block); // block: the one before; count 0 at the beginning
+    void clear(const Range &block);
+    // The first element from `at` on whose mark is `wanted`, or `end`.
+    uint64_t find(uint64_t at, uint64_t end, bool wanted) const;
+    uint64_t &word(uint64_t index) const {
+        return *reinterpret_cast<uint64_t *>(marks_.at(index * sizeof(uint64_t)));
+    }
+
+    Buffer values_, marks_; // marks: one bit per element
+    Range pushed_;          // holds all marks
+    uint32_t dtype_ = 0;
+    uint64_t size_ = 0; // bytes of one element
+};
+
+} // namespace dtrain::ps

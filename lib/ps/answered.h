@@ -1,0 +1,49 @@
+// What a server remembers of one worker's requests for a table, so that each is done exactly once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/protocol.h"
+
+#include <array>
+#include <cstdint>
+
+namespace dtrain::ps {
+
+enum class Progress : uint8_t {
+    unseen,
+    held,   // a push that came too early: its payload was dropped, it will be asked for again
+    parked, // a pull that waits (for push_pull, its push is done)
+    done
+};
+
+class Answered {
+  public:
+    struct Entry {
+        uint64_t sequence = 0;
+        uint64_t numbers[2] = {0, 0}; // of the answer
+        Reason reason = Reason::none; // of the answer
+        Progress progress = Progress::unseen;
+    };
+
+    // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.
+    Reason check(uint64_t sequence) const {
+        if (sequence + request_window <= newest_) return Reason::forgotten;
+        const Entry &entry = entries_[sequence % request_window];
+        bool waiting = entry.progress == Progress::held || entry.progress == Progress::parked;
+        bool ahead = sequence > newest_ + request_window || (waiting && sequence > entry.sequence);
+        return ahead ? Reason::window : Reason::none;
+    }
+    // For a sequence that was checked. A new one takes the place of one that is out of the window.
+    Entry &entry(uint64_t sequence) {
+        Entry &entry = entries_[sequence % request_window];
+        if (entry.sequence != sequence) entry = {.sequence = sequence};
+        if (sequence > newest_) newest_ = sequence;
+        return entry;
+    }
+    uint64_t newest() const { return newest_; }
+
+  private:
+    std::array<Entry, request_window> entries_;
+    uint64_t newest_ = 0;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/buffer.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr size_t huge_page = 2 << 20, line = 64;
+
+} // namespace
+
+bool Buffer::allocate(uint64_t bytes) {
+    reset();
+    if (bytes > SIZE_MAX / 2) return false;
+    if (bytes < huge_page) {
+        size_t rounded = (bytes + line) / line * line; // never zero
+        data_ = std::aligned_alloc(line, rounded);
+        if (data_ != nullptr) std::memset(data_, 0, rounded);
+        return data_ != nullptr;
+    }
+    // Pages come zeroed and only when touched. A huge page more than needed, so that the start can
+    // be moved to a boundary; what is left over is given back.
+    size_t wanted = (bytes + huge_page - 1) / huge_page * huge_page;
+    void *map = mmap(nullptr, wanted + huge_page, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return false;
+    size_t skip = (huge_page - reinterpret_cast<uintptr_t>(map) % huge_page) % huge_page;
+    char *start = static_cast<char *>(map) + skip;
+    if (skip > 0) munmap(map, skip);
+    munmap(start + wanted, huge_page - skip);
+    madvise(start, wanted, MADV_HUGEPAGE); // advice: without it, small pages
+    data_ = start;
+    mapped_ = wanted;
+    return true;
+}
+
+void Buffer::reset() {
+    if (mapped_ > 0)
+        munmap(data_, mapped_);
+    else
+        std::free(data_);
+    data_ = nullptr;
+    mapped_ = 0;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,27 @@
+// Zeroed memory for a shard: 64-byte aligned, on huge pages where that is worth it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain::ps {
+
+class Buffer {
+  public:
+    Buffer() = default;
+    ~Buffer() { reset(); }
+    Buffer(const Buffer &) = delete;
+    Buffer &operator=(const Buffer &) = delete;
+
+    // False when there is no memory; what was held before is given back first.
+    bool allocate(uint64_t bytes);
+    void reset();
+    bool empty() const { return data_ == nullptr; }
+    char *at(uint64_t byte) const { return static_cast<char *>(data_) + byte; }
+
+  private:
+    void *data_ = nullptr;
+    size_t mapped_ = 0; // bytes of the mapping; 0: from the heap
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/client.h"
+
+#include "ps/client_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+
+void settle_requests(Transfer &transfer, uint64_t count) {
+    transfer.requests -= count;
+    if (transfer.requests > 0) return;
+    auto &list = transfer.table->transfers;
+    list[transfer.place] = list.back();
+    list[transfer.place]->place = transfer.place;
+    list.pop_back();
+    if (transfer.version == UINT64_MAX) transfer.version = 0;
+    transfer.done(&transfer);
+}
+
+void fail_transfer(Transfer &transfer, Status status, int32_t server, const char *text) {
+    if (transfer.status != DTRAIN_OK) return;
+    transfer.status = status;
+    transfer.server = server;
+    transfer.text = text;
+}
+
+Client::Client(const Config &config, Wire &wire)
+    : config_(config), lost_(config.servers),
+      context_(new LaneContext{wire, config.worker, config.chunk, config.retry_ns}) {}
+
+Client::~Client() = default;
+
+Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p) {
+    if (next_table_ == max_tables)
+        return fail(DTRAIN_ERR_LIMIT, "table_create '%s': the job has made %u tables, the most",
+                    name.c_str(), max_tables);
+    auto table = std::make_unique<ClientTable>(ClientTable{
+        .name = name, .params = params, .partition = Partition(params.length, config_.servers)});
+    table->id = next_table_++;
+    TableFields fields = to_fields(params);
+    table->create_payload.assign(reinterpret_cast<const char *>(fields.data()), sizeof fields);
+    table->create_payload += name;
+    for (uint32_t s = 0; s < config_.servers; ++s)
+        table->lanes.push_back(std::make_unique<Lane>(*table, s, *context_));
+    table_p = table.get();
+    tables_.push_back(std::move(table));
+    return DTRAIN_OK;
+}
+
+bool Client::reaches_lost_server(Transfer &transfer) {
+    auto check = [&](uint32_t server, const Range &) {
+        if (lost_[server].empty()) return;
+        fail_transfer(transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server),
+                      lost_[server].c_str());
+    };
+    if (whole_table(transfer))
+        for (uint32_t s = 0; s < config_.servers; ++s) check(s, {});
+    else
+        transfer.table->partition.for_each_part(transfer.range, check);
+    return transfer.status != DTRAIN_OK;
+}
+
+bool Client::whole_table(const Transfer &transfer) {
+    bool bsp = transfer.table->params.consistency == DTRAIN_BSP;
+    return transfer.kind == RequestKind::create || transfer.kind == RequestKind::clock ||
+           (bsp && transfer.kind == RequestKind::push_pull);
+}
+
+void Client::start(Transfer &transfer, int64_t now) {
+    ClientTable &table = *transfer.table;
+    bool whole = whole_table(transfer);
+    if (reaches_lost_server(transfer) || (!whole && transfer.range.count == 0)) {
+        if (transfer.version == UINT64_MAX) transfer.version = 0;
+        return transfer.done(&transfer);
+    }
+    transfer.place = table.transfers.size();
+    table.transfers.push_back(&transfer);
+    auto add_parts = [&](RequestKind kind, uint64_t clock) {
+        table.partition.for_each_part(transfer.range, [&](uint32_t server, const Range &part) {
+            if (part.count == 0) return;
+            table.lanes[server]->add(
+                {.transfer = &transfer, .kind = kind, .range = part, .clock = clock});
+        });
+    };
+    uint64_t clock = table.clock;
+    if (!whole)
+        add_parts(transfer.kind, clock);
+    else if (transfer.kind == RequestKind::create)
+        for (auto &lane : table.lanes) lane->add({.transfer = &transfer, .kind = transfer.kind});
+    else {
+        bool fused = transfer.kind == RequestKind::push_pull; // under BSP: push, clock, pull
+        if (fused) add_parts(RequestKind::push, clock);
+        for (auto &lane : table.lanes) lane->add_clock(&transfer, clock);
+        ++table.clock;
+        if (fused) add_parts(RequestKind::pull, clock + 1);
+    }
+    for (auto &lane : table.lanes) lane->pump(now);
+}
+
+void Client::abandon(Transfer &transfer, Status status, const char *text) {
+    fail_transfer(transfer, status, -1, text);
+    uint64_t settled = 1;
+    ++transfer.requests; // it must not complete before the last lane has been asked
+    for (auto &lane : transfer.table->lanes) settled += lane->abandon(transfer);
+    settle_requests(transfer, settled);
+}
+
+void Client::destroy(ClientTable *table, int64_t now) {
+    auto in_flight = table->transfers; // completions change the list
+    for (Transfer *transfer : in_flight)
+        abandon(*transfer, DTRAIN_ERR_CANCELED, "the table is destroyed");
+    table->destroyed = true;
+    for (auto &lane : table->lanes) {
+        lane->add({.kind = RequestKind::destroy});
+        lane->pump(now);
+    }
+    sweep();
+}
+
+bool Client::on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
+                         int64_t now) {
+    bool taken = request.lane->on_response(request, header, payload_bytes, now);
+    if (request.lane->table().destroyed) sweep();
+    return taken;
+}
+
+void Client::on_sent(Outgoing &request, int64_t now) {
+    request.lane->on_sent(request);
+    request.lane->pump(now);
+    if (request.lane->table().destroyed) sweep();
+}
+
+void Client::on_withdrawn(Outgoing &request, int64_t now) {
+    request.lane->on_withdrawn(request, now); // perhaps from within withdraw(): no sweep()
+}
+
+void Client::on_server_lost(uint32_t server, const char *text) {
+    lost_[server] = text;
+    for (auto &table : tables_) {
+        Lane &lane = *table->lanes[server];
+        auto in_flight = table->transfers; // completions change the list
+        for (Transfer *transfer : in_flight) {
+            if (!lane.carries(*transfer)) continue;
+            fail_transfer(*transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server), text);
+            abandon(*transfer, DTRAIN_ERR_PEER, text);
+        }
+        lane.close();
+    }
+    sweep();
+}
+
+void Client::on_timer(int64_t now) {
+    context_->next_timer = INT64_MAX;
+    sweep();
+    for (auto &table : tables_)
+        for (auto &lane : table->lanes)
+            if (lane->next_timer() <= now)
+                lane->on_timer(now);
+            else
+                context_->next_timer = std::min(context_->next_timer, lane->next_timer());
+}
+
+int64_t Client::next_timer() const { return context_->next_timer; }
+
+bool Client::idle() const {
+    auto idle = [](const std::unique_ptr<Lane> &lane) { return lane->idle(); };
+    return std::all_of(tables_.begin(), tables_.end(), [&](const auto &table) {
+        return std::all_of(table->lanes.begin(), table->lanes.end(), idle);
+    });
+}
+
+void Client::sweep() {
+    auto idle = [](const std::unique_ptr<Lane> &lane) { return lane->idle(); };
+    std::erase_if(tables_, [&](const auto &table) {
+        return table->destroyed && table->transfers.empty() &&
+               std::all_of(table->lanes.begin(), table->lanes.end(), idle);
+    });
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,117 @@
+// The client of the parameter servers: cuts operations into requests, sends them, sends them again,
+// and completes the operations. A state machine; see lane.h for what happens per table and server.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Operations of one table that are in flight together are not ordered against each other, except
+// that a clock covers exactly the pushes that were started before it.
+// No thread-safety of its own. Wire::send() and Transfer::done() must not call back into the
+// client.
+#pragma once
+#include "ps/partition.h"
+#include "ps/protocol.h"
+#include "ps/table_params.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtrain::ps {
+
+class Lane;
+struct ClientTable;
+struct LaneContext;
+
+// One request on its way, at a fixed address from its first send until it is settled.
+struct Outgoing {
+    RequestHeader header;
+    const void *payload = nullptr;
+    uint64_t payload_bytes = 0;
+    void *answer = nullptr; // where the values of the answer go: the caller's memory
+    uint64_t answer_bytes = 0;
+    Lane *lane = nullptr;
+    void *wire = nullptr; // the wire's own; kept when the memory serves a later request
+};
+
+// What carries requests and answers.
+class Wire {
+  public:
+    virtual ~Wire() = default;
+    // Sends header and payload, and sees to it that one answer can land in `answer` (already so
+    // when this is a repetition whose answer has not come). DTRAIN_OK: Client::on_sent() follows,
+    // when header and payload are no longer read. DTRAIN_ERR_BUSY: nothing happened, the client
+    // tries again in on_timer(). Another error: as BUSY; on_server_lost() is about to tell.
+    virtual Status send(uint32_t server, Outgoing &request) = 0;
+    // Stops using the request's memory; then calls Client::on_withdrawn(), in place of the
+    // on_sent() and on_response() that are still due.
+    virtual void withdraw(uint32_t server, Outgoing &request) = 0;
+};
+
+// One operation: filled by its owner, who keeps it until done().
+struct Transfer {
+    RequestKind kind = RequestKind::push;
+    ClientTable *table = nullptr;
+    Range range;                // push, pull, push_pull, set
+    const void *send = nullptr; // values to send; with receive they may be the same memory
+    void *receive = nullptr;
+    void (*done)(Transfer *) = nullptr; // once, when the memory is the caller's again
+    void *owner = nullptr;
+
+    // The outcome.
+    Status status = DTRAIN_OK;     // the first failure
+    int32_t server = -1;           // whose fault it was
+    uint64_t version = UINT64_MAX; // the lowest of the answers; 0 when there was none
+    std::string text;              // of the failure
+
+    // The client's own.
+    uint64_t requests = 0; // not settled yet
+    size_t place = 0;      // in the table's list
+};
+
+class Client {
+  public:
+    struct Config {
+        uint32_t worker = 0;
+        uint32_t servers = 1;
+        uint64_t chunk = chunk_bytes; // of values in one request, at most chunk_bytes
+        int64_t retry_ns = 0;         // option ps.retry; doubled up to 8 times for each repetition
+    };
+    Client(const Config &config, Wire &wire);
+    ~Client();
+
+    // Makes the handle; start a `create` with it next. The owner of all tables is the client.
+    // DTRAIN_ERR_LIMIT after max_tables of them.
+    Status open(const std::string &name, const TableParams &params, ClientTable *&table_p);
+    // Completes what is in flight with DTRAIN_ERR_CANCELED, then tells the servers in the
+    // background; the handle is invalid from now on.
+    void destroy(ClientTable *table, int64_t now);
+    // Begins; may complete at once. kind create, push, pull, push_pull, set or clock.
+    void start(Transfer &transfer, int64_t now);
+    // Completes it early with this failure, as soon as the wire has let go of the memory. What
+    // servers had done is not undone; a clock still ends.
+    void abandon(Transfer &transfer, Status status, const char *text);
+
+    // False: not the answer that is due (an old one, sent twice); the wire shall go on waiting.
+    bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
+                     int64_t now);
+    void on_sent(Outgoing &request, int64_t now);
+    void on_withdrawn(Outgoing &request, int64_t now);
+    void on_server_lost(uint32_t server, const char *text);
+    void on_timer(int64_t now); // at next_timer() or later
+    int64_t next_timer() const; // INT64_MAX: nothing to wait for
+    bool idle() const;          // nothing is in flight, destroys included
+
+  private:
+    static bool whole_table(const Transfer &transfer); // it goes to every server
+    bool reaches_lost_server(Transfer &transfer);
+    void sweep();
+
+    Config config_;
+    std::vector<std::string> lost_; // by server: why, or ""
+    std::unique_ptr<LaneContext> context_;
+    std::vector<std::unique_ptr<ClientTable>> tables_;
+    uint32_t next_table_ = 0;
+};
+
+} // namespace dtrain::ps

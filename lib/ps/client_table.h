@@ -1,0 +1,31 @@
+// A table as its client sees it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/client.h"
+#include "ps/lane.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dtrain::ps {
+
+struct ClientTable {
+    uint32_t id = 0;
+    std::string name;
+    TableParams params;
+    Partition partition;
+    uint64_t clock = 0;                            // the worker's
+    std::string create_payload = {};               // parameters and name
+    std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
+    std::vector<Transfer *> transfers = {};        // in flight; each knows its place
+    bool destroyed = false;
+};
+
+// That many requests of the transfer are settled; the last one completes it.
+void settle_requests(Transfer &transfer, uint64_t count);
+// Keeps the first failure.
+void fail_transfer(Transfer &transfer, Status status, int32_t server, const char *text);
+
+} // namespace dtrain::ps

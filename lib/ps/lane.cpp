@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/lane.h"
+
+#include "device/kernels.h"
+#include "ps/client_table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr uint32_t longest_backoff = 3; // doublings of the retry time
+
+bool pushes(RequestKind kind) {
+    return kind == RequestKind::push || kind == RequestKind::push_pull;
+}
+bool pulls(RequestKind kind) { return kind == RequestKind::pull || kind == RequestKind::push_pull; }
+bool has_range(RequestKind kind) { return pushes(kind) || pulls(kind) || kind == RequestKind::set; }
+
+} // namespace
+
+Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
+    : table_(table), server_(server), context_(context) {}
+
+uint64_t Lane::requests_of(const Piece &piece) const {
+    if (!has_range(piece.kind)) return 1;
+    return chunks_of(piece.range.count, context_.chunk / device::dtype_size(table_.params.dtype));
+}
+
+void Lane::add(const Piece &piece) {
+    if (closed_) return;
+    if (piece.transfer != nullptr) piece.transfer->requests += requests_of(piece);
+    if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests_of(piece));
+    queue_.push_back(piece);
+}
+
+void Lane::add_clock(Transfer *transfer, uint64_t clock) {
+    add({.transfer = transfer, .kind = RequestKind::clock, .clock = clock, .pushes = pushes_});
+    pushes_ = 0;
+}
+
+bool Lane::may_leave(const Piece &piece) const {
+    bool bsp_clock = piece.kind == RequestKind::clock && table_.params.consistency == DTRAIN_BSP;
+    return next_ - oldest_ < request_window && !(bsp_clock && pulls_ > 0);
+}
+
+void Lane::pump(int64_t now) {
+    while (!queue_.empty() && may_leave(queue_.front())) {
+        Piece &piece = queue_.front();
+        Slot &sent = launch(piece);
+        if (!has_range(piece.kind) || piece.range.count == 0) queue_.pop_front();
+        send(sent, now);
+        if (sent.sends == 0) break; // the wire is busy: on_timer() goes on
+    }
+}
+
+Lane::Slot &Lane::launch(Piece &piece) {
+    uint64_t size = device::dtype_size(table_.params.dtype);
+    Slot &s = slot(next_);
+    void *wire = s.wire;
+    s = {};
+    s.wire = wire;
+    s.lane = this;
+    s.transfer = piece.transfer;
+    s.state = State::active;
+    s.pulls = pulls(piece.kind);
+    s.header.kind = piece.kind;
+    s.header.table = table_.id;
+    s.header.worker = context_.worker;
+    s.header.sequence = next_++;
+    s.header.clock = piece.clock;
+    s.header.pushes = piece.pushes;
+    s.header.partition = table_.partition.version();
+    pulls_ += s.pulls;
+    if (piece.kind == RequestKind::create) {
+        s.payload = table_.create_payload.data();
+        s.payload_bytes = table_.create_payload.size();
+    }
+    if (!has_range(piece.kind)) return s;
+
+    Range chunk = {piece.range.first, std::min(piece.range.count, context_.chunk / size)};
+    uint64_t offset = (chunk.first - piece.transfer->range.first) * size;
+    s.header.first = chunk.first;
+    s.header.count = chunk.count;
+    if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
+    if (piece.kind != RequestKind::pull) {
+        s.payload = static_cast<const char *>(piece.transfer->send) + offset;
+        s.payload_bytes = chunk.count * size;
+    }
+    if (s.pulls) {
+        s.answer = static_cast<char *>(piece.transfer->receive) + offset;
+        s.answer_bytes = chunk.count * size;
+    }
+    piece.range = {chunk.end(), piece.range.count - chunk.count};
+    piece.begins = false;
+    return s;
+}
+
+void Lane::send(Slot &s, int64_t now) {
+    if (context_.wire.send(server_, s) != DTRAIN_OK) return repeat_at(s, now);
+    ++s.sends;
+    repeat_at(s, now + (context_.retry_ns << std::min(s.attempts, longest_backoff)));
+    ++s.attempts;
+}
+
+void Lane::repeat_at(Slot &s, int64_t time) {
+    s.retry_at = time;
+    next_timer_ = std::min(next_timer_, time);
+    context_.next_timer = std::min(context_.next_timer, time);
+}
+
+void Lane::on_timer(int64_t now) {
+    next_timer_ = INT64_MAX;
+    for (uint64_t i = oldest_; i < next_; ++i) {
+        Slot &s = slot(i);
+        if (s.state != State::active) continue;
+        if (s.retry_at > now)
+            repeat_at(s, s.retry_at);
+        else if (s.sends > 0)
+            repeat_at(s, now + context_.retry_ns); // the wire still has it
+        else
+            send(s, now);
+    }
+    pump(now);
+}
+
+bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
+                       int64_t now) {
+    auto &s = static_cast<Slot &>(request);
+    bool due = s.state == State::active && header.sequence == s.header.sequence &&
+               header.kind == s.header.kind;
+    if (!due) return false;
+    if (header.reason == Reason::resend) {
+        s.attempts = 0;
+        if (s.sends == 0)
+            send(s, now);
+        else
+            repeat_at(s, now);
+        return true;
+    }
+    uint64_t size = device::dtype_size(table_.params.dtype);
+    bool well_formed =
+        check_response(header, s.header, server_) && payload_bytes == header.count * size;
+    if (s.transfer != nullptr) report(s, header, well_formed);
+    s.state = State::answered;
+    if (s.sends == 0) settle(s);
+    pump(now);
+    return true;
+}
+
+void Lane::report(const Slot &s, const ResponseHeader &header, bool well_formed) {
+    Transfer &transfer = *s.transfer;
+    if (well_formed && header.reason == Reason::none) {
+        transfer.version = std::min(transfer.version, header.table_version);
+        return;
+    }
+    if (transfer.status != DTRAIN_OK) return;
+    char why[256] = "malformed answer", text[error_text_size];
+    Status status = DTRAIN_ERR_CORRUPT;
+    if (well_formed) {
+        describe(header.reason, header.numbers, why, sizeof why);
+        status = status_of(header.reason);
+    }
+    std::snprintf(text, sizeof text, "table '%s': server %u: %s", table_.name.c_str(), server_,
+                  why);
+    fail_transfer(transfer, status, static_cast<int32_t>(server_), text);
+}
+
+void Lane::on_sent(Outgoing &request) {
+    auto &s = static_cast<Slot &>(request);
+    --s.sends;
+    if (s.state == State::answered && s.sends == 0) settle(s);
+}
+
+void Lane::settle(Slot &s) {
+    Transfer *transfer = s.transfer;
+    pulls_ -= s.pulls;
+    s.state = State::free;
+    s.transfer = nullptr;
+    while (oldest_ < next_ && slot(oldest_).state == State::free) ++oldest_;
+    if (transfer != nullptr) settle_requests(*transfer, 1);
+}
+
+bool Lane::carries(const Transfer &transfer) const {
+    auto its = [&](const auto &part) { return part.transfer == &transfer; };
+    return std::any_of(queue_.begin(), queue_.end(), its) ||
+           std::any_of(slots_.begin(), slots_.end(), its);
+}
+
+// The queued rest of a push will never be sent: its clock must not wait for it.
+void Lane::forget_pushes(const Piece &piece) {
+    if (!pushes(piece.kind)) return;
+    auto ends_it = [&](const Piece &other) {
+        return other.kind == RequestKind::clock && other.clock == piece.clock;
+    };
+    auto clock = std::find_if(queue_.begin(), queue_.end(), ends_it);
+    uint32_t &count = clock == queue_.end() ? pushes_ : clock->pushes;
+    count -= static_cast<uint32_t>(requests_of(piece));
+}
+
+uint64_t Lane::abandon(Transfer &transfer) {
+    uint64_t settled = 0;
+    for (Piece &piece : queue_) {
+        if (piece.transfer != &transfer) continue;
+        settled += requests_of(piece);
+        forget_pushes(piece);
+        if (!has_range(piece.kind))
+            piece.transfer = nullptr; // needs nothing of the caller, goes on
+    }
+    std::erase_if(queue_, [&](const Piece &piece) { return piece.transfer == &transfer; });
+    for (Slot &s : slots_) {
+        if (s.transfer != &transfer || s.state != State::active) continue;
+        if (has_range(s.header.kind)) {
+            withdraw(s);
+        } else {
+            s.transfer = nullptr;
+            ++settled;
+        }
+    }
+    return settled;
+}
+
+void Lane::withdraw(Slot &s) {
+    s.state = State::withdrawing;
+    context_.wire.withdraw(server_, s);
+}
+
+void Lane::on_withdrawn(Outgoing &request, int64_t now) {
+    auto &s = static_cast<Slot &>(request);
+    s.sends = 0;
+    if (closed_) return settle(s);
+    Transfer *transfer = s.transfer;
+    RequestHeader &header = s.header;
+    header.flags = pushes(header.kind) ? counted_push : 0;
+    header.kind = RequestKind::cancel;
+    header.first = header.count = 0;
+    s.payload = s.answer = nullptr;
+    s.payload_bytes = s.answer_bytes = 0;
+    s.transfer = nullptr;
+    s.attempts = 0;
+    s.state = State::active;
+    send(s, now);
+    if (transfer != nullptr) settle_requests(*transfer, 1);
+}
+
+void Lane::close() {
+    closed_ = true;
+    queue_.clear();
+    for (Slot &s : slots_)
+        if (s.state == State::active || s.state == State::answered) withdraw(s);
+}
+
+} // namespace dtrain::ps

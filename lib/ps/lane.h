@@ -1,0 +1,96 @@
+// The requests of one client for one table to one server: a queue and a sliding window.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests leave in the order of the calls, with at most request_window of them between the oldest
+// without an answer and the newest. Under BSP a clock leaves when the pulls before it have their
+// answers: so the server cannot go on to a later clock while a pull is being repeated.
+#pragma once
+#include "ps/client.h"
+
+#include <array>
+#include <cstdint>
+#include <deque>
+
+namespace dtrain::ps {
+
+// A part of an operation that is not sent yet; leaves as one request, or chunk by chunk.
+struct Piece {
+    Transfer *transfer = nullptr; // nullptr: nobody waits for it
+    RequestKind kind = RequestKind::push;
+    Range range = {};
+    uint64_t clock = 0;
+    uint32_t pushes = 0; // clock
+    bool begins = true;  // nothing of it was sent yet
+};
+
+// What the lanes of a client have in common.
+struct LaneContext {
+    Wire &wire;
+    uint32_t worker;
+    uint64_t chunk;
+    int64_t retry_ns;
+    int64_t next_timer = INT64_MAX; // of the lane that is due first, or earlier
+};
+
+class Lane {
+  public:
+    Lane(ClientTable &table, uint32_t server, LaneContext &context);
+
+    void add(const Piece &piece); // pump() sends it
+    void add_clock(Transfer *transfer, uint64_t clock);
+    void pump(int64_t now);
+    bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
+                     int64_t now);
+    void on_sent(Outgoing &request);
+    void on_withdrawn(Outgoing &request, int64_t now);
+    void on_timer(int64_t now);
+    int64_t next_timer() const { return next_timer_; }
+    bool carries(const Transfer &transfer) const;
+    // Takes the transfer out: returns how many of its requests are settled by that. Those that use
+    // its memory follow when the wire has let go of it.
+    uint64_t abandon(Transfer &transfer);
+    // The server is lost. Every transfer has been abandoned here before.
+    void close();
+    bool idle() const { return queue_.empty() && oldest_ == next_; }
+    ClientTable &table() const { return table_; }
+
+  private:
+    enum class State : uint8_t {
+        free,
+        active,     // waits for its answer
+        answered,   // waits for the end of its last send
+        withdrawing // will be a cancel, or free once the lane is closed
+    };
+    struct Slot : Outgoing {
+        Transfer *transfer = nullptr;
+        int64_t retry_at = 0;
+        uint32_t sends = 0;    // in the wire
+        uint32_t attempts = 0; // made
+        State state = State::free;
+        bool pulls = false; // is or was a pull
+    };
+
+    Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
+    bool may_leave(const Piece &piece) const;
+    Slot &launch(Piece &piece);
+    void send(Slot &slot, int64_t now);
+    void repeat_at(Slot &slot, int64_t time);
+    void report(const Slot &slot, const ResponseHeader &header, bool well_formed);
+    void settle(Slot &slot);
+    void withdraw(Slot &slot);
+    uint64_t requests_of(const Piece &piece) const;
+    void forget_pushes(const Piece &piece);
+
+    ClientTable &table_;
+    const uint32_t server_;
+    LaneContext &context_;
+    std::deque<Piece> queue_;
+    std::array<Slot, request_window> slots_;
+    uint64_t next_ = 0, oldest_ = 0; // sequence numbers: of the next request, the oldest in flight
+    uint32_t pulls_ = 0;             // in flight
+    uint32_t pushes_ = 0;            // requests that push in the worker's current clock
+    int64_t next_timer_ = INT64_MAX;
+    bool closed_ = false;
+};
+
+} // namespace dtrain::ps

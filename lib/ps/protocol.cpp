@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/protocol.h"
+
+#include "ps/table_params.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dtrain::ps {
+namespace {
+
+struct ReasonInfo {
+    Status status;
+    const char *text; // printf format of the two numbers
+};
+
+// Indexed by Reason.
+constexpr ReasonInfo reasons[] = {
+    {DTRAIN_OK, "done"},
+    {DTRAIN_IN_PROGRESS, "held back"},
+    {DTRAIN_ERR_CORRUPT, "malformed request header"},
+    {DTRAIN_ERR_INVALID, "request says worker %llu but came from worker %llu"},
+    {DTRAIN_ERR_NOT_FOUND, "the server has no such table (number %llu)"},
+    {DTRAIN_ERR_INVALID, "range of %2$llu elements from %1$llu on is not in the server's part"},
+    {DTRAIN_ERR_INVALID, "payload of %llu bytes where %llu are due"},
+    {DTRAIN_ERR_VERSION, "the client's partition has version %llu, the server's %llu"},
+    {DTRAIN_ERR_STATE, "request %llu is too old to tell whether it was done (newest: %llu)"},
+    {DTRAIN_ERR_LIMIT, "request %llu is too far ahead of the newest one seen, %llu"},
+    {DTRAIN_ERR_STATE, "clock %llu is over; the server is at clock %llu"},
+    {DTRAIN_ERR_LIMIT, "clock %llu is too far ahead; the worker's finished clocks are %llu"},
+    {DTRAIN_ERR_STATE, "clock %llu was ended before, with another number of pushes than %llu"},
+    {DTRAIN_ERR_PEER, "worker %llu was lost at clock %llu, which others wait for"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server: %llu bytes needed, %llu left"},
+    {DTRAIN_ERR_NO_MEMORY, "the server is out of memory (%llu bytes needed)"},
+    {DTRAIN_ERR_MISMATCH, ""}, // describe()
+    {DTRAIN_ERR_INVALID, ""},  // describe()
+    {DTRAIN_ERR_LIMIT, "table number %llu; a job can make %llu tables"},
+    {DTRAIN_ERR_UNSUPPORTED, "a fused push and pull under BSP"},
+    {DTRAIN_ERR_CANCELED, "canceled"},
+};
+static_assert(std::size(reasons) == last_reason + 1);
+
+bool has_payload(RequestKind kind) {
+    return kind == RequestKind::create || kind == RequestKind::push ||
+           kind == RequestKind::push_pull || kind == RequestKind::set;
+}
+
+bool has_range(RequestKind kind) {
+    return kind == RequestKind::push || kind == RequestKind::pull ||
+           kind == RequestKind::push_pull || kind == RequestKind::set;
+}
+
+} // namespace
+
+Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker) {
+    auto kind = static_cast<uint8_t>(header.kind);
+    bool well_formed = header.magic == protocol_magic && header.version == protocol_version &&
+                       kind >= 1 && kind <= last_request_kind && header.reserved == 0 &&
+                       (header.flags & ~known_request_flags) == 0 &&
+                       has_range(header.kind) == (header.count != 0) &&
+                       (has_range(header.kind) || header.first == 0) &&
+                       header.count <= UINT64_MAX - header.first &&
+                       (header.kind == RequestKind::clock || header.pushes == 0) &&
+                       (header.kind == RequestKind::create) == (header.sequence == 0);
+    if (!well_formed) return Reason::bad_header;
+    if (header.worker != worker) return Reason::wrong_worker;
+    if (has_payload(header.kind) != (payload_bytes != 0)) return Reason::bad_size;
+    return Reason::none;
+}
+
+bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server) {
+    bool pulled = header.reason == Reason::none &&
+                  (request.kind == RequestKind::pull || request.kind == RequestKind::push_pull);
+    return header.magic == protocol_magic && header.version == protocol_version &&
+           header.kind == request.kind && static_cast<uint16_t>(header.reason) <= last_reason &&
+           header.table == request.table && header.server == server &&
+           header.sequence == request.sequence && header.count == (pulled ? request.count : 0) &&
+           header.reserved == 0;
+}
+
+Status status_of(Reason reason) {
+    auto index = static_cast<uint16_t>(reason);
+    return index <= last_reason ? reasons[index].status : DTRAIN_ERR_CORRUPT;
+}
+
+void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len) {
+    auto a = static_cast<unsigned long long>(numbers[0]);
+    auto b = static_cast<unsigned long long>(numbers[1]);
+    auto index = std::min(static_cast<uint16_t>(reason), last_reason);
+    if (reason == Reason::mismatch)
+        std::snprintf(text, len, "%s differs from what worker %llu gave", field_name(a), b);
+    else if (reason == Reason::bad_parameter)
+        std::snprintf(text, len, "parameter %s is not valid", field_name(a));
+    else
+        std::snprintf(text, len, reasons[index].text, a, b);
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,111 @@
+// What clients and servers of tables say to each other: fixed 64-byte headers, little-endian.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request is its header and a payload (CREATE: parameters and name; PUSH, PUSH_PULL, SET:
+// values); an answer is its header and, for PULL and PUSH_PULL that succeeded, values. Requests of
+// one worker for one table carry consecutive sequence numbers (CREATE: 0) with at most
+// request_window of them between the oldest unanswered and the newest; a retry keeps its number.
+#pragma once
+#include "base/status.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace dtrain::ps {
+
+static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
+
+inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
+inline constexpr uint8_t protocol_version = 1;
+inline constexpr uint32_t request_window = 32;
+inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
+inline constexpr uint32_t max_name = 255;
+inline constexpr uint32_t max_tables = 65536; // ever made in one job
+
+// Numbers on the wire: never used twice.
+enum class RequestKind : uint8_t {
+    create = 1,
+    destroy = 2,
+    push = 3,
+    pull = 4,
+    push_pull = 5, // not under BSP, where it is push, clock, pull
+    set = 6,
+    clock = 7,
+    cancel = 8 // settles the request with the same sequence number, done or not
+};
+inline constexpr uint8_t last_request_kind = 8;
+
+enum RequestFlags : uint16_t {
+    begins_push = 1,  // the first chunk of a push for this server: it counts as one update
+    counted_push = 2, // cancel: the request that it settles was a push
+};
+inline constexpr uint16_t known_request_flags = begins_push | counted_push;
+
+struct RequestHeader {
+    uint32_t magic = protocol_magic;
+    uint8_t version = protocol_version;
+    RequestKind kind = RequestKind::create;
+    uint16_t flags = 0; // RequestFlags
+    uint32_t table = 0; // its number in the order of creation, < max_tables
+    uint32_t worker = 0;
+    uint64_t sequence = 0;
+    uint64_t first = 0, count = 0; // elements of the whole table
+    uint64_t clock = 0;            // the worker's, when the operation was called
+    uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
+    uint32_t partition = 0;        // version of the partition that the client used
+    uint64_t reserved = 0;
+};
+static_assert(sizeof(RequestHeader) == 64);
+
+// Why a request was not done. Numbers on the wire.
+enum class Reason : uint16_t {
+    none = 0,
+    resend = 1, // not a failure: held back until now, send it (again)
+    bad_header = 2,
+    wrong_worker = 3,
+    unknown_table = 4,
+    bad_range = 5,
+    bad_size = 6,
+    wrong_partition = 7,
+    forgotten = 8,
+    window = 9,
+    clock_passed = 10,
+    clock_ahead = 11,
+    clock_changed = 12,
+    worker_lost = 13,
+    memory_limit = 14,
+    no_memory = 15,
+    mismatch = 16,
+    bad_parameter = 17,
+    too_many_tables = 18,
+    not_in_mode = 19,
+    canceled = 20
+};
+inline constexpr uint16_t last_reason = 20;
+
+struct ResponseHeader {
+    uint32_t magic = protocol_magic;
+    uint8_t version = protocol_version;
+    RequestKind kind = RequestKind::create; // of the request
+    Reason reason = Reason::none;
+    uint32_t table = 0;
+    uint32_t server = 0;
+    uint64_t sequence = 0;
+    uint64_t count = 0;           // elements that follow
+    uint64_t table_version = 0;   // updates applied here
+    uint64_t numbers[2] = {0, 0}; // for the text of the reason
+    uint32_t partition = 0;
+    uint32_t reserved = 0;
+};
+static_assert(sizeof(ResponseHeader) == 64);
+
+// What can be said without knowing the table; none: fine. The worker is whom the message came from.
+Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker);
+// Whether this is a well-formed answer of that server to the request.
+bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server);
+
+Status status_of(Reason reason);
+// "worker 3 was lost", for a known reason; a NUL-terminated text of at most len bytes.
+void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len);
+
+} // namespace dtrain::ps

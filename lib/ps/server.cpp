@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server.h"
+
+#include <cstring>
+#include <string>
+
+namespace dtrain::ps {
+
+Server::Server(const Config &config)
+    : config_(config), workers_(config.workers), present_(config.workers) {}
+
+void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
+                     uint64_t number1, Responses &out) {
+    Response &response = out.emplace_back();
+    response.worker = worker;
+    response.header.kind = header.kind;
+    response.header.reason = reason;
+    response.header.table = header.table;
+    response.header.server = config_.index;
+    response.header.sequence = header.sequence;
+    response.header.numbers[0] = number0;
+    response.header.numbers[1] = number1;
+}
+
+void Server::on_request(uint32_t worker, const RequestHeader &header, const void *payload,
+                        uint64_t bytes, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return; // it is gone
+    Reason reason = check_request(header, bytes, worker);
+    if (reason != Reason::none) return respond(worker, header, reason, header.worker, worker, out);
+    if (header.kind == RequestKind::create) return create(header, payload, bytes, out);
+    auto found = tables_.find(header.table);
+    bool exists = found != tables_.end() && found->second != nullptr;
+    if (header.kind == RequestKind::destroy) {
+        if (exists) leave_table(found->second, worker, out);
+        return respond(worker, header, Reason::none, 0, 0, out); // also when sent again
+    }
+    if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
+    found->second->request(header, payload, bytes, out);
+}
+
+void Server::create(const RequestHeader &header, const void *payload, uint64_t bytes,
+                    Responses &out) {
+    uint32_t worker = header.worker;
+    TableFields fields;
+    if (bytes <= sizeof fields || bytes > sizeof fields + max_name)
+        return respond(worker, header, Reason::bad_size, bytes, sizeof fields + 1, out);
+    if (header.table >= max_tables)
+        return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
+    std::memcpy(fields.data(), payload, sizeof fields);
+    std::string name(static_cast<const char *>(payload) + sizeof fields, bytes - sizeof fields);
+    TableParams params;
+    uint32_t bad = from_fields(fields, params);
+    if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
+
+    auto [entry, fresh] = tables_.try_emplace(header.table);
+    if (fresh) entry->second = make(header, name, params, out);
+    if (entry->second == nullptr)
+        return respond(worker, header, Reason::unknown_table, header.table, 0, out);
+    entry->second->join(header, name, params, out);
+}
+
+std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
+                                          const TableParams &params, Responses &out) {
+    Partition partition(params.length, config_.servers, header.partition);
+    Range part = partition.part(config_.index);
+    uint64_t needed = Shard::bytes_needed(params, part.count);
+    uint64_t left = config_.memory_limit == 0 ? UINT64_MAX : config_.memory_limit - memory_used();
+    std::unique_ptr<Shard> shard;
+    if (needed <= left) shard = Shard::create(params, part);
+    bool made = shard != nullptr;
+    auto table = std::make_unique<ServerTable>(
+        ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
+        partition, std::move(shard));
+    for (uint32_t w = 0; w < config_.workers; ++w) {
+        if (workers_[w] == State::left) table->leave(w, out);
+        if (workers_[w] == State::lost) table->lose(w, out);
+    }
+    if (needed > left)
+        table->refuse(Reason::memory_limit, needed, left, out);
+    else if (!made)
+        table->refuse(Reason::no_memory, needed, 0, out);
+    return table;
+}
+
+void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out) {
+    table->leave(worker, out);
+    if (table->unused()) table.reset();
+}
+
+uint64_t Server::memory_used() const {
+    uint64_t used = 0;
+    for (const auto &[id, table] : tables_)
+        if (table != nullptr) used += table->bytes();
+    return used;
+}
+
+void Server::on_worker_left(uint32_t worker, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return;
+    workers_[worker] = State::left;
+    --present_;
+    for (auto &[id, table] : tables_)
+        if (table != nullptr) leave_table(table, worker, out);
+}
+
+void Server::on_worker_lost(uint32_t worker, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return;
+    workers_[worker] = State::lost;
+    --present_;
+    for (auto &[id, table] : tables_) {
+        if (table == nullptr) continue;
+        table->lose(worker, out);
+        if (table->unused()) table.reset();
+    }
+}
+
+} // namespace dtrain::ps

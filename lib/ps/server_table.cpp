@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server_table.h"
+
+#include <algorithm>
+
+namespace dtrain::ps {
+
+ServerTable::ServerTable(const Identity &identity, const Partition &partition,
+                         std::unique_ptr<Shard> shard)
+    : identity_(identity), partition_(partition),
+      bytes_(Shard::bytes_needed(identity.params, partition.part(identity.server).count)),
+      shard_(std::move(shard)),
+      clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
+      members_(identity.workers), present_(identity.workers) {}
+
+ServerTable::~ServerTable() = default;
+
+void ServerTable::respond(const RequestHeader &header, const Answer &answer, Responses &out) {
+    Response &response = out.emplace_back();
+    response.worker = header.worker;
+    ResponseHeader &reply = response.header;
+    reply.kind = header.kind;
+    reply.reason = answer.reason;
+    reply.table = header.table;
+    reply.server = identity_.server;
+    reply.sequence = header.sequence;
+    reply.table_version = shard_ != nullptr ? shard_->updates() : 0;
+    reply.partition = partition_.version();
+    std::copy_n(answer.numbers, 2, reply.numbers);
+    bool pulls = header.kind == RequestKind::pull || header.kind == RequestKind::push_pull;
+    if (!pulls || answer.reason != Reason::none) return;
+    reply.count = header.count;
+    response.payload = shard_->at(header.first);
+    response.bytes = header.count * shard_->size();
+    response.hold = shard_->values();
+}
+
+void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
+                         Responses &out) {
+    entry.progress = Progress::done;
+    entry.reason = answer.reason;
+    std::copy_n(answer.numbers, 2, entry.numbers);
+    respond(header, answer, out);
+}
+
+ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64_t bytes) const {
+    if (header.partition != partition_.version())
+        return {Reason::wrong_partition, {header.partition, partition_.version()}};
+    if (header.count == 0) return {}; // kinds without a range
+    uint64_t size = shard_->size();
+    if (!shard_->range().contains({header.first, header.count}))
+        return {Reason::bad_range, {header.first, header.count}};
+    if (header.count > chunk_bytes / size)
+        return {Reason::bad_size, {header.count * size, chunk_bytes}};
+    uint64_t due = header.kind == RequestKind::pull ? 0 : header.count * size;
+    if (bytes != due) return {Reason::bad_size, {bytes, due}};
+    return {};
+}
+
+void ServerTable::request(const RequestHeader &header, const void *payload, uint64_t bytes,
+                          Responses &out) {
+    Member &member = members_[header.worker];
+    if (shard_ == nullptr || !member.present)
+        return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
+    if (member.answered == nullptr) member.answered = std::make_unique<Answered>();
+    Answered &answered = *member.answered;
+    Reason reason = answered.check(header.sequence);
+    if (reason != Reason::none)
+        return respond(header, {reason, {header.sequence, answered.newest()}}, out);
+    Answer bad = check_range(header, bytes);
+    // Not remembered: it was never a request, and the same bytes are as wrong the next time.
+    if (bad.reason != Reason::none) return respond(header, bad, out);
+
+    Answered::Entry &entry = answered.entry(header.sequence);
+    if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
+    switch (entry.progress) {
+    case Progress::parked: return; // it will be answered
+    case Progress::done:
+        return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out);
+    default: return start(header, payload, entry, out);
+    }
+}
+
+void ServerTable::start(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+                        Responses &out) {
+    switch (header.kind) {
+    case RequestKind::push:
+    case RequestKind::push_pull: return push(header, payload, entry, out);
+    case RequestKind::pull: return pull(header, entry, out);
+    case RequestKind::clock: return clock(header, entry, out);
+    default:
+        shard_->set({header.first, header.count}, payload);
+        return finish(header, entry, {}, out);
+    }
+}
+
+ServerTable::Answer ServerTable::refusal(Verdict verdict, const RequestHeader &header) const {
+    uint32_t lost = clocks_.lost_worker();
+    switch (verdict) {
+    case Verdict::lost: return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
+    case Verdict::passed: return {Reason::clock_passed, {header.clock, clocks_.applied()}};
+    default: return {Reason::clock_ahead, {header.clock, clocks_.finished(header.worker)}};
+    }
+}
+
+void ServerTable::push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+                       Responses &out) {
+    bool bsp = identity_.params.consistency == DTRAIN_BSP;
+    if (bsp && header.kind == RequestKind::push_pull)
+        return finish(header, entry, {Reason::not_in_mode, {0, 0}}, out);
+    Verdict verdict = clocks_.push(header.worker, header.clock);
+    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
+
+    Range range = {header.first, header.count};
+    Reason reason = bsp ? shard_->collect(header.clock, range, payload)
+                        : shard_->push(range, payload, (header.flags & begins_push) != 0);
+    // A push that was refused is settled, too, so that its clock can end.
+    clocks_.count_push(header.worker, header.clock);
+    if (reason == Reason::none && header.kind == RequestKind::push_pull)
+        pull(header, entry, out);
+    else
+        finish(header, entry, {reason, {bytes_, 0}}, out);
+    settle(out);
+}
+
+void ServerTable::pull(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    Verdict verdict = clocks_.pull(header.clock);
+    if (verdict != Verdict::wait)
+        return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
+                      out);
+    entry.progress = Progress::parked;
+    parked_.push_back(header);
+}
+
+void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes);
+    Answer answer;
+    if (verdict == Verdict::passed)
+        answer = {Reason::clock_changed, {header.clock, header.pushes}};
+    else if (verdict != Verdict::go)
+        answer = refusal(verdict, header);
+    finish(header, entry, answer, out);
+    settle(out);
+}
+
+void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
+    if (entry.progress == Progress::held) return; // sent again, still too early
+    entry.progress = Progress::held;
+    held_.push_back(header);
+}
+
+void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    auto same = [&](const RequestHeader &other) {
+        return other.worker == header.worker && other.sequence == header.sequence;
+    };
+    if (entry.progress == Progress::done) return respond(header, {}, out);
+    std::erase_if(parked_, same);
+    std::erase_if(held_, same);
+    bool was_parked = entry.progress == Progress::parked; // then its push, if any, is counted
+    bool push = (header.flags & counted_push) != 0 && !was_parked;
+    Verdict verdict = push ? clocks_.push(header.worker, header.clock) : Verdict::passed;
+    if (verdict != Verdict::passed && verdict != Verdict::ahead)
+        clocks_.count_push(header.worker, header.clock);
+    finish(header, entry, {Reason::canceled, {0, 0}}, out);
+    settle(out);
+}
+
+void ServerTable::settle(Responses &out) {
+    if (identity_.params.consistency == DTRAIN_BSP)
+        for (; clocks_.ready(); release(out)) {
+            uint64_t clock = clocks_.applied();
+            shard_->apply(clock, clocks_.participants(clock));
+            clocks_.advance();
+        }
+    release(out);
+}
+
+void ServerTable::release(Responses &out) {
+    auto answered = [&](const RequestHeader &header) {
+        Verdict verdict = clocks_.pull(header.clock);
+        if (verdict == Verdict::wait) return false;
+        finish(header, members_[header.worker].answered->entry(header.sequence),
+               verdict == Verdict::go ? Answer{} : refusal(verdict, header), out);
+        return true;
+    };
+    auto asked_for = [&](const RequestHeader &header) {
+        Verdict verdict = clocks_.push(header.worker, header.clock);
+        if (verdict == Verdict::wait) return false;
+        members_[header.worker].answered->entry(header.sequence).progress = Progress::unseen;
+        respond(header, {Reason::resend, {0, 0}}, out);
+        return true;
+    };
+    std::erase_if(parked_, answered);
+    std::erase_if(held_, asked_for);
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,76 @@
+// How workers join and leave a table.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server_table.h"
+
+#include <algorithm>
+
+namespace dtrain::ps {
+
+void ServerTable::join(const RequestHeader &header, const std::string &name,
+                       const TableParams &params, Responses &out) {
+    Member &member = members_[header.worker];
+    if (!member.present) return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
+    if (shard_ == nullptr) return respond(header, refused_, out);
+    if (member.joined) { // sent again: it waits with the others, or missed its answer
+        if (joined_ == present_) respond(header, {}, out);
+        return;
+    }
+    TableFields mine = to_fields(params), first = to_fields(identity_.params);
+    auto field = static_cast<uint32_t>(
+        std::mismatch(mine.begin(), mine.end(), first.begin()).first - mine.begin());
+    joining_.push_back(header);
+    // The first that asked is whom the text names.
+    if (name != identity_.name || field != field_count)
+        return refuse(Reason::mismatch, name != identity_.name ? name_field : field,
+                      joining_.front().worker, out);
+    member.joined = true;
+    ++joined_;
+    check_joined(out);
+}
+
+void ServerTable::check_joined(Responses &out) {
+    if (joined_ != present_) return;
+    for (const RequestHeader &header : joining_) respond(header, {}, out);
+    joining_.clear();
+}
+
+void ServerTable::refuse(Reason reason, uint64_t number0, uint64_t number1, Responses &out) {
+    refused_ = {reason, {number0, number1}};
+    shard_.reset();
+    bytes_ = 0;
+    for (const RequestHeader &header : joining_) respond(header, refused_, out);
+    joining_.clear();
+}
+
+void ServerTable::remove(uint32_t worker) {
+    Member &member = members_[worker];
+    member.present = false;
+    --present_;
+    joined_ -= member.joined;
+    member.answered.reset();
+    auto its = [&](const RequestHeader &header) { return header.worker == worker; };
+    std::erase_if(parked_, its);
+    std::erase_if(held_, its);
+    std::erase_if(joining_, its);
+}
+
+void ServerTable::leave(uint32_t worker, Responses &out) {
+    if (!members_[worker].present) return;
+    remove(worker);
+    clocks_.leave(worker);
+    if (shard_ == nullptr) return;
+    check_joined(out);
+    settle(out);
+}
+
+void ServerTable::lose(uint32_t worker, Responses &out) {
+    if (!members_[worker].present) return;
+    bool unfinished = joined_ != present_;
+    remove(worker);
+    clocks_.lose(worker);
+    if (shard_ == nullptr) return;
+    if (unfinished) return refuse(Reason::worker_lost, worker, 0, out);
+    settle(out);
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,38 @@
+// A table's parameters: checked, with defaults filled in, comparable field by field.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace dtrain::ps {
+
+// Fields as in dtrain_table_params_t.
+struct TableParams {
+    uint64_t length = 0;
+    uint32_t dtype = 0, rule = DTRAIN_RULE_ADD, consistency = DTRAIN_ASYNC, staleness = 0,
+             aggregate = DTRAIN_SUM;
+    double learning_rate = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8,
+           initial = 0;
+};
+
+inline constexpr uint32_t field_count = 12;
+using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
+inline constexpr uint32_t name_field = field_count;    // the table's name, which is no parameter
+
+TableFields to_fields(const TableParams &params);
+// The first field that is not valid, or field_count.
+uint32_t from_fields(const TableFields &fields, TableParams &params);
+const char *field_name(uint64_t field);
+// The first field that is not valid, or field_count.
+uint32_t first_bad_field(const TableParams &params);
+
+// The caller's parameters with defaults; DTRAIN_ERR_INVALID naming the field.
+Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params);
+
+bool is_float(uint32_t dtype);
+
+} // namespace dtrain::ps

@@ -1,0 +1,144 @@
+// Thousands of schedules with delays, losses, repetitions and crashes; each history is verified
+// against the definition of its consistency mode.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim_job.h"
+
+#include "check.h"
+
+#include <cstdlib>
+
+namespace {
+
+uint64_t first_seed() {
+    const char *given = std::getenv("DTRAIN_TEST_SEED");
+    return given != nullptr ? std::strtoull(given, nullptr, 0) : 20240817;
+}
+
+const Definition modes[] = {{DTRAIN_ASYNC, 0}, {DTRAIN_BSP, 0}, {DTRAIN_SSP, 0}, {DTRAIN_SSP, 1},
+                            {DTRAIN_SSP, 3}};
+
+Scenario random_scenario(uint64_t seed, Definition mode) {
+    std::mt19937_64 random(seed * 2654435761u + mode.consistency * 16 + mode.staleness);
+    auto pick = [&](uint64_t below) { return random() % below; };
+    Scenario s;
+    s.seed = random();
+    s.mode = mode;
+    s.workers = 1 + uint32_t(pick(4));
+    s.servers = 1 + uint32_t(pick(3));
+    s.clocks = 2 + uint32_t(pick(6));
+    s.length = 1 + pick(pick(2) == 0 ? 20 : 120);
+    s.chunk = 8u << pick(6);
+    s.faults.longest_delay = 1 + int64_t(pick(50));
+    s.in_flight_together = pick(4) != 0;
+    if (pick(2) == 0) s.faults.lost = uint32_t(pick(20));
+    if (pick(2) == 0) s.faults.repeated = uint32_t(pick(20));
+    if (pick(3) == 0) s.faults.busy = uint32_t(pick(50));
+    return s;
+}
+
+void run_or_fail(const Scenario &scenario, uint64_t seed) {
+    SimJob job(scenario);
+    std::string error = job.run();
+    if (!error.empty())
+        fail_msg("seed %llu, mode %u(%u): %s", static_cast<unsigned long long>(seed),
+                 scenario.mode.consistency, scenario.mode.staleness, error.c_str());
+}
+
+template <class Change> void run_many(uint64_t schedules, Change &&change) {
+    uint64_t start = first_seed();
+    print_message("seeds from %llu\n", static_cast<unsigned long long>(start));
+    for (uint64_t seed = start; seed < start + schedules; ++seed)
+        for (const Definition &mode : modes) {
+            Scenario scenario = random_scenario(seed, mode);
+            change(scenario);
+            run_or_fail(scenario, seed);
+        }
+}
+
+void histories_fit_their_mode(void **) {
+    run_many(600, [](Scenario &) {});
+}
+
+void a_lost_worker_is_an_error_and_never_a_hang(void **) {
+    run_many(200, [](Scenario &s) {
+        s.workers += 1;
+        s.dies = int32_t(s.seed % s.workers);
+        s.when = int64_t(s.seed / 7 % 1500);
+    });
+}
+
+void a_lost_server_is_an_error_and_never_a_hang(void **) {
+    run_many(200, [](Scenario &s) {
+        s.server_dies = int32_t(s.seed % s.servers);
+        s.when = int64_t(s.seed / 7 % 1500);
+    });
+}
+
+void a_worker_that_leaves_no_longer_counts(void **) {
+    run_many(150, [](Scenario &s) {
+        s.workers += 1;
+        s.leaves_early = int32_t(s.seed % s.workers);
+    });
+}
+
+void abandoned_operations_leave_the_rest_correct(void **) {
+    run_many(200, [](Scenario &s) { s.timeout = 5 + int64_t(s.seed % 400); });
+}
+
+// How many of the schedules, run in one mode, the checker finds wrong under another one.
+uint32_t count_red(Definition runs, Definition believed) {
+    uint32_t red = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+        Scenario scenario = random_scenario(seed, runs);
+        scenario.workers = 3;
+        scenario.clocks = 8;
+        SimJob job(scenario);
+        assert_string_equal(job.run().c_str(), "");
+        red += job.check(believed) != "";
+    }
+    return red;
+}
+
+// The servers compare clocks as another mode would: by one clock too many, or not at all.
+void a_wrong_comparison_of_clocks_is_found(void **) {
+    assert_true(count_red({DTRAIN_SSP, 1}, {DTRAIN_SSP, 0}) > 0);
+    assert_true(count_red({DTRAIN_SSP, 3}, {DTRAIN_SSP, 2}) > 0);
+    assert_true(count_red({DTRAIN_SSP, 0}, {DTRAIN_BSP, 0}) > 0);
+    assert_true(count_red({DTRAIN_ASYNC, 0}, {DTRAIN_SSP, 3}) > 0);
+    assert_true(count_red({DTRAIN_BSP, 0}, {DTRAIN_ASYNC, 0}) > 0);
+    // And a mode that promises more is not found wrong.
+    assert_int_equal(count_red({DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}), 0);
+    assert_int_equal(count_red({DTRAIN_SSP, 0}, {DTRAIN_ASYNC, 0}), 0);
+}
+
+void an_update_applied_twice_or_never_is_found(void **) {
+    Record push, pull;
+    push.kind = dtrain::ps::RequestKind::push;
+    push.range = {0, 1};
+    push.started = 0;
+    push.finished = 10;
+    pull.kind = dtrain::ps::RequestKind::pull;
+    pull.range = {0, 1};
+    pull.started = 20;
+    pull.finished = 30;
+    for (uint64_t applied = 0; applied < 3; ++applied) {
+        pull.received = {applied};
+        std::string error = HistoryChecker({&push, &pull}, 1, {DTRAIN_ASYNC, 0}).check();
+        assert_int_equal(error.empty(), applied == 1);
+    }
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(histories_fit_their_mode),
+        cmocka_unit_test(a_lost_worker_is_an_error_and_never_a_hang),
+        cmocka_unit_test(a_lost_server_is_an_error_and_never_a_hang),
+        cmocka_unit_test(a_worker_that_leaves_no_longer_counts),
+        cmocka_unit_test(abandoned_operations_leave_the_rest_correct),
+        cmocka_unit_test(a_wrong_comparison_of_clocks_is_found),
+        cmocka_unit_test(an_update_applied_twice_or_never_is_found),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
