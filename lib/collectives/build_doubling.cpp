@@ -27,7 +27,8 @@ class Sums {
     }
     Extent current() const { return current_; }
     void add_from(int32_t peer) {
-        Extent next = --left_ > 0 || aside_ ? slots_[size_t(left_ % 2)] : out_;
+        left_--;
+        Extent next = aside_ ? slots_[0] : left_ == 0 ? out_ : slots_[size_t((left_ - 1) % 2)];
         plan_.recv_reduce(peer, current_, next);
         current_ = next;
     }

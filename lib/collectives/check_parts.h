@@ -1,0 +1,34 @@
+// The parts of check(), each able to find its own kind of fault.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/link.h"
+#include "collectives/symbols.h"
+
+#include <cstdint>
+#include <span>
+
+namespace dtrain::collectives {
+
+// Steps stay inside their memory, are aligned to elements and never write the input.
+Status check_bounds(const CollectiveSpec &spec, const engine::Schedule &schedule);
+
+// Steps that touch the same element, one of them writing, are ordered by dependencies.
+Status check_races(const CollectiveSpec &spec, const engine::Schedule &schedule);
+
+// A rank's last step can only come after every rank has begun.
+Status check_barrier(const Linked &linked);
+
+// Runs all ranks in a random order and compares the results.
+Status check_run(std::span<const CollectiveSpec> specs, const Linked &linked, uint64_t seed,
+                 bool rendezvous);
+
+// What a step touches: 0 to 2 of the three.
+constexpr bool reads_src(engine::StepKind kind) {
+    return kind != engine::StepKind::recv && kind != engine::StepKind::scale;
+}
+constexpr bool reads_dst(engine::StepKind kind) {
+    return kind == engine::StepKind::reduce || kind == engine::StepKind::scale;
+}
+constexpr bool writes_dst(engine::StepKind kind) { return kind != engine::StepKind::send; }
+
+} // namespace dtrain::collectives

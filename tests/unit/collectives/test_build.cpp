@@ -1,0 +1,211 @@
+// Every builder, every number of ranks up to 64, odd sizes: proved by the checker.
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+#include "collectives/check.h"
+#include "collectives/layout.h"
+#include "engine/tag.h"
+#include "every_rank.h"
+
+#include <bit>
+#include <cinttypes>
+#include <numeric>
+
+using namespace dtrain;
+using namespace dtrain::collectives;
+
+namespace {
+
+constexpr uint64_t seed = 20240607; // of interleavings and counts; printed by a failing check
+constexpr int32_t most_ranks = 64;
+
+void prove(EveryRank &ranks, Algorithm algorithm) {
+    const CollectiveSpec &spec = ranks.specs[0];
+    Status status = ranks.build(algorithm);
+    if (status == DTRAIN_OK)
+        status =
+            check(ranks.specs, ranks.schedules, seed + spec.count * 1000 + uint64_t(spec.size));
+    if (status != DTRAIN_OK)
+        fail_msg("%s by %s, %d ranks, root %d, count %" PRIu64 ", chunks of %" PRIu64 ": %s",
+                 kind_name(spec.kind), algorithm_name(algorithm), spec.size, spec.root, spec.count,
+                 spec.chunk_bytes, error_text());
+}
+
+bool rooted(Kind kind) {
+    return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather ||
+           kind == Kind::scatter;
+}
+
+bool whole_vector(Kind kind) {
+    return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast;
+}
+
+// In place on every second rank only: ranks must not depend on each other's choice.
+void prove_variants(CollectiveSpec call, Algorithm algorithm) {
+    for (bool in_place : {false, true}) {
+        if (in_place && call.kind == Kind::barrier) continue;
+        EveryRank ranks(call);
+        for (CollectiveSpec &spec : ranks.specs)
+            spec.in_place = in_place && (spec.rank % 2 == 0 || call.count % 2 == 1);
+        prove(ranks, algorithm);
+    }
+}
+
+void prove_all(Kind kind, Algorithm algorithm, int32_t size) {
+    CollectiveSpec call;
+    call.kind = kind;
+    call.size = size;
+    call.element_bytes = 4;
+    auto n = uint64_t(size);
+    std::vector<uint64_t> counts = {0, 1, 3};
+    if (whole_vector(kind)) counts = {0, 1, n - 1, n, n + 1, 3 * n + 1};
+    if (whole_vector(kind) && size <= 20) counts.push_back(1000);
+    if (kind == Kind::barrier) counts = {0}, call.element_bytes = 1;
+    for (uint64_t count : counts) {
+        call.count = count;
+        call.root = rooted(kind) ? int32_t((count * 7 + 3) % n) : 0;
+        call.average = count % 2 == 0;
+        call.chunk_bytes = size <= 9 ? 12 : 12 + count; // few steps where there are many ranks
+        prove_variants(call, algorithm);
+    }
+}
+
+void every_builder(void **) {
+    int proved = 0;
+    for (int kind = 0; kind < kind_count; kind++)
+        for (int algorithm = 0; algorithm < algorithm_count; algorithm++)
+            for (int32_t size = 1; size <= most_ranks; size++) {
+                if (!supports(Kind(kind), Algorithm(algorithm), size)) continue;
+                prove_all(Kind(kind), Algorithm(algorithm), size);
+                proved++;
+            }
+    print_message("proved %d combinations of kind, algorithm and ranks\n", proved);
+    assert_true(proved > 29 * most_ranks);
+}
+
+// Blocks of all lengths, with gaps between them and not in the order of ranks.
+void blocks_that_differ(void **) {
+    for (int32_t size = 1; size <= 33; size++) {
+        auto n = size_t(size);
+        std::vector<uint64_t> counts(n), displs(n);
+        uint64_t end = 2;
+        for (size_t i = n; i-- > 0; end += counts[i] + i % 2) {
+            counts[i] = i * 5 % 4;
+            displs[i] = end;
+        }
+        for (Kind kind : {Kind::reduce_scatter, Kind::allgather, Kind::gather, Kind::scatter})
+            for (int algorithm = 0; algorithm < algorithm_count; algorithm++)
+                for (bool gaps : {false, true}) {
+                    if (!supports(kind, Algorithm(algorithm), size, false)) continue;
+                    if (gaps && kind == Kind::reduce_scatter) continue; // always packed
+                    CollectiveSpec call;
+                    call.kind = kind;
+                    call.size = size;
+                    call.root = size / 2;
+                    call.element_bytes = 8;
+                    call.chunk_bytes = 16;
+                    call.counts = counts;
+                    call.average = kind == Kind::reduce_scatter;
+                    if (gaps) call.displs = displs;
+                    prove_variants(call, Algorithm(algorithm));
+                }
+    }
+}
+
+void alltoall_that_differs(void **) {
+    for (int32_t size = 1; size <= 17; size++) {
+        auto n = size_t(size);
+        auto sent = [](size_t from, size_t to) { return (from * 3 + to * 5) % 4; };
+        CollectiveSpec call;
+        call.kind = Kind::alltoall;
+        call.size = size;
+        call.element_bytes = 2;
+        call.chunk_bytes = 2;
+        EveryRank ranks(call);
+        std::vector<std::vector<uint64_t>> lists;
+        lists.reserve(n * 3);
+        for (size_t rank = 0; rank < n; rank++) {
+            std::vector<uint64_t> send(n), recv(n), displs(n);
+            for (size_t peer = 0; peer < n; peer++) {
+                send[peer] = sent(rank, peer);
+                recv[peer] = sent(peer, rank);
+                displs[peer] = (n - peer) * 5 + rank % 3;
+            }
+            CollectiveSpec &spec = ranks.specs[rank];
+            spec.counts = lists.emplace_back(send);
+            spec.recv_counts = lists.emplace_back(recv);
+            spec.recv_displs = lists.emplace_back(displs);
+        }
+        prove(ranks, Algorithm::direct);
+        assert_int_equal(ranks.build(Algorithm::bruck), DTRAIN_ERR_UNSUPPORTED);
+    }
+}
+
+// The numbers of messages are bounded whatever the size; nothing overflows near 2^40 elements.
+void huge_vectors(void **) {
+    for (Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::allgather})
+        for (int algorithm = 0; algorithm < algorithm_count; algorithm++)
+            for (int32_t size : {2, 5, 300}) {
+                if (!supports(kind, Algorithm(algorithm), size)) continue;
+                CollectiveSpec call;
+                call.kind = kind;
+                call.size = size;
+                call.rank = size - 1;
+                call.element_bytes = 4;
+                call.count = (uint64_t{1} << 40) + 7;
+                engine::Schedule schedule;
+                assert_int_equal(build(call, Algorithm(algorithm), schedule), DTRAIN_OK);
+                assert_in_range(schedule.max_message, 1, engine::max_messages);
+                for (const engine::Step &step : schedule.steps)
+                    assert_true(step.bytes > 0 && step.bytes % 4 == 0);
+            }
+}
+
+void parts_cover_the_vector(void **) {
+    for (uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{16383}, (uint64_t{1} << 61) + 12345})
+        for (uint64_t parts : {1, 2, 3, 7, 16384}) {
+            assert_true(part_begin(count, parts, 0) == 0);
+            assert_true(part_begin(count, parts, parts) == count);
+            for (uint64_t i = 0; i < parts; i++) {
+                uint64_t size = part_begin(count, parts, i + 1) - part_begin(count, parts, i);
+                assert_true(size == count / parts || size == count / parts + 1);
+            }
+        }
+}
+
+void named_errors(void **) {
+    engine::Schedule schedule;
+    CollectiveSpec call;
+    call.kind = Kind::gather;
+    call.size = 3;
+    call.count = 1;
+    assert_int_equal(build(call, Algorithm::ring, schedule), DTRAIN_ERR_UNSUPPORTED);
+    assert_non_null(strstr(error_text(), "gather has no algorithm \"ring\""));
+    call.root = 3;
+    assert_int_equal(build(call, Algorithm::direct, schedule), DTRAIN_ERR_INVALID);
+    call.root = 0;
+    call.count = uint64_t{1} << 61;
+    call.element_bytes = 8;
+    assert_int_equal(build(call, Algorithm::direct, schedule), DTRAIN_ERR_LIMIT);
+    call.kind = Kind::allreduce;
+    call.count = 1;
+    call.size = 10000; // 2 * 9999 rounds with the same neighbour
+    assert_int_equal(build(call, Algorithm::ring, schedule), DTRAIN_ERR_UNSUPPORTED);
+    assert_int_equal(build(call, Algorithm::halving_doubling, schedule), DTRAIN_OK);
+    Algorithm algorithm;
+    for (int i = 0; i < algorithm_count; i++) {
+        assert_true(parse_algorithm(algorithm_name(Algorithm(i)), algorithm));
+        assert_int_equal(int(algorithm), i);
+    }
+    assert_false(parse_algorithm("window", algorithm));
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(parts_cover_the_vector), cmocka_unit_test(named_errors),
+        cmocka_unit_test(every_builder),          cmocka_unit_test(blocks_that_differ),
+        cmocka_unit_test(alltoall_that_differs),  cmocka_unit_test(huge_vectors),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
