@@ -34,7 +34,7 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
     uint64_t cost = frame.bytes + tp::Matcher::message_cost;
     if (frame.bytes > eager_limit || cost > credit - kept_cost_) return Step::broken;
     if (tp::Receive *receive = matcher_.match(frame.tag)) {
-        ring_.skip(sizeof frame);
+        ring_.advance(sizeof frame);
         take_bytes(frame.bytes, receive->into);
         ring_.release(cost);
         finish(receive, frame.tag, frame.bytes);
@@ -43,9 +43,9 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
     tp::Message *message = matcher_.keep(frame.tag, frame.bytes);
     if (message == nullptr) return Step::held;
     message->origin = this;
-    ring_.skip(sizeof frame);
+    ring_.advance(sizeof frame);
     ring_.read(message->data, frame.bytes);
-    ring_.skip_padding();
+    ring_.pad();
     kept_cost_ += cost;
     kept_++;
     return Step::taken;
@@ -57,7 +57,7 @@ Receiver::Step Receiver::take_offer(const Frame &frame) {
     Incoming &incoming = incoming_[frame.slot];
     if (incoming.state != Incoming::State::none) return Step::broken;
     RingReader at_offer = ring_;
-    at_offer.skip(sizeof frame);
+    at_offer.advance(sizeof frame);
     at_offer.read(&offer, sizeof offer);
     tp::Receive *receive = matcher_.match(frame.tag);
     tp::Message *message = receive ? nullptr : matcher_.announce(frame.tag, offer.length);
@@ -79,7 +79,7 @@ Receiver::Step Receiver::take_piece(const Frame &frame) {
     Incoming &incoming = incoming_[frame.slot];
     if (incoming.state != Incoming::State::receiving || frame.bytes > incoming.left)
         return Step::broken;
-    ring_.skip(sizeof frame);
+    ring_.advance(sizeof frame);
     take_bytes(frame.bytes, incoming.receive->into);
     incoming.left -= frame.bytes;
     if (incoming.left == 0) {
@@ -96,10 +96,10 @@ void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
         uint64_t len = left;
         const std::byte *from = ring_.bytes(&len);
         into.scatter(from, len);
-        ring_.skip(len);
+        ring_.advance(len);
         left -= len;
     }
-    ring_.skip_padding();
+    ring_.pad();
 }
 
 // Asks for the bytes of an offered message.

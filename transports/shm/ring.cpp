@@ -17,7 +17,8 @@ void RingWriter::refresh() {
 void RingWriter::write(const void *data, uint64_t bytes) {
     for (auto *from = static_cast<const std::byte *>(data); bytes > 0;) {
         uint64_t len = bytes;
-        std::memcpy(free_bytes(&len), from, len);
+        std::byte *to = free_bytes(&len);
+        std::memcpy(to, from, len);
         advance(len);
         from += len;
         bytes -= len;
@@ -35,14 +36,16 @@ void RingReader::refresh() {
 
 void RingReader::peek(void *data, uint64_t bytes) const {
     uint64_t len = bytes;
-    std::memcpy(data, this->bytes(&len), len);
+    const std::byte *from = this->bytes(&len);
+    std::memcpy(data, from, len);
 }
 
 void RingReader::read(void *data, uint64_t bytes) {
     for (auto *to = static_cast<std::byte *>(data); bytes > 0;) {
         uint64_t len = bytes;
-        std::memcpy(to, this->bytes(&len), len);
-        skip(len);
+        const std::byte *from = this->bytes(&len);
+        std::memcpy(to, from, len);
+        advance(len);
         to += len;
         bytes -= len;
     }

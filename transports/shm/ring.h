@@ -94,10 +94,10 @@ class RingReader : public RingEnd {
     // The next bytes in one piece; at most *len, which becomes how many these are. They may change
     // at any time.
     const std::byte *bytes(uint64_t *len) const { return at(tail_, len); }
-    void skip(uint64_t bytes) { tail_ += bytes; }
+    void advance(uint64_t bytes) { tail_ += bytes; }
     void read(void *data, uint64_t bytes);       // both of the above; for bytes that there are
-    void peek(void *data, uint64_t bytes) const; // read() without skip(); within one ring_unit
-    void skip_padding() { tail_ = round_up_to_unit(tail_); }
+    void peek(void *data, uint64_t bytes) const; // read() without advance(); within one ring_unit
+    void pad() { tail_ = round_up_to_unit(tail_); }
     void release(uint64_t amount) { released_ += amount; }
     // Gives the room of what was read, and what was released, back to the writer.
     void publish() {
