@@ -1,46 +1,16 @@
-// What is kept of a collective call so that ranks can compare what they called.
+// Call records in words, and where two ranks' calls differ.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
+#include "wire/call_record.h"
+
 #include <string>
 
 namespace dtrain::cluster {
 
-// Numbers travel between processes: never used twice.
-enum class CallKind : uint8_t {
-    none = 0,
-    all_reduce = 1,
-    reduce = 2,
-    reduce_scatter = 3,
-    reduce_scatterv = 4,
-    all_gather = 5,
-    all_gatherv = 6,
-    broadcast = 7,
-    gather = 8,
-    gatherv = 9,
-    scatter = 10,
-    scatterv = 11,
-    all_to_all = 12,
-    all_to_allv = 13,
-    barrier = 14,
-    split = 15,
-    duplicate = 16,
-    table_create = 17
-};
-inline constexpr uint8_t last_call_kind = 17;
+using wire::CallKind;
+using wire::CallRecord;
 
-struct CallRecord {
-    uint64_t seq = 0;   // the call's number in its group, counted by each rank
-    uint64_t count = 0; // elements, or whatever else all ranks must agree on
-    int32_t root = -1;  // -1: the call has none
-    CallKind kind = CallKind::none;
-    uint8_t dtype = 0; // DTRAIN_F32, ...; 0: none
-    uint8_t op = 0;    // DTRAIN_SUM, ...; 0: none
-
-    bool operator==(const CallRecord &) const = default;
-};
-
-const char *name(CallKind kind);          // "all_reduce"
-std::string describe(const CallRecord &); // "broadcast f32[10] root 0"
+const char *name(CallKind kind);                // "all_reduce"
+std::string describe(const CallRecord &record); // "broadcast f32[10] root 0"
 
 } // namespace dtrain::cluster

@@ -15,8 +15,8 @@
 #include "base/status.h"
 #include "cluster/calls.h"
 #include "cluster/identity.h"
+#include "wire/control.h"
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -25,10 +25,7 @@
 
 namespace dtrain::cluster {
 
-struct TransportAddress {
-    std::string name;           // "tcp"
-    std::vector<uint8_t> bytes; // at most wire::max_transport_address; not interpreted here
-};
+using TransportAddress = wire::Transport; // name "tcp", at most wire::max_transport_address bytes
 
 struct Member {
     Role role = Role::worker;
@@ -76,8 +73,7 @@ struct JoinParams {
 // Fills timeout, heartbeat, listen_address and secret (from secret or secret.file).
 Status read_join_options(const Options &options, JoinParams &params);
 
-inline constexpr size_t group_tags = 1024;
-using TagSet = std::array<uint64_t, group_tags / 64>; // bit t of word t / 64: tag id t is in use
+using wire::group_tags, wire::TagSet; // bit t of word t / 64: tag id t is in use
 
 struct ShrinkResult {
     std::vector<int32_t> survivors; // members, in the old group's order
@@ -131,9 +127,9 @@ class Job {
     Job &operator=(const Job &) = delete;
 
   private:
-    class Driver;
-    explicit Job(std::unique_ptr<Driver> driver);
-    std::unique_ptr<Driver> driver_;
+    class State;
+    explicit Job(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
 };
 
 } // namespace dtrain::cluster

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/call_book.h"
+
+#include "cluster/calls.h"
+#include "cluster/names.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+// The first call of equal number that differs; both lists ascend.
+std::string difference(int32_t rank, const std::vector<CallRecord> &mine, int32_t other,
+                       const std::vector<CallRecord> &theirs) {
+    auto b = theirs.begin();
+    for (const CallRecord &a : mine) {
+        while (b != theirs.end() && b->seq < a.seq) ++b;
+        if (b == theirs.end()) break;
+        if (b->seq == a.seq && !(*b == a))
+            return text("call %llu: rank %d %s, rank %d %s", static_cast<unsigned long long>(a.seq),
+                        rank, describe(a).c_str(), other, describe(*b).c_str());
+    }
+    return {};
+}
+
+} // namespace
+
+CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
+    const std::vector<int32_t> &members = report.members;
+    auto rank = int32_t(std::find(members.begin(), members.end(), member) - members.begin());
+    Group &group = group_of(report.group);
+    Entry &mine = group.entries[rank];
+    mine = {report.stalled, report.calls};
+
+    Outcome out;
+    for (const auto &[other, entry] : group.entries)
+        if (other != rank && out.mismatch.empty())
+            out.mismatch = difference(rank, mine.calls, other, entry.calls);
+    if (!out.mismatch.empty()) return out;
+
+    for (int32_t r = 0; r < int32_t(members.size()); r++) {
+        if (r == rank) continue;
+        auto at = group.entries.find(r);
+        uint64_t last = at == group.entries.end() ? 0 : at->second.last();
+        if (mine.stalled && last < mine.last()) out.wanted.push_back(members[size_t(r)]);
+        if (at != group.entries.end() && at->second.stalled && mine.last() < last)
+            out.behind.push_back({members[size_t(r)], rank, mine.last()});
+    }
+    return out;
+}
+
+CallBook::Group &CallBook::group_of(uint64_t group) {
+    if (groups_.size() >= max_groups && !groups_.contains(group))
+        groups_.erase(
+            std::min_element(groups_.begin(), groups_.end(), [](const auto &a, const auto &b) {
+                return a.second.used < b.second.used;
+            }));
+    Group &g = groups_[group];
+    g.used = ++turn_;
+    return g;
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,54 @@
+// One control connection: a socket, its handshake, and its frames in both directions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cluster/protocol.h"
+#include "cluster/socket.h"
+#include "wire/auth.h"
+
+#include <optional>
+#include <vector>
+
+namespace dtrain::cluster {
+
+class Connection {
+  public:
+    enum class State {
+        connecting,  // until the socket is writable
+        handshaking, // no frame is read or written yet
+        open,
+        draining // sends what is queued, then is closed
+    };
+
+    Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
+               int32_t peer, int64_t deadline);
+
+    State state() const { return state_; }
+    int fd() const { return fd_.get(); }
+    int32_t peer() const { return handshake_.peer(); }
+    int64_t deadline() const { return deadline_; } // of the handshake, or of draining
+    bool dialling() const { return side_ == wire::Handshake::Side::dialler; }
+    bool wants_to_write() const { return state_ == State::connecting || sent_ < out_.size(); }
+
+    // What the socket is ready for. Errors end the connection: fail() text says why, and a peer
+    // that just closed it is DTRAIN_ERR_PEER. When the state becomes `open`, the handshake is done.
+    Status ready_to_write();
+    Status ready_to_read(std::vector<wire::Message> &messages);
+
+    Status send(const wire::Message &message); // queues and tries; DTRAIN_ERR_LIMIT: too slow
+    void drain(int64_t deadline); // no more reading or sending; done once !wants_to_write()
+
+  private:
+    Status flush();
+    Status read_some(bool &more);
+    Status take_frames(std::vector<wire::Message> &messages);
+
+    Fd fd_;
+    wire::Handshake::Side side_;
+    wire::Handshake handshake_;
+    State state_;
+    int64_t deadline_;
+    std::vector<uint8_t> in_, out_;
+    size_t sent_ = 0; // bytes of out_
+};
+
+} // namespace dtrain::cluster

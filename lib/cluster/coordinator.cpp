@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/coordinator.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int64_t first_line = 2 * second; // of the log, while members are missing
+
+uint64_t mix(uint64_t x) { // splitmix64's finaliser (Steele, Lea, Flood 2014)
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+} // namespace
+
+Coordinator::Coordinator(const Settings &settings, int64_t now)
+    : settings_(settings), phase_(Phase::gathering), started_(now), next_line_(now + first_line),
+      next_call_(1), watch_(settings.heartbeat_interval, settings.heartbeat_timeout),
+      shrinks_([this](int32_t m) { return state_.alive(m); }, [this] { return new_group(); },
+               settings.identity.workers) {
+    state_.job = settings.job;
+    state_.coordinator = settings.identity.member();
+    gathering_.emplace(settings.identity.workers, settings.identity.servers);
+    links_[local_link] = {state_.coordinator, "", "", false};
+}
+
+Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, int64_t now)
+    : Coordinator(settings, now) {
+    bool clean = state.gone.at(state.coordinator).left;
+    phase_ = Phase::collecting;
+    gathering_.reset();
+    state_ = std::move(state);
+    state_.coordinator = settings.identity.member();
+    reunion_.emplace(state_, settings.heartbeat_timeout, clean, dead, now);
+}
+
+void Coordinator::accepted(const Accepted &event) {
+    links_[event.link] = {event.member, event.remote, event.local, false};
+}
+
+void Coordinator::turned_away(const TurnedAway &event) {
+    if (gathering_) gathering_->turned_away(event.member, event.remote, event.text);
+}
+
+void Coordinator::received(Link link, const wire::Message &message, int64_t now, Actions &actions) {
+    auto at = links_.find(link);
+    if (at == links_.end()) return;
+    if (phase_ == Phase::over) return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
+    watch_.heard(at->second.member, now);
+    if (const auto *m = std::get_if<wire::Join>(&message))
+        join(link, *m, now, actions);
+    else if (const auto *r = std::get_if<wire::Rejoin>(&message))
+        rejoin(link, *r, now, actions);
+    else if (at->second.seated)
+        handle(link, message, now, actions);
+    else
+        refuse(link, DTRAIN_ERR_STATE, "join first", actions);
+}
+
+// Of a member that was admitted.
+void Coordinator::handle(Link link, const wire::Message &message, int64_t now, Actions &actions) {
+    int32_t member = links_[link].member;
+    if (const auto *over = std::get_if<wire::Over>(&message)) {
+        closed(link, over->text, now, actions);
+        actions.emplace_back(Close{link});
+    } else if (std::holds_alternative<wire::Leave>(message)) {
+        actions.emplace_back(Close{link});
+        if (phase_ == Phase::gathering) return closed(link, "it left", now, actions);
+        unseat(member);
+        remove(state_.left(member), actions);
+        collect(now, actions);
+    } else if (std::holds_alternative<wire::Deposed>(message)) {
+        doubt(member, "it lost its connection to the coordinator", true, now, actions);
+        collect(now, actions);
+    } else if (phase_ == Phase::running && !from_member(member, message, now, actions)) {
+        lose(member, "it sent a malformed message", actions);
+    }
+}
+
+void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions &actions) {
+    auto at = links_.find(link);
+    if (at == links_.end()) return;
+    Connection connection = at->second;
+    links_.erase(at);
+    if (!connection.seated) return;
+    seats_.erase(connection.member);
+    if (phase_ == Phase::gathering)
+        return end(DTRAIN_ERR_PEER,
+                   text("%s failed while joining: %s",
+                        member_name(gathering_->peer(connection.member)).c_str(), why.c_str()),
+                   actions);
+    lose(connection.member, why, actions);
+    collect(now, actions);
+}
+
+void Coordinator::lose(int32_t member, const std::string &why, Actions &actions) {
+    if (!state_.alive(member)) return;
+    if (auto seat = seats_.find(member); seat != seats_.end())
+        refuse(seat->second, DTRAIN_ERR_FENCED,
+               "the job goes on without this process, which counted as lost: " + why, actions);
+    remove(state_.lost(member, why), actions);
+}
+
+void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
+    state_.epoch = std::max(state_.epoch, gone.epoch);
+    state_.gone[gone.member] = gone;
+    watch_.stop(gone.member);
+    if (reunion_) reunion_->went(gone.member);
+    if (phase_ != Phase::running) return; // the Welcome will tell
+    to_all(gone, actions);
+    answer(shrinks_.member_gone(), actions);
+}
+
+void Coordinator::end(Status status, const std::string &why, Actions &actions) {
+    phase_ = Phase::over;
+    to_all(wire::Over{status, why}, actions);
+    for (const auto &[link, connection] : links_)
+        if (link != local_link) actions.emplace_back(Close{link});
+    links_.clear();
+    seats_.clear();
+    watch_.stop_all();
+}
+
+void Coordinator::leave(Actions &actions) {
+    if (phase_ == Phase::running) {
+        unseat(state_.coordinator);
+        remove(state_.left(state_.coordinator), actions);
+    } else if (phase_ != Phase::over) {
+        end(DTRAIN_ERR_PEER, "the coordinator gave up", actions);
+    }
+    for (const auto &[link, connection] : links_)
+        if (link != local_link) actions.emplace_back(Close{link});
+    phase_ = Phase::over;
+}
+
+void Coordinator::refuse(Link link, Status status, const std::string &why, Actions &actions) {
+    actions.emplace_back(Send{link, wire::Over{status, why}});
+    if (link != local_link) actions.emplace_back(Close{link});
+    if (links_[link].seated) seats_.erase(links_[link].member);
+    links_.erase(link);
+}
+
+void Coordinator::unseat(int32_t member) {
+    if (auto seat = seats_.find(member); seat != seats_.end()) {
+        links_.erase(seat->second);
+        seats_.erase(seat);
+    }
+}
+
+void Coordinator::to(int32_t member, wire::Message message, Actions &actions) {
+    if (auto seat = seats_.find(member); seat != seats_.end())
+        actions.emplace_back(Send{seat->second, std::move(message)});
+}
+
+void Coordinator::to_all(const wire::Message &message, Actions &actions) {
+    for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, message});
+}
+
+// Unlike any other of the job: epochs only grow, and each is counted from by one coordinator.
+uint64_t Coordinator::new_group() {
+    return mix(state_.job + mix(state_.epoch << 20 | ++groups_made_));
+}
+
+void Coordinator::tick(int64_t now, Actions &actions) {
+    if (phase_ == Phase::gathering) say_who_is_missing(now, actions);
+    if (phase_ == Phase::collecting) collect(now, actions);
+    if (phase_ != Phase::running) return;
+    watch(now, actions);
+    answer(shrinks_.tick(now), actions);
+}
+
+int64_t Coordinator::next_deadline() const {
+    switch (phase_) {
+    case Phase::gathering: return std::min(next_line_, settings_.join_deadline);
+    case Phase::collecting: return reunion_->next_deadline();
+    case Phase::running: return std::min(watch_.next_deadline(), shrinks_.next_deadline());
+    case Phase::over: break;
+    }
+    return INT64_MAX;
+}
+
+} // namespace dtrain::cluster

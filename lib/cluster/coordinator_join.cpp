@@ -1,0 +1,144 @@
+// The coordinator until the job runs: gathering a new one, or collecting its members after a
+// takeover.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/coordinator.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int64_t line_interval = 10 * second;
+constexpr size_t roster_chunk = 64; // members per message, which keeps it far below max_frame
+
+bool loopback(const std::string &address) {
+    return address.starts_with("127.") || address == "::1";
+}
+
+} // namespace
+
+void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
+    Connection &connection = links_[link];
+    if (phase_ != Phase::gathering)
+        return refuse(link, DTRAIN_ERR_STATE, "the job is complete already", actions);
+    if (Status s = gathering_->admit(connection.member, connection.remote, join); s != DTRAIN_OK)
+        return refuse(link, s, std::string("rank 0 refused: ") + error_text(), actions);
+    connection.seated = true;
+    seats_[connection.member] = link;
+    if (gathering_->complete()) start(now, actions);
+}
+
+void Coordinator::start(int64_t now, Actions &actions) {
+    state_.peers = gathering_->take_members();
+    gathering_.reset();
+    bool remote = false;
+    for (const auto &[link, c] : links_) remote |= link != local_link && !loopback(c.remote);
+    std::string own = "local";
+    for (const auto &[member, link] : seats_) {
+        const Connection &c = links_[link];
+        wire::Peer &peer = state_.peers[size_t(member)];
+        if (link != local_link) own = c.local;
+        std::string port = peer.listener.substr(peer.listener.rfind(':') + 1);
+        // Of no use to members on other machines, so it cannot take over.
+        if (remote && link != local_link && loopback(c.remote)) peer.listener.clear();
+        peer.label = text("%s:%s pid %d", c.remote.c_str(), port.c_str(), peer.pid);
+    }
+    wire::Peer &self = state_.peers[size_t(state_.coordinator)];
+    self.label = text("%s pid %d", own.c_str(), self.pid);
+    phase_ = Phase::running;
+    for (size_t first = 0; first < state_.peers.size(); first += roster_chunk) {
+        size_t end = std::min(first + roster_chunk, state_.peers.size());
+        to_all(wire::Roster{state_.job,
+                            state_.epoch,
+                            uint32_t(first),
+                            uint32_t(state_.peers.size()),
+                            {state_.peers.begin() + long(first), state_.peers.begin() + long(end)}},
+               actions);
+    }
+    for (const auto &[member, link] : seats_)
+        if (link != local_link) watch_.start(member, now);
+}
+
+void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
+    auto seconds = [&] { return double(now - started_) / double(second); };
+    if (now >= settings_.join_deadline)
+        return end(DTRAIN_ERR_TIMEOUT,
+                   text("joining the job timed out after %.1f s: %s", seconds(),
+                        gathering_->state().c_str()),
+                   actions);
+    if (now < next_line_) return;
+    next_line_ = now + line_interval;
+    to_all(wire::Waiting{text("waiting %.0f s for the job: %s", seconds(),
+                              gathering_->state().c_str())},
+           actions);
+}
+
+void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions) {
+    Connection &connection = links_[link];
+    int32_t member = connection.member;
+    if (phase_ != Phase::collecting || rejoin.job != state_.job || rejoin.member != member ||
+        connection.seated || !state_.alive(member))
+        return refuse(link, DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
+    state_.epoch = std::max(state_.epoch, rejoin.epoch);
+    for (const wire::Gone &gone : rejoin.gone) {
+        if (!state_.alive(gone.member)) continue;
+        // The predecessor had told this one, and cannot take it back.
+        if (auto seat = seats_.find(gone.member); seat != seats_.end())
+            refuse(seat->second, DTRAIN_ERR_FENCED,
+                   "the job goes on without this process: " + gone.text, actions);
+        remove(gone, actions);
+    }
+    if (!state_.alive(member))
+        return refuse(link, DTRAIN_ERR_FENCED, "it left itself out", actions);
+    for (const wire::ShrinkReply &reply : rejoin.shrinks) shrinks_.remember(reply);
+    if (!state_.alive(state_.coordinator))
+        return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
+    connection.seated = true;
+    seats_[member] = link;
+    reunion_->came(member);
+    collect(now, actions);
+}
+
+void Coordinator::collect(int64_t now, Actions &actions) {
+    if (phase_ != Phase::collecting) return;
+    for (int32_t member : reunion_->to_call(now)) {
+        Link link = next_call_;
+        next_call_ += 4; // the member protocol's own numbers are 3 modulo 4
+        calls_out_[link] = member;
+        actions.emplace_back(Dial{link, member, state_.peers[size_t(member)].listener});
+    }
+    if (reunion_->over(now)) resume(now, actions);
+}
+
+void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions) {
+    auto call = calls_out_.find(link);
+    if (call == calls_out_.end()) return;
+    int32_t member = call->second;
+    calls_out_.erase(call);
+    if (phase_ != Phase::collecting || !refused || !reunion_->missing().contains(member)) return;
+    remove(reunion_->clean() ? state_.left(member) : state_.lost(member, "its process has ended"),
+           actions);
+    collect(now, actions);
+}
+
+void Coordinator::resume(int64_t now, Actions &actions) {
+    if (!reunion_->goes_on())
+        return end(DTRAIN_ERR_FENCED,
+                   text("isolated: too few members can reach each other after the loss of a "
+                        "coordinator (%zu missing)",
+                        reunion_->missing().size()),
+                   actions);
+    std::set<int32_t> missing = reunion_->missing();
+    reunion_.reset();
+    for (int32_t member : missing)
+        remove(state_.lost(member, "it did not come to the new coordinator"), actions);
+    phase_ = Phase::running;
+    state_.epoch++;
+    wire::Welcome welcome{state_.epoch, {}};
+    for (const auto &[member, gone] : state_.gone) welcome.gone.push_back(gone);
+    to_all(welcome, actions);
+    for (const auto &[member, link] : seats_)
+        if (link != local_link) watch_.start(member, now);
+}
+
+} // namespace dtrain::cluster

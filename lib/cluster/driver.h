@@ -1,0 +1,65 @@
+// Drives a Node with sockets: epoll, the listener, dialling, deadlines.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One caller at a time; never blocks (but for a name's resolution while joining).
+#pragma once
+#include "cluster/connection.h"
+#include "cluster/node.h"
+#include "cluster/rendezvous.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace dtrain::cluster {
+
+class Driver {
+  public:
+    Driver(Settings settings, std::string secret, std::string listen_address);
+
+    Status open(Rendezvous rendezvous, int64_t now); // begins to join
+    int event_fd() const { return epoll_.get(); }
+    int64_t next_deadline() const;
+    void work(int64_t now);
+    void wake(); // makes event_fd() readable until the next work()
+
+    // What is for the program, in order.
+    std::vector<wire::Message> take_reports() { return std::exchange(reports_, {}); }
+    bool has_reports() const { return !reports_.empty(); }
+    Status post(wire::Message message, int64_t now);
+    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
+    void leave(int64_t now); // closes everything; waits a little for what is queued to go out
+    const Membership &membership() const { return node_.membership(); }
+
+  private:
+    using Connections = std::map<Link, std::unique_ptr<Connection>>;
+
+    void run(Actions actions, int64_t now); // and of the events that they cause
+    void perform(Action &action, int64_t now);
+    void dial(const Dial &dial, int64_t now);
+    void send(const Send &send);
+    void close(Link link, int64_t now);
+
+    void accept_all(int64_t now);
+    void add(Link link, std::unique_ptr<Connection> connection);
+    void remove(Link link);
+    void update_interest(Link link, const Connection &connection);
+    void ready(Link link, uint32_t events);
+    void opened(Link link, Connection &connection);
+    void broken(Link link, Status status);
+    void expire(int64_t now);
+    void drop_oldest_stranger();
+    Status listen_beside(int fd);
+
+    std::string secret_, listen_address_;
+    int32_t self_;
+    Node node_;
+    Rendezvous rendezvous_;
+    Fd epoll_, wake_, reserve_, listener_;
+    Connections connections_;
+    Link next_accepted_ = 2;
+    std::deque<Event> events_;
+    std::vector<wire::Message> reports_;
+};
+
+} // namespace dtrain::cluster

@@ -1,0 +1,95 @@
+// A member without a coordinator, until it has found the next one.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/member_protocol.h"
+
+namespace dtrain::cluster {
+namespace {
+
+// Jobs mostly end with everybody leaving at once: no new coordinator is needed then.
+constexpr int64_t leaving_pause = 20 * ms;
+constexpr int seek_timeouts = 4; // heartbeat timeouts until it gives up
+
+} // namespace
+
+void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t now,
+                                      Actions &actions) {
+    if (connected_) {
+        actions.emplace_back(Send{link_, wire::Deposed{state_.epoch}});
+        actions.emplace_back(Close{link_});
+    }
+    link_ = 0;
+    connected_ = false;
+    phase_ = Phase::seeking;
+    clean_ = gone.left;
+    dead_ = dead;
+    unreachable_.clear();
+    seek_until_ = now + seek_timeouts * settings_.heartbeat_timeout;
+    state_.gone[gone.member] = gone;
+    actions.emplace_back(Report{gone});
+    if (clean_) {
+        seek_at_ = now + leaving_pause;
+        candidate_until_ = INT64_MAX;
+    } else {
+        seek(now, actions);
+    }
+}
+
+void MemberProtocol::seek(int64_t now, Actions &actions) {
+    seek_at_ = INT64_MAX;
+    for (candidate_ = 0; candidate_ < state_.size(); candidate_++) {
+        if (!state_.alive(candidate_) || unreachable_.contains(candidate_)) continue;
+        const std::string &listener = state_.peers[size_t(candidate_)].listener;
+        if (candidate_ == self_ || !listener.empty())
+            return dial(candidate_, listener, now, actions);
+    }
+    end(DTRAIN_ERR_FENCED, "no other coordinator is left", actions);
+}
+
+wire::Rejoin MemberProtocol::rejoin() const {
+    wire::Rejoin message{state_.job, state_.epoch, self_, {}, shrunk_};
+    for (const auto &[member, gone] : state_.gone) message.gone.push_back(gone);
+    return message;
+}
+
+void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {
+    if (is_gone) {
+        wire::Gone gone =
+            clean_ ? state_.left(candidate_) : state_.lost(candidate_, "its process has ended");
+        state_.gone[candidate_] = gone;
+        actions.emplace_back(Report{gone});
+    } else {
+        unreachable_.insert(candidate_);
+    }
+    seek(now, actions);
+}
+
+void MemberProtocol::seeking_tick(int64_t now, Actions &actions) {
+    if (now >= seek_until_)
+        return end(DTRAIN_ERR_FENCED,
+                   text("no other coordinator could be reached within %lld ms",
+                        static_cast<long long>(seek_timeouts * settings_.heartbeat_timeout / ms)),
+                   actions);
+    if (now >= seek_at_) return seek(now, actions);
+    if (now < candidate_until_) return;
+    if (connected_) actions.emplace_back(Send{link_, wire::Deposed{state_.epoch}});
+    if (link_ != 0) actions.emplace_back(Close{link_});
+    link_ = 0;
+    connected_ = false;
+    candidate_failed(false, now, actions);
+}
+
+void MemberProtocol::welcome(const wire::Welcome &welcome, int64_t now, Actions &actions) {
+    state_.coordinator = candidate_;
+    state_.epoch = welcome.epoch;
+    run(now);
+    for (const wire::Gone &one : welcome.gone) {
+        gone(one, now, actions);
+        if (phase_ != Phase::running) return;
+    }
+    for (wire::Message &message : outbox_) actions.emplace_back(Send{link_, std::move(message)});
+    outbox_.clear();
+    for (const wire::ShrinkRequest &request : shrinking_)
+        actions.emplace_back(Send{link_, request});
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/reunion.h"
+
+namespace dtrain::cluster {
+
+Reunion::Reunion(const Membership &state, int64_t timeout, bool clean, bool dead, int64_t now)
+    : call_at_(now + timeout / 2), until_(now + timeout), clean_(clean), dead_(dead) {
+    for (int32_t m = 0; m < state.size(); m++)
+        if (state.alive(m)) missing_.insert(m);
+}
+
+void Reunion::came(int32_t member) {
+    if (missing_.erase(member) > 0) came_.insert(member);
+}
+
+void Reunion::went(int32_t member) {
+    missing_.erase(member);
+    came_.erase(member);
+}
+
+std::vector<int32_t> Reunion::to_call(int64_t now) {
+    if (called_ || now < call_at_) return {};
+    called_ = true;
+    return {missing_.begin(), missing_.end()};
+}
+
+bool Reunion::goes_on() const {
+    size_t others = missing_.size() + (dead_ ? 0 : 1); // with the old coordinator
+    return missing_.empty() || came_.size() > others;
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/socket.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+namespace dtrain::cluster {
+namespace {
+
+void set_flag(int fd, int level, int option) {
+    int on = 1;
+    setsockopt(fd, level, option, &on, sizeof on);
+}
+
+Endpoint numeric(const sockaddr_storage &storage, socklen_t length) {
+    char host[NI_MAXHOST] = "", port[NI_MAXSERV] = "";
+    getnameinfo(reinterpret_cast<const sockaddr *>(&storage), length, host, sizeof host, port,
+                sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    std::string_view text = host;
+    if (text.starts_with("::ffff:")) text.remove_prefix(7); // IPv4 through a socket of both
+    return {std::string(text), port};
+}
+
+std::string name_of(const SocketAddress &address) {
+    Endpoint e = numeric(address.storage, address.length);
+    return join_endpoint(e.host, e.port);
+}
+
+} // namespace
+
+void Fd::reset() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+}
+
+Status parse_endpoint(const std::string &text, const char *what, Endpoint &out) {
+    size_t colon = text.rfind(':');
+    std::string host = text.substr(0, colon);
+    std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+    bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    if (bracketed) host = host.substr(1, host.size() - 2);
+    unsigned number = 0;
+    auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (host.empty() || port.empty() || error != std::errc{} || *end != 0 || number > 65535 ||
+        (!bracketed && host.find(':') != std::string::npos) || host.size() > 255)
+        return fail(DTRAIN_ERR_INVALID, "%s: \"%.200s\" is not host:port", what, text.c_str());
+    out = {host, port};
+    return DTRAIN_OK;
+}
+
+std::string join_endpoint(const std::string &host, const std::string &port) {
+    return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port;
+}
+
+Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+    addrinfo *list = nullptr;
+    int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &list);
+    if (error != 0)
+        return fail(DTRAIN_ERR_IO, "host \"%.100s\": %s", endpoint.host.c_str(),
+                    gai_strerror(error));
+    out.clear();
+    for (const addrinfo *at = list; at != nullptr; at = at->ai_next) {
+        SocketAddress address;
+        if (at->ai_addrlen > sizeof address.storage) continue;
+        std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+        address.length = at->ai_addrlen;
+        out.push_back(address);
+    }
+    freeaddrinfo(list);
+    return out.empty()
+               ? fail(DTRAIN_ERR_IO, "host \"%.100s\" has no address", endpoint.host.c_str())
+               : DTRAIN_OK;
+}
+
+Status listen_on(const SocketAddress &address, Fd &out) {
+    Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return fail_errno(errno, "socket");
+    set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
+    if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) != 0 ||
+        listen(fd.get(), SOMAXCONN) != 0) {
+        int error = errno;
+        if (error == EADDRINUSE)
+            return fail(DTRAIN_ERR_BUSY,
+                        "%s: the port is in use by another program; choose another one",
+                        name_of(address).c_str());
+        Status s = fail_errno(error, "listening at %s", name_of(address).c_str());
+        return error == EADDRNOTAVAIL ? DTRAIN_ERR_NOT_FOUND : s;
+    }
+    out = std::move(fd);
+    return DTRAIN_OK;
+}
+
+Status adopt_listener(int fd, Fd &out) {
+    int listening = 0;
+    socklen_t length = sizeof listening;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0 || listening == 0)
+        return fail(DTRAIN_ERR_CONFIG, "DTRAIN_LISTEN_FD=%d is not a listening socket", fd);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    Fd copy(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!copy) return fail_errno(errno, "DTRAIN_LISTEN_FD=%d", fd);
+    fcntl(copy.get(), F_SETFL, fcntl(copy.get(), F_GETFL) | O_NONBLOCK);
+    out = std::move(copy);
+    return DTRAIN_OK;
+}
+
+Status begin_connect(const SocketAddress &address, Fd &out) {
+    Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return fail_errno(errno, "socket");
+    set_flag(fd.get(), IPPROTO_TCP, TCP_NODELAY);
+    if (connect(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) !=
+            0 &&
+        errno != EINPROGRESS && errno != EINTR) { // interrupted, it goes on in the background
+        if (errno == ECONNREFUSED) return fail(DTRAIN_ERR_NOT_FOUND, "connection refused");
+        return fail_errno(errno, "connecting to %s", name_of(address).c_str());
+    }
+    out = std::move(fd);
+    return DTRAIN_OK;
+}
+
+int connect_result(int fd) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+    return error;
+}
+
+void prepare_accepted(int fd) { set_flag(fd, IPPROTO_TCP, TCP_NODELAY); }
+
+Endpoint local_endpoint(int fd) {
+    SocketAddress a;
+    a.length = sizeof a.storage;
+    getsockname(fd, reinterpret_cast<sockaddr *>(&a.storage), &a.length);
+    return numeric(a.storage, a.length);
+}
+
+Endpoint remote_endpoint(int fd) {
+    SocketAddress a;
+    a.length = sizeof a.storage;
+    getpeername(fd, reinterpret_cast<sockaddr *>(&a.storage), &a.length);
+    return numeric(a.storage, a.length);
+}
+
+bool is_loopback(const SocketAddress &address) {
+    std::string host = numeric(address.storage, address.length).host;
+    return host.starts_with("127.") || host == "::1";
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,62 @@
+// TCP sockets as the control connections need them: non-blocking, close-on-exec, no delay.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sys/socket.h>
+
+namespace dtrain::cluster {
+
+class Fd { // owns a descriptor
+  public:
+    Fd() = default;
+    explicit Fd(int fd) : fd_(fd) {}
+    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd &operator=(Fd &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Fd() { reset(); }
+    void reset();
+    int get() const { return fd_; }
+    explicit operator bool() const { return fd_ >= 0; }
+
+  private:
+    int fd_ = -1;
+};
+
+struct Endpoint {
+    std::string host; // name or numeric, without brackets
+    std::string port; // decimal
+};
+// "host:port", "[v6]:port"; DTRAIN_ERR_INVALID naming `what`.
+Status parse_endpoint(const std::string &text, const char *what, Endpoint &out);
+std::string join_endpoint(const std::string &host, const std::string &port); // with brackets for v6
+
+struct SocketAddress {
+    sockaddr_storage storage{};
+    socklen_t length = 0;
+};
+// All addresses of a name, at least one on DTRAIN_OK. May block in the resolver when it is no
+// number.
+Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out);
+
+// DTRAIN_ERR_BUSY: the port is in use.
+Status listen_on(const SocketAddress &address, Fd &out);
+// Checks that it is one and takes a duplicate.
+Status adopt_listener(int fd, Fd &out);
+// Connecting has begun (writable when it ended: see connect_result()). DTRAIN_ERR_NOT_FOUND:
+// refused.
+Status begin_connect(const SocketAddress &address, Fd &out);
+int connect_result(int fd); // errno, 0 when connected
+void prepare_accepted(int fd);
+
+Endpoint local_endpoint(int fd); // numeric
+Endpoint remote_endpoint(int fd);
+bool is_loopback(const SocketAddress &address);
+
+} // namespace dtrain::cluster

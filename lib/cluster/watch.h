@@ -1,0 +1,39 @@
+// Heartbeats: when to send the next one, and who has been silent for too long.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Silence counts only while this process itself was running: when a check comes later than one
+// interval after it was due, everybody gets another interval.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace dtrain::cluster {
+
+class Watch {
+  public:
+    Watch(int64_t interval, int64_t timeout) : interval_(interval), timeout_(timeout) {}
+
+    void start(int32_t member, int64_t now); // from now on it is watched
+    void heard(int32_t member, int64_t now);
+    void stop(int32_t member) { heard_.erase(member); }
+    void stop_all() { heard_.clear(); }
+
+    struct Silent {
+        int32_t member;
+        int64_t ns; // for how long
+    };
+    struct Due {
+        bool beat = false; // send a heartbeat to all
+        std::vector<Silent> silent;
+    };
+    Due check(int64_t now);
+    int64_t next_deadline() const { return heard_.empty() ? INT64_MAX : next_; }
+
+  private:
+    int64_t interval_, timeout_;
+    int64_t next_beat_ = 0, next_ = 0; // next_: when check() may have something to say
+    std::map<int32_t, int64_t> heard_; // by member: when last
+};
+
+} // namespace dtrain::cluster

@@ -1,0 +1,72 @@
+// The handshake that opens every control connection: both sides prove that they know the job's
+// secret before either reads anything else from the other.
+// SPDX-License-Identifier: Apache-2.0
+//
+//   dialler  -> listener  hello      {magic, flags, member, nonce}
+//   listener -> dialler   answer     {magic, flags, member, nonce, HMAC(secret, "listener" hello
+//   answer)} dialler  -> listener  proof      {HMAC(secret, "dialler" hello answer), verdict}
+//
+// HMAC-SHA256. Both nonces are random and under both MACs, so nothing can be replayed; the names of
+// the two roles differ, so nothing can be reflected; the member numbers are bound, too. Without a
+// secret the same bytes go without MACs. All sizes are fixed. This is ISO/IEC 9798-4's three-pass
+// mutual authentication. Not done: later frames carry no MAC and nothing is encrypted.
+#pragma once
+#include "base/status.h"
+#include "wire/limits.h"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dtrain::wire {
+
+using Nonce = std::array<uint8_t, 32>;
+using Mac = std::array<uint8_t, 32>;
+
+void random_bytes(void *out, size_t length); // from the system, for keys and nonces
+
+// HMAC-SHA256 over `data` with a key derived from the secret (SHA-256 of it).
+Mac sign(const std::string &secret, std::span<const uint8_t> data);
+
+class Handshake {
+  public:
+    enum class Side { dialler, listener };
+    static constexpr int32_t anybody = -1;
+
+    // self: own member number. peer: whom to expect (dialler), or anybody. The secret must outlive
+    // it.
+    Handshake(Side side, const std::string &secret, int32_t self, int32_t peer, const Nonce &nonce);
+
+    // Takes bytes from `in` (removing what it used) and appends what is to be sent to `out`; to be
+    // called once at the start with nothing. DTRAIN_IN_PROGRESS: more bytes are needed; DTRAIN_OK:
+    // done, what is left in `in` are frames; DTRAIN_ERR_AUTH, or _CORRUPT when
+    // it is not a handshake or another member's: send `out`, then close.
+    Status advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out);
+
+    // Who the other side said it is; proven only after DTRAIN_OK (and with a secret).
+    int32_t peer() const { return peer_; }
+
+  private:
+    static constexpr size_t hello_bytes = 48, answer_bytes = 80, proof_bytes = 33;
+    static_assert(hello_bytes <= hello_size && answer_bytes <= hello_size);
+
+    Status on_hello(std::vector<uint8_t> &out);
+    Status on_answer(std::vector<uint8_t> &out);
+    Status on_proof();
+    Status check_head(const uint8_t *head);
+    void write_head(uint8_t *head) const;
+    Mac mac_of(Side signer) const;
+
+    const std::string &secret_;
+    Side side_;
+    int32_t self_, peer_;
+    Nonce nonce_;
+    std::array<uint8_t, hello_bytes> hello_{};
+    std::array<uint8_t, answer_bytes> answer_{};
+    std::array<uint8_t, proof_bytes> proof_{};
+    enum class Stage { start, hello, answer, proof, done } stage_ = Stage::start;
+};
+
+} // namespace dtrain::wire

@@ -1,0 +1,125 @@
+// Control messages as plain values, and their way to and from bytes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+#include "wire/call_record.h"
+#include "wire/limits.h"
+
+#include <array>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dtrain::wire {
+
+inline constexpr uint32_t control_version = 1; // of the messages below; peers must share one
+
+struct Transport {
+    std::string name;
+    std::vector<uint8_t> bytes;
+};
+
+struct Peer {
+    uint8_t role = 0; // 0: worker, 1: server
+    int32_t index = 0, pid = 0;
+    std::string host, listener, label;
+    std::vector<Transport> transports;
+};
+
+struct Join {
+    uint32_t version_min = control_version, version_max = control_version;
+    int32_t workers = 0, servers = 0;
+    Peer self;
+};
+struct Waiting {
+    std::string text;
+};
+struct Roster { // members [first, first + members.size()) of total
+    uint64_t job = 0, epoch = 0;
+    uint32_t first = 0, total = 0;
+    std::vector<Peer> members;
+};
+struct Heartbeat {
+    uint64_t epoch = 0;
+};
+struct Leave {};
+struct Over {
+    Status status = DTRAIN_OK;
+    std::string text;
+};
+struct Gone {
+    uint64_t epoch = 0;
+    int32_t member = 0;
+    bool left = false;
+    std::string text;
+};
+struct GroupFailed {
+    uint64_t group = 0;
+    std::vector<int32_t> members;
+    Status status = DTRAIN_OK;
+    std::string text;
+    int32_t guilty = -1;
+};
+struct Calls {
+    uint64_t group = 0;
+    std::vector<int32_t> members;
+    bool stalled = false;
+    std::vector<CallRecord> calls; // seq ascending
+};
+struct CallsWanted {
+    uint64_t group = 0;
+};
+struct RankBehind {
+    uint64_t group = 0;
+    int32_t rank = 0;
+    uint64_t seq = 0;
+};
+struct Relay {
+    int32_t from = 0, to = 0;
+    uint32_t channel = 0;
+    std::vector<uint8_t> bytes;
+};
+inline constexpr size_t group_tags = 1024;
+using TagSet = std::array<uint64_t, group_tags / 64>; // bit t of word t / 64: tag id t is in use
+struct ShrinkRequest {
+    uint64_t group = 0;
+    std::vector<int32_t> members;
+    TagSet used{};
+    int64_t timeout_ns = 0;
+    uint32_t attempt = 0; // how often this member has asked before for this group
+};
+struct ShrinkReply {
+    uint64_t group = 0;
+    Status status = DTRAIN_OK;
+    std::string text;
+    std::vector<int32_t> survivors;
+    uint64_t new_group = 0;
+    uint32_t tag_id = 0;
+    uint32_t attempt = 0;
+};
+struct Rejoin {
+    uint64_t job = 0, epoch = 0;
+    int32_t member = 0;
+    std::vector<Gone> gone;
+    std::vector<ShrinkReply> shrinks;
+};
+struct Welcome {
+    uint64_t epoch = 0;
+    std::vector<Gone> gone;
+};
+struct Deposed {
+    uint64_t epoch = 0;
+};
+
+using Message = std::variant<Join, Waiting, Roster, Heartbeat, Leave, Over, Gone, GroupFailed,
+                             Calls, CallsWanted, RankBehind, Relay, ShrinkRequest, ShrinkReply,
+                             Rejoin, Welcome, Deposed>;
+
+// A flatbuffer (without the length in front). Texts longer than max_text are cut.
+std::vector<uint8_t> encode(const Message &message);
+// Verifies, then checks every field against limits.h; DTRAIN_ERR_CORRUPT says which. Text comes out
+// printable. Member numbers are only known to be below max_members: the receiver knows its job.
+Status decode(std::span<const uint8_t> bytes, Message &message);
+
+} // namespace dtrain::wire

@@ -1,0 +1,223 @@
+// Flatbuffers to control messages. The verifier proves only that reading stays inside the buffer:
+// what is read is checked by hand, field by field.
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/control.h"
+
+#include "wire/control_generated.h"
+
+#include <algorithm>
+
+namespace dtrain::wire {
+namespace {
+
+Status bad(const char *what) { return fail(DTRAIN_ERR_CORRUPT, "control message: bad %s", what); }
+
+// The first check that failed; reading goes on with empty values.
+class Reader {
+  public:
+    const char *error = nullptr;
+
+    void check(bool good, const char *what) {
+        if (!good && error == nullptr) error = what;
+    }
+    std::string string(const flatbuffers::String *s, size_t most, const char *what) {
+        check(s == nullptr || s->size() <= most, what);
+        if (s == nullptr || error != nullptr) return {};
+        std::string out(s->c_str(), s->size());
+        // It ends up in logs and terminals.
+        std::replace_if(
+            out.begin(), out.end(), [](char c) { return c < 32 || c == 127; }, '?');
+        return out;
+    }
+    template <class T>
+    std::vector<T> numbers(const flatbuffers::Vector<T> *v, size_t most, const char *what) {
+        check(v == nullptr || v->size() <= most, what);
+        if (v == nullptr || error != nullptr) return {};
+        return {v->begin(), v->end()};
+    }
+    std::vector<int32_t> members(const flatbuffers::Vector<int32_t> *v) {
+        std::vector<int32_t> all = numbers(v, max_members, "list of members");
+        check(!all.empty(), "list of members");
+        for (int32_t m : all) member(m);
+        return all;
+    }
+    int32_t member(int32_t m) {
+        check(m >= 0 && m < int32_t(max_members), "member");
+        return m;
+    }
+    Status failure(Status s) {
+        check(s < 0 && s >= DTRAIN_ERR_INTERNAL, "status");
+        return s;
+    }
+    template <class T, class F>
+    auto tables(const flatbuffers::Vector<flatbuffers::Offset<T>> *v, size_t most, const char *what,
+                F unpack) {
+        std::vector<decltype(unpack(*v->Get(0)))> out;
+        check(v == nullptr || v->size() <= most, what);
+        if (v == nullptr || error != nullptr) return out;
+        for (const T *one : *v) out.push_back(unpack(*one));
+        return out;
+    }
+};
+
+Transport unpack(Reader &r, const fb::Transport &t) {
+    Transport m{r.string(t.name(), max_transport_name, "transport name"),
+                r.numbers(t.address(), max_transport_address, "transport address")};
+    r.check(!m.name.empty(), "transport name");
+    return m;
+}
+
+Peer unpack(Reader &r, const fb::Peer &t) {
+    Peer m;
+    r.check(t.role() <= 1, "role");
+    m.role = t.role();
+    m.index = r.member(t.index());
+    m.pid = t.pid();
+    m.host = r.string(t.host(), max_host, "host");
+    m.listener = r.string(t.listener(), max_address, "listener");
+    m.label = r.string(t.label(), max_text, "label");
+    m.transports = r.tables(t.transports(), max_transports, "list of transports",
+                            [&](const fb::Transport &one) { return unpack(r, one); });
+    return m;
+}
+
+Message unpack(Reader &r, const fb::Join &t) {
+    Join m;
+    m.version_min = t.version_min();
+    m.version_max = t.version_max();
+    m.workers = t.workers();
+    m.servers = t.servers();
+    r.check(m.workers >= 1 && m.servers >= 0 && m.workers <= int32_t(max_members) &&
+                m.servers <= int32_t(max_members) - m.workers,
+            "size of the job");
+    r.check(t.self() != nullptr, "join without a self");
+    if (t.self() != nullptr) m.self = unpack(r, *t.self());
+    return m;
+}
+Message unpack(Reader &r, const fb::Waiting &t) {
+    return Waiting{r.string(t.text(), max_text, "text")};
+}
+Message unpack(Reader &r, const fb::Roster &t) {
+    Roster m{t.job(), t.epoch(), t.first(), t.total(), {}};
+    r.check(m.total >= 1 && m.total <= max_members && m.first < m.total, "roster");
+    m.members = r.tables(t.members(), max_members, "roster",
+                         [&](const fb::Peer &one) { return unpack(r, one); });
+    r.check(!m.members.empty() && m.members.size() <= m.total - std::min(m.first, m.total),
+            "roster");
+    return m;
+}
+Message unpack(Reader &, const fb::Heartbeat &t) { return Heartbeat{t.epoch()}; }
+Message unpack(Reader &, const fb::Leave &) { return Leave{}; }
+Message unpack(Reader &r, const fb::Over &t) {
+    return Over{r.failure(t.status()), r.string(t.text(), max_text, "text")};
+}
+Gone unpack_gone(Reader &r, const fb::Gone &t) {
+    return {t.epoch(), r.member(t.member()), t.left(), r.string(t.text(), max_text, "text")};
+}
+Message unpack(Reader &r, const fb::Gone &t) { return unpack_gone(r, t); }
+Message unpack(Reader &r, const fb::GroupFailed &t) {
+    GroupFailed m{t.group(), r.members(t.members()), r.failure(t.status()),
+                  r.string(t.text(), max_text, "text"), t.guilty()};
+    r.check(m.guilty >= -1 && m.guilty < int32_t(max_members), "guilty member");
+    return m;
+}
+Message unpack(Reader &r, const fb::Calls &t) {
+    Calls m{t.group(), r.members(t.members()), t.stalled(), {}};
+    r.check(t.calls() == nullptr || t.calls()->size() <= max_calls, "list of calls");
+    if (t.calls() == nullptr || r.error != nullptr) return m;
+    for (const fb::Call *c : *t.calls()) {
+        r.check(m.calls.empty() || m.calls.back().seq < c->seq(), "order of calls");
+        m.calls.push_back(
+            {c->seq(), c->count(), c->root(), CallKind(c->kind()), c->dtype(), c->op()});
+    }
+    return m;
+}
+Message unpack(Reader &, const fb::CallsWanted &t) { return CallsWanted{t.group()}; }
+Message unpack(Reader &r, const fb::RankBehind &t) {
+    return RankBehind{t.group(), r.member(t.rank()), t.seq()};
+}
+Message unpack(Reader &r, const fb::Relay &t) {
+    return Relay{r.member(t.from()), r.member(t.to()), t.channel(),
+                 r.numbers(t.bytes(), max_relay, "relayed message")};
+}
+Message unpack(Reader &r, const fb::ShrinkRequest &t) {
+    ShrinkRequest m{t.group(), r.members(t.members()), {}, t.timeout_ns(), t.attempt()};
+    r.check(t.used() != nullptr && t.used()->size() == m.used.size(), "set of tags");
+    if (r.error == nullptr) std::copy(t.used()->begin(), t.used()->end(), m.used.begin());
+    r.check(m.timeout_ns >= 0, "timeout");
+    return m;
+}
+ShrinkReply unpack_reply(Reader &r, const fb::ShrinkReply &t) {
+    ShrinkReply m;
+    m.group = t.group();
+    m.status = t.status() == DTRAIN_OK ? DTRAIN_OK : r.failure(t.status());
+    m.text = r.string(t.text(), max_text, "text");
+    if (m.status == DTRAIN_OK) m.survivors = r.members(t.survivors());
+    m.new_group = t.new_group();
+    m.tag_id = t.tag_id();
+    m.attempt = t.attempt();
+    r.check(m.tag_id < group_tags, "tag");
+    return m;
+}
+Message unpack(Reader &r, const fb::ShrinkReply &t) { return unpack_reply(r, t); }
+
+template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
+    return r.tables(t.gone(), max_members, "list of members gone",
+                    [&](const fb::Gone &one) { return unpack_gone(r, one); });
+}
+Message unpack(Reader &r, const fb::Rejoin &t) {
+    return Rejoin{t.job(), t.epoch(), r.member(t.member()), unpack_all_gone(r, t),
+                  r.tables(t.shrinks(), max_shrinks, "list of shrinks",
+                           [&](const fb::ShrinkReply &one) { return unpack_reply(r, one); })};
+}
+Message unpack(Reader &r, const fb::Welcome &t) {
+    return Welcome{t.epoch(), unpack_all_gone(r, t)};
+}
+Message unpack(Reader &, const fb::Deposed &t) { return Deposed{t.epoch()}; }
+
+Message unpack_body(Reader &r, const fb::Control &control) {
+    switch (control.body_type()) {
+#define DTRAIN_BODY(type)                                                                          \
+    case fb::Body::type: return unpack(r, *control.body_as_##type());
+        DTRAIN_BODY(Join)
+        DTRAIN_BODY(Waiting)
+        DTRAIN_BODY(Roster)
+        DTRAIN_BODY(Heartbeat)
+        DTRAIN_BODY(Leave)
+        DTRAIN_BODY(Over)
+        DTRAIN_BODY(Gone)
+        DTRAIN_BODY(GroupFailed)
+        DTRAIN_BODY(Calls)
+        DTRAIN_BODY(CallsWanted)
+        DTRAIN_BODY(RankBehind)
+        DTRAIN_BODY(Relay)
+        DTRAIN_BODY(ShrinkRequest)
+        DTRAIN_BODY(ShrinkReply)
+        DTRAIN_BODY(Rejoin)
+        DTRAIN_BODY(Welcome)
+        DTRAIN_BODY(Deposed)
+#undef DTRAIN_BODY
+    case fb::Body::NONE: break;
+    }
+    r.check(false, "kind");
+    return Leave{};
+}
+
+} // namespace
+
+Status decode(std::span<const uint8_t> bytes, Message &message) {
+    if (bytes.size() > max_frame) return bad("length");
+    constexpr flatbuffers::uoffset_t depth = 8, tables = 2 * max_members;
+    flatbuffers::Verifier verifier(bytes.data(), bytes.size(), depth, tables);
+    if (!verifier.VerifyBuffer<fb::Control>(nullptr)) return bad("structure");
+    const fb::Control &control = *flatbuffers::GetRoot<fb::Control>(bytes.data());
+    // A verified union may have a type and no value.
+    if (control.body() == nullptr) return bad("kind");
+    Reader reader;
+    Message fresh = unpack_body(reader, control);
+    if (reader.error != nullptr) return bad(reader.error);
+    message = std::move(fresh);
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::wire
