@@ -1,0 +1,29 @@
+// The conformance suite: what every transport has to do, whatever it is made of. A test program
+// names its transport in `subject` and calls run_conformance(). SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cases_connect.h"
+#include "cases_flow.h"
+#include "cases_matching.h"
+#include "cases_messages.h"
+#include "cases_table.h"
+
+#include <span>
+
+namespace dtrain::test {
+
+// Runs all cases, and those of the transport's own; returns the number of failures.
+inline int run_conformance(std::span<const CMUnitTest> own = {}) {
+    std::vector<CMUnitTest> all;
+    const auto add = [&all](std::span<const CMUnitTest> cases) {
+        all.insert(all.end(), cases.begin(), cases.end());
+    };
+    add(table_cases);
+    add(connect_cases);
+    add(message_cases);
+    add(matching_cases);
+    add(flow_cases);
+    add(own);
+    return _cmocka_run_group_tests(subject.plugin->name, all.data(), all.size(), nullptr, nullptr);
+}
+
+} // namespace dtrain::test

@@ -1,0 +1,205 @@
+// Devices of the transport under test, driven by hand, and what the cases say to them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "check.h"
+#include "fake_host.h"
+
+#include <algorithm>
+#include <deque>
+#include <fcntl.h>
+#include <memory>
+#include <unistd.h>
+#include <vector>
+
+namespace dtrain::test {
+
+struct Subject {
+    const dtrain_tp_plugin_t *plugin = nullptr;
+    std::map<std::string, std::string> options;
+    std::map<std::string, const dtrain_tp_plugin_t *> plugins; // for wrappers
+    bool processes = true;     // devices of different processes reach each other
+    bool authenticates = true; // refuses peers with another secret
+};
+inline Subject subject;
+inline const dtrain_tp_ops_t &ops() { return *subject.plugin->ops; }
+
+inline constexpr uint64_t exact = ~uint64_t{0};
+using Bytes = std::vector<uint8_t>;
+
+inline Bytes pattern(size_t len, uint64_t seed) {
+    Bytes bytes(len);
+    uint64_t x = seed * 0x9E3779B97F4A7C15u + 1;
+    for (size_t i = 0; i < len; i++) {
+        if (i % 8 == 0) x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+        bytes[i] = uint8_t(x >> 8 * (i % 8));
+    }
+    return bytes;
+}
+
+// One opened device and the completions that it has reported and nobody asked for yet.
+class Node {
+  public:
+    explicit Node(const std::string &secret = "",
+                  const std::map<std::string, std::string> &extra = {}) {
+        host.options = subject.options;
+        for (const auto &[key, value] : extra) host.options[key] = value;
+        host.plugins = subject.plugins;
+        host.secret = secret;
+        char names[1024];
+        assert_int_equal(ops().list(host.table(), names, sizeof names), DTRAIN_OK);
+        assert_true(names[0] != 0);
+        const std::string first(names, strcspn(names, ","));
+        assert_int_equal(ops().open(host.table(), first.c_str(), &dev), DTRAIN_OK);
+        attr.struct_size = sizeof attr;
+        assert_int_equal(ops().query(dev, &attr), DTRAIN_OK);
+    }
+    Node(const Node &) = delete;
+    ~Node() { close(); }
+    void close() {
+        if (!dev) return;
+        for (dtrain_tp_ep_t *ep : endpoints) ops().disconnect(ep);
+        endpoints.clear();
+        ops().close(dev);
+        dev = nullptr;
+    }
+
+    Bytes address() {
+        Bytes bytes(attr.address_len);
+        assert_int_equal(ops().address(dev, bytes.data(), bytes.size()), DTRAIN_OK);
+        return bytes;
+    }
+    // Starts; the endpoint is closed with the node unless the case does it with disconnect().
+    dtrain_tp_ep_t *start_connect(const Bytes &to, uint64_t cookie) {
+        dtrain_tp_ep_t *ep = nullptr;
+        assert_int_equal(ops().connect(dev, to.data(), to.size(), cookie, &ep), DTRAIN_OK);
+        assert_non_null(ep);
+        endpoints.push_back(ep);
+        return ep;
+    }
+    void disconnect(dtrain_tp_ep_t *ep) {
+        std::erase(endpoints, ep);
+        ops().disconnect(ep);
+    }
+    dtrain_status_t try_send(dtrain_tp_ep_t *ep, uint64_t tag, const void *data, size_t len,
+                             uint64_t cookie) {
+        const dtrain_tp_iov_t iov{const_cast<void *>(data), len, nullptr};
+        return ops().send(ep, tag, &iov, len ? 1 : 0, cookie);
+    }
+    void send(dtrain_tp_ep_t *ep, uint64_t tag, const Bytes &data, uint64_t cookie) {
+        dtrain_status_t status;
+        const int64_t deadline = now_ns() + 20'000'000'000;
+        while ((status = try_send(ep, tag, data.data(), data.size(), cookie)) == DTRAIN_ERR_BUSY &&
+               now_ns() < deadline)
+            progress();
+        assert_int_equal(status, DTRAIN_OK);
+    }
+    void send(dtrain_tp_ep_t *ep, uint64_t tag, Bytes &&data, uint64_t cookie) {
+        temporaries_.push_back(std::move(data)); // it has to live until the send completes
+        send(ep, tag, static_cast<const Bytes &>(temporaries_.back()), cookie);
+    }
+    void recv(uint64_t wanted, uint64_t mask, void *into, size_t len, uint64_t cookie) {
+        const dtrain_tp_iov_t iov{into, len, nullptr};
+        assert_int_equal(ops().recv(dev, wanted, mask, &iov, len ? 1 : 0, cookie), DTRAIN_OK);
+    }
+    void recv(uint64_t tag, Bytes &into, uint64_t cookie) {
+        recv(tag, exact, into.data(), into.size(), cookie);
+    }
+    int32_t progress() {
+        dtrain_tp_done_t batch[32];
+        const int32_t n = ops().progress(dev, batch, 32);
+        assert_true(n >= 0 && n <= 32);
+        done.insert(done.end(), batch, batch + n);
+        return n;
+    }
+    // Takes the completion out, if it has been reported.
+    bool take(uint32_t kind, uint64_t cookie, dtrain_tp_done_t *out = nullptr) {
+        for (size_t i = 0; i < done.size(); i++)
+            if (done[i].kind == kind && done[i].cookie == cookie) {
+                if (out) *out = done[i];
+                done.erase(done.begin() + long(i));
+                return true;
+            }
+        return false;
+    }
+    size_t count(uint32_t kind) const {
+        size_t n = 0;
+        for (const auto &d : done) n += d.kind == kind;
+        return n;
+    }
+
+    FakeHost host;
+    dtrain_tp_dev_t *dev = nullptr;
+    dtrain_tp_attr_t attr{};
+    std::vector<dtrain_tp_ep_t *> endpoints;
+    std::vector<dtrain_tp_done_t> done;
+
+  private:
+    std::deque<Bytes> temporaries_;
+};
+
+using Nodes = std::vector<Node *>;
+
+// Drives the nodes in turn until the condition holds; false after the time is up.
+template <class Condition>
+bool drive(const Nodes &nodes, Condition &&condition, int64_t limit_ms = 20'000) {
+    const int64_t deadline = now_ns() + limit_ms * 1'000'000;
+    while (!condition()) {
+        if (now_ns() > deadline) return false;
+        for (Node *node : nodes)
+            if (node->dev) node->progress();
+    }
+    return true;
+}
+// The same for a fixed number of rounds: for what must not happen.
+inline void drive_rounds(const Nodes &nodes, int rounds) {
+    for (int i = 0; i < rounds; i++)
+        for (Node *node : nodes)
+            if (node->dev) node->progress();
+}
+// Waits for one completion of `node`.
+inline dtrain_tp_done_t await(const Nodes &nodes, Node &node, uint32_t kind, uint64_t cookie) {
+    dtrain_tp_done_t result{};
+    assert_true(drive(nodes, [&] { return node.take(kind, cookie, &result); }));
+    return result;
+}
+inline void await_ok(const Nodes &nodes, Node &node, uint32_t kind, uint64_t cookie) {
+    assert_int_equal(await(nodes, node, kind, cookie).status, DTRAIN_OK);
+}
+
+// Two devices, a connected to b (and b to a where a case asks for it).
+struct Pair {
+    static constexpr uint64_t connect_cookie = 0xC0;
+    Node a, b;
+    dtrain_tp_ep_t *to_b;
+
+    Pair() {
+        to_b = a.start_connect(b.address(), connect_cookie);
+        await_ok(both(), a, DTRAIN_TP_CONNECT, connect_cookie);
+    }
+    dtrain_tp_ep_t *connect_back() {
+        dtrain_tp_ep_t *ep = b.start_connect(a.address(), connect_cookie);
+        await_ok(both(), b, DTRAIN_TP_CONNECT, connect_cookie);
+        return ep;
+    }
+    Nodes both() { return {&a, &b}; }
+};
+
+inline void need_caps(uint64_t caps) {
+    Node node;
+    if ((node.attr.caps & caps) != caps) {
+        print_message("this transport has no such capability\n");
+        skip();
+    }
+}
+
+inline size_t open_fds() {
+    size_t n = 0;
+    for (int fd = 0; fd < 4096; fd++) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        n += access(path, F_OK) == 0;
+    }
+    return n;
+}
+
+} // namespace dtrain::test
