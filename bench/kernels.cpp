@@ -20,7 +20,10 @@ using namespace dtrain::device;
 
 constexpr uint64_t sizes[] = {4 << 10, 64 << 10, 4 << 20, 256 << 20};
 constexpr uint32_t max_sources = 16;
-constexpr uint64_t pool_bytes = 1ull << 30;
+constexpr uint64_t pool_bytes = (1ull << 30) + (1 << 20);
+// Buffers that lie a power of two apart share banks of the memory: 256 MiB take up to 4 times
+// longer.
+constexpr uint64_t stagger = 5 * 4096;
 
 double now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
@@ -46,9 +49,10 @@ template <class Kernel> void measure(const char *name, uint32_t dtype, uint64_t 
 
 void measure_size(const char *only, uint8_t *pool, uint64_t bytes) {
     auto wanted = [&](const char *name) { return only == nullptr || std::strcmp(only, name) == 0; };
-    uint8_t *a = pool, *b = pool + bytes, *c = b + bytes;
+    const uint64_t stride = bytes + stagger;
+    uint8_t *a = pool, *b = a + stride, *c = b + stride;
     const void *sources[max_sources];
-    for (uint32_t k = 0; k < max_sources; k++) sources[k] = pool + k * bytes;
+    for (uint32_t k = 0; k < max_sources; k++) sources[k] = pool + k * stride;
     for (uint32_t dtype = DTRAIN_F32; dtype <= DTRAIN_U64; dtype++) {
         const uint64_t count = bytes / dtype_size(dtype);
         if (wanted("sum"))
@@ -61,7 +65,7 @@ void measure_size(const char *only, uint8_t *pool, uint64_t bytes) {
             measure("pair", dtype, bytes, [&] { reduce_pair(c, a, b, count, dtype, DTRAIN_SUM); });
         if (wanted("scale")) measure("scale", dtype, bytes, [&] { scale(a, count, dtype, 1); });
         for (uint32_t n : {4u, max_sources})
-            if (wanted("many") && n * bytes <= pool_bytes)
+            if (wanted("many") && n * stride <= pool_bytes)
                 measure(n == 4 ? "many of 4" : "many of 16", dtype, bytes,
                         [&] { reduce_many(a, sources, n, count, dtype, DTRAIN_SUM); });
     }

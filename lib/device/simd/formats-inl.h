@@ -3,9 +3,8 @@
 //
 // A format has Stored (the element in memory), Lane (the element in a register), and for any tag d
 // of Lane: load(d, p) reads Lanes(d) elements, store(d, v, p) writes as many. load2() and store2()
-// take two full vectors at a time, whose lanes may hold the elements in another order: the same in
-// both, and in order of memory in Plain<>. store() makes NaNs canonical. Included once per target,
-// hence no ordinary include guard.
+// take two full vectors at a time, whose lanes may hold the elements in another order, the same in
+// both. store() makes NaNs canonical. Included once per target, hence no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_FORMATS_INL_H_
 #undef DTRAIN_DEVICE_SIMD_FORMATS_INL_H_
@@ -33,14 +32,18 @@ template <class Format, class Stored> struct OneByOne {
     }
 };
 
+// As bits, because Highway reads and writes less than 16 bytes of floats as an aligned float.
 template <class T> struct Plain : OneByOne<Plain<T>, T> {
     using Stored = T;
     using Lane = T;
+    using Bits = hwy::MakeUnsigned<T>;
     template <class D> static HWY_INLINE hn::Vec<D> load(D d, const T *p) {
-        return hn::LoadU(d, p);
+        const hn::RebindToUnsigned<D> bits;
+        return hn::BitCast(d, hn::LoadU(bits, reinterpret_cast<const Bits *>(p)));
     }
     template <class D> static HWY_INLINE void store(D d, hn::Vec<D> v, T *p) {
-        hn::StoreU(canonical(d, v), d, p);
+        const hn::RebindToUnsigned<D> bits;
+        hn::StoreU(hn::BitCast(bits, canonical(d, v)), bits, reinterpret_cast<Bits *>(p));
     }
 };
 

@@ -11,13 +11,14 @@
 
 #include <type_traits>
 
+#include "device/simd/formats-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A step does elements i to i + Lanes(d) by run(d, i), twice as many by run2(d, i).
+// A step does elements i to i + Lanes(d) by run(d, i), eight times as many by run8(d, i).
 
 // The elements from i on, fewer than a vector, with ever smaller tags: so the last elements go
 // through the same code as the others.
@@ -34,50 +35,73 @@ template <class Step> HWY_INLINE void for_all(const Step &step, uint64_t n) {
     const hn::ScalableTag<typename Step::Lane> d;
     const uint64_t lanes = hn::Lanes(d);
     uint64_t i = 0;
-    for (; n - i >= 4 * lanes; i += 4 * lanes) {
-        step.run2(d, i);
-        step.run2(d, i + 2 * lanes);
-    }
+    for (; n - i >= 8 * lanes; i += 8 * lanes) step.run8(d, i);
     for (; n - i >= lanes; i += lanes) step.run(d, i);
     if (i < n) tail(step, d, i, n);
 }
 
-// out = a op b, each in a format of its own with the same lanes. An f32 running result of bf16
-// keeps the order of load2(), which depends on the count only and so is the same in each step.
-template <class Op, class Out, class A, class B> struct ReduceStep {
-    using Lane = typename Out::Lane;
-    typename Out::Stored *out;
-    const typename A::Stored *a;
-    const typename B::Stored *b;
-    template <class D> HWY_INLINE void run(D d, uint64_t i) const {
-        Out::store(d, Op::apply(A::load(d, a + i), B::load(d, b + i)), out + i);
+// out = srcs[0] op srcs[1] op ...; the running result stays in registers. Eight vectors per visit
+// of a source make up for changing between sources, and reading all sources side by side keeps more
+// of the memory busy than one after the other.
+template <class Op, class Format> struct ReduceStep {
+    using Lane = typename Format::Lane;
+    using Stored = typename Format::Stored;
+    Stored *out;
+    const void *const *srcs;
+    uint32_t n;
+
+    const Stored *source(uint32_t k, uint64_t i) const {
+        return static_cast<const Stored *>(srcs[k]) + i;
     }
-    template <class D> HWY_INLINE void run2(D d, uint64_t i) const {
-        const auto x = A::load2(d, a + i);
-        const auto y = B::load2(d, b + i);
-        Out::store2(d, {Op::apply(x.first, y.first), Op::apply(x.second, y.second)}, out + i);
+    template <class D> static HWY_INLINE void accumulate(D d, Two<D> &result, const Stored *p) {
+        const Two<D> more = Format::load2(d, p);
+        result.first = Op::apply(result.first, more.first);
+        result.second = Op::apply(result.second, more.second);
+    }
+    template <class D> HWY_INLINE void run(D d, uint64_t i) const {
+        auto result = Format::load(d, source(0, i));
+        for (uint32_t k = 1; k < n; k++) result = Op::apply(result, Format::load(d, source(k, i)));
+        Format::store(d, result, out + i);
+    }
+    template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
+        const uint64_t two = 2 * hn::Lanes(d);
+        const Stored *p = source(0, i);
+        Two<D> r0 = Format::load2(d, p), r1 = Format::load2(d, p + two);
+        Two<D> r2 = Format::load2(d, p + 2 * two), r3 = Format::load2(d, p + 3 * two);
+        for (uint32_t k = 1; k < n; k++) {
+            p = source(k, i);
+            accumulate(d, r0, p);
+            accumulate(d, r1, p + two);
+            accumulate(d, r2, p + 2 * two);
+            accumulate(d, r3, p + 3 * two);
+        }
+        Format::store2(d, r0, out + i);
+        Format::store2(d, r1, out + i + two);
+        Format::store2(d, r2, out + i + 2 * two);
+        Format::store2(d, r3, out + i + 3 * two);
     }
 };
 
-template <class Op, class Out, class A, class B>
-void reduce(void *out, const void *a, const void *b, uint64_t count) {
-    for_all(ReduceStep<Op, Out, A, B>{static_cast<typename Out::Stored *>(out),
-                                      static_cast<const typename A::Stored *>(a),
-                                      static_cast<const typename B::Stored *>(b)},
-            count);
+template <class Op, class Format>
+void reduce(void *out, const void *const *srcs, uint32_t n, uint64_t count) {
+    for_all(ReduceStep<Op, Format>{static_cast<typename Format::Stored *>(out), srcs, n}, count);
 }
 
 template <class Format> struct ScaleStep {
     using Lane = typename Format::Lane;
     typename Format::Stored *dst;
     Lane divisor;
+
     template <class D> HWY_INLINE void run(D d, uint64_t i) const {
         Format::store(d, hn::Div(Format::load(d, dst + i), hn::Set(d, divisor)), dst + i);
     }
-    template <class D> HWY_INLINE void run2(D d, uint64_t i) const {
-        const auto x = Format::load2(d, dst + i);
+    template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
         const auto by = hn::Set(d, divisor);
-        Format::store2(d, {hn::Div(x.first, by), hn::Div(x.second, by)}, dst + i);
+        const uint64_t two = 2 * hn::Lanes(d);
+        for (uint64_t end = i + 4 * two; i < end; i += two) {
+            const Two<D> x = Format::load2(d, dst + i);
+            Format::store2(d, {hn::Div(x.first, by), hn::Div(x.second, by)}, dst + i);
+        }
     }
 };
 

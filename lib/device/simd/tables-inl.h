@@ -18,41 +18,27 @@
 HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 
-template <class Op, class Format, class Wide = Format>
-inline constexpr ReduceKernel kernel = {
-    &reduce<Op, Format, Format, Format>, &reduce<Op, Wide, Format, Format>,
-    &reduce<Op, Wide, Wide, Format>, &reduce<Op, Format, Wide, Format>};
-
-template <class Format, class Wide = Format>
-inline constexpr DtypeKernels float_kernels = {.wide_size = sizeof(typename Wide::Stored),
-                                               .ops = {{}, // no op is 0
-                                                       kernel<Sum, Format, Wide>,
-                                                       kernel<Sum, Format, Wide>, // AVG
-                                                       kernel<Prod, Format, Wide>,
-                                                       kernel<Min, Format, Wide>,
-                                                       kernel<Max, Format, Wide>},
-                                               .scale = &scale<Format>};
+template <class Format>
+inline constexpr DtypeKernels float_kernels = {
+    .ops = {nullptr,                                    // no op is 0
+            &reduce<Sum, Format>, &reduce<Sum, Format>, // AVG
+            &reduce<Prod, Format>, &reduce<Min, Format>, &reduce<Max, Format>},
+    .scale = &scale<Format>};
 
 // Sums, products and bits are the same with and without a sign.
 template <class T, class Unsigned = Plain<hwy::MakeUnsigned<T>>, class Product = Unsigned>
-inline constexpr DtypeKernels integer_kernels = {.wide_size = sizeof(T),
-                                                 .ops = {{}, // no op is 0
-                                                         kernel<Sum, Unsigned>,
-                                                         kernel<Sum, Unsigned>, // AVG
-                                                         kernel<Prod, Product>,
-                                                         kernel<Min, Plain<T>>,
-                                                         kernel<Max, Plain<T>>,
-                                                         kernel<BitAnd, Unsigned>,
-                                                         kernel<BitOr, Unsigned>,
-                                                         kernel<BitXor, Unsigned>},
-                                                 .scale = &scale_integers<T>};
+inline constexpr DtypeKernels integer_kernels = {
+    .ops = {nullptr,                                        // no op is 0
+            &reduce<Sum, Unsigned>, &reduce<Sum, Unsigned>, // AVG
+            &reduce<Prod, Product>, &reduce<Min, Plain<T>>, &reduce<Max, Plain<T>>,
+            &reduce<BitAnd, Unsigned>, &reduce<BitOr, Unsigned>, &reduce<BitXor, Unsigned>},
+    .scale = &scale_integers<T>};
 
 template <class Bf16Format> inline constexpr Kernels all_kernels(const char *target) {
     return {target,
             {nullptr, // no dtype is 0
-             &float_kernels<Plain<float>>, &float_kernels<Plain<double>>,
-             &float_kernels<F16, Plain<float>>, &float_kernels<Bf16Format, Plain<float>>,
-             &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
+             &float_kernels<Plain<float>>, &float_kernels<Plain<double>>, &float_kernels<F16>,
+             &float_kernels<Bf16Format>, &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
              &integer_kernels<uint8_t, Plain<uint8_t>, WideByte>, &integer_kernels<int16_t>,
              &integer_kernels<uint16_t>, &integer_kernels<int32_t>, &integer_kernels<uint32_t>,
              &integer_kernels<int64_t>, &integer_kernels<uint64_t>}};

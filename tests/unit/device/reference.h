@@ -91,6 +91,7 @@ template <class T> T fold(const void *const *srcs, uint32_t n, uint64_t i, uint3
         return value;
     };
     T result = element(0);
+    if constexpr (std::is_floating_point_v<T>) result = canonical(result);
     for (uint32_t k = 1; k < n; k++)
         if constexpr (std::is_integral_v<T>)
             result = apply_integer(result, element(k), op);
@@ -106,7 +107,6 @@ uint16_t fold_half(const void *const *srcs, uint32_t n, uint64_t i, uint32_t op)
         std::memcpy(&bits, static_cast<const char *>(srcs[k]) + i * 2, 2);
         return bits;
     };
-    if (n == 1) return element(0); // a copy
     auto result = static_cast<float>(from_half(element(0), mantissa));
     for (uint32_t k = 1; k < n; k++)
         result = apply_float(result, static_cast<float>(from_half(element(k), mantissa)), op);
