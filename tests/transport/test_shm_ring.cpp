@@ -1,5 +1,5 @@
-// The ring of the shm transport: order, wrapping, and a peer that writes nonsense into its counters.
-// SPDX-License-Identifier: Apache-2.0
+// The ring of the shm transport: order, wrapping, and a peer that writes nonsense into its
+// counters. SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "shm/ring.h"
 
@@ -100,8 +100,8 @@ void credit_is_counted(void **) {
 
 // What a reader may find in head after 512 bytes were written and 256 read.
 void reader_disbelieves(void **) {
-    for (uint64_t head : {uint64_t{0}, uint64_t{256}, uint64_t{500}, uint64_t{513}, 256 + capacity + 16,
-                          ~uint64_t{0}, ~uint64_t{15}, uint64_t{1} << 63}) {
+    for (uint64_t head : {uint64_t{0}, uint64_t{256}, uint64_t{500}, uint64_t{513},
+                          256 + capacity + 16, ~uint64_t{0}, ~uint64_t{15}, uint64_t{1} << 63}) {
         Fixture ring;
         std::vector<uint8_t> data(512);
         ring.writer.write(data.data(), 512);

@@ -71,8 +71,8 @@ void processes_wake_each_other(void **) {
     constexpr uint64_t bytes = 100'000, last = 2000;
     std::vector<std::unique_ptr<Child>> children;
     for (uint32_t member = 1; member < members; member++)
-        children.push_back(std::make_unique<Child>(
-            [=](int fd) { echo(fd, members, member, bytes, last); }));
+        children.push_back(
+            std::make_unique<Child>([=](int fd) { echo(fd, members, member, bytes, last); }));
     Node node;
     Handle handle;
     dtrain_tp_win_t *win;

@@ -14,10 +14,11 @@ namespace dtrain::shm {
 
 inline constexpr uint64_t data_capacity = 64 << 10;
 inline constexpr uint64_t grants_capacity = 4 << 10;
+inline constexpr uint64_t message_limit = uint64_t{1} << 48;
 inline constexpr uint64_t eager_limit = 16 << 10;
 inline constexpr uint64_t max_piece = 16 << 10; // small enough that copying in and out overlap
 inline constexpr uint64_t min_piece = 4 << 10;  // unless it is the last
-inline constexpr uint32_t max_offers = 128;     // offered messages that are not yet through
+inline constexpr uint32_t max_offers = 4096;    // messages that are accepted and not yet through
 
 // What the acceptor keeps for one connection when nobody waits for it: bytes, and
 // Matcher::message_cost for each message.
@@ -40,7 +41,6 @@ struct Grant {
     uint64_t bytes = 0; // to send: what fits where it goes; 0: nothing, it is through
 };
 static_assert(sizeof(Frame) == ring_unit && sizeof(Offer) == 16 && sizeof(Grant) == 16);
-static_assert(max_offers * sizeof(Grant) <= grants_capacity);
 
 constexpr uint64_t frame_size(uint64_t bytes) { return sizeof(Frame) + round_up(bytes, ring_unit); }
 

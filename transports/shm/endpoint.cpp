@@ -39,7 +39,7 @@ Endpoint::~Endpoint() {
 
 Status Endpoint::send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie) {
     uint64_t length;
-    if (!tp::iov_length(iov, n, &length))
+    if (!tp::iov_length(iov, n, &length) || length > message_limit)
         return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: bad list of %u pieces to send", n);
     if (state_ == State::lost)
         return shared_.host.fail(DTRAIN_ERR_PEER, "shm: the connection to process %u is lost",
@@ -55,7 +55,7 @@ void Endpoint::advance() {
 
 void Endpoint::on_readable() {
     while (state_ != State::lost) {
-        alignas(8) std::byte message[max_message];
+        alignas(8) std::byte message[socket_message_limit];
         Fd passed;
         ssize_t n = receive_message(fd_, message, sizeof message, passed);
         if (n == -EAGAIN) return;

@@ -31,7 +31,7 @@ void Inbound::receive() {
 
 void Inbound::on_readable() {
     while (state_ != State::closed) {
-        std::byte message[max_message];
+        std::byte message[socket_message_limit];
         Fd passed;
         ssize_t n = receive_message(fd_, message, sizeof message, passed);
         if (n == -EAGAIN) return;

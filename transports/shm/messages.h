@@ -56,7 +56,7 @@ struct WindowGive {
 static_assert(sizeof(Hello) == 96 && sizeof(Challenge) == 72 && sizeof(Proof) == 40 &&
               sizeof(Ready) == 8 && sizeof(WindowAsk) == 32 && sizeof(WindowGive) == 24);
 
-inline constexpr size_t max_message = 96;
+inline constexpr size_t socket_message_limit = 96;
 
 // True when the received bytes are a T.
 template <class T> bool parse(const std::byte *message, size_t len, T &out) {

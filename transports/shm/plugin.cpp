@@ -43,7 +43,7 @@ Status query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     own.struct_size = attr->struct_size;
     own.max_iov = tp::max_iov;
     own.caps = DTRAIN_TP_CAP_WINDOW | DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
-    own.max_message = uint64_t{1} << 48;
+    own.max_message = message_limit;
     own.eager_limit = eager_limit;
     own.latency_ns = 150;
     own.bandwidth_bps = 8'000'000'000;

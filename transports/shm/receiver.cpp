@@ -11,11 +11,12 @@ void Receiver::open(Segment &&segment, const Name &peer) {
 }
 
 bool Receiver::receive() {
-    if (ring_.available() == 0) return ring_.intact() && !broken_;
+    if (!granting_.empty()) write_grants();
+    if (ring_.available() == 0) return ring_.intact() && grants_.intact();
     Step step = Step::taken;
     while (step == Step::taken && ring_.left() != 0) step = take_frame();
     publish();
-    return step != Step::broken && !broken_;
+    return step != Step::broken;
 }
 
 Receiver::Step Receiver::take_frame() {
@@ -52,20 +53,22 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
 }
 
 Receiver::Step Receiver::take_offer(const Frame &frame) {
-    Offer offer;
-    if (frame.bytes != sizeof offer || frame.slot >= max_offers) return Step::broken;
-    Incoming &incoming = incoming_[frame.slot];
-    if (incoming.state != Incoming::State::none) return Step::broken;
+    if (frame.bytes != sizeof(Offer) || frame.slot >= max_offers) return Step::broken;
+    Incoming *incoming = incoming_.touch(frame.slot);
+    if (incoming == nullptr) return Step::held;
+    if (incoming->state != Incoming::State::none) return Step::broken;
     RingReader at_offer = ring_;
+    Offer offer;
     at_offer.advance(sizeof frame);
     at_offer.read(&offer, sizeof offer);
+    if (offer.length > message_limit) return Step::broken;
     tp::Receive *receive = matcher_.match(frame.tag);
     tp::Message *message = receive ? nullptr : matcher_.announce(frame.tag, offer.length);
     if (receive == nullptr && message == nullptr) return Step::held;
     ring_ = at_offer;
-    incoming = {Incoming::State::announced, nullptr, frame.tag, offer.length, 0};
+    *incoming = {Incoming::State::announced, frame.slot, frame.tag, offer.length, 0, nullptr, {}};
     if (receive != nullptr) {
-        begin(frame.slot, receive);
+        begin(*incoming, receive);
         return Step::taken;
     }
     message->origin = this;
@@ -75,17 +78,14 @@ Receiver::Step Receiver::take_offer(const Frame &frame) {
 }
 
 Receiver::Step Receiver::take_piece(const Frame &frame) {
-    if (frame.slot >= max_offers) return Step::broken;
-    Incoming &incoming = incoming_[frame.slot];
-    if (incoming.state != Incoming::State::receiving || frame.bytes > incoming.left)
+    Incoming *incoming = incoming_.find(frame.slot);
+    if (incoming == nullptr || incoming->state != Incoming::State::receiving ||
+        frame.bytes > incoming->left)
         return Step::broken;
     ring_.advance(sizeof frame);
-    take_bytes(frame.bytes, incoming.receive->into);
-    incoming.left -= frame.bytes;
-    if (incoming.left == 0) {
-        finish(incoming.receive, incoming.tag, incoming.length);
-        incoming = {};
-    }
+    take_bytes(frame.bytes, incoming->receive->into);
+    incoming->left -= frame.bytes;
+    if (incoming->left == 0) end(*incoming);
     publish(); // the peer copies the next one in while this side copies out
     return Step::taken;
 }
@@ -103,31 +103,42 @@ void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
 }
 
 // Asks for the bytes of an offered message.
-void Receiver::begin(uint64_t slot, tp::Receive *receive) {
-    Incoming &incoming = incoming_[slot];
-    incoming.state = Incoming::State::receiving;
+void Receiver::begin(Incoming &incoming, tp::Receive *receive) {
     incoming.receive = receive;
     incoming.left = std::min(incoming.length, receive->capacity);
-    grant(slot, incoming.left);
-    if (incoming.left != 0) return;
-    finish(receive, incoming.tag, incoming.length);
-    incoming = {};
+    grant(incoming);
 }
 
-void Receiver::grant(uint64_t slot, uint64_t bytes) {
-    if (!grants_.has_room(sizeof(Grant))) { // there is always room while the peer keeps the rules
-        broken_ = true;
-        return;
+void Receiver::grant(Incoming &incoming) {
+    incoming.state = Incoming::State::granting;
+    granting_.push_back(&incoming);
+    write_grants();
+}
+
+void Receiver::write_grants() {
+    bool any = false;
+    while (!granting_.empty() && grants_.has_room(sizeof(Grant))) {
+        Incoming *incoming = granting_.pop_front();
+        incoming->state = Incoming::State::receiving;
+        Grant grant{incoming->slot, incoming->left};
+        grants_.write(&grant, sizeof grant);
+        any = true;
+        if (incoming->left == 0) end(*incoming);
     }
-    Grant grant{slot, bytes};
-    grants_.write(&grant, sizeof grant);
+    if (!any) return;
     grants_.publish();
     wake(channel_.memory()->connector, channel_.peer(), bell_);
 }
 
+// Nothing more of it is to come.
+void Receiver::end(Incoming &incoming) {
+    if (incoming.receive != nullptr) finish(incoming.receive, incoming.tag, incoming.length);
+    incoming = {};
+}
+
 void Receiver::deliver(tp::Message *message, tp::Receive *receive) {
     if (message->announced) {
-        begin(message->id, receive);
+        begin(*incoming_.find(message->id), receive);
     } else {
         receive->into.scatter(message->data, message->length);
         finish(receive, message->tag, message->length);
@@ -136,10 +147,7 @@ void Receiver::deliver(tp::Message *message, tp::Receive *receive) {
 }
 
 void Receiver::discard(tp::Message *message) {
-    if (message->announced) {
-        incoming_[message->id] = {};
-        grant(message->id, 0);
-    }
+    if (message->announced) grant(*incoming_.find(message->id)); // of no bytes
     release(message);
 }
 
@@ -170,13 +178,20 @@ void Receiver::fail() {
         kept_--;
         matcher_.release(message);
     }
-    for (Incoming &incoming : incoming_) {
-        if (incoming.state == Incoming::State::receiving) {
+    while (granting_.pop_front() != nullptr) {
+    }
+    incoming_.for_each([this](Incoming &incoming) {
+        if (incoming.receive != nullptr) {
             done_.push(incoming.receive->failed(DTRAIN_ERR_PEER));
             matcher_.release(incoming.receive);
         }
         incoming = {};
-    }
+    });
+}
+
+bool Receiver::has_news() {
+    return ring_.available() != 0 || !ring_.intact() ||
+           (!granting_.empty() && grants_.has_room(sizeof(Grant)));
 }
 
 void Receiver::set_asleep(bool asleep) { channel_.memory()->acceptor.asleep.store(asleep); }

@@ -5,6 +5,7 @@
 #include "common/completions.h"
 #include "common/match.h"
 #include "shm/channel.h"
+#include "shm/lazy_array.h"
 
 namespace dtrain::shm {
 
@@ -28,15 +29,17 @@ class Receiver {
 
     // As in Sender.
     void set_asleep(bool asleep);
-    bool has_news() { return ring_.available() != 0 || !ring_.intact(); }
+    bool has_news();
 
   private:
     struct Incoming { // an offered message
-        enum class State : uint8_t { none, announced, receiving } state = State::none;
-        tp::Receive *receive = nullptr;
+        enum class State : uint8_t { none, announced, granting, receiving } state = State::none;
+        uint16_t slot = 0;
         uint64_t tag = 0;
         uint64_t length = 0;
         uint64_t left = 0; // bytes that are still to come
+        tp::Receive *receive = nullptr;
+        tp::Link<Incoming> link; // in granting_
     };
     enum class Step { taken, held, broken };
 
@@ -45,8 +48,10 @@ class Receiver {
     Step take_offer(const Frame &frame);
     Step take_piece(const Frame &frame);
     void take_bytes(uint64_t bytes, tp::IovCursor &into);
-    void begin(uint64_t slot, tp::Receive *receive);
-    void grant(uint64_t slot, uint64_t bytes);
+    void begin(Incoming &incoming, tp::Receive *receive);
+    void grant(Incoming &incoming);
+    void write_grants();
+    void end(Incoming &incoming);
     void finish(tp::Receive *receive, uint64_t tag, uint64_t length);
     void release(tp::Message *message);
     void publish();
@@ -57,10 +62,10 @@ class Receiver {
     Channel channel_;
     RingReader ring_;
     RingWriter grants_;
-    Incoming incoming_[max_offers];
+    LazyArray<Incoming, max_offers> incoming_;
+    tp::List<Incoming, &Incoming::link> granting_; // the ring of grants was full
     uint64_t kept_cost_ = 0;
     uint64_t kept_ = 0;
-    bool broken_ = false;
 };
 
 } // namespace dtrain::shm

@@ -59,11 +59,23 @@ bool Sender::start(SendOp *op) {
         complete(op, DTRAIN_OK);
         return true;
     }
-    if (!ring_.has_room(frame_size(sizeof(Offer)))) return false;
-    waiting_.remove(op);
-    while (offered_[op->slot] != nullptr) op->slot++;
-    offered_[op->slot] = op;
+    return ring_.has_room(frame_size(sizeof(Offer))) && offer(op);
+}
+
+bool Sender::offer(SendOp *op) {
+    bool is_new = free_slot_ == no_slot; // there is one, as no more than max_offers are pending
+    uint32_t number = is_new ? used_slots_ : free_slot_;
+    Slot *slot = slots_.touch(number);
+    if (slot == nullptr) return false; // no memory: later
+    if (is_new)
+        used_slots_++;
+    else
+        free_slot_ = slot->next_free;
+    slot->op = op;
     offers_++;
+    waiting_.remove(op);
+    op->offered = true;
+    op->slot = static_cast<uint16_t>(number);
     Offer offer{op->length, 0};
     Frame frame{sizeof offer, FrameKind::offer, op->slot, op->tag};
     ring_.write(&frame, sizeof frame);
@@ -77,7 +89,8 @@ bool Sender::take_grants() {
     while (grants_.available() != 0) {
         Grant grant;
         grants_.read(&grant, sizeof grant);
-        SendOp *op = grant.slot < max_offers ? offered_[grant.slot] : nullptr;
+        Slot *slot = slots_.find(grant.slot);
+        SendOp *op = slot != nullptr ? slot->op : nullptr;
         if (op == nullptr || op->granted || grant.bytes > op->length) return false;
         op->granted = true;
         op->from.truncate(grant.bytes);
@@ -87,7 +100,10 @@ bool Sender::take_grants() {
             complete(op, DTRAIN_OK);
         any = true;
     }
-    if (any) grants_.publish(); // nobody sleeps for it: grants always find room
+    if (any) {
+        grants_.publish();
+        wake(channel_.memory()->acceptor, channel_.peer(), bell_);
+    }
     return grants_.intact();
 }
 
@@ -121,8 +137,9 @@ void Sender::write_frame(const Frame &frame, tp::IovCursor &from) {
 }
 
 void Sender::complete(SendOp *op, Status status) {
-    if (offered_[op->slot] == op) {
-        offered_[op->slot] = nullptr;
+    if (op->offered) {
+        *slots_.find(op->slot) = {nullptr, free_slot_};
+        free_slot_ = op->slot;
         offers_--;
     }
     pending_--;
@@ -134,8 +151,9 @@ void Sender::fail(Status status) {
     while (SendOp *op = waiting_.pop_front()) complete(op, status);
     while (streaming_.pop_front() != nullptr) {
     }
-    for (SendOp *op : offered_)
-        if (op != nullptr) complete(op, status);
+    slots_.for_each([&](Slot &slot) {
+        if (slot.op != nullptr) complete(slot.op, status);
+    });
 }
 
 void Sender::set_asleep(bool asleep) {

@@ -4,6 +4,7 @@
 #include "common/completions.h"
 #include "common/match.h"
 #include "shm/channel.h"
+#include "shm/lazy_array.h"
 
 namespace dtrain::shm {
 
@@ -12,8 +13,8 @@ struct SendOp {
     uint64_t cookie = 0;
     uint64_t length = 0;
     tp::IovCursor from;
+    bool offered = false, granted = false;
     uint16_t slot = 0; // once offered
-    bool granted = false;
     tp::Link<SendOp> link;
 };
 
@@ -40,8 +41,14 @@ class Sender {
 
   private:
     using Ops = tp::List<SendOp, &SendOp::link>;
+    static constexpr uint32_t no_slot = UINT32_MAX;
+    struct Slot {
+        SendOp *op = nullptr; // offered; nullptr: free
+        uint32_t next_free = no_slot;
+    };
 
     bool start(SendOp *op);
+    bool offer(SendOp *op);
     bool is_eager(const SendOp &op);
     bool take_grants();
     void stream();
@@ -56,7 +63,9 @@ class Sender {
     RingReader grants_;
     Ops waiting_;   // not started: the connection is not up, or the ring is full
     Ops streaming_; // granted, with bytes still to send
-    SendOp *offered_[max_offers] = {};
+    LazyArray<Slot, max_offers> slots_;
+    uint32_t free_slot_ = no_slot; // of those that were used before
+    uint32_t used_slots_ = 0;      // ever
     uint32_t offers_ = 0, pending_ = 0;
     bool written_ = false; // but not yet published
 };
