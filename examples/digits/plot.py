@@ -54,8 +54,9 @@ def axes(x, y, xticks, yticks, x_label, y_label):
 
 
 def legend(names):
-    x, y, height = WIDTH - RIGHT - 236, TOP + 14, 24
-    out = [f'<rect x="{x}" y="{y}" width="222" height="{height * len(names) + 12}" rx="4" '
+    width, height = 66 + 8 * max(map(len, names)), 24
+    x, y = WIDTH - RIGHT - width - 14, TOP + 14
+    out = [f'<rect x="{x}" y="{y}" width="{width}" height="{height * len(names) + 12}" rx="4" '
            'fill="#ffffff" fill-opacity="0.9" stroke="#b0b0b0"/>']
     for i, name in enumerate(names):
         row = y + 18 + i * height

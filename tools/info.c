@@ -1,0 +1,104 @@
+/* dtrain-info: what this build can do on this machine, and every option.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtrain.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_WIDTH = 96 };
+
+/* Past the value that begins at `json`, which is well-formed; *nested: a container in a container.
+ */
+static const char *skip_value(const char *json, int *nested) {
+    int depth = 0, quoted = 0;
+    *nested = 0;
+    for (; *json != 0; json++) {
+        if (quoted) {
+            if (*json == '\\' && json[1] != 0)
+                json++;
+            else if (*json == '"')
+                quoted = 0;
+        } else if (*json == '"') {
+            quoted = 1;
+        } else if (*json == '{' || *json == '[') {
+            if (++depth > 1) *nested = 1;
+        } else if (*json == '}' || *json == ']') {
+            if (--depth == 0) return json + 1;
+        }
+    }
+    return json;
+}
+
+static void new_line(int depth) { printf("\n%*s", 2 * depth, ""); }
+
+/* Indents; a container that holds none and fits stays on its line. */
+static void print_json(const char *json) {
+    int depth = 0, nested;
+    while (*json != 0) {
+        const char *end = json + 1;
+        if (*json == '{' || *json == '[') {
+            end = skip_value(json, &nested);
+            if (nested || end - json > LINE_WIDTH - 2 * depth) {
+                end = json + 1;
+                putchar(*json);
+                new_line(++depth);
+                json = end;
+                continue;
+            }
+        } else if (*json == '}' || *json == ']') {
+            new_line(--depth);
+        } else if (*json == '"') {
+            for (; *end != 0 && *end != '"'; end++)
+                if (*end == '\\' && end[1] != 0) end++;
+            if (*end != 0) end++;
+        }
+        if (!isspace((unsigned char)*json)) printf("%.*s", (int)(end - json), json);
+        if (*json == ':') putchar(' ');
+        if (*json == ',') new_line(depth);
+        json = end;
+    }
+    putchar('\n');
+}
+
+/* The text, to be freed; NULL when memory is short. */
+static char *describe(dtrain_context_t *context) {
+    size_t length = dtrain_context_describe(context, NULL, 0);
+    char *text = malloc(length + 1);
+    if (text != NULL) dtrain_context_describe(context, text, length + 1);
+    return text;
+}
+
+static void print_options(void) {
+    const char *key, *value, *text;
+    printf("\nOptions (environment: DTRAIN_ and the key in capitals, dots as underscores)\n\n");
+    printf("%-22s %-10s %s\n", "key", "default", "what it does");
+    for (uint32_t i = 0; dtrain_options_describe(i, &key, &value, &text) == DTRAIN_OK; i++)
+        printf("%-22s %-10s %s\n", key, *value != 0 ? value : "-", text);
+}
+
+int main(int argc, char **argv) {
+    const int json_only = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc > 1 && !json_only) {
+        const int help = strcmp(argv[1], "--help") == 0;
+        fprintf(help ? stdout : stderr, "usage: dtrain-info [--json]\n"
+                                        "What this build of dtrain can do on this machine, and its "
+                                        "options; --json: only the former.\n");
+        return help ? EXIT_SUCCESS : 2;
+    }
+    dtrain_context_t *context = NULL;
+    dtrain_status_t status = dtrain_context_create(DTRAIN_API_VERSION, NULL, &context);
+    if (status != DTRAIN_OK) { /* much can be said without one */
+        char error[512];
+        dtrain_last_error(error, sizeof error);
+        fprintf(stderr, "dtrain-info: cannot start: %s (%s)\n", error, dtrain_status_name(status));
+    }
+    char *text = describe(context);
+    if (!json_only) printf("dtrain %s\n\n", dtrain_version_string());
+    if (text != NULL) print_json(text);
+    if (!json_only) print_options();
+    free(text);
+    if (context != NULL) dtrain_context_destroy(context);
+    return status == DTRAIN_OK && text != NULL ? EXIT_SUCCESS : EXIT_FAILURE;
+}

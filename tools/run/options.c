@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include "dtrain.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "usage: dtrain-run -n WORKERS [option ...] [--] PROGRAM [ARGUMENT ...]\n"
+    "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job on this machine.\n"
+    "  -n, --workers N          number of workers\n"
+    "  -s, --servers N          number of parameter servers (0)\n"
+    "      --server-program P   instead of dtrain-server\n"
+    "      --timeout SECONDS    end the job after that time\n"
+    "      --version, --help\n"
+    "Lines of output get the rank in front (s0, s1, ... for servers); rank 0 gets the input.\n"
+    "INT, TERM and HUP are passed on; a second INT kills. The first process to fail ends the job,\n"
+    "and its exit status is the job's (128 + the signal that killed it; 124 after the timeout).\n";
+
+static int parse_count(const char *what, const char *text, int min, int *count) {
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != 0 || value < min || value > MAX_PROCESSES) {
+        fprintf(stderr, "dtrain-run: %s %s: must be a number from %d to %d\n", what, text, min,
+                MAX_PROCESSES);
+        return -1;
+    }
+    *count = (int)value;
+    return 0;
+}
+
+static int parse_seconds(const char *text, double *seconds) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != 0 || !isfinite(value) || value <= 0 || value > 1e8) {
+        fprintf(stderr, "dtrain-run: --timeout %s: must be a number of seconds above 0\n", text);
+        return -1;
+    }
+    *seconds = value;
+    return 0;
+}
+
+static int complete(options_t *options, char **rest) {
+    options->program = rest;
+    if (options->workers == 0)
+        fprintf(stderr, "dtrain-run: -n is missing (see --help)\n");
+    else if (*rest == NULL)
+        fprintf(stderr, "dtrain-run: the program is missing (see --help)\n");
+    else
+        return 0;
+    return -1;
+}
+
+int options_parse(options_t *options, int argc, char **argv) {
+    enum { SERVER_PROGRAM = 256, TIMEOUT, VERSION, HELP };
+    static const struct option known[] = {{"workers", 1, NULL, 'n'},
+                                          {"servers", 1, NULL, 's'},
+                                          {"server-program", 1, NULL, SERVER_PROGRAM},
+                                          {"timeout", 1, NULL, TIMEOUT},
+                                          {"version", 0, NULL, VERSION},
+                                          {"help", 0, NULL, HELP},
+                                          {NULL, 0, NULL, 0}};
+    int option, result = 0;
+    *options = (options_t){0};
+    /* '+': what follows the program's name is its own. */
+    while (result == 0 && (option = getopt_long(argc, argv, "+n:s:", known, NULL)) != -1) {
+        switch (option) {
+        case 'n': result = parse_count("-n", optarg, 1, &options->workers); break;
+        case 's': result = parse_count("-s", optarg, 0, &options->servers); break;
+        case SERVER_PROGRAM: options->server_program = optarg; break;
+        case TIMEOUT: result = parse_seconds(optarg, &options->timeout); break;
+        case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
+        case HELP: fputs(usage, stdout); return 1;
+        default: return -1; /* getopt_long() has said why */
+        }
+    }
+    return result == 0 ? complete(options, argv + optind) : result;
+}

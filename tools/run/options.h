@@ -1,0 +1,18 @@
+/* dtrain-run's command line.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUN_OPTIONS_H
+#define RUN_OPTIONS_H
+
+enum { MAX_PROCESSES = 4096 }; /* workers, and servers */
+
+typedef struct options {
+    int workers, servers;
+    double timeout;             /* seconds; 0: none */
+    const char *server_program; /* NULL: dtrain-server, beside this program or on the PATH */
+    char **program;             /* and its arguments, NULL at the end */
+} options_t;
+
+/* 0; -1 with the reason on stderr; 1 when --help or --version was answered. */
+int options_parse(options_t *options, int argc, char **argv);
+
+#endif
