@@ -2,10 +2,14 @@
 // names its transport in `subject` and calls run_conformance(). SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cases_connect.h"
+#include "cases_events.h"
 #include "cases_flow.h"
+#include "cases_loss.h"
 #include "cases_matching.h"
 #include "cases_messages.h"
+#include "cases_remote.h"
 #include "cases_table.h"
+#include "cases_threads.h"
 
 #include <span>
 
@@ -22,6 +26,10 @@ inline int run_conformance(std::span<const CMUnitTest> own = {}) {
     add(message_cases);
     add(matching_cases);
     add(flow_cases);
+    add(event_cases);
+    add(loss_cases);
+    add(thread_cases);
+    add(remote_cases);
     add(own);
     return _cmocka_run_group_tests(subject.plugin->name, all.data(), all.size(), nullptr, nullptr);
 }

@@ -11,6 +11,11 @@
 #include <sys/timerfd.h>
 
 namespace dtrain::tcp {
+namespace {
+
+Fd open_reserve() { return Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+} // namespace
 
 Lobby::~Lobby() {
     while (Handshake *handshake = strangers_.front()) forget(handshake);
@@ -22,7 +27,7 @@ dtrain_status_t Lobby::open(SocketAddress *socket, const DeviceId &own) {
     const dtrain_status_t status = listen_on(host_, socket, &listener_);
     if (status != DTRAIN_OK) return status;
     timer_ = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    reserve_ = open_reserve();
     if (!timer_ || !reserve_ || !poller_.add(listener_.get(), &listener_key_, EPOLLIN) ||
         !poller_.add(timer_.get(), &timer_key_, EPOLLIN))
         return host_.fail(DTRAIN_ERR_IO, "tcp: cannot watch the listening socket: %s",
@@ -91,15 +96,21 @@ void Lobby::on_listener() {
 }
 
 // True: there may be more to accept. Without a free descriptor the caller at the door is let in and
-// shown out, or else the listener would stay readable for ever.
+// shown out; where not even that works the door stays shut for a while. Else the listener would
+// stay readable, and whoever waits for the device would spin.
 bool Lobby::on_accept_error(int error) {
     if (error == ECONNABORTED || error == EINTR) return true;
     if (error != EMFILE && error != ENFILE) return false;
-    reserve_.reset();
-    { const Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
-    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     log_stranger("no file descriptors left (raise the limit on open files)");
-    return bool(reserve_);
+    reserve_.reset();
+    Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const bool more = bool(refused);
+    refused.reset();
+    reserve_ = open_reserve();
+    if (more && reserve_) return true;
+    paused_ = poller_.change(listener_.get(), &listener_key_, 0);
+    if (!timer_running_) start_timer(deadline_ns);
+    return false;
 }
 
 void Lobby::on_handshake(Handshake *handshake) {
@@ -146,6 +157,7 @@ void Lobby::on_timer() {
     uint64_t expirations;
     if (read(timer_.get(), &expirations, sizeof expirations) < 0) return;
     timer_running_ = false;
+    if (paused_) paused_ = !poller_.change(listener_.get(), &listener_key_, EPOLLIN);
     const int64_t now = host_.now_ns();
     int64_t next = INT64_MAX;
     for (Handshakes *list : {&strangers_, &attempts_}) {

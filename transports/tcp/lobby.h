@@ -62,6 +62,7 @@ class Lobby {
     Handshakes strangers_, attempts_; // from there, from here; oldest first
     uint32_t stranger_count_ = 0;
     bool timer_running_ = false;
+    bool paused_ = false; // the listener is not watched, until the timer ends
     int64_t last_log_ns_ = -log_interval_ns;
     uint64_t refused_ = 0; // strangers since then
 };

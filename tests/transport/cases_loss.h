@@ -1,0 +1,264 @@
+// Cases: peers that go, politely or not, and endpoints that are given up.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "rig.h"
+
+#include <csignal>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+namespace dtrain::test {
+
+// A process with a device of its own, which gets the parent's address and says its own.
+class PeerProcess {
+  public:
+    // body(node, parent's address) runs in the child, which then waits to be killed.
+    template <class Body> PeerProcess(Node &parent, Body &&body) {
+        if (!subject.processes) {
+            print_message("this transport lives in one process\n");
+            skip();
+        }
+        const Bytes to = parent.address();
+        Bytes own(to.size());
+        int fds[2];
+        assert_int_equal(pipe(fds), 0);
+        pid_ = fork();
+        assert_true(pid_ >= 0);
+        if (pid_ == 0) run(fds, to, body);
+        close(fds[1]);
+        assert_int_equal(read(fds[0], own.data(), own.size()), own.size());
+        close(fds[0]);
+        address = own;
+    }
+    ~PeerProcess() { kill(); }
+    void kill() {
+        if (pid_ <= 0) return;
+        ::kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+        pid_ = 0;
+    }
+    Bytes address;
+
+  private:
+    template <class Body> [[noreturn]] static void run(int fds[2], const Bytes &to, Body &&body) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        Node node;
+        const Bytes own = node.address();
+        if (write(fds[1], own.data(), own.size()) != ssize_t(own.size())) _exit(1);
+        body(node, to);
+        for (;;) node.progress();
+    }
+    pid_t pid_ = 0;
+};
+
+inline const auto just_progress = [](Node &, const Bytes &) {};
+
+inline void processes_exchange_all_sizes(void **) {
+    Node a;
+    PeerProcess child(a, [](Node &node, const Bytes &to) { // sends everything back
+        dtrain_tp_ep_t *back = node.start_connect(to, 1);
+        for (;;) {
+            Bytes got(2 << 20);
+            node.recv(0, 0, got.data(), got.size(), 2);
+            const auto done = await({&node}, node, DTRAIN_TP_RECV, 2);
+            got.resize(done.bytes);
+            node.send(back, done.tag, got, 3);
+            await({&node}, node, DTRAIN_TP_SEND, 3);
+        }
+    });
+    dtrain_tp_ep_t *ep = a.start_connect(child.address, 1);
+    for (const size_t len : {0, 1, 31, 4096, 70'000, 262'144, 262'145, 2 << 20}) {
+        const Bytes sent = pattern(len, len);
+        Bytes got(len);
+        a.recv(len, got, 1);
+        a.send(ep, len, sent, 2);
+        await_ok({&a}, a, DTRAIN_TP_RECV, 1);
+        await_ok({&a}, a, DTRAIN_TP_SEND, 2);
+        assert_true(sent == got);
+    }
+}
+
+inline void a_killed_idle_peer_is_reported(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Node a;
+    PeerProcess child(a, just_progress);
+    dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
+    await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
+    uint8_t byte = 0;
+    a.recv(1, exact, &byte, 1, 9);
+    child.kill();
+    assert_int_equal(await({&a}, a, DTRAIN_TP_PEER_LOST, 5).status, DTRAIN_ERR_PEER);
+    assert_int_equal(a.try_send(ep, 1, &byte, 1, 6), DTRAIN_ERR_PEER);
+    drive_rounds({&a}, 100);
+    assert_int_equal(a.count(DTRAIN_TP_RECV), 0); // it may still come from somebody else
+    ops().cancel(a.dev, 9);
+    assert_int_equal(await({&a}, a, DTRAIN_TP_RECV, 9).status, DTRAIN_ERR_CANCELED);
+}
+
+inline void a_killed_peer_fails_what_is_under_way_to_it(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Node a;
+    PeerProcess child(a, just_progress);
+    dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
+    await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
+    const Bytes large = pattern(4 << 20, 1);
+    for (uint64_t i = 0; i < 10; i++) a.send(ep, 1, large, i);
+    drive_rounds({&a}, 50);
+    child.kill();
+    await({&a}, a, DTRAIN_TP_PEER_LOST, 5);
+    for (uint64_t i = 0; i < 10; i++)
+        assert_int_equal(await({&a}, a, DTRAIN_TP_SEND, i).status, DTRAIN_ERR_PEER);
+}
+
+inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Node a;
+    constexpr size_t len = 256 << 20; // takes long enough to be killed in
+    PeerProcess child(a, [](Node &node, const Bytes &to) {
+        Bytes sent(len, 1); // takes a while, so before connecting
+        node.send(node.start_connect(to, 1), 7, std::move(sent), 2);
+    });
+    dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
+    assert_non_null(ep);
+    await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
+    Bytes got(len);
+    a.recv(7, got, 1);
+    assert_true(drive({&a}, [&] { return got[0] == 1; })); // it has begun
+    child.kill();
+    await({&a}, a, DTRAIN_TP_PEER_LOST, 5);
+    assert_int_equal(await({&a}, a, DTRAIN_TP_RECV, 1).status, DTRAIN_ERR_PEER);
+}
+
+inline void what_a_dead_peer_sent_before_can_be_received(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Node a;
+    PeerProcess child(a, [](Node &node, const Bytes &to) {
+        dtrain_tp_ep_t *ep = node.start_connect(to, 1);
+        for (uint64_t i = 0; i < 10; i++) node.send(ep, i, Bytes(1000, uint8_t(i)), i);
+    });
+    a.start_connect(child.address, 5);
+    Bytes last(1000);
+    a.recv(9, last, 1);
+    await_ok({&a}, a, DTRAIN_TP_RECV, 1);
+    child.kill();
+    await({&a}, a, DTRAIN_TP_PEER_LOST, 5);
+    for (uint64_t i = 0; i < 9; i++) {
+        Bytes got(1000);
+        a.recv(i, got, 1);
+        await_ok({&a}, a, DTRAIN_TP_RECV, 1);
+        assert_true(got == Bytes(1000, uint8_t(i)));
+    }
+}
+
+inline void survivors_do_not_notice(void **) {
+    Node a, b;
+    PeerProcess child(a, just_progress);
+    a.start_connect(child.address, 5);
+    dtrain_tp_ep_t *to_b = a.start_connect(b.address(), 6);
+    await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 6);
+    child.kill();
+    for (uint64_t i = 0; i < 100; i++) {
+        uint8_t got = 0;
+        b.recv(i, exact, &got, 1, i);
+        a.send(to_b, i, {uint8_t(i)}, i);
+        await_ok({&a, &b}, b, DTRAIN_TP_RECV, i);
+        assert_int_equal(got, i);
+    }
+    assert_int_equal(b.count(DTRAIN_TP_PEER_LOST), 0);
+}
+
+inline void a_peer_that_closes_is_reported_once_per_endpoint(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Pair pair;
+    pair.a.start_connect(pair.b.address(), 6);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_CONNECT, 6);
+    pair.b.close();
+    await({&pair.a}, pair.a, DTRAIN_TP_PEER_LOST, Pair::connect_cookie);
+    await({&pair.a}, pair.a, DTRAIN_TP_PEER_LOST, 6);
+    drive_rounds({&pair.a}, 100);
+    assert_int_equal(pair.a.done.size(), 0);
+}
+
+inline void a_new_device_takes_the_place_of_a_lost_one(void **) {
+    need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    Node a;
+    for (uint64_t i = 0; i < 5; i++) {
+        Node b;
+        dtrain_tp_ep_t *ep = a.start_connect(b.address(), i);
+        await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, i);
+        uint8_t got = 0;
+        b.recv(1, exact, &got, 1, 1);
+        a.send(ep, 1, {42}, 100);
+        await_ok({&a, &b}, b, DTRAIN_TP_RECV, 1);
+        b.close();
+        await({&a}, a, DTRAIN_TP_PEER_LOST, i);
+    }
+}
+
+// Disconnecting gives buffers back at once, whatever was going on, and does not disturb the stream.
+inline void disconnecting_cancels_what_is_pending(void **) {
+    Pair pair;
+    dtrain_tp_ep_t *second = pair.a.start_connect(pair.b.address(), 5);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_CONNECT, 5);
+    const size_t lengths[] = {100, 200'000, 3 << 20, 6 << 20};
+    for (int rounds = 0; rounds < 8; rounds++) {
+        std::vector<std::unique_ptr<Bytes>> sent;
+        Bytes got(3 << 20);
+        if (rounds % 2) pair.b.recv(2, got, 50); // the third is under way, matched
+        for (uint64_t i = 0; i < 20; i++) {
+            sent.push_back(std::make_unique<Bytes>(pattern(lengths[i % 4], i)));
+            pair.a.send(second, i % 4, *sent.back(), 100 + i);
+        }
+        drive_rounds(pair.both(), rounds);
+        pair.a.disconnect(second);
+        sent.clear(); // reading it now would be found by a sanitizer
+        for (uint64_t i = 0; i < 20; i++) {
+            const auto done = await(pair.both(), pair.a, DTRAIN_TP_SEND, 100 + i);
+            assert_true(done.status == DTRAIN_OK || done.status == DTRAIN_ERR_CANCELED);
+        }
+        Bytes marker(1); // the other endpoint's stream is intact
+        pair.b.recv(77, marker, 51);
+        pair.a.send(pair.to_b, 77, {7}, 52);
+        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 51);
+        ops().cancel(pair.b.dev, 50);
+        if (rounds % 2) await(pair.both(), pair.b, DTRAIN_TP_RECV, 50);
+        ops().purge(pair.b.dev, 0, 0);
+        second = pair.a.start_connect(pair.b.address(), 5);
+        await_ok(pair.both(), pair.a, DTRAIN_TP_CONNECT, 5);
+        pair.a.done.clear();
+        pair.b.done.clear();
+    }
+}
+
+inline void closing_in_the_middle_of_everything_does_no_harm(void **) {
+    for (int rounds = 0; rounds < 20; rounds++) {
+        const Bytes large = pattern(3 << 20, 1), small = pattern(1000, 2);
+        Bytes at_a(large.size()), at_b(large.size());
+        Pair pair;
+        dtrain_tp_ep_t *to_a = pair.connect_back();
+        for (uint64_t i = 0; i < 6; i++) {
+            pair.a.send(pair.to_b, i, i % 2 ? large : small, i);
+            pair.b.send(to_a, i, i % 2 ? large : small, i);
+        }
+        pair.a.recv(1, at_a, 1);
+        pair.b.recv(1, at_b, 1);
+        drive_rounds(pair.both(), rounds);
+        pair.a.close();
+        drive_rounds(pair.both(), 50);
+    }
+}
+
+inline const CMUnitTest loss_cases[] = {
+    cmocka_unit_test(processes_exchange_all_sizes),
+    cmocka_unit_test(a_killed_idle_peer_is_reported),
+    cmocka_unit_test(a_killed_peer_fails_what_is_under_way_to_it),
+    cmocka_unit_test(a_peer_killed_in_the_middle_of_a_message_fails_its_receive),
+    cmocka_unit_test(what_a_dead_peer_sent_before_can_be_received),
+    cmocka_unit_test(survivors_do_not_notice),
+    cmocka_unit_test(a_peer_that_closes_is_reported_once_per_endpoint),
+    cmocka_unit_test(a_new_device_takes_the_place_of_a_lost_one),
+    cmocka_unit_test(disconnecting_cancels_what_is_pending),
+    cmocka_unit_test(closing_in_the_middle_of_everything_does_no_harm),
+};
+
+} // namespace dtrain::test
