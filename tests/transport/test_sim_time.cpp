@@ -40,7 +40,7 @@ void test_other_options(void **) {
     assert_int_equal(transport::Device::open(host, "sim", options, device), DTRAIN_ERR_CONFIG);
     assert_int_equal(options.set("plugin.sim.latency", "10ns"), DTRAIN_OK);
     assert_int_equal(transport::Device::open(host, "sim", options, device), DTRAIN_ERR_CONFIG);
-    assert_non_null(std::strstr(error_text(), "\"10ns\" is not a number"));
+    assert_non_null(std::strstr(error_text(), "\"10ns\" is not a whole number"));
     assert_int_equal(options.set("plugin.sim.latency", "10"), DTRAIN_OK);
     assert_int_equal(transport::Device::open(host, "sim", options, device), DTRAIN_OK);
     // Another network cannot be reached.

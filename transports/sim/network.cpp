@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network.h"
 
+#include "common/random.h"
+
 #include <algorithm>
 #include <unistd.h>
 
@@ -9,18 +11,6 @@ namespace dtrain::tp::sim {
 
 constinit std::mutex Network::registry_mutex_;
 constinit Network *Network::registry_ = nullptr;
-
-namespace {
-
-// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-uint64_t next_random(uint64_t &state) {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-} // namespace
 
 Network::Network(const Settings &settings, const Host &host) : settings_(settings) {
     host.random(&nonce_, sizeof nonce_);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "settings.h"
 
-#include <charconv>
-#include <string_view>
+#include "common/number.h"
 
 namespace dtrain::tp::sim {
 namespace {
@@ -26,17 +25,11 @@ constexpr Number numbers[] = {
 } // namespace
 
 dtrain_status_t read_settings(const Host &host, Settings &settings) {
-    char text[sizeof settings.network] = {}; // settings are compared as a whole
-    if (host.option("plugin.sim.network", text, sizeof text))
-        memcpy(settings.network, text, sizeof text);
-    for (const Number &number : numbers) {
-        if (!host.option(number.key, text, sizeof text)) continue;
-        const char *end = text + std::string_view(text).size();
-        auto [at, error] = std::from_chars(text, end, settings.*number.member);
-        if (error != std::errc{} || at != end || settings.*number.member > number.max)
-            return host.fail(DTRAIN_ERR_CONFIG, "option %s: \"%s\" is not a number of at most %llu",
-                             number.key, text, static_cast<unsigned long long>(number.max));
-    }
+    char name[sizeof settings.network] = {}; // settings are compared as a whole
+    if (host.option("plugin.sim.network", name, sizeof name))
+        memcpy(settings.network, name, sizeof name);
+    for (const Number &n : numbers)
+        if (auto s = read_number(host, n.key, n.max, settings.*n.member); s != DTRAIN_OK) return s;
     return DTRAIN_OK;
 }
 

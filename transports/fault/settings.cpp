@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "settings.h"
+
+#include "common/number.h"
+
+namespace dtrain::tp::fault {
+namespace {
+
+constexpr uint64_t always = 1000; // chances are per thousand
+
+struct Number {
+    const char *key;
+    uint64_t Settings::*member;
+    uint64_t max;
+};
+constexpr Number numbers[] = {
+    {"plugin.fault.seed", &Settings::seed, UINT64_MAX},
+    {"plugin.fault.after", &Settings::after, UINT64_MAX},
+    {"plugin.fault.drop", &Settings::drop, always},
+    {"plugin.fault.truncate", &Settings::truncate, always},
+    {"plugin.fault.duplicate", &Settings::duplicate, always},
+    {"plugin.fault.reset", &Settings::reset, always},
+    {"plugin.fault.delay", &Settings::delay, 1'000'000},
+};
+
+} // namespace
+
+dtrain_status_t read_settings(const Host &host, Settings &settings) {
+    char name[sizeof settings.over];
+    if (host.option("plugin.fault.over", name, sizeof name))
+        memcpy(settings.over, name, sizeof name);
+    if (strcmp(settings.over, "fault") == 0)
+        return host.fail(DTRAIN_ERR_CONFIG, "option plugin.fault.over: it cannot wrap itself");
+    for (const Number &n : numbers)
+        if (auto s = read_number(host, n.key, n.max, settings.*n.member); s != DTRAIN_OK) return s;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::tp::fault
