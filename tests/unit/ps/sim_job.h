@@ -59,17 +59,12 @@ class SimJob {
             if (op->recorded) history.push_back(&op->record);
         return HistoryChecker(history, scenario_.workers, mode).check();
     }
-    uint64_t succeeded() const {
-        return uint64_t(std::count_if(ops_.begin(), ops_.end(), [](const auto &op) {
-            return op->done && op->record.status == DTRAIN_OK;
-        }));
+    // The first operation that failed, "" if none did.
+    std::string first_failure() const {
+        for (const auto &op : ops_)
+            if (op->record.status != DTRAIN_OK) return op->transfer.text;
+        return "";
     }
-    uint64_t failed(dtrain::Status status) const {
-        return uint64_t(std::count_if(ops_.begin(), ops_.end(), [&](const auto &op) {
-            return op->done && op->record.status == status;
-        }));
-    }
-    SimNetwork &network() { return network_; }
 
   private:
     struct Op {
