@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/device.h"
 
+#include <fcntl.h>
+
 namespace dtrain::shm {
 namespace {
 
@@ -18,8 +20,8 @@ Status Device::open() {
     if (status == DTRAIN_OK) status = shared_.poller.open(host);
     if (status == DTRAIN_OK) status = listen_as(host, shared_.own.name, listener_);
     if (status == DTRAIN_OK) status = shared_.bell.open(host, shared_.own.name);
-    if (status == DTRAIN_OK) status = shared_.poller.add(host, listener_, this);
     if (status == DTRAIN_OK) status = shared_.poller.add(host, shared_.bell.fd(), &bell_watcher_);
+    if (status == DTRAIN_OK) status = listen();
     return status;
 }
 
@@ -97,6 +99,7 @@ bool Device::is_time_for_sockets() {
 
 void Device::look_at_sockets() {
     shared_.poller.dispatch();
+    if (!listening_ && make_room_for_stranger()) listen();
     for (Inbound *next, *inbound = inbounds_.front(); inbound; inbound = next) {
         next = inbounds_.next(inbound);
         if (!inbound->is_over()) continue;
@@ -105,15 +108,39 @@ void Device::look_at_sockets() {
     }
 }
 
+Status Device::listen() {
+    Status status = shared_.poller.add(shared_.host, listener_, this);
+    listening_ = status == DTRAIN_OK;
+    if (!spare_) spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+    return status;
+}
+
 void Device::on_readable() {
-    Fd fd;
-    while (make_room_for_stranger() && accept_from(listener_, fd)) {
+    while (make_room_for_stranger()) {
+        Fd fd;
+        if (!accept_from(listener_, fd)) {
+            if (errno == EMFILE || errno == ENFILE) refuse_one();
+            return;
+        }
         if (!fd) continue;
         auto *inbound = new (std::nothrow) Inbound(shared_, std::move(fd));
         if (inbound == nullptr) return;
         inbounds_.push_back(inbound);
         if (inbound->start() != DTRAIN_OK) inbound->close();
     }
+    shared_.poller.remove(listener_); // it would wake this device all the time
+    listening_ = false;
+}
+
+// Who cannot be accepted would wake this device all the time, and wait for ever.
+void Device::refuse_one() {
+    shared_.host.log(DTRAIN_LOG_ERROR,
+                     "shm: refused a connection: no file descriptors left; raise ulimit -n");
+    spare_.reset();
+    Fd fd;
+    accept_from(listener_, fd);
+    fd.reset();
+    spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
 bool Device::make_room_for_stranger() {

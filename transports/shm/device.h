@@ -38,7 +38,9 @@ class Device final : private Watcher {
         const Doorbell &bell;
     };
 
+    Status listen();
     void on_readable() override; // somebody connects
+    void refuse_one();
     bool make_room_for_stranger();
     bool is_time_for_sockets();
     void look_at_sockets();
@@ -49,6 +51,8 @@ class Device final : private Watcher {
 
     Shared shared_;
     Fd listener_;
+    bool listening_ = false;
+    Fd spare_; // given up to accept, and close, when there are no descriptors left
     BellWatcher bell_watcher_;
     tp::List<Endpoint, &Endpoint::link> endpoints_;
     tp::List<Inbound, &Inbound::link> inbounds_;
