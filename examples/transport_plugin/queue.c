@@ -5,19 +5,20 @@
 #include <stdlib.h>
 
 #define MAX_MESSAGE ((uint64_t)1 << 30)
-#define MAX_KEPT    ((uint64_t)16 << 20) /* bytes a device keeps of what nobody waits for yet */
+#define MAX_EAGER   ((uint64_t)64 << 10) /* longer messages stay with the sender until received */
+#define MAX_KEPT    ((uint64_t)4 << 20)  /* bytes a device keeps of what nobody waits for yet */
 #define MAX_IOV     8u
 
-/* One type serves for what waits (a receive), what is kept (a message) and what is to be reported
- * (either of them, when it is done): an operation needs no second allocation when it completes, so
- * that completing it cannot fail. */
+/* One type serves for what waits (a receive, a message) and what is to be reported: completing an
+ * operation allocates nothing, so that it cannot fail. */
 struct item {
     struct item *next;
     dtrain_tp_done_t done;
-    uint64_t mask; /* receives */
+    uint64_t mask;      /* of a receive */
+    dtrain_tp_ep_t *ep; /* of a message whose bytes are still the sender's; else NULL */
     uint32_t n;
     dtrain_tp_iov_t iov[MAX_IOV];
-    unsigned char data[]; /* messages */
+    unsigned char data[]; /* of a message that was copied */
 };
 struct list {
     struct item *head, **tail;
@@ -71,6 +72,10 @@ static dtrain_status_t refuse(dtrain_tp_dev_t *dev, dtrain_status_t status, cons
     return dev->host->fail(dev->host->self, status, text);
 }
 
+static int matches(const struct item *item, uint64_t tag, uint64_t mask) {
+    return ((item->done.tag ^ tag) & mask) == 0;
+}
+
 /* The whole length, or more than MAX_MESSAGE when the pieces are not acceptable. */
 static uint64_t length_of(const dtrain_tp_iov_t *iov, uint32_t n) {
     uint64_t length = 0;
@@ -82,19 +87,49 @@ static uint64_t length_of(const dtrain_tp_iov_t *iov, uint32_t n) {
     return length;
 }
 
-/* Completes a receive with a message and frees the message. */
-static void deliver(dtrain_tp_dev_t *dev, struct item *receive, struct item *message) {
-    uint64_t sent = message->done.bytes, at = 0;
-    for (uint32_t i = 0; i < receive->n && at < sent; i++) {
-        uint64_t part = receive->iov[i].len < sent - at ? receive->iov[i].len : sent - at;
-        if (part > 0) memcpy(receive->iov[i].addr, message->data + at, part);
-        at += part;
+/* A message is done with: its sender learns, or its copy goes. */
+static void finish(struct item *message, dtrain_status_t status) {
+    if (message->ep == NULL) {
+        free(message);
+        return;
     }
-    receive->done.status = at < sent ? DTRAIN_ERR_TRUNCATED : DTRAIN_OK;
-    receive->done.bytes = sent;
+    message->done.status = status;
+    list_push(&message->ep->dev->done, message);
+}
+
+static void deliver(dtrain_tp_dev_t *dev, struct item *receive, struct item *message) {
+    uint64_t from = 0, into = 0; /* offsets in the pieces i and k */
+    uint32_t i = 0, k = 0;
+    while (i < message->n && k < receive->n) {
+        uint64_t left = message->iov[i].len - from, room = receive->iov[k].len - into;
+        uint64_t part = left < room ? left : room;
+        if (part > 0)
+            memcpy((char *)receive->iov[k].addr + into, (char *)message->iov[i].addr + from, part);
+        from += part;
+        into += part;
+        if (from == message->iov[i].len) i++, from = 0;
+        if (k < receive->n && into == receive->iov[k].len) k++, into = 0;
+    }
+    receive->done.status = message->done.bytes > length_of(receive->iov, receive->n)
+                               ? DTRAIN_ERR_TRUNCATED
+                               : DTRAIN_OK;
+    receive->done.bytes = message->done.bytes;
     receive->done.tag = message->done.tag;
     list_push(&dev->done, receive);
-    free(message);
+    finish(message, DTRAIN_OK);
+}
+
+/* Finishes kept messages with that tag and, unless it is NULL, of that endpoint. */
+static void drop(dtrain_tp_dev_t *dev, uint64_t tag, uint64_t mask, const dtrain_tp_ep_t *ep,
+                 dtrain_status_t status) {
+    for (struct item **at = &dev->kept.head; *at != NULL;) {
+        if (!matches(*at, tag, mask) || (ep != NULL && (*at)->ep != ep)) {
+            at = &(*at)->next;
+            continue;
+        }
+        if ((*at)->ep == NULL) dev->kept_bytes -= (*at)->done.bytes;
+        finish(list_take(&dev->kept, at), status);
+    }
 }
 
 /* ---- devices ----------------------------------------------------------------------------------
@@ -131,9 +166,9 @@ static void close_device(dtrain_tp_dev_t *dev) {
     dtrain_tp_dev_t **at = &devices;
     while (*at != dev) at = &(*at)->next;
     *at = dev->next;
+    drop(dev, 0, 0, NULL, DTRAIN_ERR_PEER);
     pthread_mutex_unlock(&lock);
     list_clear(&dev->receives);
-    list_clear(&dev->kept);
     list_clear(&dev->done);
     free(dev);
 }
@@ -143,7 +178,7 @@ static dtrain_status_t query(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr) {
     dtrain_tp_attr_t full = {.struct_size = attr->struct_size,
                              .max_iov = MAX_IOV,
                              .max_message = MAX_MESSAGE,
-                             .eager_limit = MAX_KEPT / 16,
+                             .eager_limit = MAX_EAGER,
                              .address_len = sizeof(struct address),
                              .numa_node = -1};
     memcpy(attr, &full, attr->struct_size < sizeof full ? attr->struct_size : sizeof full);
@@ -193,66 +228,86 @@ static dtrain_status_t connect_to(dtrain_tp_dev_t *dev, const void *to, size_t l
     return DTRAIN_OK;
 }
 
-static void disconnect(dtrain_tp_ep_t *ep) { free(ep); } /* a send completes at once */
+static void disconnect(dtrain_tp_ep_t *ep) {
+    pthread_mutex_lock(&lock);
+    dtrain_tp_dev_t *peer = find(ep->peer);
+    if (peer != NULL) drop(peer, 0, 0, ep, DTRAIN_ERR_CANCELED);
+    pthread_mutex_unlock(&lock);
+    free(ep);
+}
 
 /* ---- messages ---------------------------------------------------------------------------------
  */
 
+/* NULL when there is no room, or no memory: then the bytes stay with the sender. */
+static struct item *copy_of(const dtrain_tp_dev_t *peer, const struct item *message) {
+    uint64_t length = message->done.bytes, at = 0;
+    if (length > MAX_EAGER || peer->kept_bytes + length > MAX_KEPT) return NULL;
+    struct item *copy = calloc(1, sizeof *copy + length);
+    if (copy == NULL) return NULL;
+    copy->done = message->done;
+    copy->iov[0] = (dtrain_tp_iov_t){copy->data, length, NULL};
+    copy->n = 1;
+    for (uint32_t i = 0; i < message->n; at += message->iov[i++].len)
+        if (message->iov[i].len > 0)
+            memcpy(copy->data + at, message->iov[i].addr, message->iov[i].len);
+    return copy;
+}
+
+/* A send or a receive that is not yet anywhere; NULL when it is refused. */
+static struct item *make(dtrain_tp_dev_t *dev, dtrain_tp_done_t done, const dtrain_tp_iov_t *iov,
+                         uint32_t n, dtrain_status_t *status) {
+    struct item *item = NULL;
+    done.bytes = length_of(iov, n);
+    if (done.bytes > MAX_MESSAGE)
+        *status = refuse(dev, DTRAIN_ERR_INVALID, "queue: bad list of pieces");
+    else if ((item = calloc(1, sizeof *item)) == NULL)
+        *status = refuse(dev, DTRAIN_ERR_NO_MEMORY, "queue: no memory");
+    if (item == NULL) return NULL;
+    item->done = done;
+    item->n = n;
+    if (n > 0) memcpy(item->iov, iov, n * sizeof *iov);
+    return item;
+}
+
 static dtrain_status_t send_to(dtrain_tp_ep_t *ep, uint64_t tag, const dtrain_tp_iov_t *iov,
                                uint32_t n, uint64_t cookie) {
-    uint64_t length = length_of(iov, n), at = 0;
-    if (length > MAX_MESSAGE) return refuse(ep->dev, DTRAIN_ERR_INVALID, "queue: bad message");
-    struct item *sent = calloc(1, sizeof *sent), *message = malloc(sizeof *message + length);
-    if (sent == NULL || message == NULL) {
-        free(sent);
-        free(message);
-        return refuse(ep->dev, DTRAIN_ERR_NO_MEMORY, "queue: no memory");
-    }
-    sent->done = (dtrain_tp_done_t){.cookie = cookie, .bytes = length, .kind = DTRAIN_TP_SEND};
-    message->done = (dtrain_tp_done_t){.bytes = length, .tag = tag};
-    for (uint32_t i = 0; i < n; at += iov[i++].len)
-        if (iov[i].len > 0) memcpy(message->data + at, iov[i].addr, iov[i].len);
-
+    dtrain_status_t status = DTRAIN_OK;
+    dtrain_tp_done_t done = {.cookie = cookie, .tag = tag, .kind = DTRAIN_TP_SEND};
+    struct item *message = make(ep->dev, done, iov, n, &status), *copy;
+    if (message == NULL) return status;
+    message->ep = ep;
     pthread_mutex_lock(&lock);
     dtrain_tp_dev_t *peer = find(ep->peer);
-    struct item **receive = peer != NULL ? &peer->receives.head : NULL;
-    while (receive != NULL && *receive != NULL &&
-           (((*receive)->done.tag ^ tag) & (*receive)->mask) != 0)
-        receive = &(*receive)->next;
-    int full = 0;
+    struct item **at = peer != NULL ? &peer->receives.head : NULL;
+    while (at != NULL && *at != NULL && !matches(*at, tag, (*at)->mask)) at = &(*at)->next;
     if (peer == NULL) {
-        sent->done.status = DTRAIN_ERR_PEER;
-        free(message);
-    } else if (*receive != NULL) {
-        deliver(peer, list_take(&peer->receives, receive), message);
-    } else if (peer->kept_bytes > 0 && peer->kept_bytes + length > MAX_KEPT) {
-        full = 1;
+        finish(message, DTRAIN_ERR_PEER);
+    } else if (*at != NULL) {
+        deliver(peer, list_take(&peer->receives, at), message);
+    } else if ((copy = copy_of(peer, message)) != NULL) {
+        peer->kept_bytes += copy->done.bytes;
+        list_push(&peer->kept, copy);
+        finish(message, DTRAIN_OK);
     } else {
-        peer->kept_bytes += length;
         list_push(&peer->kept, message);
     }
-    if (!full) list_push(&ep->dev->done, sent);
     pthread_mutex_unlock(&lock);
-    if (!full) return DTRAIN_OK;
-    free(sent);
-    free(message);
-    return DTRAIN_ERR_BUSY; /* nothing happened: the core tries again after progress() */
+    return DTRAIN_OK;
 }
 
 static dtrain_status_t receive(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask,
                                const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie) {
-    if (n > MAX_IOV) return refuse(dev, DTRAIN_ERR_INVALID, "queue: too many pieces");
-    struct item *item = calloc(1, sizeof *item);
-    if (item == NULL) return refuse(dev, DTRAIN_ERR_NO_MEMORY, "queue: no memory");
-    item->done = (dtrain_tp_done_t){.cookie = cookie, .tag = wanted, .kind = DTRAIN_TP_RECV};
+    dtrain_status_t status = DTRAIN_OK;
+    dtrain_tp_done_t done = {.cookie = cookie, .tag = wanted, .kind = DTRAIN_TP_RECV};
+    struct item *item = make(dev, done, iov, n, &status);
+    if (item == NULL) return status;
     item->mask = mask;
-    item->n = n;
-    if (n > 0) memcpy(item->iov, iov, n * sizeof *iov);
     pthread_mutex_lock(&lock);
     struct item **at = &dev->kept.head;
-    while (*at != NULL && (((*at)->done.tag ^ wanted) & mask) != 0) at = &(*at)->next;
+    while (*at != NULL && !matches(*at, wanted, mask)) at = &(*at)->next;
     if (*at != NULL) {
-        dev->kept_bytes -= (*at)->done.bytes;
+        if ((*at)->ep == NULL) dev->kept_bytes -= (*at)->done.bytes;
         deliver(dev, item, list_take(&dev->kept, at));
     } else {
         list_push(&dev->receives, item);
@@ -274,14 +329,7 @@ static void cancel(dtrain_tp_dev_t *dev, uint64_t cookie) {
 
 static void purge(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask) {
     pthread_mutex_lock(&lock);
-    for (struct item **at = &dev->kept.head; *at != NULL;) {
-        if ((((*at)->done.tag ^ wanted) & mask) != 0) {
-            at = &(*at)->next;
-            continue;
-        }
-        dev->kept_bytes -= (*at)->done.bytes;
-        free(list_take(&dev->kept, at));
-    }
+    drop(dev, wanted, mask, NULL, DTRAIN_OK);
     pthread_mutex_unlock(&lock);
 }
 
