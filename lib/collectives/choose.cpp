@@ -1,0 +1,49 @@
+// Which algorithm a collective should use.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/choose.h"
+
+#include "collectives/build.h"
+
+#include <limits>
+#include <numeric>
+
+namespace dtrain::collectives {
+namespace {
+
+// What predict() wants: the vector's bytes, or those of an average block.
+uint64_t typical_bytes(const CollectiveSpec &spec) {
+    if (spec.counts.empty()) return spec.count * spec.element_bytes;
+    uint64_t total = std::accumulate(spec.counts.begin(), spec.counts.end(), uint64_t{0});
+    uint64_t n = uint64_t(spec.size);
+    return (total / n + (total % n != 0)) * spec.element_bytes;
+}
+
+} // namespace
+
+Status choose(const CollectiveSpec &spec, const NetworkModel &model,
+              std::optional<Algorithm> forced, Algorithm &out) {
+    bool uniform = spec.counts.empty() && spec.displs.empty() && spec.recv_counts.empty() &&
+                   spec.recv_displs.empty();
+    if (forced) {
+        if (!supports(spec.kind, *forced, spec.size, uniform))
+            return fail(DTRAIN_ERR_UNSUPPORTED, "%s over %d ranks cannot use the algorithm \"%s\"",
+                        kind_name(spec.kind), spec.size, algorithm_name(*forced));
+        out = *forced;
+        return DTRAIN_OK;
+    }
+    // The counts of alltoall differ by rank; there is no choice without equal ones anyway.
+    uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
+    out = Algorithm::direct;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < algorithm_count; i++) {
+        auto algorithm = Algorithm(i);
+        if (!supports(spec.kind, algorithm, spec.size, uniform)) continue;
+        double ns = predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
+        if (ns >= least) continue;
+        least = ns;
+        out = algorithm;
+    }
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,16 @@
+// Which algorithm a collective should use.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/price.h"
+
+#include <optional>
+
+namespace dtrain::collectives {
+
+// The cheapest prediction among the algorithms that support the spec; the first one in the order of
+// Algorithm when equal. Reads only what is equal on all ranks, so all ranks choose alike if they
+// use the same model. `forced` overrides the prediction: UNSUPPORTED when it does not do this.
+Status choose(const CollectiveSpec &spec, const NetworkModel &model,
+              std::optional<Algorithm> forced, Algorithm &out);
+
+} // namespace dtrain::collectives

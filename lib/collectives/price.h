@@ -1,0 +1,37 @@
+// What a collective costs on a network, without the network.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The model is LogGP's (Alexandrov, Ionescu, Schauser, Scheiman: LogGP: incorporating long messages
+// into the LogP model, SPAA 1995) with the work per byte on top. Each rank has one processor, which
+// serves overheads, sums and copies in the order in which they become ready, one link out and one
+// link in. A message takes overhead + latency + bytes * ns_per_byte + overhead; several wait for
+// each other at the links; a send ends when the last byte has left.
+#pragma once
+#include "collectives/collective.h"
+
+#include <cstdint>
+#include <span>
+
+namespace dtrain::collectives {
+
+struct NetworkModel {
+    double latency_ns = 0;
+    double overhead_ns = 0; // of the processor, per message, on either side
+    double ns_per_byte = 0;
+    double reduce_ns_per_byte = 0;
+    double copy_ns_per_byte = 0;
+};
+
+// When the last rank has finished if all begin at 0, by simulation of every step. ERR_INVALID when
+// the schedules do not fit together. Time: n log n in the number of steps of all ranks.
+Status price(std::span<const engine::Schedule> schedules, const NetworkModel &model,
+             double &total_ns);
+
+// The same by a closed formula, in constant time or (double trees, Bruck, binomial trees) log(n).
+// `bytes`: of the vector (allreduce, reduce, broadcast) or of each rank's block. Its error bound
+// against price() is kept by tests/unit/collectives/test_price.cpp. Infinite where supports() is
+// false.
+double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
+               const NetworkModel &model, uint64_t chunk_bytes);
+
+} // namespace dtrain::collectives
