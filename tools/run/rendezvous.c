@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int failed(const char *what) {
@@ -42,6 +43,7 @@ static int make_secret(rendezvous_t *r) {
     for (size_t i = 0; i < sizeof random; i++) sprintf(text + 2 * i, "%02x", random[i]);
     int fd = memfd_create("dtrain-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1 ||
+        fchmod(fd, 0400) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return failed("cannot keep a secret");
     snprintf(r->secret, sizeof r->secret, "/proc/%d/fd/%d", (int)getpid(), fd);
