@@ -159,9 +159,10 @@ void Coordinator::to_all(const wire::Message &message, Actions &actions) {
     for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, message});
 }
 
-// Unlike any other of the job: epochs only grow, and each is counted from by one coordinator.
+// Unlike any other of the job, even that of a coordinator on the other side of a partition.
 uint64_t Coordinator::new_group() {
-    return mix(state_.job + mix(state_.epoch << 20 | ++groups_made_));
+    uint64_t who = mix(uint64_t(state_.coordinator) + 1);
+    return mix(state_.job + mix(who + mix(state_.epoch << 20 | ++groups_made_)));
 }
 
 void Coordinator::tick(int64_t now, Actions &actions) {

@@ -16,13 +16,14 @@ void Coordinator::watch(int64_t now, Actions &actions) {
               false, now, actions);
 }
 
-// The member is lost, but it may live: then it is this side that may be cut off. If more members
-// are lost in this way within one timeout than are left, they go on, and this side does not.
+// The member is lost, but it may live: then it is this side that may be cut off. If more members are
+// lost in this way at about the same time than are left, they go on, and this side does not. (Some
+// say so themselves; others are noticed one timeout later.)
 void Coordinator::doubt(int32_t member, const std::string &why, bool deposed, int64_t now,
                         Actions &actions) {
     if (!state_.alive(member)) return;
-    std::erase_if(doubts_,
-                  [&](const Doubt &d) { return now - d.when > settings_.heartbeat_timeout; });
+    int64_t window = 3 * settings_.heartbeat_timeout;
+    std::erase_if(doubts_, [&](const Doubt &d) { return now - d.when > window; });
     doubts_.push_back({now, deposed});
     lose(member, why, actions);
     auto left = size_t(state_.alive_count());

@@ -117,18 +117,18 @@ Status Handshake::on_proof() {
 Status Handshake::check_head(const uint8_t *head) {
     if (std::memcmp(head, magic, sizeof magic) != 0)
         return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
-    bool theirs = (head[flags_at] & flag_secret) != 0;
     int32_t member;
     std::memcpy(&member, head + member_at, sizeof member);
+    if (member < 0 || member >= int32_t(max_members) || (peer_ != anybody && peer_ != member))
+        return fail(DTRAIN_ERR_CORRUPT, "another member (%d) answered", member);
+    peer_ = member;
+    bool theirs = (head[flags_at] & flag_secret) != 0;
     if (theirs != !secret_.empty())
         return fail(DTRAIN_ERR_AUTH,
                     theirs ? "the other side has a secret and this process has none (option secret "
                              "or secret.file)"
                            : "this process has a secret (option secret or secret.file) and the "
                              "other side has none");
-    if (member < 0 || member >= int32_t(max_members) || (peer_ != anybody && peer_ != member))
-        return fail(DTRAIN_ERR_CORRUPT, "another member (%d) answered", member);
-    peer_ = member;
     return DTRAIN_OK;
 }
 

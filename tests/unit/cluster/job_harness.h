@@ -11,8 +11,11 @@
 #include <fcntl.h>
 #include <functional>
 #include <mutex>
+#include <netinet/in.h>
 #include <poll.h>
 #include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -147,6 +150,43 @@ inline std::vector<std::unique_ptr<Rank>> make_ranks(int32_t workers, int32_t se
     }
     return ranks;
 }
+
+// A rank in a process of its own, which then only works for its job, until it is killed.
+inline pid_t fork_rank(const JoinParams &params) {
+    pid_t pid = fork();
+    if (pid != 0) return pid;
+    Rank rank;
+    rank.params = params;
+    if (rank.join() != DTRAIN_OK) _exit(1);
+    for (;;) pause();
+}
+
+// A listening socket at a free port of 127.0.0.1, and that port.
+inline int listen_somewhere(int &port) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof a;
+    assert_int_equal(bind(fd, reinterpret_cast<sockaddr *>(&a), length), 0);
+    assert_int_equal(listen(fd, 100), 0);
+    getsockname(fd, reinterpret_cast<sockaddr *>(&a), &length);
+    port = ntohs(a.sin_port);
+    return fd;
+}
+
+inline int connect_to(int port) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    a.sin_port = htons(uint16_t(port));
+    if (connect(fd, reinterpret_cast<sockaddr *>(&a), sizeof a) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+inline std::string tcp_rendezvous(int port) { return "tcp://127.0.0.1:" + std::to_string(port); }
 
 inline size_t open_descriptors() {
     size_t n = 0;

@@ -1,0 +1,221 @@
+// The control protocol under thousands of random schedules in virtual time. A failing seed is
+// printed; DTRAIN_SEED=<n> runs just that one, DTRAIN_SEEDS=<n> that many. SPDX-License-Identifier:
+// Apache-2.0
+#include "check.h"
+
+#include "simulation.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using namespace simulation;
+
+namespace {
+
+// A training program: joins; when a member is lost, shrinks its group, and again until it holds.
+struct Player {
+    bool joined = false, over = false;
+    Status status = DTRAIN_OK;
+    std::string text;
+    int64_t decided = 0; // when it joined, or that was over
+    uint64_t group = 1, epoch = 0;
+    std::vector<int32_t> members;
+    std::set<int32_t> gone;
+    bool shrinking = false;
+    uint32_t attempt = 0;
+    std::map<std::pair<uint64_t, uint32_t>, wire::ShrinkReply> answers;
+};
+
+class Game {
+  public:
+    explicit Game(uint32_t seed)
+        : net_(seed, int32_t(pick(seed, 1)), int32_t(pick(seed, 2)),
+               [this](int n, const wire::Message &m) { report(n, m); }),
+          players_(size_t(net_.size())) {}
+
+    // "" or what is wrong.
+    std::string play() {
+        for (int n = 0; n < net_.size(); n++)
+            net_.at(net_.draw(0, 50 * ms), [this, n] { net_.start(n); });
+        int faults = int(net_.draw(0, 4));
+        for (int i = 0; i < faults; i++) fault();
+        net_.run_until(60 * second);
+        check();
+        return problem_;
+    }
+    size_t survivors() const { return survivors_; }
+
+  private:
+    static int64_t pick(uint32_t seed, uint32_t what) {
+        uint32_t x = seed * 2654435761u ^ what * 40503u;
+        x ^= x >> 15;
+        return what == 1 ? 2 + x % 11 : x % 4;
+    }
+    void wrong(const std::string &what) {
+        if (problem_.empty()) problem_ = what;
+    }
+
+    void fault() {
+        int64_t when = net_.draw(0, 3) == 0 ? net_.draw(0, 200 * ms) : net_.draw(0, 6 * second);
+        int a = int(net_.draw(0, net_.size() - 1)), b = int(net_.draw(0, net_.size() - 1));
+        if (net_.draw(0, 2) == 0) a = 0; // the coordinator is the most interesting
+        int64_t length = net_.draw(50 * ms, 5 * second);
+        switch (net_.draw(0, 4)) {
+        case 0:
+        case 1: net_.at(when, [this, a] { net_.crash(a); }); break;
+        case 2:
+            net_.at(when, [this, a] { net_.stop(a); });
+            net_.at(when + length, [this, a] { net_.resume(a); });
+            break;
+        case 3: // one way
+            net_.at(when, [this, a, b] { net_.cut(a, b); });
+            net_.at(when + length, [this, a, b] { net_.heal(a, b); });
+            break;
+        case 4:
+            net_.at(when, [this, a] { isolate(a, true); });
+            net_.at(when + length, [this, a] { isolate(a, false); });
+            break;
+        }
+    }
+    void isolate(int a, bool on) {
+        for (int b = 0; b < net_.size(); b++)
+            if (b != a) {
+                on ? net_.cut(a, b) : net_.heal(a, b);
+                on ? net_.cut(b, a) : net_.heal(b, a);
+            }
+    }
+
+    void report(int n, const wire::Message &message) {
+        Player &p = players_[size_t(n)];
+        if (p.over) return wrong("a report after the end");
+        if (const auto *roster = std::get_if<wire::Roster>(&message)) {
+            p.joined = true;
+            p.decided = net_.now();
+            for (int32_t m = 0; m < int32_t(roster->members.size()); m++) p.members.push_back(m);
+        } else if (const auto *gone = std::get_if<wire::Gone>(&message)) {
+            if (!p.gone.insert(gone->member).second) wrong("lost twice");
+            if (gone->member == n) wrong("told of its own loss");
+            soon(n);
+        } else if (const auto *over = std::get_if<wire::Over>(&message)) {
+            p.over = true;
+            p.status = over->status;
+            p.text = over->text;
+            if (p.decided == 0) p.decided = net_.now();
+        } else if (const auto *reply = std::get_if<wire::ShrinkReply>(&message)) {
+            shrunk(n, *reply);
+        }
+        uint64_t epoch = net_.node(n).membership().epoch;
+        if (epoch < p.epoch) wrong("the epoch went back");
+        p.epoch = epoch;
+    }
+
+    bool broken(const Player &p) const {
+        for (int32_t m : p.members)
+            if (p.gone.contains(m)) return true;
+        return false;
+    }
+
+    void soon(int n) {
+        net_.at(net_.now() + net_.draw(0, 20 * ms),
+                [this, n] { net_.call(n, [this, n](Node &node) { return shrink(n, node); }); });
+    }
+
+    Actions shrink(int n, Node &node) {
+        Player &p = players_[size_t(n)];
+        Actions actions;
+        if (!p.joined || p.over || p.shrinking || !broken(p)) return actions;
+        wire::ShrinkRequest request{p.group, p.members, {}, 5 * second, 0};
+        request.used[0] = uint64_t(net_.draw(0, 255));
+        p.shrinking = true;
+        if (node.shrink(std::move(request), p.attempt, net_.now(), actions) != DTRAIN_OK)
+            wrong("shrink was refused");
+        return actions;
+    }
+
+    void shrunk(int n, const wire::ShrinkReply &reply) {
+        Player &p = players_[size_t(n)];
+        if (!p.shrinking || reply.group != p.group || reply.attempt != p.attempt) return;
+        p.shrinking = false;
+        p.answers[{reply.group, reply.attempt}] = reply;
+        if (reply.status == DTRAIN_OK) {
+            if (std::count(reply.survivors.begin(), reply.survivors.end(), n) != 1)
+                wrong("not among the survivors that it was told");
+            p.group = reply.new_group;
+            p.members = reply.survivors;
+        }
+        soon(n);
+    }
+
+    void check() {
+        if (!net_.broken_message.empty()) wrong("message: " + net_.broken_message);
+        std::map<uint64_t, std::set<int>> groups; // that are whole, of those still running
+        for (int n = 0; n < net_.size(); n++) {
+            const Player &p = players_[size_t(n)];
+            if (net_.crashed(n)) continue;
+            std::string who = "member " + std::to_string(n) + ": ";
+            if (!p.joined && !p.over) wrong(who + "joining never ended");
+            // A fault lasts up to 11 s; after it everything is quick.
+            if (!p.joined && p.decided > join_timeout + 12 * second) wrong(who + "joined too late");
+            if (p.over && p.text.empty()) wrong(who + "no reason given");
+            if (p.over || !p.joined) continue;
+            if (p.shrinking) wrong(who + "shrink never ended");
+            if (broken(p)) wrong(who + "its group is still broken");
+            groups[p.group].insert(n);
+            survivors_++;
+        }
+        // Those that run are together, but for the last two of a job, which both go on when cut
+        // apart.
+        bool two = groups.size() == 2 && survivors_ == 2;
+        if (groups.size() > 1 && !two) wrong("the job was split");
+        for (const auto &[group, members] : groups)
+            for (int n : members) {
+                const auto &own = players_[size_t(n)].members;
+                if (std::set<int>(own.begin(), own.end()) != members) wrong("survivors differ");
+            }
+    }
+
+    // Those that are fenced later may have been told something else by the side that lost.
+    void check_answers(const Player &p) {
+        for (const auto &[key, reply] : p.answers) {
+            const wire::ShrinkReply &first = answers_.emplace(key, reply).first->second;
+            if (first.status != reply.status || first.survivors != reply.survivors ||
+                first.new_group != reply.new_group || first.tag_id != reply.tag_id)
+                wrong("two answers to one shrink");
+        }
+    }
+
+    Network net_;
+    std::vector<Player> players_;
+    std::map<std::pair<uint64_t, uint32_t>, wire::ShrinkReply> answers_;
+    std::string problem_;
+    size_t survivors_ = 0;
+};
+
+uint32_t from_environment(const char *name, uint32_t otherwise) {
+    const char *value = std::getenv(name);
+    return value == nullptr ? otherwise : uint32_t(std::strtoul(value, nullptr, 10));
+}
+
+void random_schedules(void **) {
+    uint32_t first = from_environment("DTRAIN_SEED", 1);
+    uint32_t count =
+        std::getenv("DTRAIN_SEED") != nullptr ? 1 : from_environment("DTRAIN_SEEDS", 1500);
+    size_t survivors = 0, failures = 0;
+    for (uint32_t seed = first; seed < first + count; seed++) {
+        Game game(seed);
+        std::string problem = game.play();
+        if (!problem.empty() && failures++ < 10)
+            print_error("seed %u: %s\n", seed, problem.c_str());
+        survivors += game.survivors();
+    }
+    print_message("%u schedules, %zu survivors\n", count, survivors);
+    assert_int_equal(failures, 0);
+    assert_true(survivors > count); // it is no test if everybody is always fenced
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {cmocka_unit_test(random_schedules)};
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
