@@ -59,8 +59,8 @@ class HistoryChecker {
     Bounds allowed(const Record &pull, uint64_t element, uint64_t clock) const {
         Bounds bounds;
         bool bsp = mode_.consistency == DTRAIN_BSP, ssp = mode_.consistency == DTRAIN_SSP;
-        bool over = (bsp && clock < pull.pull_clock) ||
-                    (ssp && clock + mode_.staleness < pull.pull_clock);
+        bool over =
+            (bsp && clock < pull.pull_clock) || (ssp && clock + mode_.staleness < pull.pull_clock);
         for (const Record *push : history_) {
             bool covers = push->pushes() && push->worker == element % workers_ &&
                           push->clock == clock && element >= push->range.first &&

@@ -127,10 +127,14 @@ class SimJob {
         bool full = worker.steps_left == 0; // of this clock
         uint64_t choice = full ? 3 : network_.pick(3);
         if (worker.steps_left > 0) --worker.steps_left;
-        if (choice == 0) start(w, RequestKind::push);
-        else if (choice == 1) start(w, RequestKind::pull);
-        else if (choice == 2) start(w, RequestKind::push_pull);
-        else start(w, RequestKind::clock);
+        if (choice == 0)
+            start(w, RequestKind::push);
+        else if (choice == 1)
+            start(w, RequestKind::pull);
+        else if (choice == 2)
+            start(w, RequestKind::push_pull);
+        else
+            start(w, RequestKind::clock);
         if (full || (bsp && choice == 2)) worker.steps_left = uint32_t(network_.pick(5));
     }
 

@@ -178,7 +178,7 @@ class SimNetwork {
     std::multimap<int64_t, std::function<void()>> events_;
     std::vector<std::unique_ptr<dtrain::ps::Server>> servers_; // nullptr: crashed
     std::vector<std::unique_ptr<SimWire>> wires_;
-    std::vector<std::unique_ptr<dtrain::ps::Client>> clients_; // nullptr: crashed or left
+    std::vector<std::unique_ptr<dtrain::ps::Client>> clients_;         // nullptr: crashed or left
     std::map<uint32_t, std::map<Key, dtrain::ps::Outgoing *>> posted_; // by worker
     std::map<dtrain::ps::Outgoing *, uint64_t> generation_;
 };

@@ -261,7 +261,8 @@ void a_push_too_early_is_asked_for_again(void **) {
     float value = 1;
     assert_int_equal(rig.send(push, &value, sizeof value).size(), 0);
     assert_int_equal(rig.send(push, &value, sizeof value).size(), 0);
-    for (uint32_t worker = 0; worker < 2; ++worker) rig.send(rig.header(RequestKind::clock, worker, 9));
+    for (uint32_t worker = 0; worker < 2; ++worker)
+        rig.send(rig.header(RequestKind::clock, worker, 9));
     assert_int_equal(rig.out.size(), 2);
     assert_int_equal(rig.out[1].header.reason, Reason::resend);
     assert_int_equal(rig.out[1].header.sequence, 1);

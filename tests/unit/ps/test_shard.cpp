@@ -50,17 +50,22 @@ double get(uint32_t dtype, const void *buffer, uint64_t i) {
     return visit_dtype(dtype, [&]<class T>() -> double {
         T value;
         std::memcpy(&value, static_cast<const char *>(buffer) + i * sizeof(T), sizeof(T));
-        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>) return to_float(value);
-        else return static_cast<double>(value);
+        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>)
+            return to_float(value);
+        else
+            return static_cast<double>(value);
     });
 }
 
 void put(uint32_t dtype, void *buffer, uint64_t i, double value) {
     visit_dtype(dtype, [&]<class T>() {
         T converted;
-        if constexpr (std::is_same_v<T, Half>) converted = to_half(float(value));
-        else if constexpr (std::is_same_v<T, Bfloat>) converted = to_bfloat(float(value));
-        else converted = static_cast<T>(value);
+        if constexpr (std::is_same_v<T, Half>)
+            converted = to_half(float(value));
+        else if constexpr (std::is_same_v<T, Bfloat>)
+            converted = to_bfloat(float(value));
+        else
+            converted = static_cast<T>(value);
         std::memcpy(static_cast<char *>(buffer) + i * sizeof(T), &converted, sizeof(T));
     });
 }
@@ -210,8 +215,10 @@ void small_floats_convert_to_nearest_even(void **) {
         Half half = {uint16_t(bits)};
         Bfloat bfloat = {uint16_t(bits)};
         float wide = to_float(half), brain = to_float(bfloat);
-        if (!std::isnan(wide)) assert_int_equal(to_half(wide).bits, bits);
-        else assert_true(std::isnan(to_float(to_half(wide))));
+        if (!std::isnan(wide))
+            assert_int_equal(to_half(wide).bits, bits);
+        else
+            assert_true(std::isnan(to_float(to_half(wide))));
         if (!std::isnan(brain)) assert_int_equal(to_bfloat(brain).bits, bits);
         if (bits >= 0x7bff) continue; // between neighbours: halfway goes to the even one
         float next = to_float(Half{uint16_t(bits + 1)});

@@ -14,8 +14,8 @@ uint64_t first_seed() {
     return given != nullptr ? std::strtoull(given, nullptr, 0) : 20240817;
 }
 
-const Definition modes[] = {{DTRAIN_ASYNC, 0}, {DTRAIN_BSP, 0}, {DTRAIN_SSP, 0}, {DTRAIN_SSP, 1},
-                            {DTRAIN_SSP, 3}};
+const Definition modes[] = {
+    {DTRAIN_ASYNC, 0}, {DTRAIN_BSP, 0}, {DTRAIN_SSP, 0}, {DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}};
 
 Scenario random_scenario(uint64_t seed, Definition mode) {
     std::mt19937_64 random(seed * 2654435761u + mode.consistency * 16 + mode.staleness);
