@@ -249,8 +249,9 @@ DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32
 /* All ranks of a communicator call the same collectives in the same order; a difference (kind,
  * count, dtype, op, root, order) ends in DTRAIN_ERR_MISMATCH on all ranks, naming both sides.
  * Counts are in elements. In place: send == recv where not said otherwise; other overlaps are
- * DTRAIN_ERR_INVALID. Sums of f16 and bf16 are rounded once per addition from an f32 sum. Results
- * are bitwise equal on all ranks and the same from run to run with the same algorithm. */
+ * DTRAIN_ERR_INVALID. f16 and bf16 are added up in f32 and rounded at the end of each step of the
+ * algorithm. Results are bitwise equal on all ranks and the same from run to run with the same
+ * algorithm. */
 enum {
     DTRAIN_F32 = 1, DTRAIN_F64 = 2, DTRAIN_F16 = 3, DTRAIN_BF16 = 4, DTRAIN_I8 = 5, DTRAIN_U8 = 6,
     DTRAIN_I16 = 7, DTRAIN_U16 = 8, DTRAIN_I32 = 9, DTRAIN_U32 = 10, DTRAIN_I64 = 11, DTRAIN_U64 = 12

@@ -1,12 +1,12 @@
 // TFRecord files: dtrain_reader_* and dtrain_writer_*.
 // SPDX-License-Identifier: Apache-2.0
+#include "api/fork.h"
 #include "api/guard.h"
 #include "data/reader.h"
 #include "data/writer.h"
 
 #include <memory>
 #include <mutex>
-#include <unistd.h>
 
 using dtrain::fail;
 using dtrain::Status;
@@ -14,13 +14,13 @@ using dtrain::api::guard;
 
 struct dtrain_reader {
     std::mutex mutex;
-    pid_t owner = getpid();
+    dtrain::api::Birth birth;
     dtrain::data::Reader reader;
 };
 
 struct dtrain_writer {
     std::mutex mutex;
-    pid_t owner = getpid();
+    dtrain::api::Birth birth;
     dtrain::data::Writer writer;
 };
 
@@ -31,7 +31,7 @@ Status null(const char *what) { return fail(DTRAIN_ERR_INVALID, "%s is NULL", wh
 // Runs `body` on a handle's object, one thread at a time.
 template <class Handle, class F> Status with(Handle *handle, const char *what, F &&body) {
     if (handle == nullptr) return null(what);
-    if (handle->owner != getpid())
+    if (!handle->birth.here())
         return fail(DTRAIN_ERR_STATE, "the %s belongs to the parent process; open another", what);
     return guard([&]() -> Status {
         std::lock_guard lock(handle->mutex);
@@ -49,6 +49,7 @@ dtrain_status_t dtrain_reader_open(const char *const *paths, uint32_t count,
     return guard([&]() -> Status {
         dtrain_reader_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        dtrain::api::watch_forks();
         auto fresh = std::make_unique<dtrain_reader>();
         if (Status s = fresh->reader.open({paths, count}, given); s != DTRAIN_OK) return s;
         *reader_p = fresh.release();
@@ -79,6 +80,7 @@ dtrain_status_t dtrain_writer_open(const char *path, dtrain_writer_t **writer_p)
     if (writer_p == nullptr) return null("writer_p");
     if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "path is NULL or empty");
     return guard([&]() -> Status {
+        dtrain::api::watch_forks();
         auto fresh = std::make_unique<dtrain_writer>();
         if (Status s = fresh->writer.open(path); s != DTRAIN_OK) return s;
         *writer_p = fresh.release();

@@ -109,7 +109,7 @@ void Session::peer_broken(uint32_t member, const char *text) {
     std::snprintf(whole, sizeof whole, "%s %d (%s) lost: %s",
                   m.role == Role::worker ? "rank" : "server", m.index, m.label.c_str(), text);
     for (auto &[uid, group] : groups_)
-        if (group->contains(member)) group->member_lost(member, DTRAIN_ERR_PEER, whole);
+        if (group->contains(member)) group->peer_broken(member, whole);
 }
 
 // ---- what the control plane says

@@ -31,6 +31,9 @@ class Group {
     virtual bool contains(uint32_t member) const = 0;
     virtual void member_lost(uint32_t member, Status status, const char *text) = 0;
     virtual void member_left(uint32_t member) = 0;
+    // The connection to it broke. If it died, or left after having sent what is still needed, the
+    // control plane will say so.
+    virtual void peer_broken(uint32_t member, const char *text) = 0;
     virtual void failed(Status status, const char *text, int32_t guilty_member) = 0;
     virtual void calls_wanted() = 0;
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
@@ -71,7 +74,6 @@ class Session final : public Observer, public engine::Background, public engine:
     void free_tag(uint32_t tag);
     TagSet used_tags();
 
-    // The broken connection's member: the control plane knows more, if it is dead.
     void peer_broken(uint32_t member, const char *text) override;
 
     // Background

@@ -48,17 +48,20 @@ class Formula {
     double gap(double bytes, double work = 0) const {
         return std::max(2 * o_ + bytes * work, bytes * wire_);
     }
-    // `rounds` rounds in which every rank passes on what it received in the round before.
+    // Rounds in which every rank passes on what it received in the round before; a chunk that could
+    // be sent waits for the sum of another.
     double rounds(double count, Chunks chunks, double work = 0) const {
-        return count * std::max(hop(chunks.bytes, work), chunks.count * gap(chunks.bytes, work));
+        double stream = chunks.count * gap(chunks.bytes, work);
+        if (chunks.count > 1) stream += chunks.bytes * work;
+        return count * std::max(hop(chunks.bytes, work), stream);
     }
     // One round that does not overlap with others.
     double round(Chunks chunks, double work = 0) const {
         return hop(chunks.bytes, work) + (chunks.count - 1) * gap(chunks.bytes, work);
     }
-    double exchange(bool sends, bool receives, double copied = 0) const;
-    double sums_at_end(double overlapped_messages) const;
-    double doubling_blocks(double block) const;
+    double exchange(bool sends, bool receives, double work = 0) const;
+    double sums_at_end(double last, double overlapped) const;
+    double doubling_blocks(double blocks, double block, bool tree) const;
     int32_t log2_up() const { return std::bit_width(uint32_t(size_ - 1)); }
     int32_t log2_down() const { return std::bit_width(uint32_t(size_)) - 1; }
     bool lonely_fold() const { return size_ == (1 << log2_down()) + 1; }
@@ -69,36 +72,42 @@ class Formula {
     const double n_, m_, chunk_, o_, latency_, wire_, sum_, copy_;
 };
 
-// A rank sends to and (or) receives from all others, and copies some bytes meanwhile.
-double Formula::exchange(bool sends, bool receives, double copied) const {
+// A rank sends to and (or) receives from all others; its processor has other work meanwhile.
+double Formula::exchange(bool sends, bool receives, double work) const {
     Chunks chunks = cut(kind_ == Kind::barrier ? 1 : m_);
     double messages = (n_ - 1) * chunks.count, wire = chunks.bytes * wire_;
     double links = 2 * o_ + latency_ + messages * wire;
     double last_out = sends * messages * o_ + wire + latency_ + o_;
-    double processor = messages * o_ * (sends + receives) + copied * copy_;
+    double processor = messages * o_ * (sends + receives) + work;
     if (!sends) processor += o_ + latency_;
     return std::max({links, last_out, processor});
 }
 
-// What is left of the sums in rank order, chunk by chunk, when the last chunk arrives, if they
-// could begin together with the last `overlapped_messages` messages.
-double Formula::sums_at_end(double overlapped_messages) const {
+// What is left of the sums in rank order when the last chunk arrives: `last` of its sums at least,
+// and what did not fit into the time in which the last `overlapped` chunks came.
+double Formula::sums_at_end(double last, double overlapped) const {
     Chunks chunks = cut(m_);
-    double overlapped = (overlapped_messages * chunks.count - 1) * chunks.bytes * wire_;
-    return (n_ - 1) * std::max(chunks.bytes * sum_, m_ * sum_ - overlapped / (n_ - 1));
+    return std::max(last * chunks.bytes * sum_,
+                    (n_ - 1) * m_ * sum_ - overlapped * chunks.bytes * wire_);
 }
 
 double Formula::direct() const {
+    double chunks = cut(m_).count;
+    double copied = m_ * copy_, summed = (n_ - 1) * m_ * sum_ + copied;
     switch (kind_) {
     case Kind::allreduce:
-    case Kind::reduce_scatter: return exchange(true, true) + sums_at_end(1);
-    case Kind::reduce: return exchange(false, true) + sums_at_end(cut(m_).count > 1 ? n_ - 1 : 1);
+    case Kind::reduce_scatter:
+        return std::max(exchange(true, true) + sums_at_end(n_ - 1, chunks - 1),
+                        exchange(true, true, summed));
+    case Kind::reduce:
+        return std::max(exchange(false, true) + sums_at_end(1, (n_ - 1) * chunks - 1),
+                        exchange(false, true, summed));
     case Kind::allgather:
-    case Kind::alltoall: return exchange(true, true, m_);
+    case Kind::alltoall: return exchange(true, true, copied);
     case Kind::barrier: return exchange(true, true);
     case Kind::broadcast: return exchange(true, false);
-    case Kind::scatter: return exchange(true, false, m_);
-    case Kind::gather: return exchange(false, true, m_);
+    case Kind::scatter: return exchange(true, false, copied);
+    case Kind::gather: return exchange(false, true, copied);
     }
     return 0;
 }
@@ -120,23 +129,25 @@ double Formula::ring() const {
 
 double Formula::recursive_doubling() const {
     if (kind_ == Kind::barrier) return log2_up() * hop(1);
-    if (kind_ == Kind::allgather) return doubling_blocks(m_) + m_ * copy_;
+    if (kind_ == Kind::allgather) return doubling_blocks(n_, m_, false) + m_ * copy_;
     Chunks chunks = cut(m_, 2);
     if (!folded()) return rounds(log2_down(), chunks, sum_);
     // Who folds receives once more; its mate gets the result a hop later, unless it is the only
     // one.
-    return rounds(log2_down() + 1, chunks, sum_) + (lonely_fold() ? 0 : hop(chunks.bytes));
+    return rounds(log2_down() + 1, chunks, sum_) + (lonely_fold() ? 2 * o_ : hop(chunks.bytes));
 }
 
-// Blocks so far to (from) a rank at distance 1, 2, 4, ...: for numbers that are no power of two,
-// the last and smaller lot waits only for those rounds that collect it.
-double Formula::doubling_blocks(double block) const {
-    double before = 0, time = 0; // of the rounds that collect the last lot; of all
-    double held = 1, last = n_ - std::bit_ceil(uint32_t(size_)) / 2;
-    for (; 2 * held < n_; held *= 2) {
+// Collects `blocks` blocks in rounds that double what is held; the last lot is smaller if that is
+// no power of two. It waits only for the rounds that collect it: in a tree those of a smaller tree.
+double Formula::doubling_blocks(double blocks, double block, bool tree) const {
+    if (blocks <= 1) return 0;
+    double held = 1, before = 0, time = 0;
+    double last = blocks - double(std::bit_ceil(uint32_t(blocks)) / 2);
+    for (; 2 * held < blocks; held *= 2) {
         time += round(cut(held * block));
         if (held < last) before = time;
     }
+    if (tree && last < held) before = doubling_blocks(last, block, true);
     Chunks chunks = cut(last * block);
     return std::max(before + round(chunks),
                     time + chunks.count * std::max(o_, chunks.bytes * wire_));
@@ -149,17 +160,18 @@ double Formula::halving_doubling() const {
         time += round(cut(total / parts, 2), sum_);
         if (!scatters) time += round(cut(total / parts, 2));
     }
-    if (scatters) time += cut(m_).bytes * copy_;
+    if (scatters) time += m_ * copy_;
     if (!folded()) return time;
     Chunks chunks = cut(total, 2);
-    time += round(chunks, sum_);
+    time += round(chunks, sum_); // and the first round's chunks come through the same link
+    if (!lonely_fold() && chunks.count > 1) time += total / 2 * wire_;
     if (kind_ == Kind::allreduce) time += hop(chunks.bytes);
-    if (scatters && !lonely_fold()) time += round(cut(m_, 2));
+    if (scatters) time += lonely_fold() ? 2 * o_ + m_ * wire_ : round(cut(m_, 2));
     return time;
 }
 
 double Formula::binomial_tree() const {
-    if (kind_ == Kind::gather || kind_ == Kind::scatter) return doubling_blocks(m_);
+    if (kind_ == Kind::gather || kind_ == Kind::scatter) return doubling_blocks(n_, m_, true);
     // The longest path has a hop per bit; the root serves one more child before it, or after it.
     Chunks chunks = cut(m_);
     double depth = log2_down(), children = log2_up(), wire = chunks.bytes * wire_;
@@ -173,17 +185,24 @@ double Formula::binomial_tree() const {
 }
 
 double Formula::double_tree() const {
-    Chunks chunks = cut(m_ / 2, 4); // of each half; an inner rank has two children in one tree
-    double wire = chunks.bytes * wire_, sum = chunks.bytes * sum_;
-    double first_up = hop(chunks.bytes, sum_) + std::max(o_ + sum, wire);
-    double first_down = hop(chunks.bytes) + std::max(o_, wire);
-    if (kind_ == Kind::allreduce)
-        return log2_down() * (first_up + first_down) +
-               (chunks.count - 1) * std::max(8 * o_ + 2 * sum, 4 * wire);
-    double height = std::bit_width(uint32_t(size_ - 1));
-    if (kind_ == Kind::reduce)
-        return height * first_up + (chunks.count - 1) * std::max(4 * o_ + 2 * sum, 2 * wire);
-    return height * first_down + (chunks.count - 1) * std::max(4 * o_, 2 * wire);
+    Chunks chunks = cut(m_ / 2, 4); // of each half
+    double wire = chunks.bytes * wire_, sum = chunks.bytes * sum_, more = chunks.count - 1;
+    double up = hop(chunks.bytes, sum_), down = hop(chunks.bytes);
+    // On each level a second child comes later; the topmost may have none.
+    double later_up = std::max(o_ + sum, wire), later_down = std::max(o_, wire);
+    // Between two pairs of chunks: a transfer over the busiest link for each child and parent, and
+    // those that wait behind what leaves have ready from the start.
+    if (kind_ == Kind::allreduce) {
+        double height = log2_down(), slots = height - !folded(), peers = std::min(n_, 4.0);
+        double links = peers * wire + (n_ > 3 ? std::max(wire, sum) : 0);
+        return height * (up + down) + slots * (later_up + later_down) +
+               more * std::max(2 * peers * o_ + 2 * sum, links);
+    }
+    double height = log2_up(), slots = height - lonely_fold();
+    if (kind_ == Kind::broadcast)
+        return height * down + slots * later_down + more * std::max(4 * o_, 2 * wire);
+    double behind = n_ == 2 ? 0 : n_ == 3 ? wire : std::max(wire, 2 * sum);
+    return height * up + slots * later_up + more * std::max(4 * o_ + 2 * sum, 2 * wire + behind);
 }
 
 double Formula::bruck() const {
@@ -196,9 +215,11 @@ double Formula::bruck() const {
             double blocks = whole + std::max(0.0, std::fmod(n_, 2 * distance) - distance);
             time += round(cut(blocks * m_)) + 2 * blocks * m_ * copy_;
         }
-        return time;
+        // The last lot may not have to wait for the round before.
+        double held = std::bit_ceil(uint32_t(size_)) / 2;
+        return folded() && n_ - held <= held / 2 ? time - latency_ - o_ : time;
     }
-    double gather = m_ * copy_ + doubling_blocks(m_);
+    double gather = m_ * copy_ + doubling_blocks(n_, m_, false);
     if (kind_ == Kind::allgather) return gather + n_ * m_ * copy_;
     return gather + (n_ - 1) * m_ * sum_ + m_ * copy_;
 }

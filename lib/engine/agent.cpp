@@ -45,7 +45,8 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
     if (device->has(DTRAIN_TP_CAP_EVENT_FD)) {
         epoll_event event = {.events = EPOLLIN, .data = {}};
         if (epoll_ctl(epoll_, EPOLL_CTL_ADD, device->ops().event_fd(device->dev()), &event) != 0)
-            return fail_errno(errno, "transport %s: epoll_ctl", std::string(device->name()).c_str());
+            return fail_errno(errno, "transport %s: epoll_ctl",
+                              std::string(device->name()).c_str());
     }
     devices_.push_back(std::move(device));
     return DTRAIN_OK;

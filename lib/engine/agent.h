@@ -41,6 +41,7 @@ class Agent {
     template <class F> void locked(F &&f) {
         {
             std::lock_guard lock(mutex_);
+            start_posted();
             f();
             advance_woken();
         }

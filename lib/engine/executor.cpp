@@ -28,7 +28,7 @@ uint8_t *ScheduleRun::place(const Place &place) const {
 
 void ScheduleRun::start(Agent &agent) {
     agent_ = &agent;
-    params_.listener->operation_started(*this);
+    if (!params_.listener->operation_started(*this)) return;
     const Schedule &schedule = params_.plan->schedule;
     left_ = uint32_t(schedule.steps.size());
     steps_.resize(left_);

@@ -16,7 +16,7 @@ namespace dtrain::engine {
 // What the owner of operations (a communicator) hears of them; under the agent's lock.
 class OperationListener {
   public:
-    virtual void operation_started(Operation &operation) = 0; // may fail() it
+    virtual bool operation_started(Operation &operation) = 0; // false: it was failed instead
     virtual void operation_failed(Operation &operation, const Outcome &outcome,
                                   const char *text) = 0;
     virtual void operation_stalled(Operation &operation) = 0;

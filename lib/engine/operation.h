@@ -42,7 +42,7 @@ class Operation {
     int64_t deadline_ns = INT64_MAX;
     int64_t moved_ns = 0; // when something moved last
     bool polled = false;
-    uint64_t call = 0;        // for the owner: number of the call, 0: none
+    uint64_t sequence = 0;    // for the owner: number of the call, 0: none
     uint32_t owner_index = 0; // for the owner: place in a list of its own
 
   private:

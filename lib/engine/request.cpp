@@ -24,23 +24,31 @@ void Request::release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }
 
+dtrain_event_t Request::event() const {
+    dtrain_event_t event = {};
+    event.user_tag = user_tag;
+    event.request =
+        handle_given ? reinterpret_cast<dtrain_request_t *>(const_cast<Request *>(this)) : nullptr;
+    event.bytes = outcome_.bytes;
+    event.status = outcome_.status;
+    event.peer = outcome_.peer;
+    event.version = outcome_.version;
+    return event;
+}
+
 void Request::set_error(const char *text) { std::snprintf(text_, sizeof text_, "%s", text); }
 
 void Request::complete(const Outcome &outcome) {
     outcome_ = outcome;
+    for (std::atomic<uint32_t> *users : holds)
+        if (users != nullptr) users->fetch_sub(1);
     // Read before the owner can know: from then on a request on a stack may be gone.
     bool on_heap = references_.load(std::memory_order_relaxed) != 0;
     CompletionQueue *report_to = queue;
-    dtrain_event_t event = {};
-    event.user_tag = user_tag;
-    event.request = handle_given ? reinterpret_cast<dtrain_request_t *>(this) : nullptr;
-    event.bytes = outcome.bytes;
-    event.status = outcome.status;
-    event.peer = outcome.peer;
-    event.version = outcome.version;
+    dtrain_event_t event_of_it = event();
     // Waking an address at which nobody waits any more is harmless.
     if (state_.exchange(finished, std::memory_order_acq_rel) == sleeping) futex_wake_all(&state_);
-    if (report_to != nullptr) report_to->push(event);
+    if (report_to != nullptr) report_to->push(event_of_it);
     if (on_heap) release();
 }
 

@@ -9,6 +9,7 @@
 namespace dtrain::engine {
 
 class CompletionQueue;
+class Operation;
 
 struct Outcome {
     Status status = DTRAIN_OK;
@@ -27,6 +28,7 @@ class Request {
 
     bool done() const { return state_.load(std::memory_order_acquire) == finished; }
     const Outcome &outcome() const { return outcome_; } // only once done()
+    dtrain_event_t event() const;                       // the same for the C API
     const char *error() const { return text_; }         // only once done(); "" on success
 
     // Called once by the operation, after set_error() when it failed.
@@ -42,11 +44,12 @@ class Request {
 
     uint64_t user_tag = 0;
     CompletionQueue *queue = nullptr; // where complete() reports, too
-    void *context = nullptr;          // the owner's, for the C layer
     bool handle_given = false;        // the event carries the handle
-    // Set by operations that can be cancelled: asks for an early end, thread-safe.
-    Status (*cancel)(Request *) = nullptr;
-    void *operation = nullptr;
+    void *context = nullptr;          // the C layer's, valid until done
+    // What complete() counts down: the users of registered memory.
+    std::atomic<uint32_t> *holds[2] = {nullptr, nullptr};
+    // The operation, if it can end early: valid, under the agent's lock, until done.
+    Operation *cancellable = nullptr;
 
   private:
     enum State : uint32_t { running, sleeping, finished };

@@ -13,7 +13,8 @@ Status check_host_range(const dtrain_mem_params_t &params) {
     auto page = uintptr_t(sysconf(_SC_PAGESIZE));
     uintptr_t first = begin & ~(page - 1), end = 0;
     if (params.length == 0 || __builtin_add_overflow(begin, uintptr_t(params.length), &end))
-        return fail(DTRAIN_ERR_INVALID, "register %p: length %llu is zero or runs over the end of memory",
+        return fail(DTRAIN_ERR_INVALID,
+                    "register %p: length %llu is zero or runs over the end of memory",
                     params.address, static_cast<unsigned long long>(params.length));
     // msync() tells, without touching anything, whether all of it is mapped.
     if (msync(reinterpret_cast<void *>(first), end - first, MS_ASYNC) != 0 && errno == ENOMEM)

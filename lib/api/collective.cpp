@@ -1,0 +1,239 @@
+// The collectives of the C API and point to point: arguments in, one Call out.
+// SPDX-License-Identifier: Apache-2.0
+#include "api/operation.h"
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::collectives::Call;
+using dtrain::collectives::Kind;
+using dtrain::engine::Request;
+
+namespace {
+
+Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *params,
+           dtrain_request_t **request_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    return dtrain::api::run_operation(
+        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+            return comm->communicator->post(call, {request, timeout_ns, blocking});
+        });
+}
+
+// Bytes of a message; 0 elements of an unknown dtype are an error, too.
+Status message_bytes(const char *what, uint64_t count, uint32_t dtype, uint64_t &bytes) {
+    uint64_t size = dtrain_dtype_size(dtype);
+    if (size == 0)
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s: unknown dtype %u; known are 1 (DTRAIN_F32) to 12 "
+                    "(DTRAIN_U64)",
+                    what, dtype);
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return fail(DTRAIN_ERR_INVALID, "%s: %llu elements are more bytes than 64 bits count", what,
+                    static_cast<unsigned long long>(count));
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+dtrain_status_t dtrain_allreduce(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                                 uint32_t dtype, uint32_t op, const dtrain_op_params_t *params,
+                                 dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::allreduce,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype,
+                .op = op},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_reduce(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                              uint32_t dtype, uint32_t op, int32_t root,
+                              const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::reduce,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype,
+                .op = op,
+                .root = root},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_reduce_scatter(dtrain_comm_t *comm, const void *send, void *recv,
+                                      uint64_t count, uint32_t dtype, uint32_t op,
+                                      const dtrain_op_params_t *params,
+                                      dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::reduce_scatter,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype,
+                .op = op},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_reduce_scatterv(dtrain_comm_t *comm, const void *send, void *recv,
+                                       const uint64_t *counts, uint32_t dtype, uint32_t op,
+                                       const dtrain_op_params_t *params,
+                                       dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::reduce_scatter,
+                .ragged = true,
+                .send = send,
+                .recv = recv,
+                .counts = counts,
+                .dtype = dtype,
+                .op = op},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_allgather(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                                 uint32_t dtype, const dtrain_op_params_t *params,
+                                 dtrain_request_t **request_p) {
+    return run(
+        comm, {.kind = Kind::allgather, .send = send, .recv = recv, .count = count, .dtype = dtype},
+        params, request_p);
+}
+
+dtrain_status_t dtrain_allgatherv(dtrain_comm_t *comm, const void *send, void *recv,
+                                  const uint64_t *counts, const uint64_t *displs, uint32_t dtype,
+                                  const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::allgather,
+                .ragged = true,
+                .send = send,
+                .recv = recv,
+                .counts = counts,
+                .displs = displs,
+                .dtype = dtype},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_broadcast(dtrain_comm_t *comm, void *buffer, uint64_t count, uint32_t dtype,
+                                 int32_t root, const dtrain_op_params_t *params,
+                                 dtrain_request_t **request_p) {
+    return run(
+        comm,
+        {.kind = Kind::broadcast, .recv = buffer, .count = count, .dtype = dtype, .root = root},
+        params, request_p);
+}
+
+dtrain_status_t dtrain_gather(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                              uint32_t dtype, int32_t root, const dtrain_op_params_t *params,
+                              dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::gather,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype,
+                .root = root},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_gatherv(dtrain_comm_t *comm, const void *send, void *recv,
+                               const uint64_t *counts, const uint64_t *displs, uint32_t dtype,
+                               int32_t root, const dtrain_op_params_t *params,
+                               dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::gather,
+                .ragged = true,
+                .send = send,
+                .recv = recv,
+                .counts = counts,
+                .displs = displs,
+                .dtype = dtype,
+                .root = root},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_scatter(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                               uint32_t dtype, int32_t root, const dtrain_op_params_t *params,
+                               dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::scatter,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype,
+                .root = root},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_scatterv(dtrain_comm_t *comm, const void *send, void *recv,
+                                const uint64_t *counts, const uint64_t *displs, uint32_t dtype,
+                                int32_t root, const dtrain_op_params_t *params,
+                                dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::scatter,
+                .ragged = true,
+                .send = send,
+                .recv = recv,
+                .counts = counts,
+                .displs = displs,
+                .dtype = dtype,
+                .root = root},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_alltoall(dtrain_comm_t *comm, const void *send, void *recv, uint64_t count,
+                                uint32_t dtype, const dtrain_op_params_t *params,
+                                dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::alltoall, .send = send, .recv = recv, .count = count, .dtype = dtype},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_alltoallv(dtrain_comm_t *comm, const void *send, const uint64_t *send_counts,
+                                 const uint64_t *send_displs, void *recv,
+                                 const uint64_t *recv_counts, const uint64_t *recv_displs,
+                                 uint32_t dtype, const dtrain_op_params_t *params,
+                                 dtrain_request_t **request_p) {
+    return run(comm,
+               {.kind = Kind::alltoall,
+                .ragged = true,
+                .send = send,
+                .recv = recv,
+                .counts = send_counts,
+                .displs = send_displs,
+                .recv_counts = recv_counts,
+                .recv_displs = recv_displs,
+                .dtype = dtype},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_barrier(dtrain_comm_t *comm, const dtrain_op_params_t *params,
+                               dtrain_request_t **request_p) {
+    return run(comm, {.kind = Kind::barrier}, params, request_p);
+}
+
+dtrain_status_t dtrain_send(dtrain_comm_t *comm, const void *buffer, uint64_t count, uint32_t dtype,
+                            int32_t peer, uint32_t tag, const dtrain_op_params_t *params,
+                            dtrain_request_t **request_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    uint64_t bytes = 0;
+    if (Status s = message_bytes("send", count, dtype, bytes); s != DTRAIN_OK) return s;
+    return dtrain::api::run_operation(
+        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+            return comm->communicator->post_send(buffer, bytes, peer, tag,
+                                                 {request, timeout_ns, blocking});
+        });
+}
+
+dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count, uint32_t dtype,
+                            int32_t peer, uint32_t tag, const dtrain_op_params_t *params,
+                            dtrain_request_t **request_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    uint64_t bytes = 0;
+    if (Status s = message_bytes("recv", count, dtype, bytes); s != DTRAIN_OK) return s;
+    return dtrain::api::run_operation(
+        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+            return comm->communicator->post_recv(buffer, bytes, peer, tag,
+                                                 {request, timeout_ns, blocking});
+        });
+}

@@ -1,0 +1,140 @@
+// dtrain_comm_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/guard.h"
+#include "api/handles.h"
+#include "cluster/environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+using dtrain::collectives::Communicator;
+
+namespace dtrain::api {
+
+Status join(dtrain_context *context, const cluster::SessionParams &params,
+            std::shared_ptr<cluster::Session> &out) {
+    std::lock_guard lock(context->session_mutex);
+    if (context->session.lock() != nullptr)
+        return fail(DTRAIN_ERR_STATE,
+                    "the context is a member of a job already; make a communicator "
+                    "by split or duplicate, or create another context");
+    Status s =
+        cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
+    if (s == DTRAIN_OK) context->session = out;
+    return s;
+}
+
+} // namespace dtrain::api
+
+namespace {
+
+// A new handle around what `make` makes; *out stays untouched when there is none for this rank.
+template <class F> Status make_comm(dtrain_context *context, dtrain_comm_t **out, F &&make) {
+    return guard([&]() -> Status {
+        auto fresh = std::make_unique<dtrain_comm>(context);
+        if (Status s = make(fresh->communicator); s != DTRAIN_OK) return s;
+        *out = fresh->communicator != nullptr ? fresh.release() : nullptr;
+        return DTRAIN_OK;
+    });
+}
+
+Status check_pair(const dtrain_comm_t *comm, dtrain_comm_t **new_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    return new_p == nullptr ? fail(DTRAIN_ERR_INVALID, "new_p is NULL") : DTRAIN_OK;
+}
+
+} // namespace
+
+dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
+                                   const dtrain_comm_params_t *params, dtrain_comm_t **comm_p) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    if (comm_p == nullptr) return fail(DTRAIN_ERR_INVALID, "comm_p is NULL");
+    return make_comm(context, comm_p, [&](std::unique_ptr<Communicator> &made) -> Status {
+        dtrain_comm_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        dtrain::cluster::SessionParams session_params;
+        dtrain::cluster::IdentityRequest wanted;
+        wanted.rendezvous = rendezvous != nullptr ? rendezvous : "";
+        wanted.size = given.size;
+        wanted.index = given.rank;
+        wanted.servers = given.servers;
+        if (Status s = find_identity(
+                wanted, [](const char *name) { return std::getenv(name); },
+                session_params.identity);
+            s != DTRAIN_OK)
+            return s;
+        session_params.oob = given.oob;
+        session_params.oob_arg = given.oob_arg;
+        session_params.timeout_ns = given.timeout_ns;
+        std::shared_ptr<dtrain::cluster::Session> session;
+        if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
+            return s;
+        return Communicator::make_world(std::move(session), given.timeout_ns, made);
+    });
+}
+
+dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm) {
+    if (comm == nullptr || !comm->birth.here()) return DTRAIN_OK;
+    return guard([&] {
+        delete comm;
+        return DTRAIN_OK;
+    });
+}
+
+dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color, int32_t key,
+                                  dtrain_comm_t **new_p) {
+    if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
+    return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
+        return comm->communicator->split(color, key, made);
+    });
+}
+
+dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p) {
+    if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
+    return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
+        return comm->communicator->duplicate(made);
+    });
+}
+
+dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p) {
+    if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
+    return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
+        return comm->communicator->shrink(0, made);
+    });
+}
+
+dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    return guard([&] { return comm->communicator->abort(reason); });
+}
+
+int32_t dtrain_comm_rank(const dtrain_comm_t *comm) {
+    return comm == nullptr ? -1 : comm->communicator->rank();
+}
+
+int32_t dtrain_comm_size(const dtrain_comm_t *comm) {
+    return comm == nullptr ? -1 : comm->communicator->size();
+}
+
+dtrain_status_t dtrain_comm_status(dtrain_comm_t *comm) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    return guard([&] { return comm->communicator->status(); });
+}
+
+int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32_t max) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (max < 0 || (ranks == nullptr && max > 0))
+        return fail(DTRAIN_ERR_INVALID, "there is no room for the ranks");
+    int32_t count = 0;
+    Status s = guard([&] {
+        std::vector<int32_t> failed = comm->communicator->failed_ranks();
+        count = int32_t(failed.size());
+        if (max > 0) std::copy_n(failed.begin(), std::min(count, max), ranks);
+        return DTRAIN_OK;
+    });
+    return s == DTRAIN_OK ? count : s;
+}

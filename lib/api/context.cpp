@@ -1,0 +1,117 @@
+// dtrain_context_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <algorithm>
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+
+namespace {
+
+Status open_transports(dtrain_context &context) {
+    std::string_view rest = context.options.text("transports");
+    while (!rest.empty()) {
+        std::string_view name = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+        if (name.empty()) continue;
+        std::unique_ptr<dtrain::transport::Device> device;
+        Status s = dtrain::transport::Device::open(*context.host, name, context.options, device);
+        if (s == DTRAIN_ERR_UNSUPPORTED) {
+            context.log.write(DTRAIN_LOG_INFO, "transport %.*s is not used: %s", int(name.size()),
+                              name.data(), dtrain::error_text());
+            continue;
+        }
+        if (s != DTRAIN_OK) return s;
+        if (s = context.agent->add_device(std::move(device)); s != DTRAIN_OK) return s;
+    }
+    if (context.agent->devices().empty())
+        return fail(DTRAIN_ERR_CONFIG,
+                    "none of the transports \"%s\" (option transports) can be "
+                    "used on this machine",
+                    std::string(context.options.text("transports")).c_str());
+    return DTRAIN_OK;
+}
+
+Status open_context(dtrain_context &context) {
+    static constexpr std::pair<std::string_view, int32_t> levels[] = {{"error", DTRAIN_LOG_ERROR},
+                                                                      {"warn", DTRAIN_LOG_WARN},
+                                                                      {"info", DTRAIN_LOG_INFO},
+                                                                      {"debug", DTRAIN_LOG_DEBUG}};
+    for (auto [name, level] : levels)
+        if (context.options.text("log.level") == name) context.log.set_level(level);
+    dtrain::cluster::JoinParams join;
+    if (Status s = read_join_options(context.options, join); s != DTRAIN_OK) return s;
+    std::vector<uint8_t> secret(join.secret.begin(), join.secret.end());
+    dtrain::Clock &clock = dtrain::monotonic_clock();
+    context.host = std::make_unique<dtrain::transport::Host>(context.options, context.log, clock,
+                                                             std::move(secret));
+    context.agent = std::make_unique<dtrain::engine::Agent>(clock, context.log);
+    context.agent->set_stall_check(context.options.number("stall.check"));
+    if (Status s = context.agent->open(); s != DTRAIN_OK) return s;
+    if (Status s = open_transports(context); s != DTRAIN_OK) return s;
+    context.helper = std::make_unique<dtrain::engine::Helper>(*context.agent);
+    std::string_view progress = context.options.text("progress");
+    return context.helper->start(progress == "manual", progress == "thread");
+}
+
+} // namespace
+
+dtrain_status_t dtrain_context_create(uint32_t api_version, const dtrain_options_t *options,
+                                      dtrain_context_t **context_p) {
+    if (context_p == nullptr) return fail(DTRAIN_ERR_INVALID, "context_p is NULL");
+    if (api_version >> 16 != DTRAIN_API_VERSION >> 16 || api_version == 0)
+        return fail(DTRAIN_ERR_VERSION,
+                    "the program was made for API %u.%u, this is libdtrain %s "
+                    "with API %u.%u; link a matching one",
+                    api_version >> 16, api_version & 0xffff, DTRAIN_VERSION,
+                    DTRAIN_API_VERSION >> 16, DTRAIN_API_VERSION & 0xffff);
+    return guard([&]() -> Status {
+        dtrain::api::watch_forks();
+        auto fresh = std::make_unique<dtrain_context>();
+        if (options != nullptr) {
+            if (Status s = check_handle(options, "options"); s != DTRAIN_OK) return s;
+            std::lock_guard lock(const_cast<dtrain_options_t *>(options)->mutex);
+            fresh->options = options->options;
+        } else if (Status s = dtrain::Options::from_environment(fresh->options); s != DTRAIN_OK) {
+            return s;
+        }
+        if (Status s = open_context(*fresh); s != DTRAIN_OK) return s;
+        *context_p = fresh.release();
+        return DTRAIN_OK;
+    });
+}
+
+dtrain_status_t dtrain_context_destroy(dtrain_context_t *context) {
+    if (context == nullptr) return DTRAIN_OK;
+    if (!context->birth.here()) return DTRAIN_OK; // the parent's: threads and sockets are not ours
+    if (uint32_t n = context->children.load(); n != 0)
+        return fail(DTRAIN_ERR_BUSY,
+                    "the context still has %u communicators, servers, queues or "
+                    "registrations; destroy them first",
+                    n);
+    return guard([&] {
+        delete context;
+        return DTRAIN_OK;
+    });
+}
+
+int32_t dtrain_context_progress(dtrain_context_t *context) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    int done = 0;
+    Status s = guard([&] {
+        if (context->options.text("progress") == "manual") context->helper->serve();
+        done = context->agent->work();
+        return DTRAIN_OK;
+    });
+    return s == DTRAIN_OK ? done : s;
+}
+
+dtrain_status_t dtrain_context_set_log(dtrain_context_t *context, dtrain_log_fn sink, void *arg) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    context->log.set_sink(sink, arg);
+    return DTRAIN_OK;
+}

@@ -1,0 +1,86 @@
+// dtrain_context_describe(): what this build and machine can do, as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#include "api/guard.h"
+#include "api/handles.h"
+#include "cluster/cores.h"
+#include "device/kernels.h"
+#include "transport/plugin.h"
+
+#include <cstring>
+#include <string>
+
+using dtrain::Status;
+
+namespace {
+
+std::string quoted(std::string_view text) {
+    std::string out = "\"";
+    for (char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return out + "\"";
+}
+
+std::string number(const char *key, uint64_t value) {
+    return quoted(key) + ": " + std::to_string(value);
+}
+
+std::string capabilities(uint64_t caps) {
+    static constexpr std::pair<uint64_t, const char *> names[] = {
+        {DTRAIN_TP_CAP_PUT, "put"},
+        {DTRAIN_TP_CAP_GET, "get"},
+        {DTRAIN_TP_CAP_WINDOW, "window"},
+        {DTRAIN_TP_CAP_EVENT_FD, "event_fd"},
+        {DTRAIN_TP_CAP_PEER_LOST, "peer_lost"},
+        {DTRAIN_TP_CAP_CUDA, "cuda"},
+        {DTRAIN_TP_CAP_DMABUF, "dmabuf"}};
+    std::string out = "[";
+    for (auto [bit, name] : names)
+        if ((caps & bit) != 0) out += (out.size() > 1 ? ", " : "") + quoted(name);
+    return out + "]";
+}
+
+std::string transports(const dtrain_context &context) {
+    std::string out;
+    for (auto &device : context.agent->devices()) {
+        const dtrain_tp_attr_t &attr = device->attr();
+        out += std::string(out.empty() ? "" : ",") + "\n    {\"name\": " + quoted(device->name()) +
+               ", \"capabilities\": " + capabilities(attr.caps) + ", " +
+               number("latency_ns", attr.latency_ns) + ", " +
+               number("bandwidth_bytes_per_second", attr.bandwidth_bps) + ", " +
+               number("eager_limit", attr.eager_limit) + "}";
+    }
+    return out;
+}
+
+std::string describe(const dtrain_context *context) {
+    std::string out = "{\n  \"version\": " + quoted(DTRAIN_VERSION) + ",\n  ";
+    out += number("api", DTRAIN_API_VERSION) + ",\n  ";
+    out += number("transport_abi", DTRAIN_TP_ABI) + ",\n  ";
+    out += "\"kernels\": " + quoted(dtrain::device::kernel_target()) + ",\n  ";
+    out += number("usable_cores", dtrain::cluster::usable_cores()) + ",\n  \"limits\": {";
+    out += number("ranks", dtrain::engine::max_ranks) + ", ";
+    out += number("communicators", dtrain::engine::max_groups) + "}";
+    if (context != nullptr) out += ",\n  \"transports\": [" + transports(*context) + "\n  ]";
+    return out + "\n}\n";
+}
+
+} // namespace
+
+size_t dtrain_context_describe(dtrain_context_t *context, char *buf, size_t len) {
+    size_t whole = 0;
+    dtrain::api::guard([&]() -> Status {
+        if (context != nullptr)
+            if (Status s = dtrain::api::check_handle(context, "context"); s != DTRAIN_OK) return s;
+        std::string text = describe(context);
+        whole = text.size();
+        if (buf != nullptr && len > 0) {
+            size_t kept = whole < len ? whole : len - 1;
+            std::memcpy(buf, text.data(), kept);
+            buf[kept] = 0;
+        }
+        return DTRAIN_OK;
+    });
+    return whole;
+}

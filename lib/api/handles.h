@@ -1,0 +1,78 @@
+// What the opaque handles are.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "api/fork.h"
+#include "base/options.h"
+#include "collectives/communicator.h"
+#include "engine/agent.h"
+#include "engine/completion_queue.h"
+#include "engine/helper.h"
+#include "memory/registration.h"
+#include "transport/host.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+struct dtrain_options {
+    dtrain::api::Birth birth;
+    std::mutex mutex;
+    dtrain::Options options;
+};
+
+struct dtrain_context {
+    dtrain::api::Birth birth;
+    dtrain::Options options;
+    dtrain::Log log;
+    std::unique_ptr<dtrain::transport::Host> host; // outlives the agent's devices
+    std::unique_ptr<dtrain::engine::Agent> agent;
+    std::unique_ptr<dtrain::engine::Helper> helper;
+    std::atomic<uint32_t> children{0}; // handles made from it
+    // A context belongs to one job at a time: its ranks share the transports' addresses.
+    std::mutex session_mutex;
+    std::weak_ptr<dtrain::cluster::Session> session;
+};
+
+namespace dtrain::api {
+
+// Counts a handle among its context's children.
+class Child {
+  public:
+    explicit Child(dtrain_context *owner) : context(owner) { context->children++; }
+    ~Child() { context->children--; }
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+    dtrain_context *const context;
+    const Birth birth;
+};
+
+// DTRAIN_OK, or what is wrong with the handle.
+template <class Handle> Status check_handle(const Handle *handle, const char *what) {
+    if (handle == nullptr) return fail(DTRAIN_ERR_INVALID, "%s is NULL", what);
+    if (!handle->birth.here())
+        return fail(DTRAIN_ERR_STATE,
+                    "%s was made before fork() and belongs to the parent process; create another",
+                    what);
+    return DTRAIN_OK;
+}
+
+// Joins the job that the arguments or the environment name; makes the context a member of it.
+Status join(dtrain_context *context, const cluster::SessionParams &params,
+            std::shared_ptr<cluster::Session> &out);
+
+} // namespace dtrain::api
+
+struct dtrain_comm : dtrain::api::Child {
+    using Child::Child;
+    std::unique_ptr<dtrain::collectives::Communicator> communicator;
+};
+
+struct dtrain_cq : dtrain::api::Child {
+    using Child::Child;
+    std::unique_ptr<dtrain::engine::CompletionQueue> queue;
+};
+
+struct dtrain_mem : dtrain::api::Child {
+    using Child::Child;
+    std::unique_ptr<dtrain::memory::Registration> registration;
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/operation.h"
+
+namespace dtrain::api {
+
+Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *params,
+                       dtrain_request_t **request_p, Operation &out) {
+    if (Status s = take(out.params, params); s != DTRAIN_OK) return s;
+    const dtrain_op_params_t &p = out.params;
+    if (p.flags != 0) return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
+    if (p.stream_type != DTRAIN_STREAM_NONE)
+        return fail(
+            DTRAIN_ERR_UNSUPPORTED,
+            "stream_type %u: no open transport works on streams; synchronise the stream and "
+            "leave stream_type 0",
+            p.stream_type);
+    for (const dtrain_mem *mem : {p.send_mem, p.recv_mem})
+        if (mem != nullptr && mem->context != context)
+            return fail(DTRAIN_ERR_INVALID, "the registered memory is of another context");
+    if (p.cq != nullptr && p.cq->context != context)
+        return fail(DTRAIN_ERR_INVALID, "the completion queue is of another context");
+    out.blocking = request_p == nullptr && p.cq == nullptr;
+    return DTRAIN_OK;
+}
+
+Holds::Holds(const Operation &operation, engine::Request &request) : request_(request) {
+    const dtrain_mem *mems[] = {operation.params.send_mem, operation.params.recv_mem};
+    for (int i = 0; i < 2; i++)
+        if (mems[i] != nullptr) {
+            request.holds[i] = &mems[i]->registration->users;
+            request.holds[i]->fetch_add(1);
+        }
+}
+
+void Holds::undo() {
+    for (auto *&users : request_.holds)
+        if (users != nullptr) {
+            users->fetch_sub(1);
+            users = nullptr;
+        }
+}
+
+Status make_request(dtrain_context *context, const Operation &operation, bool with_handle,
+                    engine::Request *&out) {
+    engine::CompletionQueue *queue = nullptr;
+    if (operation.params.cq != nullptr) {
+        queue = operation.params.cq->queue.get();
+        if (!queue->reserve())
+            return fail(DTRAIN_ERR_BUSY,
+                        "the completion queue is full; take events from it, or make "
+                        "it deeper");
+    }
+    out = engine::Request::create(operation.params.user_tag, queue, with_handle);
+    if (out == nullptr) {
+        if (queue != nullptr) queue->unreserve();
+        return fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
+    }
+    out->context = context;
+    return DTRAIN_OK;
+}
+
+void drop_request(engine::Request *request) {
+    if (request->queue != nullptr) request->queue->unreserve();
+    if (request->handle_given) request->release();
+    request->release();
+}
+
+Status blocking_result(const engine::Request &request) {
+    Status status = request.outcome().status;
+    if (status != DTRAIN_OK) set_error_text(request.error());
+    return status;
+}
+
+} // namespace dtrain::api

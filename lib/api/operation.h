@@ -1,0 +1,75 @@
+// How every operation of the C API is run: blocking, or with a request, or with a queue.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "api/guard.h"
+#include "api/handles.h"
+
+#include <cstdint>
+
+namespace dtrain::api {
+
+// The parameters of an operation, checked.
+struct Operation {
+    dtrain_op_params_t params;
+    bool blocking = true;
+
+    // request_p: the caller's, or NULL.
+    static Status read(const dtrain_context *context, const dtrain_op_params_t *params,
+                       dtrain_request_t **request_p, Operation &out);
+};
+
+// Counts the operation among the users of its registered memory, until the request is complete.
+class Holds {
+  public:
+    Holds(const Operation &operation, engine::Request &request);
+    void undo(); // it was not posted after all
+
+  private:
+    engine::Request &request_;
+};
+
+// A request on the heap with its place in the queue.
+Status make_request(dtrain_context *context, const Operation &operation, bool with_handle,
+                    engine::Request *&out);
+void drop_request(engine::Request *request); // it was not posted after all
+// The status of a finished blocking operation, its text put where dtrain_last_error() finds it.
+Status blocking_result(const engine::Request &request);
+
+// post(request, timeout_ns, blocking) posts the operation or fails.
+template <class F>
+Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
+                     dtrain_request_t **request_p, F &&post) {
+    return guard([&]() -> Status {
+        if (params == nullptr && request_p == nullptr) { // the short way
+            engine::Request request;
+            Status s = post(&request, int64_t{0}, true);
+            return s == DTRAIN_OK ? blocking_result(request) : s;
+        }
+        Operation operation;
+        if (Status s = Operation::read(context, params, request_p, operation); s != DTRAIN_OK)
+            return s;
+        int64_t timeout_ns = operation.params.timeout_ns;
+        if (operation.blocking) {
+            engine::Request request;
+            Holds holds(operation, request);
+            Status s = post(&request, timeout_ns, true);
+            if (s == DTRAIN_OK) return blocking_result(request);
+            holds.undo();
+            return s;
+        }
+        engine::Request *request = nullptr;
+        if (Status s = make_request(context, operation, request_p != nullptr, request);
+            s != DTRAIN_OK)
+            return s;
+        Holds holds(operation, *request);
+        if (Status s = post(request, timeout_ns, false); s != DTRAIN_OK) {
+            holds.undo();
+            drop_request(request);
+            return s;
+        }
+        if (request_p != nullptr) *request_p = reinterpret_cast<dtrain_request_t *>(request);
+        return DTRAIN_OK;
+    });
+}
+
+} // namespace dtrain::api

@@ -1,0 +1,232 @@
+// Calls on a communicator: order, choice of the way, posting. See also communicator_create.cpp and
+// communicator_faults.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/communicator.h"
+
+#include "collectives/message.h"
+#include "collectives/plan_cache.h"
+#include "engine/tag.h"
+
+#include <new>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr int32_t window_forced = -2; // of forced_algorithm_
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
+    uint64_t small = uint64_t(record.kind) | uint64_t(record.dtype) << 8 |
+                     uint64_t(record.op) << 16 | uint64_t(uint32_t(record.root)) << 32;
+    return mix(mix(mix(before, record.seq), small), record.count);
+}
+
+} // namespace
+
+int64_t Communicator::deadline(int64_t timeout_ns) const {
+    if (timeout_ns < 0) return INT64_MAX;
+    if (timeout_ns == 0) timeout_ns = session_->options().number("op.timeout");
+    int64_t deadline_ns;
+    if (__builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &deadline_ns)) return INT64_MAX;
+    return deadline_ns;
+}
+
+Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
+    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    record.seq = ++seq_;
+    records_[record.seq % kept_records] = record;
+    fingerprint_ = fingerprint_of(fingerprint_, record);
+    out = {record.seq, fingerprint_};
+    return DTRAIN_OK;
+}
+
+Status Communicator::note_call(cluster::CallRecord record) {
+    std::lock_guard order(order_);
+    Ticket ignored;
+    return ticket(record, ignored);
+}
+
+Status Communicator::post(const Call &call, const CallOptions &options) {
+    CollectiveSpec spec;
+    if (Status s = check_call(call, rank(), size(), spec); s != DTRAIN_OK) return s;
+    std::unique_lock order(order_);
+    Ticket mine;
+    if (Status s = ticket(record_of(call, size()), mine); s != DTRAIN_OK) return s;
+    bool may_use_window =
+        window_ != nullptr && (call.kind != Kind::allreduce || forced_algorithm_ == -1 ||
+                               forced_algorithm_ == window_forced);
+    if (may_use_window && WindowExchange::suits(spec, call.ragged))
+        return post_window(call, spec, options, true, mine, order);
+    if (may_use_window && WindowPipeline::suits(spec, call.ragged))
+        return post_window(call, spec, options, false, mine, order);
+    return post_schedule(call, spec, options, mine, order);
+}
+
+// ---- in shared memory
+// -----------------------------------------------------------------------------
+
+Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
+                                 const CallOptions &options, bool exchange, const Ticket &mine,
+                                 std::unique_lock<std::mutex> &order) {
+    WindowCall w = {.window = window_.get(),
+                    .spec = spec,
+                    .send = call.send,
+                    .recv = call.recv,
+                    .dtype = call.dtype,
+                    .op = call.op,
+                    .fingerprint = mine.fingerprint,
+                    .ticket = window_tickets_++,
+                    .number = 0,
+                    .result_bytes = output_bytes(spec)};
+    if (exchange) {
+        w.number = ++exchanges_;
+    } else {
+        w.number = blocks_;
+        blocks_ += WindowPipeline::blocks(spec, *window_);
+    }
+    order.unlock();
+    auto go = [&](WindowOperation &operation) {
+        operation.sequence = mine.seq;
+        if (options.blocking && run_inline(operation)) {
+            options.request->complete({.bytes = w.result_bytes});
+            return DTRAIN_OK;
+        }
+        operation.deadline_ns = deadline(options.timeout_ns);
+        agent_.post(&operation, options.blocking);
+        if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+        return DTRAIN_OK;
+    };
+    // A blocking call needs no memory: it is over when this function returns.
+    if (options.blocking && exchange) {
+        WindowExchange operation(options.request, w, *this, true);
+        return go(operation);
+    }
+    if (options.blocking) {
+        WindowPipeline operation(options.request, w, *this, true);
+        return go(operation);
+    }
+    WindowOperation *operation = nullptr;
+    if (exchange)
+        operation = new WindowExchange(options.request, w, *this, false);
+    else
+        operation = new WindowPipeline(options.request, w, *this, false);
+    return go(*operation);
+}
+
+// The fast path: no lock, no hand-over, as long as the others are about as fast.
+bool Communicator::run_inline(WindowOperation &operation) {
+    engine::Idle idle(agent_.policy());
+    for (;;) {
+        switch (operation.step()) {
+        case WindowOperation::Step::done: return true;
+        case WindowOperation::Step::mismatch: return false;
+        case WindowOperation::Step::moved: idle.reset(); break;
+        case WindowOperation::Step::idle:
+            if (broken_.load(std::memory_order_relaxed) || !idle.pass()) return false;
+        }
+    }
+}
+
+// ---- over messages
+// --------------------------------------------------------------------------------
+
+Status Communicator::post_schedule(const Call &call, const CollectiveSpec &given,
+                                   const CallOptions &options, const Ticket &mine,
+                                   std::unique_lock<std::mutex> &order) {
+    CollectiveSpec spec = given;
+    spec.chunk_bytes = chunk_bytes_;
+    std::optional<Algorithm> forced;
+    if (call.kind == Kind::allreduce && forced_algorithm_ >= 0)
+        forced = Algorithm(forced_algorithm_);
+    Algorithm algorithm = Algorithm::direct;
+    if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
+    engine::RunParams params;
+    if (Status s = plans_->get(spec, algorithm, call.ragged, params.plan); s != DTRAIN_OK) return s;
+    order.unlock();
+    params.mesh = &session_->mesh();
+    params.staging = &session_->staging();
+    params.listener = this;
+    params.members = members_;
+    params.rank = rank_;
+    params.group = tag_id_;
+    params.bits = engine::collective_bits(uint32_t(mine.seq), uint32_t(mine.fingerprint));
+    params.input = call.kind == Kind::broadcast ? call.recv : call.send;
+    params.output = call.recv;
+    params.dtype = call.dtype;
+    params.op = call.op;
+    params.result_bytes = output_bytes(spec);
+    auto *run = new engine::ScheduleRun(options.request, std::move(params));
+    run->sequence = mine.seq;
+    run->deadline_ns = deadline(options.timeout_ns);
+    agent_.post(run, options.blocking);
+    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+    return DTRAIN_OK;
+}
+
+// ---- point to point
+// -------------------------------------------------------------------------------
+
+Status Communicator::post_message(MessageOperation *message, const CallOptions &options) {
+    message->deadline_ns = deadline(options.timeout_ns);
+    agent_.post(message, options.blocking);
+    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+    return DTRAIN_OK;
+}
+
+Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                               const CallOptions &options) {
+    if (peer < 0 || peer >= size())
+        return fail(DTRAIN_ERR_INVALID, "send: rank %d is not in this communicator (0 to %d)", peer,
+                    size() - 1);
+    if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "send: the buffer is NULL");
+    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    MessageOperation::Params params;
+    params.direction = MessageOperation::Direction::send;
+    params.mesh = &session_->mesh();
+    params.listener = this;
+    params.member = members_[uint32_t(peer)];
+    params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
+    params.buffer = const_cast<void *>(buffer); // sends do not write
+    params.bytes = bytes;
+    return post_message(new MessageOperation(options.request, params), options);
+}
+
+Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                               const CallOptions &options) {
+    bool any = peer == DTRAIN_ANY_RANK;
+    if (!any && (peer < 0 || peer >= size()))
+        return fail(DTRAIN_ERR_INVALID, "recv: rank %d is not in this communicator (0 to %d)", peer,
+                    size() - 1);
+    if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "recv: the buffer is NULL");
+    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    MessageOperation::Params params;
+    params.direction = MessageOperation::Direction::receive;
+    params.mesh = &session_->mesh();
+    params.listener = this;
+    params.member = members_[any ? 0 : uint32_t(peer)];
+    for (uint32_t member : members_)
+        if (any && params.mesh->device(member) != params.mesh->device(params.member))
+            return fail(DTRAIN_ERR_UNSUPPORTED,
+                        "recv: from any rank, but the ranks are reached by "
+                        "different transports; receive from each, or open one transport only");
+    params.tag =
+        engine::make_tag(tag_id_, any ? 0 : uint32_t(peer), engine::TagClass::point_to_point, tag);
+    params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
+    params.buffer = buffer;
+    params.bytes = bytes;
+    return post_message(new MessageOperation(options.request, params), options);
+}
+
+Status Communicator::run(const Call &call, int64_t timeout_ns) {
+    engine::Request request;
+    Status s = post(call, {.request = &request, .timeout_ns = timeout_ns, .blocking = true});
+    if (s != DTRAIN_OK) return s;
+    if (request.outcome().status != DTRAIN_OK) set_error_text(request.error());
+    return request.outcome().status;
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,152 @@
+// A communicator: an ordered group of ranks and the calls made on it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cluster/session.h"
+#include "collectives/call.h"
+#include "collectives/choose.h"
+#include "collectives/window_operation.h"
+#include "engine/executor.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dtrain::collectives {
+
+class PlanCache;
+
+// How a call is to be run.
+struct CallOptions {
+    engine::Request *request = nullptr; // completed by the operation
+    int64_t timeout_ns = 0;             // 0: option op.timeout; < 0: none
+    bool blocking = false;              // the caller waits for the request, which is on its stack
+};
+
+class Communicator final : public cluster::Group, public engine::OperationListener {
+  public:
+    // Collective, blocking; nothing of a communicator that could not be made is left.
+    static Status make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
+                             std::unique_ptr<Communicator> &out);
+    Status split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out);
+    Status duplicate(std::unique_ptr<Communicator> &out);
+    Status shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out);
+    ~Communicator() override; // pending operations end with CANCELED
+
+    // Posts; any thread. When it fails nothing was posted. A call without data, or of one rank, may
+    // be complete on return.
+    Status post(const Call &call, const CallOptions &options);
+    Status post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                     const CallOptions &options);
+    Status post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                     const CallOptions &options);
+    // Blocking collective, for the library's own use.
+    Status run(const Call &call, int64_t timeout_ns = 0);
+
+    Status abort(const char *reason);
+    Status status(); // OK, or why it is broken, with text
+    std::vector<int32_t> failed_ranks();
+    int32_t rank() const { return int32_t(rank_); }
+    int32_t size() const { return int32_t(members_.size()); }
+    bool is_world() const { return is_world_; }
+    cluster::Session &session() { return *session_; }
+    std::shared_ptr<cluster::Session> shared_session() const { return session_; }
+    uint32_t member(uint32_t rank) const { return members_[rank]; }
+    uint64_t uid() const { return uid_; }
+    uint32_t tag_id() const { return tag_id_; }
+    // Notes a collective call of another kind (table_create), so that a mismatch is found; the
+    // call's own messages are up to the caller.
+    Status note_call(cluster::CallRecord record);
+
+    // cluster::Group and engine::OperationListener, under the agent's lock
+    bool contains(uint32_t member) const override;
+    void member_lost(uint32_t member, Status status, const char *text) override;
+    void member_left(uint32_t member) override;
+    void peer_broken(uint32_t member, const char *text) override;
+    void failed(Status status, const char *text, int32_t guilty_member) override;
+    void calls_wanted() override;
+    void rank_behind(int32_t rank, uint64_t seq) override;
+    bool operation_started(engine::Operation &operation) override;
+    void operation_failed(engine::Operation &operation, const engine::Outcome &outcome,
+                          const char *text) override;
+    void operation_stalled(engine::Operation &operation) override;
+    void operation_ended(engine::Operation &operation) override;
+
+  private:
+    struct Setup {             // what rank 0 decides for all
+        uint64_t window_bytes; // per rank; 0: no window
+        uint64_t chunk_bytes;
+        NetworkModel model;
+        int32_t algorithm; // forced for all-reduce, or -1
+        uint8_t handle[transport::Device::max_blob];
+    };
+    // What a call was given, in the order of calls.
+    struct Ticket {
+        uint64_t seq = 0, fingerprint = 0;
+    };
+    struct Fault {
+        Status status = DTRAIN_OK;
+        int32_t rank = -1; // the guilty one
+        char text[error_text_size] = {};
+    };
+
+    Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
+                 uint64_t uid, uint32_t tag_id);
+    static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
+                       uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
+                       std::unique_ptr<Communicator> &out);
+    Status set_up(int64_t timeout_ns);
+    Status open_window(const Setup &setup, int64_t timeout_ns);
+    void offer(Setup &setup);
+    Status attach_window(const Setup &setup, int64_t deadline_ns);
+
+    Status ticket(cluster::CallRecord record, Ticket &out); // order_ is held
+    Status post_window(const Call &call, const CollectiveSpec &spec, const CallOptions &options,
+                       bool exchange, const Ticket &ticket, std::unique_lock<std::mutex> &order);
+    Status post_schedule(const Call &call, const CollectiveSpec &spec, const CallOptions &options,
+                         const Ticket &ticket, std::unique_lock<std::mutex> &order);
+    bool run_inline(WindowOperation &operation);
+    int64_t deadline(int64_t timeout_ns) const;
+    Status post_message(class MessageOperation *message, const CallOptions &options);
+
+    void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);
+    void fail_operation(engine::Operation &operation);
+    std::string describe_operation(const engine::Operation &operation) const;
+    void report(bool stalled, uint64_t up_to);
+    Status faulty();
+
+    std::shared_ptr<cluster::Session> session_;
+    engine::Agent &agent_;
+    std::vector<uint32_t> members_;   // rank -> member
+    std::vector<int32_t> member_ids_; // the same, for the job
+    uint32_t rank_ = 0;
+    const uint64_t uid_;
+    const uint32_t tag_id_;
+    bool is_world_ = false;
+
+    // The order of calls.
+    std::mutex order_;
+    uint64_t seq_ = 0, fingerprint_ = 0;
+    static constexpr size_t kept_records = 64;
+    std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
+    uint64_t exchanges_ = 0, blocks_ = 0, window_tickets_ = 0;
+    std::unique_ptr<PlanCache> plans_;
+
+    std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
+    uint64_t chunk_bytes_ = 0;
+    NetworkModel model_;
+    int32_t forced_algorithm_ = -1;
+
+    // Under the agent's lock.
+    std::vector<engine::Operation *> in_flight_;
+    std::vector<std::string> gone_; // by rank: why nothing more comes from it, or ""
+    std::vector<bool> failed_;      // by rank
+    int64_t reported_ns_ = 0, logged_ns_ = 0;
+    Fault fault_;
+    std::atomic<bool> broken_{false}; // fault_ is set and constant
+};
+
+} // namespace dtrain::collectives

@@ -1,0 +1,243 @@
+// Making and ending communicators.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/communicator.h"
+#include "collectives/plan_cache.h"
+#include "engine/tag.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t world_uid = 1;
+constexpr int32_t window_forced = -2;
+
+uint64_t derived_uid(uint64_t parent, uint64_t seq) {
+    uint64_t h = (parent * 0x9e3779b97f4a7c15u) ^ (seq + 0x7f4a7c15u);
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
+    return (h ^ h >> 32) | 1u << 1; // never that of the world
+}
+
+Call bytes_call(Kind kind, const void *send, void *recv, uint64_t bytes, int32_t root = -1) {
+    Call call;
+    call.kind = kind;
+    call.send = send;
+    call.recv = recv;
+    call.count = bytes;
+    call.root = root;
+    return call;
+}
+
+} // namespace
+
+Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
+                           uint64_t uid, uint32_t tag_id)
+    : session_(std::move(session)), agent_(session_->agent()), members_(std::move(members)),
+      member_ids_(members_.begin(), members_.end()), uid_(uid), tag_id_(tag_id),
+      plans_(std::make_unique<PlanCache>()), gone_(members_.size()), failed_(members_.size()) {
+    auto me = std::find(members_.begin(), members_.end(), session_->self());
+    rank_ = uint32_t(me - members_.begin());
+    chunk_bytes_ = uint64_t(session_->options().number("chunk.bytes"));
+}
+
+Communicator::~Communicator() {
+    session_->remove_group(uid_, this);
+    auto empty = [&] {
+        bool none = false;
+        agent_.locked([&] { none = in_flight_.empty(); });
+        return none;
+    };
+    agent_.locked(
+        [&] { break_with(DTRAIN_ERR_CANCELED, -1, "the communicator was destroyed", false); });
+    // What is in a transport is withdrawn, at the worst by dropping its connection.
+    while (!empty())
+        if (agent_.work() == 0) sched_yield();
+    agent_.locked([&] {
+        session_->mesh().purge(engine::make_tag(tag_id_, 0, engine::TagClass::collective, 0),
+                               engine::group_mask);
+        window_.reset();
+        opening_.reset();
+    });
+    session_->free_tag(tag_id_);
+}
+
+Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
+                          uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
+                          std::unique_ptr<Communicator> &out) {
+    if (members.size() > engine::max_ranks)
+        return fail(DTRAIN_ERR_LIMIT, "a communicator of %zu ranks; the most are %u",
+                    members.size(), engine::max_ranks);
+    session->take_tag(tag_id);
+    std::unique_ptr<Communicator> made(
+        new Communicator(std::move(session), std::move(members), uid, tag_id));
+    made->session_->add_group(uid, made.get());
+    if (Status s = made->set_up(timeout_ns); s != DTRAIN_OK) return s;
+    out = std::move(made);
+    return DTRAIN_OK;
+}
+
+Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
+                                std::unique_ptr<Communicator> &out) {
+    std::vector<uint32_t> workers(session->workers());
+    for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
+    Status s = make(std::move(session), std::move(workers), world_uid, 0, timeout_ns, out);
+    if (s == DTRAIN_OK) out->is_world_ = true;
+    return s;
+}
+
+// ---- set-up: what must be the same on all ranks is rank 0's choice
+// --------------------------------
+
+Status Communicator::set_up(int64_t timeout_ns) {
+    Setup setup = {};
+    if (rank_ == 0) offer(setup);
+    if (size() > 1)
+        if (Status s =
+                run(bytes_call(Kind::broadcast, nullptr, &setup, sizeof setup, 0), timeout_ns);
+            s != DTRAIN_OK)
+            return fail_within(s, "making a communicator of %d ranks", size());
+    chunk_bytes_ = setup.chunk_bytes;
+    model_ = setup.model;
+    forced_algorithm_ = setup.algorithm;
+    if (size() > 1 && setup.window_bytes != 0) return open_window(setup, timeout_ns);
+    return DTRAIN_OK;
+}
+
+void Communicator::offer(Setup &setup) {
+    const Options &options = session_->options();
+    engine::Mesh &mesh = session_->mesh();
+    setup.chunk_bytes = uint64_t(options.number("chunk.bytes"));
+    setup.algorithm = -1;
+    if (std::string_view name = options.text("allreduce.algorithm"); name == "window") {
+        setup.algorithm = window_forced;
+    } else if (Algorithm algorithm; parse_algorithm(name, algorithm)) {
+        setup.algorithm = int32_t(algorithm);
+    }
+    transport::Device *device = mesh.device(members_[0]);
+    bool same = true;
+    for (uint32_t member : members_) {
+        const dtrain_tp_attr_t &attr = mesh.device(member)->attr();
+        same = same && mesh.device(member) == device;
+        // The slowest transport decides.
+        setup.model.latency_ns = std::max(setup.model.latency_ns, double(attr.latency_ns));
+        if (attr.bandwidth_bps > 0)
+            setup.model.ns_per_byte =
+                std::max(setup.model.ns_per_byte, 1e9 / double(attr.bandwidth_bps));
+    }
+    if (size() == 1 || !same || !device->has(DTRAIN_TP_CAP_WINDOW) ||
+        device->attr().window_handle_len > sizeof setup.handle)
+        return;
+    uint64_t bytes = uint64_t(options.number("window.bytes"));
+    Status s = DTRAIN_OK;
+    agent_.locked(
+        [&] { s = Window::create(*device, uint32_t(size()), bytes, setup.handle, opening_); });
+    if (s == DTRAIN_OK)
+        setup.window_bytes = bytes;
+    else
+        agent_.log().write(DTRAIN_LOG_WARN,
+                           "no shared memory for a communicator of %d ranks, "
+                           "messages are used instead: %s",
+                           size(), error_text());
+}
+
+Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
+    transport::Device *device = session_->mesh().device(members_[0]);
+    Status s = DTRAIN_ERR_BUSY;
+    engine::Idle idle(agent_.policy());
+    while (s == DTRAIN_ERR_BUSY) {
+        agent_.locked([&] {
+            dtrain_tp_ep_t *creator = nullptr;
+            s = session_->mesh().endpoint(members_[0], creator);
+            if (s == DTRAIN_OK)
+                s = Window::attach(*device, creator, setup.handle, uint32_t(size()), rank_,
+                                   setup.window_bytes, opening_);
+        });
+        if (s != DTRAIN_ERR_BUSY) break;
+        if (agent_.clock().now_ns() > deadline_ns)
+            return fail(DTRAIN_ERR_TIMEOUT, "rank 0 did not share its memory in time");
+        if (broken_.load(std::memory_order_acquire)) return faulty();
+        if (agent_.work() > 0 || !idle.pass()) {
+            idle.reset();
+            sched_yield();
+        }
+    }
+    return s;
+}
+
+// All ranks use the window, or none.
+Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
+    Status mine = DTRAIN_OK;
+    if (rank_ != 0) mine = attach_window(setup, deadline(timeout_ns));
+    if (mine != DTRAIN_OK)
+        agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
+                           rank_, error_text());
+    int32_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
+    Call call = bytes_call(Kind::allreduce, &good, &all, 1);
+    call.dtype = DTRAIN_I32;
+    call.op = DTRAIN_MIN;
+    Status s = run(call, timeout_ns); // still over messages
+    if (s == DTRAIN_OK && all == 1)
+        window_ = std::move(opening_);
+    else
+        agent_.locked([&] { opening_.reset(); });
+    return s;
+}
+
+// ---- from other communicators
+// ---------------------------------------------------------------------
+
+Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out) {
+    struct Wish {
+        int32_t color, key;
+        cluster::TagSet used;
+    };
+    Wish mine = {color, key, session_->used_tags()};
+    std::vector<Wish> all(members_.size());
+    if (Status s = run(bytes_call(Kind::allgather, &mine, all.data(), sizeof mine)); s != DTRAIN_OK)
+        return fail_within(s, "split");
+    uint64_t seq;
+    {
+        std::lock_guard order(order_);
+        seq = seq_;
+    }
+    cluster::TagSet used{};
+    for (const Wish &wish : all)
+        for (size_t i = 0; i < used.size(); i++) used[i] |= wish.used[i];
+    uint32_t tag = 0;
+    while (tag < cluster::group_tags && (used[tag / 64] >> tag % 64 & 1) != 0) tag++;
+    if (tag == cluster::group_tags)
+        return fail(DTRAIN_ERR_LIMIT, "split: there are %zu communicators already; destroy some",
+                    cluster::group_tags);
+    out.reset();
+    if (color < 0) return DTRAIN_OK;
+    std::vector<uint32_t> ranks;
+    for (uint32_t r = 0; r < all.size(); r++)
+        if (all[r].color == color) ranks.push_back(r);
+    std::stable_sort(ranks.begin(), ranks.end(),
+                     [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
+    for (uint32_t &r : ranks) r = members_[r];
+    uint64_t uid = derived_uid(uid_, seq) ^ uint64_t(uint32_t(color)) << 20;
+    return make(session_, std::move(ranks), uid, tag, 0, out);
+}
+
+Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {
+    return split(0, int32_t(rank_), out);
+}
+
+Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out) {
+    // Whoever still waits in the old one must not wait for ever.
+    agent_.locked([&] {
+        break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), "a rank shrinks the communicator", true);
+    });
+    if (timeout_ns == 0) timeout_ns = session_->options().number("op.timeout");
+    cluster::ShrinkResult result;
+    if (Status s =
+            session_->job().shrink(uid_, member_ids_, session_->used_tags(), timeout_ns, result);
+        s != DTRAIN_OK)
+        return s;
+    std::vector<uint32_t> members(result.survivors.begin(), result.survivors.end());
+    return make(session_, std::move(members), result.group, result.tag_id, timeout_ns, out);
+}
+
+} // namespace dtrain::collectives

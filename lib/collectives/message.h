@@ -1,0 +1,42 @@
+// One point-to-point message.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/executor.h"
+#include "engine/mesh.h"
+
+#include <cstdint>
+
+namespace dtrain::collectives {
+
+class MessageOperation final : public engine::Operation, private engine::Completion {
+  public:
+    enum class Direction { send, receive };
+    struct Params {
+        Direction direction = Direction::send;
+        engine::Mesh *mesh = nullptr;
+        engine::OperationListener *listener = nullptr;
+        uint32_t member = 0; // the peer; for a receive from anybody one who shares the transport
+        uint64_t tag = 0, mask = 0;
+        void *buffer = nullptr;
+        uint64_t bytes = 0;
+    };
+    MessageOperation(engine::Request *completed, const Params &params);
+
+    void start(engine::Agent &agent) override;
+    int advance(engine::Agent &agent) override;
+    void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
+    void stalled(engine::Agent &agent) override;
+    void timed_out(engine::Agent &agent) override;
+
+  private:
+    static void event(engine::Completion *self, const dtrain_tp_done_t &event);
+    void end();
+
+    const Params params_;
+    engine::Agent *agent_ = nullptr;
+    bool pending_ = false, ended_ = false;
+    engine::Outcome outcome_;
+    char text_[error_text_size] = {};
+};
+
+} // namespace dtrain::collectives

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/plan_cache.h"
+
+#include <algorithm>
+
+namespace dtrain::collectives {
+namespace {
+
+// Within one communicator rank and size are always the same.
+bool same(const CollectiveSpec &a, const CollectiveSpec &b) {
+    return a.kind == b.kind && a.root == b.root && a.element_bytes == b.element_bytes &&
+           a.count == b.count && a.average == b.average && a.in_place == b.in_place &&
+           a.chunk_bytes == b.chunk_bytes;
+}
+
+Status make(const CollectiveSpec &spec, Algorithm algorithm,
+            std::shared_ptr<const engine::Plan> &out) {
+    engine::Schedule schedule;
+    if (Status s = build(spec, algorithm, schedule); s != DTRAIN_OK) return s;
+    out = engine::Plan::make(std::move(schedule));
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+Status PlanCache::get(const CollectiveSpec &spec, Algorithm algorithm, bool ragged,
+                      std::shared_ptr<const engine::Plan> &out) {
+    if (ragged) return make(spec, algorithm, out);
+    calls_++;
+    for (Entry &entry : entries_)
+        if (entry.algorithm == algorithm && same(entry.spec, spec)) {
+            entry.used = calls_;
+            out = entry.plan;
+            return DTRAIN_OK;
+        }
+    if (Status s = make(spec, algorithm, out); s != DTRAIN_OK) return s;
+    if (entries_.size() == most)
+        entries_.erase(
+            std::min_element(entries_.begin(), entries_.end(),
+                             [](const Entry &a, const Entry &b) { return a.used < b.used; }));
+    entries_.push_back({spec, algorithm, out, calls_});
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::collectives

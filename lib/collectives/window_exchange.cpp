@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/window_operation.h"
+#include "device/kernels.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint32_t max_sources = 64; // ranks whose contributions are added in one pass
+
+bool rooted(Kind kind) { return kind == Kind::broadcast || kind == Kind::scatter; }
+
+// Elements of `rank`'s block, and of all blocks before it.
+uint64_t block_count(const CollectiveSpec &spec, uint32_t rank) {
+    return spec.counts.empty() ? spec.count : spec.counts[rank];
+}
+uint64_t block_start(const CollectiveSpec &spec, uint32_t rank) {
+    if (spec.counts.empty()) return spec.count * rank;
+    return std::accumulate(spec.counts.begin(), spec.counts.begin() + rank, uint64_t{0});
+}
+uint64_t displacement(const CollectiveSpec &spec, uint32_t rank) {
+    return spec.displs.empty() ? block_start(spec, rank) : spec.displs[rank];
+}
+
+// Bytes that `rank` publishes; the blocks of a whole buffer lie packed in the slot.
+uint64_t published_bytes(const CollectiveSpec &spec, uint32_t rank) {
+    auto ranks = uint32_t(spec.size);
+    switch (spec.kind) {
+    case Kind::allreduce:
+    case Kind::reduce: return spec.count * spec.element_bytes;
+    case Kind::allgather:
+    case Kind::gather: return block_count(spec, rank) * spec.element_bytes;
+    case Kind::reduce_scatter:
+    case Kind::alltoall: return block_start(spec, ranks) * spec.element_bytes;
+    case Kind::broadcast: return rank == uint32_t(spec.root) ? spec.count * spec.element_bytes : 0;
+    case Kind::scatter:
+        return rank == uint32_t(spec.root) ? block_start(spec, ranks) * spec.element_bytes : 0;
+    case Kind::barrier: return 0;
+    }
+    return 0;
+}
+
+} // namespace
+
+bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged) {
+    if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
+    auto ranks = uint32_t(spec.size);
+    if (ranks > max_sources) return false;
+    uint64_t most = 0, read = 0;
+    for (uint32_t r = 0; r < ranks; r++) most = std::max(most, published_bytes(spec, r));
+    // Reading everything from everyone stops paying when that is more than the pipeline moves.
+    bool reads_all = spec.kind == Kind::allreduce || spec.kind == Kind::reduce;
+    read = reads_all ? most * (ranks - 1) : most;
+    return most <= exchange_bytes && read <= 2 * exchange_bytes;
+}
+
+const uint8_t *WindowExchange::contribution(uint32_t rank) const {
+    const ExchangeHeader &header = call_.window->flags(rank).exchange[call_.number & 1];
+    return published_bytes(call_.spec, rank) <= ExchangeHeader::inline_bytes
+               ? header.data
+               : call_.window->exchange_slot(rank, call_.number);
+}
+
+// The slot was used two exchanges ago: all who published the one in between have read it.
+bool WindowExchange::may_publish() {
+    uint64_t before = call_.number - 1;
+    for (; seen_ < ranks_; seen_++)
+        if (call_.window->flags(seen_).exchange[before & 1].number.load(std::memory_order_acquire) <
+            before)
+            return false;
+    seen_ = 0;
+    return true;
+}
+
+void WindowExchange::publish() {
+    const CollectiveSpec &spec = call_.spec;
+    ExchangeHeader &header = call_.window->flags(rank_).exchange[call_.number & 1];
+    uint64_t bytes = published_bytes(spec, rank_);
+    auto *slot = const_cast<uint8_t *>(contribution(rank_));
+    auto *from =
+        static_cast<const uint8_t *>(spec.kind == Kind::broadcast ? call_.recv : call_.send);
+    if (spec.kind == Kind::scatter && bytes > 0) { // the root's blocks may lie apart
+        for (uint32_t r = 0; r < ranks_; r++) {
+            uint64_t length = block_count(spec, r) * spec.element_bytes;
+            device::copy(slot, from + displacement(spec, r) * spec.element_bytes, length);
+            slot += length;
+        }
+    } else if (bytes > 0) {
+        device::copy(slot, from, bytes);
+    }
+    header.fingerprint = call_.fingerprint;
+    header.number.store(call_.number, std::memory_order_release);
+    call_.window->ring();
+    published_ = true;
+}
+
+WindowOperation::Step WindowExchange::move() {
+    const CollectiveSpec &spec = call_.spec;
+    bool moved = !published_;
+    if (!published_) {
+        if (!may_publish()) return Step::idle;
+        publish();
+    }
+    uint32_t first = 0, last = ranks_;
+    if (rooted(spec.kind)) {
+        first = uint32_t(spec.root);
+        last = first + 1;
+    } else if ((spec.kind == Kind::reduce || spec.kind == Kind::gather) && spec.rank != spec.root) {
+        last = 0;
+    }
+    for (seen_ = std::max(seen_, first); seen_ < last; seen_++) {
+        const ExchangeHeader &header = call_.window->flags(seen_).exchange[call_.number & 1];
+        if (header.number.load(std::memory_order_acquire) < call_.number)
+            return moved ? Step::moved : Step::idle;
+        if (header.fingerprint != call_.fingerprint) return Step::mismatch;
+    }
+    combine();
+    return Step::done;
+}
+
+void WindowExchange::combine() {
+    const CollectiveSpec &spec = call_.spec;
+    auto *recv = static_cast<uint8_t *>(call_.recv);
+    uint64_t size = spec.element_bytes, own = block_start(spec, rank_) * size;
+    const void *sources[max_sources];
+    switch (spec.kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+    case Kind::reduce_scatter: {
+        if (spec.kind == Kind::reduce && spec.rank != spec.root) return;
+        bool scatters = spec.kind == Kind::reduce_scatter;
+        uint64_t count = scatters ? block_count(spec, rank_) : spec.count;
+        for (uint32_t r = 0; r < ranks_; r++) sources[r] = contribution(r) + (scatters ? own : 0);
+        // In rank order on every rank, so that the results are equal bit by bit.
+        device::reduce_many(recv, sources, ranks_, count, call_.dtype, call_.op);
+        if (spec.average) device::scale(recv, count, call_.dtype, ranks_);
+        return;
+    }
+    case Kind::allgather:
+    case Kind::gather:
+        if (spec.kind == Kind::gather && spec.rank != spec.root) return;
+        for (uint32_t r = 0; r < ranks_; r++)
+            device::copy(recv + displacement(spec, r) * size, contribution(r),
+                         block_count(spec, r) * size);
+        return;
+    case Kind::alltoall:
+        for (uint32_t r = 0; r < ranks_; r++)
+            device::copy(recv + r * spec.count * size, contribution(r) + own, spec.count * size);
+        return;
+    case Kind::broadcast:
+        if (spec.rank != spec.root)
+            device::copy(recv, contribution(uint32_t(spec.root)), spec.count * size);
+        return;
+    case Kind::scatter:
+        device::copy(recv, contribution(uint32_t(spec.root)) + own,
+                     block_count(spec, rank_) * size);
+        return;
+    case Kind::barrier: return;
+    }
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/window_operation.h"
+
+namespace dtrain::collectives {
+
+WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &call,
+                                 engine::OperationListener &listener, bool on_stack)
+    : Operation(completed), call_(call), rank_(uint32_t(call.spec.rank)),
+      ranks_(uint32_t(call.spec.size)), listener_(listener), on_stack_(on_stack) {
+    polled = true;
+}
+
+WindowOperation::Step WindowOperation::step() {
+    if (call_.window->turn.load(std::memory_order_acquire) != call_.ticket) return Step::idle;
+    Step s = move();
+    if (s == Step::done) call_.window->turn.store(call_.ticket + 1, std::memory_order_release);
+    return s;
+}
+
+void WindowOperation::start(engine::Agent &agent) {
+    if (listener_.operation_started(*this)) agent.wake(this);
+}
+
+int WindowOperation::advance(engine::Agent &agent) {
+    Step s = step();
+    if (s == Step::idle) return 0;
+    moved_ns = agent.now();
+    if (s == Step::done) {
+        listener_.operation_ended(*this);
+        agent.finish(this, {.bytes = call_.result_bytes}, "");
+    } else if (s == Step::mismatch && !reported_) {
+        reported_ = true; // what differs is found by comparing the calls
+        listener_.operation_stalled(*this);
+    }
+    return s == Step::mismatch ? 0 : 1;
+}
+
+// Nothing of it is in a transport, so it may end at once. Its turn never ends: neither does
+// anything that comes after it on this window.
+void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
+    listener_.operation_ended(*this);
+    agent.finish(this, outcome, text);
+}
+
+void WindowOperation::stalled(engine::Agent &) { listener_.operation_stalled(*this); }
+
+void WindowOperation::timed_out(engine::Agent &) {
+    listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, "timed out");
+}
+
+void WindowOperation::dispose() {
+    if (!on_stack_) delete this;
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,99 @@
+// A collective in shared memory, as a state machine that never waits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/collective.h"
+#include "collectives/window.h"
+#include "engine/executor.h"
+
+#include <cstdint>
+
+namespace dtrain::collectives {
+
+struct WindowCall {
+    Window *window = nullptr;
+    CollectiveSpec spec; // without counts of the caller's: offsets are in `blocks`
+    const void *send = nullptr;
+    void *recv = nullptr;
+    uint32_t dtype = 0, op = 0;
+    uint64_t fingerprint = 0;
+    uint64_t ticket = 0; // its turn on the window
+    uint64_t number = 0; // of the exchange, or of the pipeline's first block
+    uint64_t result_bytes = 0;
+};
+
+// Small and blocking ones are driven by their caller (run()), without the agent; what does not end
+// soon is posted to the agent and polled there.
+class WindowOperation : public engine::Operation {
+  public:
+    enum class Step { idle, moved, done, mismatch };
+
+    WindowOperation(engine::Request *completed, const WindowCall &call,
+                    engine::OperationListener &listener, bool on_stack);
+
+    // Does what can be done now.
+    Step step();
+
+    void start(engine::Agent &agent) override;
+    int advance(engine::Agent &agent) override;
+    void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
+    void stalled(engine::Agent &agent) override;
+    void timed_out(engine::Agent &agent) override;
+    void dispose() override;
+
+  protected:
+    virtual Step move() = 0; // as step(), when it is its turn
+
+    const WindowCall call_;
+    const uint32_t rank_, ranks_;
+
+  private:
+    engine::OperationListener &listener_;
+    const bool on_stack_;
+    bool reported_ = false; // a mismatch, to the listener
+};
+
+// Everyone publishes a whole contribution, reads what it needs of the others' and combines: all
+// kinds, up to exchange_bytes.
+class WindowExchange final : public WindowOperation {
+  public:
+    using WindowOperation::WindowOperation;
+    // Bytes that `rank` contributes, for the kinds and sizes that are done this way; else false.
+    // Equal on all ranks.
+    static bool suits(const CollectiveSpec &spec, bool ragged);
+
+  private:
+    Step move() override;
+    bool may_publish();
+    void publish();
+    void combine();
+    const uint8_t *contribution(uint32_t rank) const;
+
+    bool published_ = false;
+    uint32_t seen_ = 0; // ranks below are known to have published
+};
+
+// All-reduce of anything larger: reduce-scatter and all-gather in blocks of one chunk per rank,
+// three blocks in work at once.
+class WindowPipeline final : public WindowOperation {
+  public:
+    WindowPipeline(engine::Request *completed, const WindowCall &call,
+                   engine::OperationListener &listener, bool on_stack);
+    static bool suits(const CollectiveSpec &spec, bool ragged);
+    // How many blocks a call takes: equal on all ranks.
+    static uint64_t blocks(const CollectiveSpec &spec, const Window &window);
+
+  private:
+    struct Piece {
+        uint64_t offset, bytes;
+    };
+    Step move() override;
+    bool copy_in();
+    int reduce_own(); // -1: mismatch
+    bool copy_out();
+    Piece piece(uint64_t block, uint32_t owner) const;
+
+    const uint64_t bytes_, chunk_, blocks_;
+    uint64_t copied_ = 0, reduced_ = 0, taken_ = 0; // blocks of this call
+};
+
+} // namespace dtrain::collectives

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/window_operation.h"
+#include "device/kernels.h"
+
+#include <algorithm>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t smallest_chunk = 16 << 10;
+constexpr uint64_t cache_bytes = 32 << 20; // results of larger calls do not stay in the cache
+constexpr uint32_t max_sources = 64;
+
+uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
+
+// Small calls are cut finer, so that the three stages overlap.
+uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
+    uint64_t share = total(spec) / uint64_t(spec.size) / 4;
+    uint64_t chunk =
+        std::clamp(share, smallest_chunk, std::max(smallest_chunk, window.chunk_bytes()));
+    return std::min(chunk, window.chunk_bytes()) / 4096 * 4096;
+}
+
+} // namespace
+
+bool WindowPipeline::suits(const CollectiveSpec &spec, bool ragged) {
+    return spec.kind == Kind::allreduce && !ragged && uint32_t(spec.size) <= max_sources &&
+           total(spec) > 0;
+}
+
+uint64_t WindowPipeline::blocks(const CollectiveSpec &spec, const Window &window) {
+    uint64_t block = chunk_of(spec, window) * uint64_t(spec.size);
+    return (total(spec) + block - 1) / block;
+}
+
+WindowPipeline::WindowPipeline(engine::Request *completed, const WindowCall &call,
+                               engine::OperationListener &listener, bool on_stack)
+    : WindowOperation(completed, call, listener, on_stack), bytes_(total(call.spec)),
+      chunk_(chunk_of(call.spec, *call.window)), blocks_(blocks(call.spec, *call.window)) {}
+
+WindowPipeline::Piece WindowPipeline::piece(uint64_t block, uint32_t owner) const {
+    // The last block is shared out evenly, on whole cache lines.
+    uint64_t begin = block * chunk_ * ranks_;
+    uint64_t length = std::min(chunk_ * ranks_, bytes_ - begin);
+    uint64_t share = (length / ranks_ + 63) / 64 * 64;
+    uint64_t offset = std::min(length, share * owner);
+    uint64_t bytes = owner + 1 == ranks_ ? length - offset : std::min(share, length - offset);
+    return {begin + offset, bytes};
+}
+
+WindowOperation::Step WindowPipeline::move() {
+    bool moved = false;
+    for (bool again = true; again;) {
+        again = false;
+        if (copied_ < blocks_ && copied_ < reduced_ + 2) again = copy_in();
+        if (reduced_ < copied_) {
+            int r = reduce_own();
+            if (r < 0) return Step::mismatch;
+            again = again || r > 0;
+        }
+        if (taken_ < reduced_) again = copy_out() || again;
+        moved = moved || again;
+    }
+    if (taken_ == blocks_) return Step::done;
+    return moved ? Step::moved : Step::idle;
+}
+
+// The pieces of the others, into the slots that they have already read `depth` blocks ago.
+bool WindowPipeline::copy_in() {
+    const Window &window = *call_.window;
+    uint64_t block = call_.number + copied_;
+    for (uint32_t q = 0; q < ranks_; q++)
+        if (block >= pipeline_depth && window.flags(q).reduced.value.load(
+                                           std::memory_order_acquire) < block - pipeline_depth + 1)
+            return false;
+    if (copied_ == 0)
+        window.flags(rank_).pipeline.fingerprint.store(call_.fingerprint,
+                                                       std::memory_order_relaxed);
+    auto *send = static_cast<const uint8_t *>(call_.send);
+    for (uint32_t i = 1; i < ranks_; i++) {
+        uint32_t q = (rank_ + i) % ranks_;
+        Piece p = piece(copied_, q);
+        device::copy(window.piece(rank_, q, block), send + p.offset, p.bytes);
+    }
+    copied_++;
+    window.flags(rank_).copied.value.store(block + 1, std::memory_order_release);
+    window.ring();
+    return true;
+}
+
+int WindowPipeline::reduce_own() {
+    const Window &window = *call_.window;
+    uint64_t block = call_.number + reduced_;
+    for (uint32_t q = 0; q < ranks_; q++) {
+        const RankFlags &flags = window.flags(q);
+        if (flags.copied.value.load(std::memory_order_acquire) < block + 1) return 0;
+        if (reduced_ == 0 &&
+            flags.pipeline.fingerprint.load(std::memory_order_relaxed) != call_.fingerprint)
+            return -1;
+        // My result slot was used `depth` blocks ago.
+        if (block >= pipeline_depth &&
+            flags.taken.value.load(std::memory_order_acquire) < block - pipeline_depth + 1)
+            return 0;
+    }
+    Piece p = piece(reduced_, rank_);
+    uint64_t count = p.bytes / call_.spec.element_bytes;
+    const void *sources[max_sources];
+    for (uint32_t q = 0; q < ranks_; q++) sources[q] = window.piece(q, rank_, block);
+    sources[rank_] = static_cast<const uint8_t *>(call_.send) + p.offset;
+    uint8_t *result = window.result(rank_, block);
+    device::reduce_many(result, sources, ranks_, count, call_.dtype, call_.op);
+    if (call_.spec.average) device::scale(result, count, call_.dtype, ranks_);
+    reduced_++;
+    window.flags(rank_).reduced.value.store(block + 1, std::memory_order_release);
+    window.ring();
+    return 1;
+}
+
+bool WindowPipeline::copy_out() {
+    const Window &window = *call_.window;
+    uint64_t block = call_.number + taken_;
+    for (uint32_t q = 0; q < ranks_; q++)
+        if (window.flags(q).reduced.value.load(std::memory_order_acquire) < block + 1) return false;
+    auto *recv = static_cast<uint8_t *>(call_.recv);
+    auto copy =
+        bytes_ > cache_bytes && call_.send != call_.recv ? device::copy_stream : device::copy;
+    for (uint32_t i = 0; i < ranks_; i++) {
+        uint32_t q = (rank_ + i) % ranks_;
+        Piece p = piece(taken_, q);
+        copy(recv + p.offset, window.result(q, block), p.bytes);
+    }
+    taken_++;
+    window.flags(rank_).taken.value.store(block + 1, std::memory_order_release);
+    window.ring();
+    return true;
+}
+
+} // namespace dtrain::collectives

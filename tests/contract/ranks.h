@@ -1,0 +1,122 @@
+// Ranks as threads of one process, each with a context of its own, over the public API only.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "check.h"
+#include "dtrain.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ranks {
+
+using Options = std::vector<std::pair<std::string, std::string>>;
+
+inline std::string last_error() {
+    char text[512];
+    dtrain_last_error(text, sizeof text);
+    return text;
+}
+
+// Dies with the library's text when a call does not end as it should.
+inline void expect(dtrain_status_t got, dtrain_status_t wanted, const char *what, int line) {
+    if (got == wanted) return;
+    std::fprintf(stderr, "line %d: %s: %s instead of %s: %s\n", line, what, dtrain_status_name(got),
+                 dtrain_status_name(wanted), last_error().c_str());
+    std::abort();
+}
+#define OK(call)            ranks::expect((call), DTRAIN_OK, #call, __LINE__)
+#define FAILS(status, call) ranks::expect((call), (status), #call, __LINE__)
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);           \
+            std::abort();                                                                          \
+        }                                                                                          \
+    } while (0)
+
+// The out-of-band allgather of threads.
+class Exchange {
+  public:
+    explicit Exchange(int size) : size_(size) {}
+    void allgather(int rank, const void *send, void *recv, size_t len) {
+        std::unique_lock lock(mutex_);
+        if (blobs_.size() < len * size_t(size_)) blobs_.resize(len * size_t(size_));
+        std::memcpy(blobs_.data() + size_t(rank) * len, send, len);
+        wait_for_all(lock);
+        std::memcpy(recv, blobs_.data(), len * size_t(size_));
+        wait_for_all(lock);
+    }
+
+  private:
+    void wait_for_all(std::unique_lock<std::mutex> &lock) {
+        uint64_t round = round_;
+        if (++arrived_ == size_) {
+            arrived_ = 0;
+            round_++;
+            changed_.notify_all();
+        } else {
+            changed_.wait(lock, [&] { return round_ != round; });
+        }
+    }
+    const int size_;
+    int arrived_ = 0;
+    uint64_t round_ = 0;
+    std::vector<char> blobs_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+};
+
+struct Member {
+    Exchange *exchange;
+    int rank;
+    static int32_t allgather(void *self, const void *send, void *recv, size_t len) {
+        auto *member = static_cast<Member *>(self);
+        member->exchange->allgather(member->rank, send, recv, len);
+        return 0;
+    }
+};
+
+inline dtrain_context_t *make_context(const Options &options) {
+    dtrain_options_t *bag = nullptr;
+    OK(dtrain_options_create(&bag));
+    for (auto &[key, value] : options) OK(dtrain_options_set(bag, key.c_str(), value.c_str()));
+    dtrain_context_t *context = nullptr;
+    OK(dtrain_context_create(DTRAIN_API_VERSION, bag, &context));
+    dtrain_options_destroy(bag);
+    return context;
+}
+
+// body(rank, comm) in one thread per rank.
+inline void run(int size, const Options &options,
+                const std::function<void(int, dtrain_comm_t *)> &body) {
+    Exchange exchange(size);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < size; rank++)
+        threads.emplace_back([&, rank] {
+            dtrain_context_t *context = make_context(options);
+            Member member = {&exchange, rank};
+            dtrain_comm_params_t params;
+            DTRAIN_INIT(&params);
+            params.size = size;
+            params.rank = rank;
+            params.oob = &Member::allgather;
+            params.oob_arg = &member;
+            params.timeout_ns = 60'000'000'000;
+            dtrain_comm_t *comm = nullptr;
+            OK(dtrain_comm_create(context, "oob", &params, &comm));
+            body(rank, comm);
+            OK(dtrain_comm_destroy(comm));
+            OK(dtrain_context_destroy(context));
+        });
+    for (std::thread &thread : threads) thread.join();
+}
+
+} // namespace ranks

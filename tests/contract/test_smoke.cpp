@@ -1,0 +1,34 @@
+// The least: ranks meet, add up, part.
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/ranks.h"
+
+namespace {
+
+void sums(int size, const ranks::Options &options) {
+    ranks::run(size, options, [size](int rank, dtrain_comm_t *comm) {
+        REQUIRE(dtrain_comm_rank(comm) == rank && dtrain_comm_size(comm) == size);
+        for (size_t count : {1u, 7u, 1000u, 20000u, 300000u}) {
+            std::vector<float> data(count, float(rank + 1));
+            OK(dtrain_allreduce(comm, data.data(), data.data(), count, DTRAIN_F32, DTRAIN_SUM,
+                                nullptr, nullptr));
+            for (float x : data) REQUIRE(x == float(size * (size + 1) / 2));
+        }
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+    });
+}
+
+void alone(void **) { sums(1, {}); }
+void over_shm(void **) {
+    for (int n : {2, 3, 4, 8}) sums(n, {});
+}
+void over_tcp(void **) {
+    for (int n : {2, 3, 5}) sums(n, {{"transports", "tcp"}});
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {cmocka_unit_test(alone), cmocka_unit_test(over_shm),
+                                cmocka_unit_test(over_tcp)};
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
