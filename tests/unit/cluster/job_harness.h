@@ -6,8 +6,11 @@
 #include "base/clock.h"
 #include "cluster/job.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <mutex>
@@ -95,6 +98,7 @@ class Rank {
         if (status == DTRAIN_OK) helper_ = std::thread([this] { help(); });
         return status;
     }
+    void pause(bool on) { paused_ = on; } // its helper does nothing, as if the process were stopped
     void stop() {
         stopping_ = true;
         if (helper_.joinable()) helper_.join();
@@ -106,12 +110,13 @@ class Rank {
         while (!stopping_) {
             pollfd fd{job->event_fd(), POLLIN, 0};
             int64_t ns = job->next_deadline_ns() - monotonic_clock().now_ns();
-            poll(&fd, 1, int(std::clamp<int64_t>(ns / ms + 1, 0, 20)));
-            job->work();
+            poll(&fd, 1, paused_ ? 0 : int(std::clamp<int64_t>(ns / ms + 1, 0, 20)));
+            if (paused_) usleep(1000);
+            if (!paused_) job->work();
         }
     }
     std::thread helper_;
-    std::atomic<bool> stopping_ = false;
+    std::atomic<bool> stopping_ = false, paused_ = false;
 };
 
 inline JoinParams params_for(int32_t member, int32_t workers, int32_t servers,
@@ -158,7 +163,7 @@ inline pid_t fork_rank(const JoinParams &params) {
     Rank rank;
     rank.params = params;
     if (rank.join() != DTRAIN_OK) _exit(1);
-    for (;;) pause();
+    for (;;) ::pause();
 }
 
 // A listening socket at a free port of 127.0.0.1, and that port.
