@@ -101,13 +101,14 @@ void Lobby::on_listener() {
 bool Lobby::on_accept_error(int error) {
     if (error == ECONNABORTED || error == EINTR) return true;
     if (error != EMFILE && error != ENFILE) return false;
-    log_stranger("no file descriptors left (raise the limit on open files)");
     reserve_.reset();
     Fd refused(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const bool nobody = !refused && errno == EAGAIN; // the first error hid it
+    if (!nobody) log_stranger("no file descriptors left (raise the limit on open files)");
     const bool more = bool(refused);
     refused.reset();
     reserve_ = open_reserve();
-    if (more && reserve_) return true;
+    if (reserve_ && (more || nobody)) return more;
     paused_ = poller_.change(listener_.get(), &listener_key_, 0);
     if (!timer_running_) start_timer(deadline_ns);
     return false;

@@ -1,0 +1,11 @@
+// The shared-memory transport.
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance.h"
+
+extern "C" const dtrain_tp_plugin_t dtrain_tp_plugin_shm;
+
+int main() {
+    using namespace dtrain::test;
+    subject.plugin = &dtrain_tp_plugin_shm;
+    return run_conformance();
+}
