@@ -4,8 +4,8 @@
 #include <cmath>
 #include <type_traits>
 
-// The loops are written to be vectorised, which the default level of gcc 12 does not do. Those with a
-// root need -fno-math-errno besides, which no pragma can give.
+// The loops are written to be vectorised, which the default level of gcc 12 does not do. Those with
+// a root need -fno-math-errno besides, which no pragma can give.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
