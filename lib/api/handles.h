@@ -8,6 +8,7 @@
 #include "engine/completion_queue.h"
 #include "engine/helper.h"
 #include "memory/registration.h"
+#include "ps/node.h"
 #include "transport/host.h"
 
 #include <atomic>
@@ -31,6 +32,7 @@ struct dtrain_context {
     // A context belongs to one job at a time: its ranks share the transports' addresses.
     std::mutex session_mutex;
     std::weak_ptr<dtrain::cluster::Session> session;
+    std::weak_ptr<dtrain::ps::Node> node; // its parameter server, from the first table on
 };
 
 namespace dtrain::api {

@@ -138,8 +138,8 @@ void ScheduleRun::work_locally(uint32_t i) {
                       uint32_t(params_.members.size()));
         break;
     case StepKind::recv_reduce:
-        device::reduce(place(step.dst), steps_[i].staging, step.bytes / size, params_.dtype,
-                       params_.op);
+        device::reduce_pair(place(step.dst), place(step.src), steps_[i].staging, step.bytes / size,
+                            params_.dtype, params_.op);
         break;
     default: break;
     }

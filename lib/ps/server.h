@@ -32,6 +32,10 @@ class Server {
     void on_worker_lost(uint32_t worker, Responses &out);
 
     bool deserted() const { return present_ == 0; } // every worker has left or was lost
+    bool holds(uint32_t table) const {
+        auto at = tables_.find(table);
+        return at != tables_.end() && at->second != nullptr;
+    }
     uint64_t memory_used() const;                   // bytes charged to the limit
 
   private:

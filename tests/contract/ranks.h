@@ -94,10 +94,10 @@ inline dtrain_context_t *make_context(const Options &options) {
     return context;
 }
 
-// body(rank, comm) in one thread per rank.
-inline void run(int size, const Options &options,
+// body(rank, comm) in one thread per rank; `servers` more threads serve tables until all have left.
+inline void run(int size, int servers, const Options &options,
                 const std::function<void(int, dtrain_comm_t *)> &body) {
-    Exchange exchange(size);
+    Exchange exchange(size + servers);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; rank++)
         threads.emplace_back([&, rank] {
@@ -107,6 +107,7 @@ inline void run(int size, const Options &options,
             DTRAIN_INIT(&params);
             params.size = size;
             params.rank = rank;
+            params.servers = servers;
             params.oob = &Member::allgather;
             params.oob_arg = &member;
             params.timeout_ns = 60'000'000'000;
@@ -116,7 +117,30 @@ inline void run(int size, const Options &options,
             OK(dtrain_comm_destroy(comm));
             OK(dtrain_context_destroy(context));
         });
+    for (int index = 0; index < servers; index++)
+        threads.emplace_back([&, index] {
+            dtrain_context_t *context = make_context(options);
+            Member member = {&exchange, size + index};
+            dtrain_server_params_t params;
+            DTRAIN_INIT(&params);
+            params.size = size;
+            params.servers = servers;
+            params.index = index;
+            params.oob = &Member::allgather;
+            params.oob_arg = &member;
+            params.timeout_ns = 60'000'000'000;
+            dtrain_server_t *server = nullptr;
+            OK(dtrain_server_create(context, "oob", &params, &server));
+            OK(dtrain_server_wait(server, -1));
+            OK(dtrain_server_destroy(server));
+            OK(dtrain_context_destroy(context));
+        });
     for (std::thread &thread : threads) thread.join();
+}
+
+inline void run(int size, const Options &options,
+                const std::function<void(int, dtrain_comm_t *)> &body) {
+    run(size, 0, options, body);
 }
 
 } // namespace ranks

@@ -1,0 +1,72 @@
+// Requests and answers of a client as tagged messages.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request goes to the server with the worker as its source; its answer comes back with a tag made
+// of table and sequence number, straight into the caller's memory.
+#pragma once
+#include "engine/mesh.h"
+#include "engine/tag.h"
+#include "ps/client.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dtrain::ps {
+
+inline constexpr uint64_t answer_bit = uint64_t{1} << 37;
+
+constexpr uint64_t request_tag(uint32_t worker_member) {
+    return engine::make_tag(0, worker_member, engine::TagClass::parameter_server, 0);
+}
+// Sequence numbers in flight are close together: their low bits tell them apart.
+constexpr uint64_t answer_tag(uint32_t server_member, uint32_t table, uint64_t sequence) {
+    return engine::make_tag(0, server_member, engine::TagClass::parameter_server,
+                            answer_bit | uint64_t{table} << 16 | engine::low(sequence, 16));
+}
+
+// Under the agent's lock.
+class NetworkWire final {
+  public:
+    // first_server: the member that is server 0.
+    NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, uint32_t first_server)
+        : agent_(agent), mesh_(mesh), self_(self), first_server_(first_server) {}
+
+    void attach(Client &client) { client_ = &client; }
+    Status send(uint32_t server, Outgoing &request);
+    void withdraw(uint32_t server, Outgoing &request);
+    void run(); // reports what was withdrawn at once; outside of calls into the client
+    bool idle() const { return pending_ == 0 && withdrawn_.empty(); }
+    // After member loss: what is still with the transport goes with the connection.
+    void drop(uint32_t server) { mesh_.drop(first_server_ + server); }
+
+  private:
+    struct Slot;
+    struct Half : engine::Completion {
+        Slot *slot = nullptr;
+        bool pending = false;
+    };
+    struct Slot {
+        NetworkWire *wire = nullptr;
+        Outgoing *request = nullptr;
+        uint32_t server = 0;
+        Half sent, answered;
+        bool withdrawing = false;
+        ResponseHeader header;
+    };
+    static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
+    static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
+    Slot &slot_of(uint32_t server, Outgoing &request);
+    Status listen(Slot &slot);
+    void settle(Slot &slot);
+
+    engine::Agent &agent_;
+    engine::Mesh &mesh_;
+    Client *client_ = nullptr;
+    const uint32_t self_, first_server_;
+    uint32_t pending_ = 0;
+    std::vector<std::unique_ptr<Slot>> slots_;
+    std::vector<Slot *> withdrawn_;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/node.h"
+
+#include "ps/client_table.h"
+#include "ps/table_operation.h"
+
+#include <algorithm>
+#include <sched.h>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr uint64_t group_uid = 0x7073; // not one of a communicator's: those are odd or larger
+constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
+
+} // namespace
+
+Node::Node(std::shared_ptr<cluster::Session> session)
+    : session_(std::move(session)), agent_(session_->agent()), service_(&service_done_, *this) {}
+
+uint32_t Node::first_server() const { return session_->servers() > 0 ? session_->workers() : 0; }
+
+Status Node::open(std::shared_ptr<cluster::Session> session, std::shared_ptr<Node> &out) {
+    std::shared_ptr<Node> node(new Node(std::move(session)));
+    if (Status s = node->start(); s != DTRAIN_OK) return s;
+    out = std::move(node);
+    return DTRAIN_OK;
+}
+
+Status Node::start() {
+    const cluster::Identity &me = session_->identity();
+    uint32_t workers = session_->workers(), dedicated = session_->servers();
+    uint32_t servers = dedicated > 0 ? dedicated : workers;
+    bool is_worker = me.role == cluster::Role::worker;
+    auto index = uint32_t(me.index);
+    if (!is_worker || dedicated == 0) {
+        Server::Config config;
+        config.index = index;
+        config.servers = servers;
+        config.workers = workers;
+        server_ = std::make_unique<Server>(config);
+        port_ = std::make_unique<ServerPort>(agent_, session_->mesh(), *server_, session_->self(),
+                                             workers);
+    }
+    if (is_worker) {
+        network_ = std::make_unique<NetworkWire>(agent_, session_->mesh(), session_->self(),
+                                                 first_server());
+        if (server_ != nullptr) local_ = std::make_unique<LocalPath>(index);
+        Client::Config config;
+        config.worker = index;
+        config.servers = servers;
+        config.retry_ns = session_->options().number("ps.retry");
+        client_ = std::make_unique<Client>(config, *this);
+        network_->attach(*client_);
+    }
+    Status s = DTRAIN_OK;
+    agent_.locked([&] {
+        if (port_ != nullptr) s = port_->open();
+    });
+    session_->add_group(group_uid, this);
+    agent_.post(&service_, false);
+    return s;
+}
+
+Node::~Node() {
+    session_->remove_group(group_uid, this);
+    agent_.locked([&] {
+        if (port_ != nullptr) port_->close();
+    });
+    // What is in a transport is withdrawn; what cannot be goes with its connection.
+    auto idle = [&] {
+        bool none = true;
+        agent_.locked([&] {
+            none = (port_ == nullptr || port_->idle()) && (client_ == nullptr || client_->idle()) &&
+                   (network_ == nullptr || network_->idle());
+        });
+        return none;
+    };
+    int64_t until = agent_.clock().now_ns() + closing_patience;
+    while (!idle()) {
+        if (agent_.clock().now_ns() > until) {
+            agent_.locked([&] {
+                for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
+                    session_->mesh().drop(m);
+                    if (client_ != nullptr && m >= first_server())
+                        lose_server(m - first_server(), "this process leaves");
+                }
+            });
+            until = INT64_MAX;
+        }
+        if (agent_.work() == 0) sched_yield();
+    }
+    agent_.locked([&] { agent_.finish(&service_, {}, ""); });
+}
+
+// ---- the client's wire
+// ------------------------------------------------------------------------------
+
+Status Node::send(uint32_t server, Outgoing &request) {
+    if (local_ != nullptr && first_server() + server == session_->self()) {
+        local_->send(request);
+        return DTRAIN_OK;
+    }
+    return network_->send(server, request);
+}
+
+void Node::withdraw(uint32_t server, Outgoing &request) {
+    if (local_ != nullptr && first_server() + server == session_->self())
+        local_->withdraw(request);
+    else
+        network_->withdraw(server, request);
+}
+
+int Node::work() {
+    int done = 0;
+    int64_t now = agent_.now();
+    if (network_ != nullptr) network_->run();
+    if (local_ != nullptr && (!local_->idle() || !port_->responses_.empty()))
+        done += local_->run(*client_, *server_, port_->responses_, now);
+    if (port_ != nullptr) done += port_->send(port_->responses_) + port_->retry();
+    if (client_ != nullptr && now >= client_->next_timer()) client_->on_timer(now);
+    return done;
+}
+
+// ---- tables
+// -----------------------------------------------------------------------------------------
+
+Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
+                  bool blocking) {
+    auto *operation = new TableOperation(request, *this, transfer);
+    if (timeout_ns == 0) timeout_ns = session_->options().number("op.timeout");
+    if (timeout_ns < 0 ||
+        __builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &operation->deadline_ns))
+        operation->deadline_ns = INT64_MAX;
+    agent_.post(operation, blocking);
+    if (blocking) agent_.wait(*request, INT64_MAX);
+    return DTRAIN_OK;
+}
+
+Status Node::create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
+                          ClientTable *&table_p) {
+    ClientTable *table = nullptr;
+    Status s = DTRAIN_OK;
+    agent_.locked([&] { s = client_->open(name, params, table); });
+    if (s != DTRAIN_OK) return s;
+    Transfer transfer;
+    transfer.kind = RequestKind::create;
+    transfer.table = table;
+    engine::Request request;
+    post(transfer, &request, timeout_ns, true);
+    if (request.outcome().status != DTRAIN_OK) {
+        agent_.locked([&] { client_->destroy(table, agent_.now()); });
+        set_error_text(request.error());
+        return request.outcome().status;
+    }
+    table_p = table;
+    return DTRAIN_OK;
+}
+
+void Node::destroy_table(ClientTable *table) {
+    uint32_t id = table->id;
+    agent_.locked([&] { client_->destroy(table, agent_.now()); });
+    int64_t until = agent_.clock().now_ns() + session_->options().number("op.timeout");
+    auto served = [&] {
+        bool held = false;
+        agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
+        return !held;
+    };
+    // Others may still use the part that is here.
+    engine::Request never;
+    while (!served() && agent_.clock().now_ns() < until)
+        agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
+}
+
+// ---- members
+// ----------------------------------------------------------------------------------------
+
+void Node::lose_server(uint32_t server, const char *text) {
+    client_->on_server_lost(server, text);
+    network_->drop(server);
+}
+
+void Node::member_lost(uint32_t member, Status, const char *text) {
+    if (client_ != nullptr && member >= first_server() && member != session_->self())
+        lose_server(member - first_server(), text);
+    if (server_ != nullptr && member < session_->workers())
+        server_->on_worker_lost(member, port_->responses_);
+    check_deserted();
+}
+
+void Node::member_left(uint32_t member) {
+    if (server_ != nullptr && member < session_->workers())
+        server_->on_worker_left(member, port_->responses_);
+    if (client_ != nullptr && member >= first_server() && member != session_->self()) {
+        std::string text = (session_->servers() > 0 ? "server " : "rank ") +
+                           std::to_string(member - first_server()) + " has left the job";
+        lose_server(member - first_server(), text.c_str());
+    }
+    check_deserted();
+}
+
+void Node::failed(Status, const char *text, int32_t) {
+    for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++)
+        if (m != session_->self()) member_lost(m, DTRAIN_ERR_PEER, text);
+}
+
+void Node::check_deserted() {
+    work();
+    if (server_ == nullptr || deserted_told_ || !server_->deserted()) return;
+    deserted_told_ = true;
+    deserted_.complete({});
+}
+
+} // namespace dtrain::ps

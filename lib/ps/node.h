@@ -1,0 +1,92 @@
+// A process's part in the parameter server: its client, its server, or both, bound to the network.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A job without dedicated servers spreads every table over its workers: then each worker's node
+// holds a server, too, which it reaches by direct calls.
+#pragma once
+#include "cluster/session.h"
+#include "engine/operation.h"
+#include "ps/client.h"
+#include "ps/local_path.h"
+#include "ps/network_wire.h"
+#include "ps/server.h"
+#include "ps/server_port.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace dtrain::ps {
+
+class Node final : public cluster::Group, public Wire {
+  public:
+    // One per session.
+    static Status open(std::shared_ptr<cluster::Session> session, std::shared_ptr<Node> &out);
+    ~Node() override;
+
+    cluster::Session &session() { return *session_; }
+    engine::Agent &agent() { return agent_; }
+    bool embedded() const { return client_ != nullptr && server_ != nullptr; }
+    // Completed when every worker has left, or the job has failed. NULL without a server.
+    engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
+
+    // Blocking: the handle and its create request, answered by all servers.
+    Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
+                        ClientTable *&table_p);
+    // In a job without servers it waits until all workers have destroyed the table, since its
+    // ranks serve each other; bounded by op.timeout.
+    void destroy_table(ClientTable *table);
+    // Posts; done by TableOperation.
+    Status post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
+                bool blocking);
+
+    // ---- under the agent's lock ----
+    Client &client() { return *client_; }
+    int work(); // what is local, held back or due
+    bool contains(uint32_t) const override { return true; }
+    void member_lost(uint32_t member, Status status, const char *text) override;
+    void member_left(uint32_t member) override;
+    void peer_broken(uint32_t, const char *) override {} // requests are sent again
+    void failed(Status status, const char *text, int32_t guilty_member) override;
+    void calls_wanted() override {}
+    void rank_behind(int32_t, uint64_t) override {}
+
+    Status send(uint32_t server, Outgoing &request) override;
+    void withdraw(uint32_t server, Outgoing &request) override;
+
+  private:
+    // Keeps the agent at work as long as the node exists.
+    class Service final : public engine::Operation {
+      public:
+        Service(engine::Request *completed, Node &node) : Operation(completed), node_(node) {
+            polled = true;
+        }
+        void start(engine::Agent &) override {}
+        int advance(engine::Agent &) override { return node_.work(); }
+        void fail(engine::Agent &, const engine::Outcome &, const char *) override {}
+        void timed_out(engine::Agent &) override {}
+        void dispose() override {}
+
+      private:
+        Node &node_;
+    };
+
+    explicit Node(std::shared_ptr<cluster::Session> session);
+    Status start();
+    void lose_server(uint32_t server, const char *text);
+    void check_deserted();
+    uint32_t first_server() const;
+
+    std::shared_ptr<cluster::Session> session_;
+    engine::Agent &agent_;
+    engine::Request service_done_, deserted_;
+    Service service_;
+    std::unique_ptr<Server> server_;
+    std::unique_ptr<ServerPort> port_;
+    std::unique_ptr<NetworkWire> network_;
+    std::unique_ptr<LocalPath> local_;
+    std::unique_ptr<Client> client_;
+    bool deserted_told_ = false;
+};
+
+} // namespace dtrain::ps

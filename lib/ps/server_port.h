@@ -1,0 +1,61 @@
+// Where a server's requests arrive and its answers leave.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/mesh.h"
+#include "ps/server.h"
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+namespace dtrain::ps {
+
+// Under the agent's lock.
+class ServerPort {
+  public:
+    ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
+               uint32_t workers);
+
+    Status open(); // begins to listen on every transport
+    void close();  // stops; poll idle() before the destruction
+    // Sends what the server wants sent (to workers over the network), tries again what the
+    // transport held back; returns how much it did.
+    int send(Responses &responses);
+    int retry();
+    bool idle() const { return pending_ == 0; }
+
+  private:
+    static constexpr size_t buffers_per_device = 4;
+    struct Buffer : engine::Completion {
+        ServerPort *port = nullptr;
+        transport::Device *device = nullptr;
+        std::unique_ptr<uint8_t[]> bytes;
+        bool pending = false;
+    };
+    struct Answer : engine::Completion {
+        ServerPort *port = nullptr;
+        Response response;
+        std::list<Answer>::iterator place;
+        bool pending = false;
+    };
+    static void received(engine::Completion *self, const dtrain_tp_done_t &event);
+    static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
+    Status listen(Buffer &buffer);
+    bool post(Answer &answer); // false: held back
+
+    engine::Agent &agent_;
+    engine::Mesh &mesh_;
+    Server &server_;
+    const uint32_t self_, workers_;
+    std::vector<std::unique_ptr<Buffer>> buffers_;
+    std::list<Answer> answers_, spare_; // nodes move between them
+    std::vector<Answer *> held_back_;
+    Responses responses_;
+    uint32_t pending_ = 0;
+    bool closed_ = false;
+
+    friend class Node;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/table_operation.h"
+
+#include "ps/client_table.h"
+#include "ps/node.h"
+
+#include <cstdio>
+
+namespace dtrain::ps {
+
+TableOperation::TableOperation(engine::Request *completed, Node &node, const Transfer &transfer)
+    : Operation(completed), node_(node), transfer_(transfer) {
+    completed->cancellable = this;
+    transfer_.owner = this;
+    transfer_.done = [](Transfer *done) {
+        auto *operation = static_cast<TableOperation *>(done->owner);
+        operation->done_ = true;
+        operation->agent_->wake(operation); // the client is inside of a call: end later
+    };
+}
+
+void TableOperation::start(engine::Agent &agent) {
+    agent_ = &agent;
+    node_.client().start(transfer_, agent.now());
+    node_.work();
+}
+
+int TableOperation::advance(engine::Agent &agent) {
+    if (!done_) return 0;
+    bool receives = transfer_.kind == RequestKind::pull || transfer_.kind == RequestKind::push_pull;
+    engine::Outcome outcome = {.status = transfer_.status, .peer = transfer_.server};
+    if (transfer_.version != UINT64_MAX) outcome.version = transfer_.version;
+    if (receives && transfer_.status == DTRAIN_OK)
+        outcome.bytes = transfer_.range.count * dtrain_dtype_size(transfer_.table->params.dtype);
+    std::string text = transfer_.text;
+    agent.finish(this, outcome, text.c_str());
+    return 1;
+}
+
+void TableOperation::fail(engine::Agent &, const engine::Outcome &outcome, const char *text) {
+    if (done_) return;
+    node_.client().abandon(transfer_, outcome.status, text);
+    node_.work();
+}
+
+void TableOperation::timed_out(engine::Agent &agent) {
+    char text[error_text_size];
+    std::snprintf(text, sizeof text,
+                  "table \"%s\": timed out; a server did not answer, or waits for a worker's clock",
+                  transfer_.table->name.c_str());
+    fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, text);
+}
+
+} // namespace dtrain::ps
