@@ -123,7 +123,7 @@ void Network::poll(Device &device) {
     run();
     while (device.completions.empty() && !flying_.empty()) {
         device.quiet = true;
-        if (!all_quiet() && ++vain_polls_ < patience) return;
+        if (!all_quiet() && ++vain_polls_ < patience * devices_.size()) return;
         vain_polls_ = 0;
         now_ = (*flying_.begin())->due;
         run();

@@ -160,7 +160,7 @@ class Network {
     std::vector<std::unique_ptr<Device>> devices_;
     std::set<Transfer *, Earlier> flying_;
     Network *next_ = nullptr;
-    static constexpr uint32_t patience = 1000;
+    static constexpr uint32_t patience = 32;
     static std::mutex registry_mutex_;
     static Network *registry_;
 };
