@@ -113,7 +113,7 @@ inline void a_killed_peer_fails_what_is_under_way_to_it(void **) {
 inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) {
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
     Node a;
-    constexpr size_t len = 256 << 20; // takes long enough to be killed in
+    constexpr size_t len = 64 << 20; // takes long enough to be killed in
     PeerProcess child(a, [](Node &node, const Bytes &to) {
         Bytes sent(len, 1); // takes a while, so before connecting
         node.send(node.start_connect(to, 1), 7, std::move(sent), 2);

@@ -1,5 +1,6 @@
 // The conformance suite: what every transport has to do, whatever it is made of. A test program
-// names its transport in `subject` and calls run_conformance(). SPDX-License-Identifier: Apache-2.0
+// names its transport in `subject` and calls run_conformance().
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cases_connect.h"
 #include "cases_events.h"

@@ -1,5 +1,6 @@
 // The core's services for a transport under test: options, secret, clock and texts are the test's
-// own. SPDX-License-Identifier: Apache-2.0
+// own.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_transport.h"
 

@@ -53,7 +53,6 @@ class Host {
         return DTRAIN_TP_HAS(&host_, sign) ? host_.sign(host_.self, data, len, mac)
                                            : DTRAIN_ERR_UNSUPPORTED;
     }
-    const dtrain_tp_host_t &table() const { return host_; }
 
   private:
     dtrain_tp_host_t host_{};

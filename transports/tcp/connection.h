@@ -4,8 +4,8 @@
 // as they were sent, then pieces of granted messages in turn. A message goes eagerly when it is
 // small and the peer's window has room for it, else it is announced and sent once the peer has a
 // buffer for it. Reading never waits for writing: what a read makes us write is a control frame,
-// and there are never more of those than the peer's announcements. SPDX-License-Identifier:
-// Apache-2.0
+// and there are never more of those than the peer's announcements.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tcp/frame.h"
 #include "tcp/handshake.h"

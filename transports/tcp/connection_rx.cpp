@@ -1,5 +1,6 @@
 // The connection of two devices: what comes in. Nothing in a frame is believed before it is
-// checked. SPDX-License-Identifier: Apache-2.0
+// checked.
+// SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // Numbers for objects that a peer refers to. A number says which slot and which use of it, so a
-// stale or invented one finds nothing. SPDX-License-Identifier: Apache-2.0
+// stale or invented one finds nothing.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 #include <memory>
