@@ -16,9 +16,9 @@ void Coordinator::watch(int64_t now, Actions &actions) {
               false, now, actions);
 }
 
-// The member is lost, but it may live: then it is this side that may be cut off. If more members are
-// lost in this way at about the same time than are left, they go on, and this side does not. (Some
-// say so themselves; others are noticed one timeout later.)
+// The member is lost, but it may live: then it is this side that may be cut off. If more members
+// are lost in this way at about the same time than are left, they go on, and this side does not.
+// (Some say so themselves; others are noticed one timeout later.)
 void Coordinator::doubt(int32_t member, const std::string &why, bool deposed, int64_t now,
                         Actions &actions) {
     if (!state_.alive(member)) return;

@@ -288,12 +288,14 @@ Status Driver::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t no
 void Driver::leave(int64_t now) {
     for (Action &action : node_.leave()) perform(action, now);
     events_.clear();
-    for (auto &[link, connection] : connections_) {
-        pollfd wait{connection->fd(), POLLOUT, 0};
-        while (connection->state() == Connection::State::draining && connection->wants_to_write() &&
-               poll(&wait, 1, int(leave_timeout / ms)) > 0)
+    int64_t until = now + leave_timeout;
+    for (auto &[link, connection] : connections_)
+        while (connection->state() == Connection::State::draining && connection->wants_to_write()) {
+            pollfd wait{connection->fd(), POLLOUT, 0};
+            int64_t left = until - monotonic_clock().now_ns();
+            if (left <= 0 || poll(&wait, 1, int(left / ms) + 1) <= 0) break;
             if (connection->ready_to_write() != DTRAIN_OK) break;
-    }
+        }
     connections_.clear();
     listener_.reset();
     rendezvous_.close();

@@ -8,7 +8,7 @@
 //
 // THREADS: all functions from any thread. The observer is called only from work() and shrink(), one
 // call at a time, never before join() has returned; it may call everything but work(), shrink() and
-// leave().
+// leave(), and these must not be called with a lock held that the observer takes.
 #pragma once
 #include "base/log.h"
 #include "base/options.h"

@@ -20,7 +20,7 @@ int64_t later(int64_t now, int64_t ns) { return ns > INT64_MAX - now ? INT64_MAX
 Job::State::State(const JoinParams &params, Settings settings)
     : self(params.identity.member()), observer_(*params.observer), log_(params.log),
       patience_(2 * params.heartbeat_timeout_ns),
-      driver_(std::move(settings), params.secret, params.listen_address) {}
+      driver_(std::move(settings), params.secret, params.listen_address), process_(getpid()) {}
 
 Status Job::State::open(const JoinParams &params) {
     Rendezvous rendezvous;
@@ -112,6 +112,7 @@ void Job::State::tell(const wire::Message &report) {
 }
 
 void Job::State::leave() {
+    if (getpid() != process_) return; // its connections are the parent's; they are only closed here
     std::lock_guard deliver(delivery_);
     std::lock_guard lock(mutex_);
     if (left_) return;

@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <optional>
+#include <sys/types.h>
 
 namespace dtrain::cluster {
 
@@ -52,6 +53,7 @@ class Job::State {
     Status status_ = DTRAIN_OK; // of the job
     std::string text_;
     bool left_ = false;
+    const pid_t process_; // a forked child must not speak for it
 };
 
 } // namespace dtrain::cluster

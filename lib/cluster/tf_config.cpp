@@ -4,6 +4,8 @@
 #include "wire/limits.h"
 
 #include <charconv>
+#include <cstdarg>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 namespace dtrain::cluster {
@@ -13,9 +15,13 @@ using Json = nlohmann::json; // only functions of it that do not throw on what w
 
 constexpr size_t max_text = 1 << 20;
 
-template <class... T> Status bad(const char *format, T... args) {
-    fail(DTRAIN_ERR_CONFIG, format, args...);
-    return fail_within(DTRAIN_ERR_CONFIG, "TF_CONFIG");
+[[gnu::format(printf, 1, 2)]] Status bad(const char *format, ...) {
+    char what[200];
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return fail(DTRAIN_ERR_CONFIG, "TF_CONFIG: %s", what);
 }
 
 // A number, or a string of digits; -1 when it is neither, or too large.

@@ -203,7 +203,8 @@ struct Seat {
     size_t index;
 };
 int32_t all_gather(void *arg, const void *send, void *recv, size_t length) {
-    auto [exchange, index] = *static_cast<Seat *>(arg);
+    Exchange *exchange = static_cast<Seat *>(arg)->exchange;
+    size_t index = static_cast<Seat *>(arg)->index;
     std::unique_lock lock(exchange->mutex);
     auto *bytes = static_cast<const char *>(send);
     exchange->blobs[index].assign(bytes, bytes + length);

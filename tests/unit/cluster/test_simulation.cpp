@@ -60,7 +60,7 @@ class Game {
         int a = int(net_.draw(0, net_.size() - 1)), b = int(net_.draw(0, net_.size() - 1));
         if (net_.draw(0, 2) == 0) a = 0; // the coordinator is the most interesting
         int64_t length = net_.draw(50 * ms, 5 * second);
-        switch (net_.draw(0, 4)) {
+        switch (net_.draw(0, 5)) {
         case 0:
         case 1: net_.at(when, [this, a] { net_.crash(a); }); break;
         case 2:
@@ -71,7 +71,8 @@ class Game {
             net_.at(when, [this, a, b] { net_.cut(a, b); });
             net_.at(when + length, [this, a, b] { net_.heal(a, b); });
             break;
-        case 4:
+        case 4: net_.at(when, [this, a] { net_.leave(a); }); break;
+        case 5:
             net_.at(when, [this, a] { isolate(a, true); });
             net_.at(when + length, [this, a] { isolate(a, false); });
             break;
