@@ -125,12 +125,8 @@ void Coordinator::end(Status status, const std::string &why, Actions &actions) {
 }
 
 void Coordinator::leave(Actions &actions) {
-    if (phase_ == Phase::running) {
-        unseat(state_.coordinator);
-        remove(state_.left(state_.coordinator), actions);
-    } else if (phase_ != Phase::over) {
-        end(DTRAIN_ERR_PEER, "the coordinator gave up", actions);
-    }
+    if (phase_ == Phase::gathering) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
+    if (phase_ != Phase::over) to_all(state_.left(state_.coordinator), actions);
     for (const auto &[link, connection] : links_)
         if (link != local_link) actions.emplace_back(Close{link});
     phase_ = Phase::over;

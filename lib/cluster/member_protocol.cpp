@@ -88,6 +88,8 @@ void MemberProtocol::received(const wire::Message &message, int64_t now, Actions
         }
     } else if (phase_ == Phase::seeking) {
         if (const auto *w = std::get_if<wire::Welcome>(&message)) welcome(*w, now, actions);
+        const auto *g = std::get_if<wire::Gone>(&message); // the candidate itself leaves
+        if (g != nullptr && g->member == candidate_) candidate_gone(*g, now, actions);
     } else if (phase_ == Phase::running) {
         if (const auto *g = std::get_if<wire::Gone>(&message))
             gone(*g, now, actions);

@@ -55,6 +55,7 @@ class MemberProtocol {
     void coordinator_gone(const wire::Gone &gone, bool dead, int64_t now, Actions &actions);
     void seek(int64_t now, Actions &actions);
     void candidate_failed(bool is_gone, int64_t now, Actions &actions);
+    void candidate_gone(const wire::Gone &gone, int64_t now, Actions &actions);
     void seeking_tick(int64_t now, Actions &actions);
     wire::Rejoin rejoin() const;
 

@@ -52,14 +52,20 @@ wire::Rejoin MemberProtocol::rejoin() const {
 }
 
 void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {
-    if (is_gone) {
-        wire::Gone gone =
-            clean_ ? state_.left(candidate_) : state_.lost(candidate_, "its process has ended");
-        state_.gone[candidate_] = gone;
-        actions.emplace_back(Report{gone});
-    } else {
-        unreachable_.insert(candidate_);
-    }
+    if (is_gone)
+        return candidate_gone(clean_ ? state_.left(candidate_)
+                                     : state_.lost(candidate_, "its process has ended"),
+                              now, actions);
+    unreachable_.insert(candidate_);
+    seek(now, actions);
+}
+
+void MemberProtocol::candidate_gone(const wire::Gone &gone, int64_t now, Actions &actions) {
+    if (link_ != 0) actions.emplace_back(Close{link_});
+    link_ = 0;
+    connected_ = false;
+    state_.gone[gone.member] = gone;
+    actions.emplace_back(Report{gone});
     seek(now, actions);
 }
 

@@ -70,12 +70,16 @@ class Network {
         hosts_[size_t(n)].started = true;
         perform(n, node(n).start(now_));
     }
-    void crash(int n) {
+    // silenced: what it has sent and is not yet there is lost, too.
+    void crash(int n, bool silenced = false) {
         if (crashed(n)) return;
         hosts_[size_t(n)].crashed = true;
         for (auto &[id, c] : wires_)
             for (int side : {0, 1})
-                if (c->end[side].node == n) hang_up(c, side, "connection closed");
+                if (c->end[side].node == n) {
+                    if (silenced) c->end[side].lost_from = now_;
+                    hang_up(c, side, "connection closed");
+                }
     }
     void stop(int n) { hosts_[size_t(n)].stopped = true; }
     void resume(int n) {
@@ -122,6 +126,7 @@ class Network {
         bool open = true;                        // no Close yet from this side
         std::deque<std::function<void()>> ahead; // on the way from this side
         int64_t last = 0;                        // when the one before arrives
+        int64_t lost_from = INT64_MAX;           // what would arrive later does not
     };
     struct Wire {
         End end[2];
@@ -218,8 +223,8 @@ class Network {
             return;
         }
         End &peer = c->end[1 - side];
-        c->end[side].ahead.push_back([this, c, to = &peer, message] {
-            if (to->open) step(to->node, Received{to->link, message});
+        c->end[side].ahead.push_back([this, c, from = &c->end[side], to = &peer, message] {
+            if (to->open && now_ <= from->lost_from) step(to->node, Received{to->link, message});
         });
         pump(c, side);
     }

@@ -37,6 +37,8 @@ class Game {
     std::string play() {
         for (int n = 0; n < net_.size(); n++)
             net_.at(net_.draw(0, 50 * ms), [this, n] { net_.start(n); });
+        gentle_ = net_.draw(0, 2) == 0;
+        murders_ = net_.draw(0, 2) == 0 ? 2 : 0;
         int faults = int(net_.draw(0, 4));
         for (int i = 0; i < faults; i++) fault();
         net_.run_until(60 * second);
@@ -56,22 +58,23 @@ class Game {
     }
 
     void fault() {
-        int64_t when = net_.draw(0, 3) == 0 ? net_.draw(0, 200 * ms) : net_.draw(0, 6 * second);
+        bool early = !gentle_ && net_.draw(0, 3) == 0;
+        int64_t when = early ? net_.draw(0, 200 * ms) : net_.draw(second, 6 * second);
         int a = int(net_.draw(0, net_.size() - 1)), b = int(net_.draw(0, net_.size() - 1));
         if (net_.draw(0, 2) == 0) a = 0; // the coordinator is the most interesting
         int64_t length = net_.draw(50 * ms, 5 * second);
-        switch (net_.draw(0, 5)) {
+        switch (net_.draw(0, gentle_ ? 2 : 5)) {
         case 0:
         case 1: net_.at(when, [this, a] { net_.crash(a); }); break;
-        case 2:
+        case 2: net_.at(when, [this, a] { net_.leave(a); }); break;
+        case 3:
             net_.at(when, [this, a] { net_.stop(a); });
             net_.at(when + length, [this, a] { net_.resume(a); });
             break;
-        case 3: // one way
+        case 4: // one way
             net_.at(when, [this, a, b] { net_.cut(a, b); });
             net_.at(when + length, [this, a, b] { net_.heal(a, b); });
             break;
-        case 4: net_.at(when, [this, a] { net_.leave(a); }); break;
         case 5:
             net_.at(when, [this, a] { isolate(a, true); });
             net_.at(when + length, [this, a] { isolate(a, false); });
@@ -105,9 +108,21 @@ class Game {
         } else if (const auto *reply = std::get_if<wire::ShrinkReply>(&message)) {
             shrunk(n, *reply);
         }
+        murder(n, message);
         uint64_t epoch = net_.node(n).membership().epoch;
         if (epoch < p.epoch) wrong("the epoch went back");
         p.epoch = epoch;
+    }
+
+    // Kills the coordinator at the worst time: when it has told one member, perhaps not yet all.
+    void murder(int n, const wire::Message &message) {
+        if (murders_ == 0 || net_.draw(0, 3) != 0) return;
+        if (!std::holds_alternative<wire::ShrinkReply>(message) &&
+            !std::holds_alternative<wire::Gone>(message))
+            return;
+        murders_--;
+        int victim = net_.node(n).membership().coordinator;
+        net_.at(net_.now(), [this, victim] { net_.crash(victim, true); });
     }
 
     bool broken(const Player &p) const {
@@ -158,6 +173,8 @@ class Game {
             // A fault lasts up to 11 s; after it everything is quick.
             if (!p.joined && p.decided > join_timeout + 12 * second) wrong(who + "joined too late");
             if (p.over && p.text.empty()) wrong(who + "no reason given");
+            // When processes only end, nobody else is shut out.
+            if (p.over && gentle_) wrong(who + "fenced: " + p.text);
             if (p.over || !p.joined) continue;
             if (p.shrinking) wrong(who + "shrink never ended");
             if (broken(p)) wrong(who + "its group is still broken");
@@ -189,6 +206,8 @@ class Game {
     std::vector<Player> players_;
     std::map<std::pair<uint64_t, uint32_t>, wire::ShrinkReply> answers_;
     std::string problem_;
+    bool gentle_ = false; // processes end, and only once all have joined
+    int murders_ = 0;
     size_t survivors_ = 0;
 };
 
