@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table_operation.h"
 
+#include "device/kernels.h"
 #include "ps/client_table.h"
 #include "ps/node.h"
 
@@ -31,7 +32,7 @@ int TableOperation::advance(engine::Agent &agent) {
     engine::Outcome outcome = {.status = transfer_.status, .peer = transfer_.server};
     if (transfer_.version != UINT64_MAX) outcome.version = transfer_.version;
     if (receives && transfer_.status == DTRAIN_OK)
-        outcome.bytes = transfer_.range.count * dtrain_dtype_size(transfer_.table->params.dtype);
+        outcome.bytes = transfer_.range.count * device::dtype_size(transfer_.table->params.dtype);
     std::string text = transfer_.text;
     agent.finish(this, outcome, text.c_str());
     return 1;
