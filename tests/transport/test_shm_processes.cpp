@@ -15,7 +15,7 @@ namespace {
 
 using namespace dtrain::test;
 
-constexpr uint64_t rounds = 3000;
+constexpr uint64_t rounds = 1000;
 
 uint64_t seed() {
     const char *text = getenv("DTRAIN_TEST_SEED");
@@ -191,6 +191,29 @@ void nothing_is_left_behind(void **) {
     assert_int_equal(mappings(), 0);
 }
 
+// One thread sleeps on the descriptor while another one uses the device.
+void operations_wake_who_sleeps_meanwhile(void **) {
+    Pair pair;
+    auto wakes = [&](auto &&operation) {
+        assert_true(drive(pair.both(), [&] { return ops().arm(pair.a.dev) == DTRAIN_OK; }));
+        pollfd wanted{ops().event_fd(pair.a.dev), POLLIN, 0};
+        assert_int_equal(poll(&wanted, 1, 0), 0);
+        operation();
+        assert_int_equal(poll(&wanted, 1, 0), 1);
+        drive_rounds(pair.both(), 100);
+    };
+    const Bytes small(8), large(1 << 20);
+    Bytes got(8);
+    drive_rounds(pair.both(), 100);
+    wakes([&] { pair.a.send(pair.to_b, 1, small, 1); });
+    wakes([&] { pair.a.send(pair.to_b, 2, large, 2); });
+    pair.a.recv(3, got, 3);
+    wakes([&] { ops().cancel(pair.a.dev, 3); });
+    wakes([&] { pair.a.disconnect(pair.to_b); });
+    assert_true(pair.a.take(DTRAIN_TP_SEND, 1) && pair.a.take(DTRAIN_TP_SEND, 2) &&
+                pair.a.take(DTRAIN_TP_RECV, 3));
+}
+
 // A forked child that closes its copy disturbs nobody.
 void a_forked_child_may_close(void **) {
     Pair pair;
@@ -214,6 +237,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(processes_do_not_sleep_through_messages),
         cmocka_unit_test(threads_do_not_sleep_through_messages),
+        cmocka_unit_test(operations_wake_who_sleeps_meanwhile),
         cmocka_unit_test(a_killed_peer_is_noticed),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(a_forked_child_may_close),

@@ -48,6 +48,7 @@ Status Device::connect(const void *address, size_t len, uint64_t cookie, Endpoin
 void Device::disconnect(Endpoint *endpoint) {
     endpoints_.remove(endpoint);
     delete endpoint;
+    shared_.stir();
 }
 
 Status Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
@@ -61,8 +62,10 @@ Status Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, 
         shared_.done.unreserve();
         return DTRAIN_ERR_NO_MEMORY;
     }
-    if (tp::Message *message = shared_.matcher.post(receive))
+    if (tp::Message *message = shared_.matcher.post(receive)) {
         static_cast<Receiver *>(message->origin)->deliver(message, receive);
+        shared_.stir();
+    }
     return DTRAIN_OK;
 }
 
@@ -71,6 +74,7 @@ void Device::cancel(uint64_t cookie) {
     if (receive == nullptr) return;
     shared_.done.push(receive->failed(DTRAIN_ERR_CANCELED));
     shared_.matcher.release(receive);
+    shared_.stir();
 }
 
 void Device::purge(uint64_t wanted, uint64_t mask) {
@@ -79,7 +83,7 @@ void Device::purge(uint64_t wanted, uint64_t mask) {
 }
 
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
-    if (asleep_) set_asleep(false);
+    if (shared_.asleep) set_asleep(false);
     if (is_time_for_sockets()) look_at_sockets();
     for (Inbound *inbound = inbounds_.front(); inbound; inbound = inbounds_.next(inbound))
         if (inbound->is_up()) inbound->receive();
@@ -158,7 +162,7 @@ bool Device::make_room_for_stranger() {
 }
 
 void Device::set_asleep(bool asleep) {
-    asleep_ = asleep;
+    shared_.asleep = asleep;
     if (!asleep) looked_ns_ = 0; // a socket may be what woke it
     for (Inbound *inbound = inbounds_.front(); inbound; inbound = inbounds_.next(inbound))
         if (inbound->is_up()) inbound->set_asleep(asleep);
@@ -226,6 +230,7 @@ Status Device::add_window(Segment &&segment, Fd &&fd, const Name &id, WindowShap
                                              member, shared_.own.name, shared_.bell);
     if (window == nullptr) return DTRAIN_ERR_NO_MEMORY;
     shared_.windows.push_back(window);
+    shared_.stir();
     *out = window;
     return DTRAIN_OK;
 }

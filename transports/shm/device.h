@@ -56,7 +56,6 @@ class Device final : private Watcher {
     BellWatcher bell_watcher_;
     tp::List<Endpoint, &Endpoint::link> endpoints_;
     tp::List<Inbound, &Inbound::link> inbounds_;
-    bool asleep_ = false;
     uint32_t calls_ = 0; // of progress()
     int64_t looked_ns_ = 0;
 };

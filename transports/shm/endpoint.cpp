@@ -45,8 +45,10 @@ Status Endpoint::send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint
         return shared_.host.fail(DTRAIN_ERR_PEER, "shm: the connection to process %u is lost",
                                  transcript_.acceptor.pid);
     Status status = sender_.post(tag, iov, n, length, cookie);
-    if (status == DTRAIN_OK) advance();
-    return status;
+    if (status != DTRAIN_OK) return status;
+    advance();
+    shared_.stir();
+    return DTRAIN_OK;
 }
 
 void Endpoint::advance() {

@@ -66,12 +66,13 @@ Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *direc
                      directory, static_cast<unsigned long long>(size));
 }
 
-// Faults everything in now: later it would cost microseconds per page on a hot path. Both calls may
-// fail (old kernel, no huge pages), which only costs speed.
-void populate(std::byte *data, uint64_t size) {
-    madvise(data, size, MADV_POPULATE_WRITE);
+// Faults everything in now: later it would cost microseconds per page on a hot path, or, where
+// there is no room for it, a signal. Old kernels cannot, and huge pages are a matter of luck.
+bool populate(std::byte *data, uint64_t size) {
+    if (madvise(data, size, MADV_POPULATE_WRITE) != 0 && errno != EINVAL) return false;
     uint64_t huge = size / huge_page_size * huge_page_size;
     if (huge != 0) madvise(data, huge, MADV_COLLAPSE);
+    return true;
 }
 
 } // namespace
@@ -138,11 +139,13 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t alig
     }
     if (aligned != start) munmap(room, aligned - start);
     if (uint64_t rest = spare - (aligned - start)) munmap(data + size, rest);
-    populate(data, size);
     *this = Segment();
     data_ = data;
     size_ = size;
-    return DTRAIN_OK;
+    if (populate(data, size)) return DTRAIN_OK;
+    *this = Segment();
+    return host.fail(DTRAIN_ERR_LIMIT, "shm: no room for %llu bytes of shared memory",
+                     static_cast<unsigned long long>(size));
 }
 
 } // namespace dtrain::shm

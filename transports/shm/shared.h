@@ -12,6 +12,12 @@ namespace dtrain::shm {
 struct Shared {
     explicit Shared(const dtrain_tp_host_t *table) : host(table) {}
 
+    // After an operation that leaves work to be done or waited for: whoever sleeps on event_fd()
+    // meanwhile must look again.
+    void stir() const {
+        if (asleep) bell.ring(own.name);
+    }
+
     Host host;
     Address own;
     char directory[256] = ""; // for windows; "": anonymous memory
@@ -22,6 +28,7 @@ struct Shared {
     tp::Matcher matcher{UINT64_MAX};
     tp::Pool<SendOp> ops;
     tp::List<Window, &Window::link> windows;
+    bool asleep = false;    // armed
     uint32_t greetings = 0; // connections that are not up yet, and questions without an answer
 };
 
