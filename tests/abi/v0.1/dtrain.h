@@ -1,0 +1,471 @@
+/* dtrain.h - collectives and a parameter server over pluggable transports.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * THE PROMISE: every call returns a correct result, or a named error that says what failed, where,
+ * on which rank, after how long and what to do, within a bound that the caller sets.
+ *
+ * ABI RULES (checked by tests/abi): handles are incomplete types; no bool, enum, bit-field, long,
+ * static inline or variadic in a signature or struct; a *_params struct starts with struct_size,
+ * grows only at its tail, has no padding, and every field means "default" where it is zero; a number
+ * is never used twice. Outputs come last and are written only on success.
+ *
+ * THREADS: every function may be called from any thread, except that a function marked "exclusive"
+ * needs that no other call uses the same handle at that time.
+ * FORK: the child may only destroy what it inherited; every other call there returns
+ * DTRAIN_ERR_STATE. The child may create a context of its own.
+ * The library installs no signal handler, never exits, never prints to stdout. */
+#ifndef DTRAIN_H
+#define DTRAIN_H
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifndef DTRAIN_API
+#define DTRAIN_API __attribute__((visibility("default")))
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the program was compiled against; pass it to dtrain_context_create(). */
+#define DTRAIN_API_VERSION 1u /* (major << 16) | minor */
+/* Every *_params struct is prepared by this, then filled: DTRAIN_INIT(&params); params.x = ...; */
+#define DTRAIN_INIT(p) (memset((p), 0, sizeof *(p)), (p)->struct_size = (uint32_t)sizeof *(p))
+
+typedef struct dtrain_options dtrain_options_t; /* key/value configuration                       */
+typedef struct dtrain_context dtrain_context_t; /* transports, progress, memory; no globals      */
+typedef struct dtrain_comm dtrain_comm_t;       /* communicator: an ordered group of ranks       */
+typedef struct dtrain_mem dtrain_mem_t;         /* registered memory                             */
+typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
+typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
+typedef struct dtrain_server dtrain_server_t;   /* parameter-server shards served by this process */
+typedef struct dtrain_table dtrain_table_t;     /* a named array spread over the servers         */
+typedef struct dtrain_reader dtrain_reader_t;   /* sequential reader of TFRecord files           */
+typedef struct dtrain_writer dtrain_writer_t;   /* writer of one TFRecord file                   */
+
+/* ---- status: 0 done, > 0 not finished, < 0 failed ------------------------------------------- */
+/* -20..-39: a connection is lost for good; -40..-59: the communicator is; -60..-79: the device. */
+typedef int32_t dtrain_status_t;
+#define DTRAIN_STATUS_MAP(X)                                                                     \
+    X(OK, 0, "success")                                                                          \
+    X(IN_PROGRESS, 1, "not finished")                                                            \
+    X(ERR_INVALID, -1, "invalid argument")                                                       \
+    X(ERR_NO_MEMORY, -2, "out of memory")                                                        \
+    X(ERR_UNSUPPORTED, -3, "not supported")                                                      \
+    X(ERR_VERSION, -4, "version mismatch")                                                       \
+    X(ERR_STATE, -5, "wrong state")                                                              \
+    X(ERR_BUSY, -6, "resource busy")                                                             \
+    X(ERR_TIMEOUT, -7, "timed out")                                                              \
+    X(ERR_CANCELED, -8, "canceled")                                                              \
+    X(ERR_TRUNCATED, -9, "buffer too small")                                                     \
+    X(ERR_NOT_FOUND, -10, "not found")                                                           \
+    X(ERR_LIMIT, -11, "limit exceeded")                                                          \
+    X(ERR_CORRUPT, -12, "corrupt data")                                                          \
+    X(ERR_CONFIG, -13, "bad configuration")                                                      \
+    X(ERR_IO, -20, "system call failed")                                                         \
+    X(ERR_TRANSPORT, -21, "transport failed")                                                    \
+    X(ERR_AUTH, -22, "authentication failed")                                                    \
+    X(ERR_PEER, -40, "peer failed")                                                              \
+    X(ERR_ABORTED, -41, "communicator aborted")                                                  \
+    X(ERR_MISMATCH, -42, "ranks made different calls")                                           \
+    X(ERR_FENCED, -43, "the group went on without this rank")                                    \
+    X(ERR_DEVICE, -60, "device failed")                                                          \
+    X(ERR_INTERNAL, -99, "bug in dtrain")
+enum {
+#define DTRAIN_X(name, value, text) DTRAIN_##name = value,
+    DTRAIN_STATUS_MAP(DTRAIN_X)
+#undef DTRAIN_X
+        DTRAIN_STATUS_MIN_ = INT32_MIN /* keeps the constants 32 bits wide; not a status */
+};
+
+/* The library's own version, (major << 16) | minor, which may differ from DTRAIN_API_VERSION. */
+DTRAIN_API uint32_t dtrain_version(void);
+/* "0.1.0"; static storage. */
+DTRAIN_API const char *dtrain_version_string(void);
+/* "DTRAIN_ERR_PEER"; static storage, never NULL ("DTRAIN_ERR_UNKNOWN" for an unknown number). */
+DTRAIN_API const char *dtrain_status_name(dtrain_status_t status);
+/* "peer failed"; static storage, never NULL. */
+DTRAIN_API const char *dtrain_status_text(dtrain_status_t status);
+/* Copies the text of the last failed call of this thread into buf (at most len bytes, always
+ * terminated when len > 0); returns the length of the whole text without its terminator. */
+DTRAIN_API size_t dtrain_last_error(char *buf, size_t len);
+
+/* ---- options: default < file < environment (DTRAIN_<KEY>, dots as underscores) < set() ------- */
+/* Creates a bag of options from defaults, the file named by DTRAIN_OPTIONS (if any) and the
+ * environment, which is read now and only now. */
+DTRAIN_API dtrain_status_t dtrain_options_create(dtrain_options_t **options_p);
+DTRAIN_API void dtrain_options_destroy(dtrain_options_t *options); /* exclusive; NULL is fine */
+/* DTRAIN_ERR_NOT_FOUND (naming the nearest key) or DTRAIN_ERR_INVALID (saying what is allowed). */
+DTRAIN_API dtrain_status_t dtrain_options_set(dtrain_options_t *options, const char *key,
+                                              const char *value);
+/* "key = value" lines, '#' comments. Nothing is changed when any line is wrong. */
+DTRAIN_API dtrain_status_t dtrain_options_load(dtrain_options_t *options, const char *path);
+/* Copies the value; DTRAIN_ERR_TRUNCATED when len is too small. */
+DTRAIN_API dtrain_status_t dtrain_options_get(const dtrain_options_t *options, const char *key,
+                                              char *buf, size_t len);
+/* The index-th option's key, default and description (static storage), DTRAIN_ERR_NOT_FOUND past
+ * the last one. */
+DTRAIN_API dtrain_status_t dtrain_options_describe(uint32_t index, const char **key_p,
+                                                   const char **default_p, const char **text_p);
+
+/* ---- context --------------------------------------------------------------------------------- */
+/* Opens the transports and starts the helper thread (unless progress=manual). options may be NULL
+ * and may be destroyed afterwards. */
+DTRAIN_API dtrain_status_t dtrain_context_create(uint32_t api_version,
+                                                 const dtrain_options_t *options,
+                                                 dtrain_context_t **context_p);
+/* Exclusive. DTRAIN_ERR_BUSY while communicators, servers, queues or memory of it exist. */
+DTRAIN_API dtrain_status_t dtrain_context_destroy(dtrain_context_t *context);
+/* Does a bounded amount of work; returns how much (0: nothing to do), or < 0. Needed with
+ * progress=manual, harmless otherwise. */
+DTRAIN_API int32_t dtrain_context_progress(dtrain_context_t *context);
+/* A JSON text that tells what this build and machine can do (transports, kernels, limits).
+ * context may be NULL. Same rules as dtrain_last_error(). */
+DTRAIN_API size_t dtrain_context_describe(dtrain_context_t *context, char *buf, size_t len);
+
+/* Log lines go to stderr from level "warn" on (option log.level) until a sink is set; NULL
+ * restores stderr. The sink is called from any thread, must not call into dtrain. */
+enum { DTRAIN_LOG_ERROR = 1, DTRAIN_LOG_WARN = 2, DTRAIN_LOG_INFO = 3, DTRAIN_LOG_DEBUG = 4 };
+typedef void (*dtrain_log_fn)(void *arg, int32_t level, const char *line);
+DTRAIN_API dtrain_status_t dtrain_context_set_log(dtrain_context_t *context, dtrain_log_fn sink,
+                                                  void *arg);
+
+/* ---- memory: never needed for correctness, needed for zero-copy over RDMA --------------------- */
+enum { DTRAIN_MEM_AUTO = 0, DTRAIN_MEM_HOST = 1, DTRAIN_MEM_CUDA = 2, DTRAIN_MEM_DMABUF = 3 };
+typedef struct dtrain_mem_params {
+    uint32_t struct_size;
+    uint32_t mem_type; /* DTRAIN_MEM_*; AUTO asks the driver by pointer           */
+    void *address;     /* first byte; stays the caller's                          */
+    uint64_t length;   /* bytes, > 0                                              */
+    uint64_t dmabuf_offset;
+    int32_t dmabuf_fd; /* read only for DTRAIN_MEM_DMABUF                         */
+    int32_t device;    /* read only for DTRAIN_MEM_CUDA                           */
+    uint64_t flags;    /* none yet                                                */
+} dtrain_mem_params_t;
+/* The range stays registered with every transport of the context until deregistered. */
+DTRAIN_API dtrain_status_t dtrain_mem_register(dtrain_context_t *context,
+                                               const dtrain_mem_params_t *params,
+                                               dtrain_mem_t **mem_p);
+/* DTRAIN_ERR_BUSY while an operation uses it; the handle is then still valid. */
+DTRAIN_API dtrain_status_t dtrain_mem_deregister(dtrain_mem_t *mem);
+
+/* ---- completion ------------------------------------------------------------------------------ */
+typedef struct dtrain_event { /* 64 bytes, frozen */
+    uint64_t user_tag;        /* from dtrain_op_params_t                              */
+    dtrain_request_t *request; /* NULL when the caller asked for none                 */
+    uint64_t bytes;           /* moved into the caller's buffer (receive, pull)       */
+    dtrain_status_t status;
+    int32_t peer;      /* the sender (receive), the guilty rank (ERR_PEER), else -1   */
+    uint64_t version;  /* table operations: the version read or made                  */
+    uint64_t reserved[3];
+} dtrain_event_t;
+/* depth: how many finished operations it can hold, 0 = 1024; posting an operation that might
+ * overflow it is refused with DTRAIN_ERR_BUSY. */
+DTRAIN_API dtrain_status_t dtrain_cq_create(dtrain_context_t *context, uint32_t depth,
+                                            dtrain_cq_t **cq_p);
+DTRAIN_API dtrain_status_t dtrain_cq_destroy(dtrain_cq_t *cq); /* exclusive; BUSY while used */
+/* Takes up to max events, waiting up to timeout_ns (0: do not wait, < 0: for ever) for the first;
+ * returns their number (0: none in time), or < 0. */
+DTRAIN_API int32_t dtrain_cq_poll(dtrain_cq_t *cq, dtrain_event_t *events, uint32_t max,
+                                  int64_t timeout_ns);
+/* Readable while events wait; for poll/epoll only; belongs to the queue. < 0 on error. */
+DTRAIN_API int32_t dtrain_cq_fd(dtrain_cq_t *cq);
+
+/* DTRAIN_IN_PROGRESS, DTRAIN_OK or the operation's error. */
+DTRAIN_API dtrain_status_t dtrain_request_test(dtrain_request_t *request);
+/* As test, but waits up to timeout_ns (< 0: until the operation's own timeout);
+ * DTRAIN_IN_PROGRESS when it has not finished by then. */
+DTRAIN_API dtrain_status_t dtrain_request_wait(dtrain_request_t *request, int64_t timeout_ns);
+/* Asks for an early end; the request still completes (DTRAIN_ERR_CANCELED if nothing was done yet).
+ * Collectives that other ranks may have begun cannot be cancelled: DTRAIN_ERR_STATE. */
+DTRAIN_API dtrain_status_t dtrain_request_cancel(dtrain_request_t *request);
+/* The outcome of a finished request; DTRAIN_ERR_STATE while it runs. */
+DTRAIN_API dtrain_status_t dtrain_request_result(dtrain_request_t *request, dtrain_event_t *event_p);
+/* The finished operation's own error text. Same rules as dtrain_last_error(). */
+DTRAIN_API size_t dtrain_request_error(dtrain_request_t *request, char *buf, size_t len);
+/* Once, at any time; an unfinished operation goes on without its handle. NULL is fine. */
+DTRAIN_API void dtrain_request_free(dtrain_request_t *request);
+
+/* How an operation is run. NULL or all zero: with request_p == NULL too, the call blocks until the
+ * operation is done. With a request_p or a cq it returns at once, and the buffers belong to the
+ * library until the operation completes, which it does exactly once. */
+enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
+typedef struct dtrain_op_params {
+    uint32_t struct_size;
+    uint32_t flags;       /* none yet                                                */
+    uint64_t user_tag;    /* returned in the event                                   */
+    dtrain_cq_t *cq;      /* where to report                                         */
+    int64_t timeout_ns;   /* 0: option op.timeout; < 0: none                         */
+    dtrain_mem_t *send_mem, *recv_mem; /* registrations that hold the buffers, or NULL */
+    void *stream;         /* read only when stream_type is not 0                     */
+    uint32_t stream_type; /* DTRAIN_STREAM_*                                         */
+    int32_t priority;     /* higher goes first; 0 is normal                          */
+} dtrain_op_params_t;
+
+/* ---- communicators --------------------------------------------------------------------------- */
+/* How ranks exchange a few bytes before they are connected (rendezvous "oob"): all `size` ranks
+ * call; on return recv holds size blobs of len bytes each in rank order. Returns 0, or an error
+ * code of the caller's that ends the join. Called from dtrain_comm_create() in its thread. */
+typedef int32_t (*dtrain_oob_allgather_fn)(void *arg, const void *send, void *recv, size_t len);
+typedef struct dtrain_comm_params {
+    uint32_t struct_size;
+    int32_t size;       /* number of worker ranks; 0: from the environment         */
+    int32_t rank;       /* mine; read only when size > 0                           */
+    int32_t servers;    /* number of dedicated parameter servers; with size > 0    */
+    int64_t timeout_ns; /* for joining; 0: option join.timeout; < 0: none          */
+    dtrain_oob_allgather_fn oob; /* for "oob"                                      */
+    void *oob_arg;
+} dtrain_comm_params_t;
+/* Joins a job and makes the communicator of all its workers. Collective, blocking. rendezvous:
+ *   NULL or "env"         DTRAIN_RENDEZVOUS/RANK/SIZE/SERVERS, else torchrun's RANK, WORLD_SIZE,
+ *                         MASTER_ADDR, MASTER_PORT, else TF_CONFIG; none of them: a job of one rank
+ *   "tcp://host:port"     rank 0 listens there
+ *   "file:///dir/name"    rank 0 writes its address there; a name serves one job
+ *   "oob"                 the callback
+ * While waiting it logs after 2 s and then every 10 s who is missing. */
+DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
+                                              const dtrain_comm_params_t *params,
+                                              dtrain_comm_t **comm_p);
+/* Exclusive. Local: waits for nobody; pending operations end with DTRAIN_ERR_CANCELED. */
+DTRAIN_API dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm);
+/* One communicator per color (>= 0; negative: none for this rank, *new_p becomes NULL), ranks
+ * ordered by (key, old rank). Collective, blocking. */
+DTRAIN_API dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color, int32_t key,
+                                             dtrain_comm_t **new_p);
+DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p);
+/* Ends every pending and later operation on all ranks with DTRAIN_ERR_ABORTED and this reason
+ * (may be NULL). Never waits for a peer. */
+DTRAIN_API dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason);
+/* A new communicator of the ranks that are alive, in the old order; the way on after
+ * DTRAIN_ERR_PEER. Every survivor must call it; collective, blocking. */
+DTRAIN_API dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p);
+DTRAIN_API int32_t dtrain_comm_rank(const dtrain_comm_t *comm); /* -1 for NULL */
+DTRAIN_API int32_t dtrain_comm_size(const dtrain_comm_t *comm); /* -1 for NULL */
+/* DTRAIN_OK, or why the communicator is broken (text through dtrain_last_error()). */
+DTRAIN_API dtrain_status_t dtrain_comm_status(dtrain_comm_t *comm);
+/* Writes up to max failed ranks in ascending order; returns how many there are, or < 0. */
+DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32_t max);
+
+/* ---- collectives ------------------------------------------------------------------------------ */
+/* All ranks of a communicator call the same collectives in the same order; a difference (kind,
+ * count, dtype, op, root, order) ends in DTRAIN_ERR_MISMATCH on all ranks, naming both sides.
+ * Counts are in elements. In place: send == recv where not said otherwise; other overlaps are
+ * DTRAIN_ERR_INVALID. f16 and bf16 are added up in f32 and rounded at the end of each step of the
+ * algorithm. Results are bitwise equal on all ranks and the same from run to run with the same
+ * algorithm. */
+enum {
+    DTRAIN_F32 = 1, DTRAIN_F64 = 2, DTRAIN_F16 = 3, DTRAIN_BF16 = 4, DTRAIN_I8 = 5, DTRAIN_U8 = 6,
+    DTRAIN_I16 = 7, DTRAIN_U16 = 8, DTRAIN_I32 = 9, DTRAIN_U32 = 10, DTRAIN_I64 = 11, DTRAIN_U64 = 12
+};
+/* AVG of integers rounds toward zero; B* are bitwise and for integers only. */
+enum {
+    DTRAIN_SUM = 1, DTRAIN_AVG = 2, DTRAIN_PROD = 3, DTRAIN_MIN = 4, DTRAIN_MAX = 5, DTRAIN_BAND = 6,
+    DTRAIN_BOR = 7, DTRAIN_BXOR = 8
+};
+/* Bytes of one element, 0 for an unknown dtype. */
+DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
+
+/* recv[i] = op over ranks of send[i]; both hold count elements. */
+DTRAIN_API dtrain_status_t dtrain_allreduce(dtrain_comm_t *comm, const void *send, void *recv,
+                                            uint64_t count, uint32_t dtype, uint32_t op,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p);
+/* As allreduce, the result only on root (elsewhere recv may be NULL and is not touched). */
+DTRAIN_API dtrain_status_t dtrain_reduce(dtrain_comm_t *comm, const void *send, void *recv,
+                                         uint64_t count, uint32_t dtype, uint32_t op, int32_t root,
+                                         const dtrain_op_params_t *params,
+                                         dtrain_request_t **request_p);
+/* send holds size * count elements, recv gets the rank-th block of the result.
+ * In place: recv == send + rank * count (the other blocks of send are then undefined). */
+DTRAIN_API dtrain_status_t dtrain_reduce_scatter(dtrain_comm_t *comm, const void *send, void *recv,
+                                                 uint64_t count, uint32_t dtype, uint32_t op,
+                                                 const dtrain_op_params_t *params,
+                                                 dtrain_request_t **request_p);
+/* counts[size]: elements of each rank's block, equal on all ranks; blocks are packed. */
+DTRAIN_API dtrain_status_t dtrain_reduce_scatterv(dtrain_comm_t *comm, const void *send, void *recv,
+                                                  const uint64_t *counts, uint32_t dtype,
+                                                  uint32_t op, const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
+/* recv gets size blocks of count elements in rank order. In place: send == recv + rank * count. */
+DTRAIN_API dtrain_status_t dtrain_allgather(dtrain_comm_t *comm, const void *send, void *recv,
+                                            uint64_t count, uint32_t dtype,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p);
+/* Block r of counts[r] elements lands at recv + displs[r] (elements; NULL: packed). */
+DTRAIN_API dtrain_status_t dtrain_allgatherv(dtrain_comm_t *comm, const void *send, void *recv,
+                                             const uint64_t *counts, const uint64_t *displs,
+                                             uint32_t dtype, const dtrain_op_params_t *params,
+                                             dtrain_request_t **request_p);
+/* root's buffer to all. */
+DTRAIN_API dtrain_status_t dtrain_broadcast(dtrain_comm_t *comm, void *buffer, uint64_t count,
+                                            uint32_t dtype, int32_t root,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p);
+/* root's recv gets size blocks of count elements (elsewhere NULL). In place on root:
+ * send == recv + root * count. */
+DTRAIN_API dtrain_status_t dtrain_gather(dtrain_comm_t *comm, const void *send, void *recv,
+                                         uint64_t count, uint32_t dtype, int32_t root,
+                                         const dtrain_op_params_t *params,
+                                         dtrain_request_t **request_p);
+/* counts and displs (NULL: packed) as in allgatherv, given on every rank. */
+DTRAIN_API dtrain_status_t dtrain_gatherv(dtrain_comm_t *comm, const void *send, void *recv,
+                                          const uint64_t *counts, const uint64_t *displs,
+                                          uint32_t dtype, int32_t root,
+                                          const dtrain_op_params_t *params,
+                                          dtrain_request_t **request_p);
+/* root's send holds size blocks of count elements (elsewhere NULL); each rank gets its own.
+ * In place on root: recv == send + root * count. */
+DTRAIN_API dtrain_status_t dtrain_scatter(dtrain_comm_t *comm, const void *send, void *recv,
+                                          uint64_t count, uint32_t dtype, int32_t root,
+                                          const dtrain_op_params_t *params,
+                                          dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_scatterv(dtrain_comm_t *comm, const void *send, void *recv,
+                                           const uint64_t *counts, const uint64_t *displs,
+                                           uint32_t dtype, int32_t root,
+                                           const dtrain_op_params_t *params,
+                                           dtrain_request_t **request_p);
+/* Block j of send goes to block rank of rank j's recv; both hold size * count elements.
+ * In place is allowed. */
+DTRAIN_API dtrain_status_t dtrain_alltoall(dtrain_comm_t *comm, const void *send, void *recv,
+                                           uint64_t count, uint32_t dtype,
+                                           const dtrain_op_params_t *params,
+                                           dtrain_request_t **request_p);
+/* Own counts and displacements (elements; displs NULL: packed) per peer; not in place. A rank's
+ * send_counts[j] must equal rank j's recv_counts[rank]. */
+DTRAIN_API dtrain_status_t dtrain_alltoallv(dtrain_comm_t *comm, const void *send,
+                                            const uint64_t *send_counts,
+                                            const uint64_t *send_displs, void *recv,
+                                            const uint64_t *recv_counts,
+                                            const uint64_t *recv_displs, uint32_t dtype,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p);
+/* Completes once every rank has called it. */
+DTRAIN_API dtrain_status_t dtrain_barrier(dtrain_comm_t *comm, const dtrain_op_params_t *params,
+                                          dtrain_request_t **request_p);
+
+/* Point to point: messages of one (sender, tag) arrive in order. A message longer than the receive
+ * buffer ends in DTRAIN_ERR_TRUNCATED on the receiver. peer may be the own rank. */
+#define DTRAIN_ANY_RANK (-1) /* dtrain_recv: from whoever; the event's peer tells who */
+DTRAIN_API dtrain_status_t dtrain_send(dtrain_comm_t *comm, const void *buffer, uint64_t count,
+                                       uint32_t dtype, int32_t peer, uint32_t tag,
+                                       const dtrain_op_params_t *params,
+                                       dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count,
+                                       uint32_t dtype, int32_t peer, uint32_t tag,
+                                       const dtrain_op_params_t *params,
+                                       dtrain_request_t **request_p);
+
+/* ---- parameter server -------------------------------------------------------------------------- */
+/* A table is a dense array of `length` elements, split by key range over the job's servers; a job
+ * without servers spreads it over its ranks. The same program runs either way.
+ *
+ * Consistency, with a clock per worker that dtrain_table_clock() advances:
+ *   ASYNC  every push is applied at once, every pull returns what is there
+ *   BSP    pushes of one clock are aggregated and applied together once all workers have clocked;
+ *          a pull at clock c sees exactly the updates of all workers' clocks before c
+ *   SSP    pushes are applied at once; a pull at clock c waits until every worker's clock is at
+ *          least c - staleness, so that it sees all updates before that */
+enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3 };
+/* What a push of g does to a value w (hyper-parameters below; formulas in docs/PARAMETER_SERVER.md).
+ * The optimizers need a floating-point table. */
+enum {
+    DTRAIN_RULE_ADD = 1, DTRAIN_RULE_ASSIGN = 2, DTRAIN_RULE_SGD = 3, DTRAIN_RULE_MOMENTUM = 4,
+    DTRAIN_RULE_ADAGRAD = 5, DTRAIN_RULE_ADAM = 6
+};
+typedef struct dtrain_table_params {
+    uint32_t struct_size;
+    uint32_t dtype;         /* of values on the servers and on the wire                    */
+    uint64_t length;        /* elements                                                    */
+    uint32_t rule;          /* DTRAIN_RULE_*; 0: ADD                                       */
+    uint32_t consistency;   /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
+    uint32_t staleness;     /* SSP's bound in clocks                                       */
+    uint32_t aggregate;     /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM          */
+    double learning_rate;   /* SGD, MOMENTUM, ADAGRAD, ADAM; 0: 0.01                       */
+    double momentum;        /* MOMENTUM; 0: 0.9                                            */
+    double beta1, beta2;    /* ADAM; 0: 0.9, 0.999                                         */
+    double epsilon;         /* ADAGRAD, ADAM; 0: 1e-8                                      */
+    double initial;         /* value of every element before the first push or set         */
+} dtrain_table_params_t;
+/* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
+ * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
+DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
+                                               const dtrain_table_params_t *params,
+                                               dtrain_table_t **table_p);
+/* Exclusive, local; the servers drop the table when the last worker has destroyed it. */
+DTRAIN_API dtrain_status_t dtrain_table_destroy(dtrain_table_t *table);
+/* Range [first, first + count) of the table, count elements of the table's dtype in the caller's
+ * buffer. A push is done when every server has accepted it; it is applied exactly once, however
+ * often the network made it be sent again. The event's version counts the updates applied to the
+ * range's servers (the lowest of them). */
+DTRAIN_API dtrain_status_t dtrain_table_push(dtrain_table_t *table, uint64_t first, uint64_t count,
+                                             const void *values, const dtrain_op_params_t *params,
+                                             dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_table_pull(dtrain_table_t *table, uint64_t first, uint64_t count,
+                                             void *values, const dtrain_op_params_t *params,
+                                             dtrain_request_t **request_p);
+/* A push followed by a pull of the same range in one round trip. pushed == pulled is allowed.
+ * Under BSP the pull is one of the next clock: this call clocks the worker, too. */
+DTRAIN_API dtrain_status_t dtrain_table_push_pull(dtrain_table_t *table, uint64_t first,
+                                                  uint64_t count, const void *pushed, void *pulled,
+                                                  const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
+/* Overwrites values whatever the rule and the clock (initialisation, restore). */
+DTRAIN_API dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t first, uint64_t count,
+                                            const void *values, const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p);
+/* Ends this worker's current clock: its pushes so far belong to it. */
+DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
+                                              const dtrain_op_params_t *params,
+                                              dtrain_request_t **request_p);
+
+typedef struct dtrain_server_params {
+    uint32_t struct_size;
+    int32_t size;       /* number of workers of the job; 0: all from the environment */
+    int32_t servers;    /* number of servers                                         */
+    int32_t index;      /* which server this is, 0 <= index < servers                */
+    int64_t timeout_ns; /* for joining; 0: option join.timeout; < 0: none            */
+    dtrain_oob_allgather_fn oob; /* for "oob": workers first, then servers            */
+    void *oob_arg;
+} dtrain_server_params_t;
+/* Joins the job as a server and serves from then on in the background (a process of its own, or a
+ * thread of any process). Rendezvous as in dtrain_comm_create(). Blocking. */
+DTRAIN_API dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rendezvous,
+                                                const dtrain_server_params_t *params,
+                                                dtrain_server_t **server_p);
+/* Waits until all workers have left (DTRAIN_OK), the job failed (its error), or timeout_ns is over
+ * (DTRAIN_IN_PROGRESS; < 0: no limit). */
+DTRAIN_API dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t timeout_ns);
+/* Exclusive. Clients that still need it get DTRAIN_ERR_PEER. */
+DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
+
+/* ---- TFRecord files ------------------------------------------------------------------------------ */
+typedef struct dtrain_reader_params {
+    uint32_t struct_size;
+    int32_t shard;     /* this reader's share: 0 <= shard < shards                          */
+    int32_t shards;    /* 0 and 1: everything. With at least `shards` files, whole files are
+                          dealt out (file i to shard i % shards), else record by record     */
+    uint32_t flags;    /* none yet                                                          */
+    uint64_t max_record; /* longest record accepted, bytes; 0: 64 MiB                       */
+} dtrain_reader_params_t;
+/* paths[count] in the given order. Every record's two CRC32C are checked. */
+DTRAIN_API dtrain_status_t dtrain_reader_open(const char *const *paths, uint32_t count,
+                                              const dtrain_reader_params_t *params,
+                                              dtrain_reader_t **reader_p);
+/* The next record: DTRAIN_OK, DTRAIN_ERR_NOT_FOUND at the end, DTRAIN_ERR_CORRUPT naming file,
+ * offset and what is wrong (a truncated file too), DTRAIN_ERR_LIMIT for a record longer than
+ * max_record. A failure stays until the rewind. *data_p, of any alignment, is valid until the next
+ * call. */
+DTRAIN_API dtrain_status_t dtrain_reader_next(dtrain_reader_t *reader, const void **data_p,
+                                              uint64_t *length_p);
+DTRAIN_API dtrain_status_t dtrain_reader_rewind(dtrain_reader_t *reader); /* back to the start */
+DTRAIN_API void dtrain_reader_close(dtrain_reader_t *reader);             /* exclusive */
+/* Creates or replaces path; the file appears under its name when it is closed. */
+DTRAIN_API dtrain_status_t dtrain_writer_open(const char *path, dtrain_writer_t **writer_p);
+DTRAIN_API dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const void *data,
+                                                uint64_t length);
+/* Exclusive. Frees the handle in any case; an error says that the file was not written. */
+DTRAIN_API dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
