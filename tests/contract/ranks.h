@@ -87,6 +87,8 @@ struct Member {
 inline dtrain_context_t *make_context(const Options &options) {
     dtrain_options_t *bag = nullptr;
     OK(dtrain_options_create(&bag));
+    // A busy machine may keep a thread from running for seconds; tests of failures say otherwise.
+    OK(dtrain_options_set(bag, "heartbeat.timeout", "30s"));
     for (auto &[key, value] : options) OK(dtrain_options_set(bag, key.c_str(), value.c_str()));
     dtrain_context_t *context = nullptr;
     OK(dtrain_context_create(DTRAIN_API_VERSION, bag, &context));
@@ -94,9 +96,11 @@ inline dtrain_context_t *make_context(const Options &options) {
     return context;
 }
 
-// body(rank, comm) in one thread per rank; `servers` more threads serve tables until all have left.
-inline void run(int size, int servers, const Options &options,
-                const std::function<void(int, dtrain_comm_t *)> &body) {
+using Body = std::function<void(int, dtrain_context_t *, dtrain_comm_t *)>;
+
+// body(rank, context, comm) in one thread per rank; `servers` more threads serve tables until all
+// have left.
+inline void run(int size, int servers, const Options &options, const Body &body) {
     Exchange exchange(size + servers);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; rank++)
@@ -113,7 +117,7 @@ inline void run(int size, int servers, const Options &options,
             params.timeout_ns = 60'000'000'000;
             dtrain_comm_t *comm = nullptr;
             OK(dtrain_comm_create(context, "oob", &params, &comm));
-            body(rank, comm);
+            body(rank, context, comm);
             OK(dtrain_comm_destroy(comm));
             OK(dtrain_context_destroy(context));
         });
@@ -138,8 +142,16 @@ inline void run(int size, int servers, const Options &options,
     for (std::thread &thread : threads) thread.join();
 }
 
+inline void run(int size, int servers, const Options &options,
+                const std::function<void(int, dtrain_comm_t *)> &body) {
+    run(size, servers, options,
+        Body([&](int rank, dtrain_context_t *, dtrain_comm_t *comm) { body(rank, comm); }));
+}
 inline void run(int size, const Options &options,
                 const std::function<void(int, dtrain_comm_t *)> &body) {
+    run(size, 0, options, body);
+}
+inline void run_with_contexts(int size, const Options &options, const Body &body) {
     run(size, 0, options, body);
 }
 
