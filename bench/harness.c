@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "harness.h"
+
+#include "usage.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static const double time_box = 0.25;       /* seconds per size */
+static const double sample_least = 0.0005; /* seconds of a sample below barrier_from */
+static const size_t barrier_from = 64 << 10;
+static const size_t huge_page = (size_t)2 << 20;
+enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 1000, MOST_REPEATS = 1000, WARM_UP = 5 };
+
+typedef struct run {
+    const contender_t *contender;
+    const char *transport;
+    float *buffer;
+    size_t count;
+    int operations; /* so far; changes what the buffer holds */
+} run_t;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b) {
+    const float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static float *allocate(size_t bytes) {
+    bytes = (bytes + huge_page - 1) / huge_page * huge_page;
+    char *at = (char *)mmap(NULL, bytes + huge_page, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return NULL;
+    at += (huge_page - (uintptr_t)at % huge_page) % huge_page;
+    madvise(at, bytes, MADV_HUGEPAGE);
+    for (size_t i = 0; i < bytes; i += 4096) at[i] = 0;
+    return (float *)(void *)at;
+}
+
+/* What every rank contributes, in rank order: `count` values each. */
+static void gather(const run_t *run, const float *own, float *all, size_t count) {
+    const contender_t *c = run->contender;
+    for (size_t i = 0; i < count * (size_t)c->size; i++) all[i] = 0;
+    for (size_t i = 0; i < count; i++) all[(size_t)c->rank * count + i] = own[i];
+    c->exchange(c->self, all, count * (size_t)c->size);
+}
+
+static float total(const run_t *run, float own) {
+    run->contender->exchange(run->contender->self, &own, 1);
+    return own;
+}
+
+static void fill(run_t *run) {
+    const float value = (float)(1 + (run->operations++ + run->contender->rank) % 3);
+    for (size_t i = 0; i < run->count; i++) run->buffer[i] = value;
+}
+
+static void verify(run_t *run) {
+    const contender_t *c = run->contender;
+    for (size_t i = 0; i < run->count; i++) run->buffer[i] = (float)(i % 5 + (size_t)c->rank + 1);
+    c->barrier(c->self);
+    c->allreduce(c->self, run->buffer, run->count);
+    for (size_t i = 0; i < run->count; i++) {
+        const size_t size = (size_t)c->size, expected = size * (i % 5) + size * (size + 1) / 2;
+        if (run->buffer[i] == (float)expected) continue;
+        fprintf(stderr, "%s: rank %d, %zu bytes: element %zu is %g, not %zu\n", c->name, c->rank,
+                run->count * sizeof(float), i, (double)run->buffer[i], expected);
+        exit(EXIT_FAILURE);
+    }
+}
+
+/* Seconds of one operation; of several back to back, with the rewriting, for small ones. */
+static float sample(run_t *run, int repeats) {
+    const contender_t *c = run->contender;
+    double begin;
+    if (run->count * sizeof(float) >= barrier_from) {
+        fill(run);
+        c->barrier(c->self);
+        begin = now();
+        c->allreduce(c->self, run->buffer, run->count);
+        return (float)(now() - begin);
+    }
+    c->barrier(c->self);
+    begin = now();
+    for (int i = 0; i < repeats; i++) {
+        fill(run);
+        c->allreduce(c->self, run->buffer, run->count);
+    }
+    return (float)((now() - begin) / repeats);
+}
+
+static int limited(double value, int least, int most) {
+    return value < least ? least : value > most ? most : (int)value;
+}
+
+/* How many samples of how many operations fill the time box; rank 0 decides. */
+static void plan(run_t *run, int *samples, int *repeats) {
+    const int small = run->count * sizeof(float) < barrier_from;
+    float once = 1e9f;
+    double begin = now();
+    for (int i = 0; i < WARM_UP; i++) {
+        const float t = sample(run, 4);
+        if (t < once) once = t;
+    }
+    const double whole = (now() - begin) / WARM_UP; /* with rewriting and barrier */
+    *repeats = small ? limited(sample_least / once, 1, MOST_REPEATS) : 1;
+    *samples = limited(time_box / (small ? once * *repeats : whole), LEAST_SAMPLES, MOST_SAMPLES);
+    *repeats = (int)total(run, run->contender->rank == 0 ? (float)*repeats : 0);
+    *samples = (int)total(run, run->contender->rank == 0 ? (float)*samples : 0);
+}
+
+/* The slowest rank's seconds of each sample, sorted. */
+static void measure(run_t *run, float *slowest, int samples, int repeats) {
+    const size_t n = (size_t)samples, size = (size_t)run->contender->size;
+    float *own = (float *)malloc(n * sizeof *own), *all = (float *)malloc(n * size * sizeof *all);
+    if (own == NULL || all == NULL) exit(EXIT_FAILURE);
+    for (size_t i = 0; i < n; i++) own[i] = sample(run, repeats);
+    gather(run, own, all, n);
+    for (size_t i = 0; i < n; i++) {
+        slowest[i] = all[i];
+        for (size_t r = 1; r < size; r++)
+            if (all[r * n + i] > slowest[i]) slowest[i] = all[r * n + i];
+    }
+    qsort(slowest, n, sizeof *slowest, compare);
+    free(own);
+    free(all);
+}
+
+static void measure_size(run_t *run) {
+    const contender_t *c = run->contender;
+    static float slowest[MOST_SAMPLES];
+    int samples, repeats;
+    if (c->prepare != NULL) c->prepare(c->self, run->buffer, run->count);
+    verify(run);
+    plan(run, &samples, &repeats);
+    const usage_t before = usage_now();
+    const double begin = now();
+    measure(run, slowest, samples, repeats);
+    const double wall = now() - begin;
+    const usage_t after = usage_now();
+    const double ranks = total(run, (float)(after.own - before.own));
+    if (c->rank != 0) return;
+    const double others = (after.machine - before.machine - ranks) / wall;
+    printf("{\"contender\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, \"bytes\": %zu, "
+           "\"median_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, \"n\": %d, \"repeats\": %d, "
+           "\"cpu\": %.3f, \"foreign\": %.3f, \"peak_kib\": %ld}\n",
+           c->name, run->transport, c->size, run->count * sizeof(float),
+           1e6 * (double)slowest[samples / 2], 1e6 * (double)slowest[0],
+           1e6 * (double)slowest[samples - 1], samples, repeats, ranks / c->size / wall,
+           others > 0 ? others : 0, after.peak_kib);
+    fflush(stdout);
+}
+
+/* Since BENCH_LAUNCHED, nanoseconds of CLOCK_MONOTONIC: launcher, joining, a first all-reduce. */
+static void report_start(const run_t *run) {
+    const contender_t *c = run->contender;
+    const char *launched = getenv("BENCH_LAUNCHED");
+    float one = 1;
+    c->exchange(c->self, &one, 1);
+    const double seconds = launched == NULL ? 0 : now() - 1e-9 * strtod(launched, NULL);
+    if (c->rank != 0) return;
+    printf("{\"contender\": \"%s\", \"version\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, "
+           "\"start_ms\": %.1f, \"peak_kib\": %ld}\n",
+           c->name, c->version, run->transport, c->size, 1e3 * seconds, usage_now().peak_kib);
+}
+
+int harness_run(const contender_t *contender, int argc, char **argv) {
+    run_t run = {contender, NULL, NULL, 0, 0};
+    size_t most = 0;
+    if (argc < 3) return fprintf(stderr, "usage: PROGRAM TRANSPORT BYTES...\n"), EXIT_FAILURE;
+    run.transport = argv[1];
+    report_start(&run);
+    for (int i = 2; i < argc; i++) {
+        const size_t bytes = (size_t)strtoull(argv[i], NULL, 10);
+        if (bytes > most) most = bytes;
+    }
+    run.buffer = allocate(most);
+    if (run.buffer == NULL) return perror("bench: mmap"), EXIT_FAILURE;
+    for (int i = 2; i < argc; i++) {
+        run.count = (size_t)strtoull(argv[i], NULL, 10) / sizeof(float);
+        if (run.count > 0) measure_size(&run);
+    }
+    contender->barrier(contender->self);
+    return EXIT_SUCCESS;
+}
