@@ -1,5 +1,4 @@
-// The coordinator until the job runs: gathering a new one, or collecting its members after a
-// takeover.
+// The coordinator until the job runs: gathering a new one, collecting members after a takeover.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/coordinator.h"
 

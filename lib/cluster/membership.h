@@ -1,5 +1,4 @@
-// Who is in a job and who is gone: what every member knows, and what a successor of the coordinator
-// starts from.
+// Who is in a job and who is gone, as every member knows it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/names.h"

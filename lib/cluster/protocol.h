@@ -1,6 +1,7 @@
-// What the control protocol's state machines exchange with whoever drives them: sockets in
-// production (job.cpp), a simulator in tests.
+// What goes into and comes out of the control protocol's state machines.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Sockets drive them in production (driver.h), a simulator does in tests.
 #pragma once
 #include "cluster/identity.h"
 #include "wire/control.h"

@@ -1,6 +1,8 @@
-// The handshake that opens every control connection: both sides prove that they know the job's
-// secret before either reads anything else from the other.
+// The handshake that opens every control connection.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Both sides prove that they know the job's secret before either reads anything else from the
+// other.
 //
 //   dialler  -> listener  hello      {magic, flags, member, nonce}
 //   listener -> dialler   answer     {magic, flags, member, nonce, HMAC(secret, "listener" hello

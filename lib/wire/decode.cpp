@@ -1,6 +1,8 @@
-// Flatbuffers to control messages. The verifier proves only that reading stays inside the buffer:
-// what is read is checked by hand, field by field.
+// Flatbuffers to control messages.
 // SPDX-License-Identifier: Apache-2.0
+//
+// The verifier proves only that reading stays inside the buffer: what is read is checked by hand,
+// field by field.
 #include "wire/control.h"
 
 #include "wire/control_generated.h"

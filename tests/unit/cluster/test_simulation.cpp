@@ -1,6 +1,7 @@
-// The control protocol under thousands of random schedules in virtual time. A failing seed is
-// printed; DTRAIN_SEED=<n> runs just that one, DTRAIN_SEEDS=<n> that many. SPDX-License-Identifier:
-// Apache-2.0
+// The control protocol under thousands of random schedules in virtual time.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A failing seed is printed; DTRAIN_SEED=<n> runs just that one, DTRAIN_SEEDS=<n> that many.
 #include "check.h"
 
 #include "simulation.h"
