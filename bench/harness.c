@@ -3,9 +3,11 @@
 
 #include "usage.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -32,6 +34,18 @@ static double now(void) {
 static int compare(const void *a, const void *b) {
     const float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
+}
+
+/* BENCH_CPUS: "0,1,...", one for each rank's calling thread; not set: the scheduler's choice. */
+static void pin(int rank) {
+    const char *cpus = getenv("BENCH_CPUS");
+    cpu_set_t one;
+    for (int r = 0; r < rank && cpus != NULL; r++)
+        cpus = (cpus = strchr(cpus, ',')) != NULL ? cpus + 1 : NULL;
+    if (cpus == NULL) return;
+    CPU_ZERO(&one);
+    CPU_SET(strtoul(cpus, NULL, 10), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) perror("bench: BENCH_CPUS");
 }
 
 static float *allocate(size_t bytes) {
@@ -103,16 +117,16 @@ static int limited(double value, int least, int most) {
 
 /* How many samples of how many operations fill the time box; rank 0 decides. */
 static void plan(run_t *run, int *samples, int *repeats) {
-    const int small = run->count * sizeof(float) < barrier_from;
+    const int small = run->count * sizeof(float) < barrier_from, guess = small ? 4 : 1;
     float once = 1e9f;
-    double begin = now();
+    const double begin = now();
     for (int i = 0; i < WARM_UP; i++) {
-        const float t = sample(run, 4);
+        const float t = sample(run, guess);
         if (t < once) once = t;
     }
-    const double whole = (now() - begin) / WARM_UP; /* with rewriting and barrier */
-    *repeats = small ? limited(sample_least / once, 1, MOST_REPEATS) : 1;
-    *samples = limited(time_box / (small ? once * *repeats : whole), LEAST_SAMPLES, MOST_SAMPLES);
+    const double usual = (now() - begin) / WARM_UP / guess; /* with rewriting and barrier */
+    *repeats = small ? limited(sample_least / (double)once, 1, MOST_REPEATS) : 1;
+    *samples = limited(time_box / (usual * *repeats), LEAST_SAMPLES, MOST_SAMPLES);
     *repeats = (int)total(run, run->contender->rank == 0 ? (float)*repeats : 0);
     *samples = (int)total(run, run->contender->rank == 0 ? (float)*samples : 0);
 }
@@ -178,6 +192,7 @@ int harness_run(const contender_t *contender, int argc, char **argv) {
     if (argc < 3) return fprintf(stderr, "usage: PROGRAM TRANSPORT BYTES...\n"), EXIT_FAILURE;
     run.transport = argv[1];
     report_start(&run);
+    pin(contender->rank);
     for (int i = 2; i < argc; i++) {
         const size_t bytes = (size_t)strtoull(argv[i], NULL, 10);
         if (bytes > most) most = bytes;
