@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+"""What the built libdtrain.so needs, and how big it is. usage: library.py LIBRARY BUILD_TYPE
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+NEEDED = re.compile(r"(libc|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
+OPTIONAL = re.compile(r"(cuda|cu[A-Z]|nccl|fi_|ibv_|ucp_|uct_|ucs_)")
+MAX_STRIPPED = 3 << 20
+
+
+def output(*command):
+    return subprocess.run([str(word) for word in command], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def check_needed(library):
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-dW", library))
+    return [f"needs {name}" for name in needed if not NEEDED.fullmatch(name)]
+
+
+def check_imports(library):
+    imported = (line.split()[-1] for line in
+                output("nm", "-D", "--undefined-only", library).splitlines())
+    return [f"imports {name}" for name in imported if OPTIONAL.match(name)]
+
+
+def stripped_size(library):
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder, "stripped")
+        output("strip", "-o", copy, library)
+        return copy.stat().st_size
+
+
+def check_size(library, limit=MAX_STRIPPED):
+    size = stripped_size(library)
+    return [f"{size} bytes stripped, more than {limit}"] if size > limit else []
+
+
+def main(library, build_type):
+    complaints = check_needed(library) + check_imports(library)
+    if build_type in ("Release", "RelWithDebInfo", "MinSizeRel"):
+        complaints += check_size(library)
+    print("\n".join(complaints) or f"{library}: {stripped_size(library)} bytes stripped")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+"""Plants a break of each rule and expects the lint to see it. usage: test_lint.py LAYERS.json LIBRARY
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import headers
+import layers
+import library
+import sizes
+
+LAYERS, LIBRARY = sys.argv[1:]
+del sys.argv[1:]
+
+
+class Planted(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.layers = layers.load(LAYERS)
+
+    def layer(self, name):
+        return next(layer for layer in self.layers if layer["name"] == name)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def compile(self, name, text, *flags):
+        source, result = self.write(name + ".c", text), self.folder / name
+        subprocess.run(["cc", "-o", result, source, *flags], check=True)
+        return str(result)
+
+    def plant_object(self, layer, text):
+        self.layer(layer)["objects"].append(self.compile("planted.o", text, "-c"))
+        return "\n".join(layers.check_symbols(self.layers))
+
+
+class Layers(Planted):
+    def test_symbol_of_an_upper_layer(self):
+        text = self.plant_object("base", "int dtrain_barrier(); int f() { return dtrain_barrier(); }")
+        self.assertEqual(text, "base/planted.o uses dtrain_barrier of api, which is not below")
+
+    def test_collectives_use_the_parameter_server(self):
+        defined, _ = layers.symbols(self.layer("ps")["objects"])
+        below, _ = layers.symbols(self.layer("cluster")["objects"])
+        symbol = min(name for name in defined - below if "dtrain2ps" in name)
+        text = self.plant_object("collectives", f"int {symbol}(); int f() {{ return {symbol}(); }}")
+        self.assertEqual(text, f"collectives/planted.o uses {symbol} of ps, which is not below")
+
+    def test_transport_uses_the_core(self):
+        text = self.plant_object("transport_tcp", "int dtrain_barrier();"
+                                 "int f() { return dtrain_barrier(); }")
+        self.assertIn("transport_tcp/planted.o uses dtrain_barrier", text)
+
+    def test_what_a_library_must_not_call(self):
+        for call in ("abort();", "exit(1);", "puts(\"\");", "signal(2, 0);", "cudaMalloc();"):
+            self.layers = layers.load(LAYERS)
+            source = f"int f() {{ {call} }}"
+            with self.subTest(call):
+                self.compile("planted.o", source, "-c", "-w", "-fno-builtin")
+                self.layer("engine")["objects"].append(str(self.folder / "planted.o"))
+                name = call.split("(")[0]
+                self.assertEqual(layers.check_symbols(self.layers),
+                                 [f"engine/planted.o uses {name}, which no part of the library may"])
+
+    def test_declaration(self):
+        self.layer("ps")["below"].append("collectives")
+        self.assertEqual(layers.check_declaration(self.layers),
+                         ["ps and collectives must not see each other"])
+        self.layers = layers.load(LAYERS)
+        self.layer("base")["below"].append("engine")
+        self.assertEqual(layers.check_declaration(self.layers),
+                         ["base is declared before engine, on which it is built"])
+
+    def test_upper_layer_on_the_include_path(self):
+        self.layer("base")["includes"] += self.layer("wire")["includes"]
+        self.assertEqual(layers.check_includes(self.layers),
+                         ["base can include files of wire, which is not below"])
+
+    def test_upward_include_does_not_compile(self):
+        for header, works in (("base/status.h", True), ("engine/agent.h", False)):
+            source = self.write("planted.cpp", f'#include "{header}"\n')
+            result = subprocess.run(["c++", "-std=c++20", "-fsyntax-only", source] +
+                                    [f"-I{i}" for i in self.layer("memory")["includes"]],
+                                    capture_output=True, text=True, check=False)
+            self.assertEqual(result.returncode == 0, works, result.stderr)
+
+
+class Library(Planted):
+    def make(self, text, *flags):
+        return self.compile("libplanted.so", text, "-w", "-shared", "-fPIC", *flags)
+
+    def test_needs_another_library(self):
+        other = self.compile("libcuda.so.1", "int cuInit() { return 0; }", "-shared", "-fPIC")
+        planted = self.make("int f() { return cuInit(); }", "-Wl,--no-as-needed", other)
+        self.assertEqual(library.check_needed(planted), [f"needs {other}"])
+        self.assertEqual(library.check_imports(planted), ["imports cuInit"])
+
+    def test_too_big(self):
+        planted = self.make("const char data[4 << 20] = {1};")
+        self.assertNotEqual(library.check_size(planted), [])
+
+    def test_limit_counts_the_real_library(self):
+        self.assertNotEqual(library.check_size(LIBRARY, limit=100000), [])
+
+
+class Sources(Planted):
+    def test_long_file(self):
+        self.write("long.cpp", "\n" * 601)
+        self.write("fits.cpp", "\n" * 600)
+        self.assertEqual(sizes.check_sizes(self.folder), ["long.cpp: 601 lines, more than 600"])
+
+    def test_headers_that_do_not_stand_alone(self):
+        for text in ("uint32_t f(void);", "struct s { char a; int b; };",
+                     "void f(int class);", "static int unused(void) { return 0; }"):
+            with self.subTest(text):
+                self.write("planted.h", text)
+                self.assertNotEqual(headers.check_headers(self.folder), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
