@@ -28,4 +28,5 @@ add_library(dtrain_static STATIC ${objects})
 set_target_properties(dtrain_static PROPERTIES OUTPUT_NAME dtrain)
 target_include_directories(dtrain_static INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(dtrain_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a)
+# A program in C does not bring the C++ runtime itself.
+target_link_libraries(dtrain_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a stdc++ m)

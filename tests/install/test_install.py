@@ -1,0 +1,129 @@
+#!/usr/bin/python3
+"""Installs a build into a folder of its own and uses it from outside: pkg-config, find_package(),
+the tools, the plugins. usage: test_install.py BUILD_FOLDER LIBDIR
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD, LIBDIR = sys.argv[1:]
+del sys.argv[1:]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PROGRAM = HERE / "program"
+LIMIT = 120  # seconds; nothing here takes so long
+
+
+def clean_environment(**more):
+    """Nothing of the tests' own surroundings decides what is found or joined."""
+    kept = {key: value for key, value in os.environ.items()
+            if not key.startswith("DTRAIN_") and key not in ("LD_LIBRARY_PATH", "PKG_CONFIG_PATH")}
+    return {**kept, **{key: str(value) for key, value in more.items()}}
+
+
+def run(*command, **environment):
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                            timeout=LIMIT, check=False, env=clean_environment(**environment))
+    if result.returncode != 0:
+        raise AssertionError(f"{command} ended with {result.returncode}:\n"
+                             f"{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        run("cmake", "--install", BUILD, "--prefix", cls.folder / "first")
+        # What is installed must not know where it was installed.
+        cls.prefix = cls.folder / "moved"
+        (cls.folder / "first").rename(cls.prefix)
+        cls.libraries = cls.prefix / LIBDIR
+
+    def pkg_config(self, *words):
+        return run("pkg-config", *words, "dtrain",
+                   PKG_CONFIG_PATH=self.libraries / "pkgconfig").split()
+
+    def compile(self, name, *flags):
+        program = self.folder / name
+        run("cc", "-o", program, PROGRAM / "one_rank.c", *flags)
+        return program
+
+    def assert_works(self, program, **environment):
+        output = run(program, **environment)
+        self.assertIn(f"{self.pkg_config('--modversion')[0]}\n", output)
+        self.assertIn('"transports"', output)
+        return output
+
+    def test_pkg_config_shared(self):
+        program = self.compile("pc_shared", *self.pkg_config("--cflags", "--libs"))
+        self.assert_works(program, LD_LIBRARY_PATH=self.libraries)
+        self.assertNotIn("sodium", " ".join(self.pkg_config("--libs")))
+
+    def test_pkg_config_static(self):
+        flags = self.pkg_config("--static", "--cflags", "--libs")
+        self.assert_works(self.compile("pc_static", "-static", *flags))
+
+    def test_find_package(self):
+        build = self.folder / "cmake"
+        run("cmake", "-S", PROGRAM, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        self.assert_works(build / "shared")
+        self.assert_works(build / "static")
+        self.assertNotIn("libdtrain", run("ldd", build / "static"))
+
+    def test_tools(self):
+        tools = self.prefix / "bin"
+        self.assertIn("plugin.path", run(tools / "dtrain-info"))
+        run(tools / "dtrain-run", "-n", "2", "--", tools / "dtrain-bench", "--sizes", "8",
+            "--iterations", "1")
+
+    def test_installed_plugins(self):
+        program = self.compile("plugins", *self.pkg_config("--cflags", "--libs"))
+        folder = self.libraries / "dtrain"
+        self.assertEqual({path.name for path in folder.iterdir()},
+                         {"libdtrain_transport_tcp.so", "libdtrain_transport_shm.so"})
+        for name in ("tcp", "shm"):
+            trace = self.folder / f"trace_{name}"
+            output = self.assert_works(program, LD_LIBRARY_PATH=self.libraries,
+                                       DTRAIN_PLUGIN_PATH=folder, DTRAIN_TRANSPORTS=name,
+                                       LD_DEBUG="files", LD_DEBUG_OUTPUT=trace)
+            self.assertIn(f'{{"name": "{name}"', output)
+            log = "".join(path.read_text() for path in self.folder.glob(f"trace_{name}.*"))
+            self.assertIn(f"{folder}/libdtrain_transport_{name}.so", log)
+
+    def test_plugin_of_a_user(self):
+        source, build = self.folder / "plugin", self.folder / "plugin_build"
+        shutil.copytree(ROOT / "examples" / "transport_plugin", source)
+        run("cmake", "-S", source, "-B", build, PKG_CONFIG_PATH=self.libraries / "pkgconfig")
+        run("cmake", "--build", build)
+        program = self.compile("user", *self.pkg_config("--cflags", "--libs"))
+        output = self.assert_works(program, LD_LIBRARY_PATH=self.libraries,
+                                   DTRAIN_PLUGIN_PATH=build, DTRAIN_TRANSPORTS="queue")
+        self.assertIn('{"name": "queue"', output)
+
+    def test_folders_of_debian(self):
+        """The library's folder may be deeper than one level."""
+        build = self.folder / "deep"
+        run("cmake", "-S", ROOT, "-B", build, "-DDTRAIN_TESTS=OFF",
+            "-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu")
+        pc_folder = self.folder / "deep_prefix/lib/x86_64-linux-gnu/pkgconfig"
+        pc_folder.mkdir(parents=True)
+        shutil.copy(build / "pkgconfig/dtrain.pc", pc_folder)
+        for variable, inside in (("prefix", "."), ("libdir", "lib/x86_64-linux-gnu"),
+                                 ("includedir", "include")):
+            path = run("pkg-config", f"--variable={variable}", "dtrain", PKG_CONFIG_PATH=pc_folder)
+            self.assertEqual(pathlib.Path(path.strip()).resolve(),
+                             (self.folder / "deep_prefix" / inside).resolve())
+
+
+if __name__ == "__main__":
+    unittest.main()
