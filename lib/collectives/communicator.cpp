@@ -188,6 +188,7 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     params.direction = MessageOperation::Direction::send;
     params.mesh = &session_->mesh();
     params.listener = this;
+    params.rank = peer;
     params.member = members_[uint32_t(peer)];
     params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
     params.buffer = const_cast<void *>(buffer); // sends do not write
@@ -207,6 +208,7 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     params.direction = MessageOperation::Direction::receive;
     params.mesh = &session_->mesh();
     params.listener = this;
+    params.rank = peer;
     params.member = members_[any ? 0 : uint32_t(peer)];
     for (uint32_t member : members_)
         if (any && params.mesh->device(member) != params.mesh->device(params.member))

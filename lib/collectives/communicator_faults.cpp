@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t report_interval = 1 * second;
 constexpr int64_t first_log = 2 * second, log_interval = 10 * second;
 constexpr size_t reported_calls = 16;
+// What was sent before a connection ended may still arrive, and what the control plane knows, too.
+constexpr uint32_t patient_stalls = 50; // 0.1 to 0.5 s
 
 } // namespace
 
@@ -48,6 +50,7 @@ void Communicator::break_with(Status status, int32_t guilty_rank, const char *te
     fault_.status = status;
     fault_.rank = guilty_rank;
     std::snprintf(fault_.text, sizeof fault_.text, "%s", text);
+    if (status == DTRAIN_ERR_PEER && guilty_rank >= 0) failed_[size_t(guilty_rank)] = true;
     broken_.store(true, std::memory_order_release);
     for (size_t i = in_flight_.size(); i-- > 0;)
         if (i < in_flight_.size()) fail_operation(*in_flight_[i]);
@@ -124,9 +127,9 @@ void Communicator::operation_failed(engine::Operation &operation, const engine::
 }
 
 void Communicator::operation_stalled(engine::Operation &operation) {
-    auto gone = std::find_if(gone_.begin(), gone_.end(), [](auto &why) { return !why.empty(); });
-    if (gone != gone_.end() && !broken_.load(std::memory_order_relaxed))
-        return break_with(DTRAIN_ERR_PEER, int32_t(gone - gone_.begin()), gone->c_str(), false);
+    for (uint32_t r = 0; r < gone_.size() && operation.stalls >= patient_stalls; r++)
+        if (!gone_[r].empty() && operation.waits_for(r))
+            return break_with(DTRAIN_ERR_PEER, int32_t(r), gone_[r].c_str(), true);
     if (operation.sequence == 0 || agent_.now() - reported_ns_ < report_interval) return;
     reported_ns_ = agent_.now();
     report(true, operation.sequence);

@@ -19,7 +19,7 @@ void MessageOperation::start(engine::Agent &agent) {
 }
 
 int MessageOperation::advance(engine::Agent &agent) {
-    if (pending_) return 0;
+    if (pending_ || (lost_ && outcome_.status == DTRAIN_OK)) return 0;
     if (ended_ || outcome_.status != DTRAIN_OK) {
         end();
         return 1;
@@ -28,7 +28,7 @@ int MessageOperation::advance(engine::Agent &agent) {
     Status s = params_.direction == Direction::send
                    ? params_.mesh->send(params_.member, params_.tag, &iov, 1, this)
                    : params_.mesh->recv(params_.member, params_.tag, params_.mask, &iov, 1, this);
-    polled = s == DTRAIN_ERR_BUSY; // held back by the transport: try again
+    polled = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now: try again
     if (polled) return 0;
     if (s == DTRAIN_OK)
         pending_ = true;
@@ -40,7 +40,9 @@ int MessageOperation::advance(engine::Agent &agent) {
 void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &event) {
     auto &message = *static_cast<MessageOperation *>(self);
     message.pending_ = false;
-    message.ended_ = true;
+    message.lost_ = engine::connection_lost(event.status); // the listener finds out why
+    message.ended_ = !message.lost_;
+    if (message.lost_) return message.agent_->wake(&message);
     engine::Outcome &outcome = message.outcome_;
     if (outcome.status == DTRAIN_OK) {
         outcome.status = event.status;

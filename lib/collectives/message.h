@@ -15,6 +15,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
         Direction direction = Direction::send;
         engine::Mesh *mesh = nullptr;
         engine::OperationListener *listener = nullptr;
+        int32_t rank = -1;   // the peer's; -1: anybody
         uint32_t member = 0; // the peer; for a receive from anybody one who shares the transport
         uint64_t tag = 0, mask = 0;
         void *buffer = nullptr;
@@ -27,6 +28,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
+    bool waits_for(uint32_t rank) const override { return params_.rank == int32_t(rank); }
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
@@ -34,7 +36,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
 
     const Params params_;
     engine::Agent *agent_ = nullptr;
-    bool pending_ = false, ended_ = false;
+    bool pending_ = false, ended_ = false, lost_ = false; // in the transport, done, not any more
     engine::Outcome outcome_;
     char text_[error_text_size] = {};
 };

@@ -44,6 +44,10 @@ void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,
 
 void WindowOperation::stalled(engine::Agent &) { listener_.operation_stalled(*this); }
 
+bool WindowOperation::waits_for(uint32_t rank) const {
+    return call_.window->turn.load(std::memory_order_acquire) == call_.ticket && lacks(rank);
+}
+
 void WindowOperation::timed_out(engine::Agent &) {
     listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, "timed out");
 }

@@ -38,10 +38,12 @@ class WindowOperation : public engine::Operation {
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
+    bool waits_for(uint32_t rank) const override;
     void dispose() override;
 
   protected:
-    virtual Step move() = 0; // as step(), when it is its turn
+    virtual Step move() = 0;                     // as step(), when it is its turn
+    virtual bool lacks(uint32_t rank) const = 0; // it waits for this rank, after a move()
 
     const WindowCall call_;
     const uint32_t rank_, ranks_;
@@ -63,6 +65,7 @@ class WindowExchange final : public WindowOperation {
 
   private:
     Step move() override;
+    bool lacks(uint32_t rank) const override { return rank == seen_; }
     bool may_publish();
     void publish();
     void combine();
@@ -87,6 +90,7 @@ class WindowPipeline final : public WindowOperation {
         uint64_t offset, bytes;
     };
     Step move() override;
+    bool lacks(uint32_t rank) const override;
     bool copy_in();
     int reduce_own(); // -1: mismatch
     bool copy_out();

@@ -65,6 +65,14 @@ WindowOperation::Step WindowPipeline::move() {
     return moved ? Step::moved : Step::idle;
 }
 
+bool WindowPipeline::lacks(uint32_t rank) const {
+    const RankFlags &flags = call_.window->flags(rank);
+    uint64_t copied = flags.copied.value.load(std::memory_order_acquire);
+    uint64_t reduced = flags.reduced.value.load(std::memory_order_acquire);
+    return (reduced_ < blocks_ && copied <= call_.number + reduced_) ||
+           reduced <= call_.number + taken_;
+}
+
 // The pieces of the others, into the slots that they have already read `depth` blocks ago.
 bool WindowPipeline::copy_in() {
     const Window &window = *call_.window;

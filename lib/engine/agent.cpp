@@ -260,6 +260,9 @@ void Agent::check_time() {
             operation->deadline_ns = INT64_MAX;
             operation->timed_out(*this);
         } else if (now_ns_ - operation->moved_ns >= stall_after_ns_) {
+            bool again = operation->stalled_since_ns_ == operation->moved_ns;
+            operation->stalls = again ? operation->stalls + 1 : 1;
+            operation->stalled_since_ns_ = operation->moved_ns;
             operation->stalled(*this);
         }
     });

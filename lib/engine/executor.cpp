@@ -97,7 +97,8 @@ bool ScheduleRun::issue(uint32_t i) {
         step_done(i);
         return true;
     }
-    if (s == DTRAIN_ERR_BUSY) return false;
+    // A connection that cannot be made now is tried again until the listener ends it.
+    if (s == DTRAIN_ERR_BUSY || connection_lost(s)) return false;
     if (s == DTRAIN_OK) {
         steps_[i].pending = true;
         pending_++;
@@ -163,7 +164,9 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
     step_run.pending = false;
     run.pending_--;
     bool good = run.outcome_.status == DTRAIN_OK;
-    if (good && event.status != DTRAIN_OK && event.status != DTRAIN_ERR_TRUNCATED) {
+    if (good && connection_lost(event.status)) {
+        step_run.lost = true; // the run stalls until the listener knows whose fault it is
+    } else if (good && event.status != DTRAIN_OK && event.status != DTRAIN_ERR_TRUNCATED) {
         run.broken(event.status, step.peer,
                    step.kind == StepKind::send ? "sending failed" : "receiving failed");
     } else if (good && step.kind != StepKind::send && event.bytes != step.bytes) {
@@ -216,6 +219,15 @@ void ScheduleRun::stalled(Agent &) {
         if (step.pending)
             params_.mesh->drop(
                 params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)]);
+}
+
+bool ScheduleRun::waits_for(uint32_t rank) const {
+    auto concerns = [&](uint32_t i) {
+        return params_.plan->schedule.steps[i].peer == int32_t(rank);
+    };
+    for (const StepRun &step : steps_)
+        if ((step.pending || step.lost) && concerns(index(step))) return true;
+    return std::any_of(ready_.begin(), ready_.end(), concerns);
 }
 
 void ScheduleRun::timed_out(Agent &) { broken(DTRAIN_ERR_TIMEOUT, -1, "timed out"); }

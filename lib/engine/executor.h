@@ -52,6 +52,7 @@ class ScheduleRun final : public Operation {
     void fail(Agent &agent, const Outcome &outcome, const char *text) override;
     void stalled(Agent &agent) override;
     void timed_out(Agent &agent) override;
+    bool waits_for(uint32_t rank) const override;
 
   private:
     struct StepRun : Completion {
@@ -59,6 +60,7 @@ class ScheduleRun final : public Operation {
         void *staging = nullptr;
         uint32_t waits_for = 0; // steps
         bool pending = false;   // in a transport
+        bool lost = false;      // with its connection
     };
     static void step_event(Completion *self, const dtrain_tp_done_t &event);
 

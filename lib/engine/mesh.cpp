@@ -58,8 +58,14 @@ Status Mesh::endpoint(uint32_t member, dtrain_tp_ep_t *&ep) {
 Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                   Completion *completion) {
     dtrain_tp_ep_t *ep = nullptr;
-    if (Status s = endpoint(member, ep); s != DTRAIN_OK) return s;
-    return peers_[member].device->ops().send(ep, tag, iov, n, uint64_t(completion));
+    Status s = endpoint(member, ep);
+    if (s == DTRAIN_OK)
+        s = peers_[member].device->ops().send(ep, tag, iov, n, uint64_t(completion));
+    if (connection_lost(s) && listener_ != nullptr) {
+        std::string text = error_text();
+        listener_->peer_broken(member, text.c_str());
+    }
+    return s;
 }
 
 Status Mesh::recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,

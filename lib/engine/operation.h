@@ -15,6 +15,11 @@ struct Completion {
     void (*done)(Completion *self, const dtrain_tp_done_t &event) = nullptr;
 };
 
+// The connection is lost for good; who is to blame, if anybody, the control plane finds out.
+constexpr bool connection_lost(Status status) {
+    return status <= DTRAIN_ERR_IO && status >= DTRAIN_ERR_PEER;
+}
+
 // All of it runs under the agent's lock, except construction. An operation ends by
 // Agent::finish(), which calls dispose() and completes the request; before that nothing of it may
 // be pending in a transport, since the caller gets the buffers back.
@@ -33,6 +38,8 @@ class Operation {
     virtual void fail(Agent &agent, const Outcome &outcome, const char *text) = 0;
     // Nothing has moved for a while.
     virtual void stalled(Agent &) {}
+    // Whether something of this rank (of the owner's group) is missing.
+    virtual bool waits_for(uint32_t /*rank*/) const { return false; }
     // Its deadline has passed: it has to fail.
     virtual void timed_out(Agent &agent) = 0;
     // Gives up the memory (pool or heap), before the request is completed.
@@ -41,6 +48,7 @@ class Operation {
     Request *const request;
     int64_t deadline_ns = INT64_MAX;
     int64_t moved_ns = 0; // when something moved last
+    uint32_t stalls = 0;  // how often in a row stalled() was called
     bool polled = false;
     uint64_t sequence = 0;    // for the owner: number of the call, 0: none
     uint32_t owner_index = 0; // for the owner: place in a list of its own
@@ -50,6 +58,7 @@ class Operation {
     Operation *next_posted_ = nullptr; // in the agent's inbox
     uint32_t index_ = 0;               // in the agent's list
     bool woken_ = false;               // in the list of those to advance
+    int64_t stalled_since_ns_ = 0;     // moved_ns when stalled() was called last
 };
 
 } // namespace dtrain::engine
