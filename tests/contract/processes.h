@@ -1,0 +1,121 @@
+// Ranks as forked processes that meet at a file, with a page of memory to tell what they saw.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "contract/ranks.h"
+
+#include <atomic>
+#include <csignal>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace processes {
+
+inline int64_t now_ns() {
+    timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+inline void nap() {
+    timespec t = {0, 1'000'000};
+    nanosleep(&t, nullptr);
+}
+
+struct Seen { // by one process
+    std::atomic<int64_t> rounds{0}, failed_ns{0};
+    std::atomic<int32_t> status{0};
+    char text[512] = {};
+};
+
+class Job {
+  public:
+    static constexpr int max_processes = 8;
+
+    Job() {
+        REQUIRE(mkdtemp(folder_) != nullptr);
+        rendezvous_ = std::string("file://") + folder_ + "/job";
+        void *page = mmap(nullptr, sizeof(Seen) * max_processes, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(page != MAP_FAILED);
+        seen_ = new (page) Seen[max_processes];
+    }
+    ~Job() {
+        for (pid_t pid : pids_)
+            if (pid > 0) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
+        munmap(seen_, sizeof(Seen) * max_processes);
+        unlink((std::string(folder_) + "/job").c_str());
+        rmdir(folder_);
+    }
+    Job(const Job &) = delete;
+    Job &operator=(const Job &) = delete;
+
+    const char *rendezvous() const { return rendezvous_.c_str(); }
+    Seen &seen(int process) { return seen_[process]; }
+
+    // body(process) runs in each child, which must end well unless it is killed.
+    void start(int count, const std::function<void(int)> &body) {
+        for (int i = 0; i < count; i++) {
+            pid_t pid = fork();
+            REQUIRE(pid >= 0);
+            if (pid == 0) {
+                body(i);
+                _exit(0);
+            }
+            pids_.push_back(pid);
+        }
+    }
+    void signal(int process, int number) { REQUIRE(kill(pids_[size_t(process)], number) == 0); }
+    void kill_now(int process) {
+        signal(process, SIGKILL);
+        REQUIRE(waitpid(pids_[size_t(process)], nullptr, 0) == pids_[size_t(process)]);
+        pids_[size_t(process)] = 0;
+    }
+    // Until every process has done so many rounds.
+    void wait_for_rounds(int count, int64_t rounds) {
+        for (int i = 0; i < count; i++)
+            while (seen_[i].rounds < rounds) {
+                int status;
+                pid_t pid = pids_[size_t(i)];
+                REQUIRE(pid == 0 || waitpid(pid, &status, WNOHANG) == 0);
+                nap();
+            }
+    }
+    void expect_good_ends() {
+        for (size_t i = 0; i < pids_.size(); i++) {
+            int status = 0;
+            if (pids_[i] == 0) continue;
+            REQUIRE(waitpid(pids_[i], &status, 0) == pids_[i]);
+            pids_[i] = 0;
+            if (status != 0) std::fprintf(stderr, "process %zu ended with %#x\n", i, status);
+            REQUIRE(status == 0);
+        }
+    }
+
+  private:
+    char folder_[32] = "/tmp/dtrain-job-XXXXXX";
+    std::string rendezvous_;
+    Seen *seen_ = nullptr;
+    std::vector<pid_t> pids_;
+};
+
+inline dtrain_comm_t *join(Job &job, dtrain_context_t *context, int rank, int size,
+                           int servers = 0) {
+    dtrain_comm_params_t params;
+    DTRAIN_INIT(&params);
+    params.size = size;
+    params.rank = rank;
+    params.servers = servers;
+    dtrain_comm_t *comm = nullptr;
+    OK(dtrain_comm_create(context, job.rendezvous(), &params, &comm));
+    return comm;
+}
+
+// Notes how and when the call that failed ended.
+inline void note_failure(Seen &seen, dtrain_status_t status) {
+    seen.failed_ns = now_ns();
+    dtrain_last_error(seen.text, sizeof seen.text);
+    seen.status = status;
+}
+
+} // namespace processes

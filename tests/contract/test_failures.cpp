@@ -1,0 +1,205 @@
+// Processes that die, stop, leave; the survivors' errors, and how they go on.
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/processes.h"
+
+#include <algorithm>
+
+namespace {
+
+using processes::Job;
+
+const ranks::Options over_shm = {}, over_tcp = {{"transports", "tcp"}};
+
+// Sums until something fails; returns what.
+dtrain_status_t sum_for_ever(dtrain_comm_t *comm, processes::Seen &seen, size_t count) {
+    std::vector<float> data(count, 1), sum(count);
+    dtrain_status_t s = DTRAIN_OK;
+    while (s == DTRAIN_OK) {
+        s = dtrain_allreduce(comm, data.data(), sum.data(), count, DTRAIN_F32, DTRAIN_SUM, nullptr,
+                             nullptr);
+        if (s == DTRAIN_OK) {
+            REQUIRE(sum[count - 1] == float(dtrain_comm_size(comm)));
+            seen.rounds++;
+        }
+    }
+    processes::note_failure(seen, s);
+    return s;
+}
+
+void go_on_with_survivors(dtrain_comm_t *broken, int rank, int size, int dead) {
+    int32_t failed[8];
+    REQUIRE(dtrain_comm_failed(broken, failed, 8) == 1 && failed[0] == dead);
+    FAILS(DTRAIN_ERR_PEER, dtrain_barrier(broken, nullptr, nullptr));
+    dtrain_comm_t *comm = nullptr;
+    OK(dtrain_comm_shrink(broken, &comm));
+    REQUIRE(dtrain_comm_size(comm) == size - 1);
+    REQUIRE(dtrain_comm_rank(comm) == rank - (rank > dead ? 1 : 0));
+    for (size_t count : {1u, 100000u}) {
+        std::vector<int64_t> data(count, rank);
+        OK(dtrain_allreduce(comm, data.data(), data.data(), count, DTRAIN_I64, DTRAIN_SUM, nullptr,
+                            nullptr));
+        for (int64_t x : data) REQUIRE(x == size * (size - 1) / 2 - dead);
+    }
+    OK(dtrain_comm_destroy(comm));
+}
+
+// Prints and bounds how long the survivors took to notice.
+void check_survivors(Job &job, int size, int dead, int64_t since_ns, int64_t bound_ns) {
+    int64_t latest = 0;
+    for (int r = 0; r < size; r++) {
+        if (r == dead) continue;
+        processes::Seen &seen = job.seen(r);
+        assert_int_equal(seen.status, DTRAIN_ERR_PEER);
+        assert_non_null(strstr(seen.text, ("rank " + std::to_string(dead)).c_str()));
+        latest = std::max(latest, seen.failed_ns - since_ns);
+    }
+    std::printf("the last survivor knew after %.1f ms\n", double(latest) / 1e6);
+    assert_true(latest < bound_ns);
+}
+
+void kill_one(int size, int dead, size_t count, ranks::Options options) {
+    Job job;
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        FAILS(DTRAIN_ERR_PEER, sum_for_ever(comm, job.seen(rank), count));
+        go_on_with_survivors(comm, rank, size, dead);
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.wait_for_rounds(size, 20);
+    int64_t since = processes::now_ns();
+    job.kill_now(dead);
+    job.expect_good_ends();
+    check_survivors(job, size, dead, since, 1'000'000'000);
+}
+
+void killed_in_a_small_sum(void **) {
+    kill_one(4, 2, 2, over_shm);
+    kill_one(3, 0, 2, over_shm); // the coordinator's process
+}
+void killed_in_a_large_sum(void **) { kill_one(4, 1, 500000, over_shm); }
+void killed_over_tcp(void **) {
+    kill_one(4, 3, 1000, over_tcp);
+    kill_one(3, 0, 300000, over_tcp);
+}
+
+// A stopped process counts as lost after heartbeat.timeout; awake again it is told so.
+void stopped(void **) {
+    constexpr int size = 3, silent = 1;
+    ranks::Options options = {{"heartbeat.timeout", "1s"}};
+    Job job;
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        dtrain_status_t s = sum_for_ever(comm, job.seen(rank), 100);
+        REQUIRE(s == (rank == silent ? DTRAIN_ERR_FENCED : DTRAIN_ERR_PEER));
+        if (rank != silent) go_on_with_survivors(comm, rank, size, silent);
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.wait_for_rounds(size, 20);
+    int64_t since = processes::now_ns();
+    job.signal(silent, SIGSTOP);
+    while (job.seen(0).status == 0 || job.seen(2).status == 0) processes::nap();
+    check_survivors(job, size, silent, since, 4'000'000'000);
+    job.signal(silent, SIGCONT);
+    job.expect_good_ends();
+    assert_int_not_equal(job.seen(silent).status, 0);
+    std::printf("the one that slept: %s\n", job.seen(silent).text);
+}
+
+// A rank that leaves in peace fails only those who still wait for it.
+void left_early(void **) {
+    constexpr int size = 3, leaver = 2;
+    Job job;
+    job.start(size, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context({});
+        dtrain_comm_t *comm = processes::join(job, context, rank, size);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        if (rank != leaver) {
+            int32_t x = rank, y = -1;
+            dtrain_request_t *request = nullptr;
+            OK(dtrain_recv(comm, &y, 1, DTRAIN_I32, 1 - rank, 0, nullptr, &request));
+            OK(dtrain_send(comm, &x, 1, DTRAIN_I32, 1 - rank, 0, nullptr, nullptr));
+            OK(dtrain_request_wait(request, -1));
+            dtrain_request_free(request);
+            REQUIRE(y == 1 - rank);
+            FAILS(DTRAIN_ERR_PEER, dtrain_barrier(comm, nullptr, nullptr));
+            REQUIRE(ranks::last_error().find("rank 2 has left") != std::string::npos);
+        }
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
+void serve(Job &job, int workers) {
+    dtrain_context_t *context = ranks::make_context({});
+    dtrain_server_params_t params;
+    DTRAIN_INIT(&params);
+    params.size = workers;
+    params.servers = 1;
+    dtrain_server_t *server = nullptr;
+    OK(dtrain_server_create(context, job.rendezvous(), &params, &server));
+    OK(dtrain_server_wait(server, -1));
+    OK(dtrain_server_destroy(server));
+    OK(dtrain_context_destroy(context));
+}
+
+void server_killed_with(const ranks::Options &options) {
+    constexpr int workers = 2;
+    Job job;
+    job.start(workers + 1, [&](int process) {
+        if (process == workers) return serve(job, workers);
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = processes::join(job, context, process, workers, 1);
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F32;
+        params.length = 10000;
+        dtrain_table_t *table = nullptr;
+        OK(dtrain_table_create(comm, "w", &params, &table));
+        std::vector<float> g(10000, 1), w(10000);
+        dtrain_status_t s = DTRAIN_OK;
+        while (s == DTRAIN_OK) {
+            s = dtrain_table_push(table, 0, g.size(), g.data(), nullptr, nullptr);
+            if (s == DTRAIN_OK)
+                s = dtrain_table_pull(table, 0, w.size(), w.data(), nullptr, nullptr);
+            job.seen(process).rounds++;
+        }
+        processes::note_failure(job.seen(process), s);
+        OK(dtrain_table_destroy(table));
+        // The workers themselves are well.
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.wait_for_rounds(workers, 10);
+    int64_t since = processes::now_ns();
+    job.kill_now(workers);
+    job.expect_good_ends();
+    for (int r = 0; r < workers; r++) {
+        assert_int_equal(job.seen(r).status, DTRAIN_ERR_PEER);
+        assert_non_null(strstr(job.seen(r).text, "server 0"));
+        assert_true(job.seen(r).failed_ns - since < 1'000'000'000);
+    }
+}
+void server_killed(void **) {
+    server_killed_with(over_shm);
+    server_killed_with(over_tcp);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(killed_in_a_small_sum),
+        cmocka_unit_test(killed_in_a_large_sum),
+        cmocka_unit_test(killed_over_tcp),
+        cmocka_unit_test(stopped),
+        cmocka_unit_test(left_early),
+        cmocka_unit_test(server_killed),
+    };
+    return cmocka_run_group_tests_name("failures", tests, nullptr, nullptr);
+}
