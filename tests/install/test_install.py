@@ -36,7 +36,7 @@ def run(*command, **environment):
     return result.stdout
 
 
-class Installed(unittest.TestCase):
+class Tree(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
@@ -57,12 +57,27 @@ class Installed(unittest.TestCase):
         run("cc", "-o", program, PROGRAM / "one_rank.c", *flags)
         return program
 
+    def find_package(self):
+        build = self.folder / "cmake"
+        run("cmake", "--fresh", "-S", PROGRAM, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", build)
+        return build
+
+    def build_plugin(self):
+        source, build = self.folder / "plugin", self.folder / "plugin_build"
+        shutil.copytree(ROOT / "examples" / "transport_plugin", source)
+        run("cmake", "-S", source, "-B", build, PKG_CONFIG_PATH=self.libraries / "pkgconfig")
+        run("cmake", "--build", build)
+        return build
+
     def assert_works(self, program, **environment):
         output = run(program, **environment)
         self.assertIn(f"{self.pkg_config('--modversion')[0]}\n", output)
         self.assertIn('"transports"', output)
         return output
 
+
+class Installed(Tree):
     def test_pkg_config_shared(self):
         program = self.compile("pc_shared", *self.pkg_config("--cflags", "--libs"))
         self.assert_works(program, LD_LIBRARY_PATH=self.libraries)
@@ -73,9 +88,7 @@ class Installed(unittest.TestCase):
         self.assert_works(self.compile("pc_static", "-static", *flags))
 
     def test_find_package(self):
-        build = self.folder / "cmake"
-        run("cmake", "-S", PROGRAM, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        run("cmake", "--build", build)
+        build = self.find_package()
         self.assert_works(build / "shared")
         self.assert_works(build / "static")
         self.assertNotIn("libdtrain", run("ldd", build / "static"))
@@ -101,10 +114,7 @@ class Installed(unittest.TestCase):
             self.assertIn(f"{folder}/libdtrain_transport_{name}.so", log)
 
     def test_plugin_of_a_user(self):
-        source, build = self.folder / "plugin", self.folder / "plugin_build"
-        shutil.copytree(ROOT / "examples" / "transport_plugin", source)
-        run("cmake", "-S", source, "-B", build, PKG_CONFIG_PATH=self.libraries / "pkgconfig")
-        run("cmake", "--build", build)
+        build = self.build_plugin()
         program = self.compile("user", *self.pkg_config("--cflags", "--libs"))
         output = self.assert_works(program, LD_LIBRARY_PATH=self.libraries,
                                    DTRAIN_PLUGIN_PATH=build, DTRAIN_TRANSPORTS="queue")
@@ -123,6 +133,31 @@ class Installed(unittest.TestCase):
             path = run("pkg-config", f"--variable={variable}", "dtrain", PKG_CONFIG_PATH=pc_folder)
             self.assertEqual(pathlib.Path(path.strip()).resolve(),
                              (self.folder / "deep_prefix" / inside).resolve())
+
+
+class PlantedBreaks(Tree):
+    """Each breaks something else of one installed tree; all must be seen."""
+
+    def test_wrong_prefix(self):
+        file = self.libraries / "pkgconfig" / "dtrain.pc"
+        file.write_text(file.read_text().replace("prefix=${pcfiledir}", "prefix=/nowhere"))
+        with self.assertRaisesRegex(AssertionError, "dtrain.h"):
+            self.compile("wrong_prefix", *self.pkg_config("--cflags", "--libs"))
+
+    def test_missing_plugin(self):
+        (self.libraries / "dtrain" / "libdtrain_transport_tcp.so").unlink()
+        with self.assertRaisesRegex(AssertionError, "where no plugin is"):
+            self.find_package()
+
+    def test_missing_header(self):
+        (self.prefix / "include" / "dtrain_transport.h").unlink()
+        with self.assertRaisesRegex(AssertionError, "dtrain_transport.h"):
+            self.build_plugin()
+
+    def test_tools_without_the_library(self):
+        (self.libraries / "libdtrain.so.0").unlink()
+        with self.assertRaisesRegex(AssertionError, "libdtrain.so.0"):
+            run(self.prefix / "bin" / "dtrain-info")
 
 
 if __name__ == "__main__":

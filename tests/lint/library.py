@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+from layers import OPTIONAL
+
 NEEDED = re.compile(r"(libc|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
-OPTIONAL = re.compile(r"(cuda|cu[A-Z]|nccl|fi_|ibv_|ucp_|uct_|ucs_)")
 MAX_STRIPPED = 3 << 20
 
 
