@@ -30,6 +30,7 @@ class Batch {
 
     void post(dtrain_comm_t *comm, dtrain_cq_t *queue, const Case &c) {
         parts_.push_back(std::make_unique<Part>(c, dtrain_comm_rank(comm)));
+        comms_.push_back(comm);
         Part &part = *parts_.back();
         dtrain_op_params_t params;
         DTRAIN_INIT(&params);
@@ -64,9 +65,11 @@ class Batch {
             for (int32_t i = 0; i < n; i++) {
                 REQUIRE(events[i].user_tag >= 1 && events[i].user_tag <= parts_.size());
                 REQUIRE(events[i].request == nullptr);
-                if (events[i].status != DTRAIN_OK)
+                if (events[i].status != DTRAIN_OK) {
+                    (void)dtrain_comm_status(comms_[events[i].user_tag - 1]); // for its text
                     wrong(parts_[events[i].user_tag - 1]->the_case(), rank_,
                           dtrain_status_name(events[i].status), -1);
+                }
             }
             queued_ -= n;
         }
@@ -79,6 +82,7 @@ class Batch {
     const int rank_;
     std::mt19937_64 random_;
     std::vector<std::unique_ptr<Part>> parts_;
+    std::vector<dtrain_comm_t *> comms_; // of the parts
     std::vector<dtrain_request_t *> requests_;
     int queued_ = 0;
 };
@@ -162,7 +166,8 @@ void results_are_equal_bits(void **) {
 
 } // namespace
 
-int main() {
+int main(int, char **arguments) {
+    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
     const CMUnitTest tests[] = {
         cmocka_unit_test(in_shared_memory),       cmocka_unit_test(over_tcp),
         cmocka_unit_test(over_shm_messages),      cmocka_unit_test(in_small_chunks),
