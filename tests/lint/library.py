@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""What the built libdtrain.so needs, and how big it is. usage: library.py LIBRARY BUILD_TYPE
+"""What the built libdtrain.so and plugins need, export and weigh.
+usage: library.py LIBRARY BUILD_TYPE PLUGIN ...
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -31,6 +32,13 @@ def check_imports(library):
     return [f"imports {name}" for name in imported if OPTIONAL.match(name)]
 
 
+def check_plugin(plugin):
+    exported = {line.split()[-1] for line in
+                output("nm", "-D", "--defined-only", plugin).splitlines()}
+    wrong = exported != {"dtrain_transport_query"}
+    return check_needed(plugin) + ([f"exports {sorted(exported)}"] if wrong else [])
+
+
 def stripped_size(library):
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "stripped")
@@ -43,8 +51,9 @@ def check_size(library, limit=MAX_STRIPPED):
     return [f"{size} bytes stripped, more than {limit}"] if size > limit else []
 
 
-def main(library, build_type):
+def main(library, build_type, *plugins):
     complaints = check_needed(library) + check_imports(library)
+    complaints += [f"{plugin} {text}" for plugin in plugins for text in check_plugin(plugin)]
     if build_type in ("Release", "RelWithDebInfo", "MinSizeRel"):
         complaints += check_size(library)
     print("\n".join(complaints) or f"{library}: {stripped_size(library)} bytes stripped")

@@ -104,6 +104,11 @@ class Library(Planted):
         self.assertEqual(library.check_needed(planted), [f"needs {other}"])
         self.assertEqual(library.check_imports(planted), ["imports cuInit"])
 
+    def test_plugin_exports_more(self):
+        planted = self.make("void dtrain_transport_query() {} void helper() {}")
+        self.assertEqual(library.check_plugin(planted),
+                         ["exports ['dtrain_transport_query', 'helper']"])
+
     def test_too_big(self):
         planted = self.make("const char data[4 << 20] = {1};")
         self.assertNotEqual(library.check_size(planted), [])
