@@ -99,8 +99,8 @@ Status Connection::flush() {
         ssize_t n = ::send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return DTRAIN_OK;
-        if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
-            return fail(DTRAIN_ERR_PEER, "connection closed");
+        // What the peer said before it went (its Leave) is still to be read; then reading fails.
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }
