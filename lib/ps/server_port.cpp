@@ -68,9 +68,7 @@ void ServerPort::received(engine::Completion *self, const dtrain_tp_done_t &even
         port.server_.on_request(worker, header, buffer.bytes.get() + sizeof header,
                                 event.bytes - sizeof header, port.responses_);
     }
-    if (port.listen(buffer) != DTRAIN_OK)
-        port.agent_.log().write(DTRAIN_LOG_ERROR, "server: cannot listen any more: %s",
-                                error_text());
+    if (port.listen(buffer) != DTRAIN_OK) port.deaf_ = true;
 }
 
 int ServerPort::send(Responses &responses) {
@@ -90,6 +88,11 @@ int ServerPort::send(Responses &responses) {
 }
 
 int ServerPort::retry() {
+    if (deaf_ && !closed_) {
+        deaf_ = false;
+        for (auto &buffer : buffers_)
+            if (!buffer->pending && listen(*buffer) != DTRAIN_OK) deaf_ = true;
+    }
     if (held_back_.empty()) return 0;
     auto left = held_back_.begin();
     for (Answer *answer : held_back_)

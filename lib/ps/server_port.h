@@ -53,7 +53,7 @@ class ServerPort {
     std::vector<Answer *> held_back_;
     Responses responses_;
     uint32_t pending_ = 0;
-    bool closed_ = false;
+    bool closed_ = false, deaf_ = false; // deaf_: some buffers do not listen
 
     friend class Node;
 };
