@@ -150,6 +150,8 @@ void Lobby::give_up(Handshake *handshake, dtrain_status_t status, const char *re
     forget(handshake);
     if (connection)
         owner_.failed(connection, status, reason);
+    else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
+        host_.log(DTRAIN_LOG_DEBUG, "tcp: an incoming connection ended: %s", reason);
     else
         log_stranger(reason);
 }
