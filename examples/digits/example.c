@@ -71,7 +71,7 @@ static bool equal(span_t text, const char *expected) {
 }
 
 static const char *read_image(span_t feature, sample_t *sample) {
-    span_t list, image;
+    span_t list = {NULL, NULL}, image = {NULL, NULL};
     if (!find_bytes(feature, 1, &list) || !find_bytes(list, 1, &image))
         return "\"image\" is no list of bytes";
     if (image.end - image.at != PIXELS) return "\"image\" is not 64 bytes long";
@@ -83,7 +83,7 @@ static const char *read_image(span_t feature, sample_t *sample) {
 }
 
 static const char *read_label(span_t feature, sample_t *sample) {
-    span_t list;
+    span_t list = {NULL, NULL};
     field_t value;
     uint64_t label;
     if (!find_bytes(feature, 3, &list) || !read_field(&list, &value) || value.number != 1)
@@ -98,7 +98,7 @@ static const char *read_label(span_t feature, sample_t *sample) {
 
 const char *example_decode(const uint8_t *data, size_t length, sample_t *sample) {
     const char *image = "\"image\" is missing", *label = "\"label\" is missing";
-    span_t features, name, feature;
+    span_t features = {NULL, NULL}, name = {NULL, NULL}, feature = {NULL, NULL};
     field_t entry;
     if (!find_bytes((span_t){data, data + length}, 1, &features)) return "no tf.train.Example";
     while (features.at < features.end) {

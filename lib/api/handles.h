@@ -32,7 +32,6 @@ struct dtrain_context {
     // A context belongs to one job at a time: its ranks share the transports' addresses.
     std::mutex session_mutex;
     std::weak_ptr<dtrain::cluster::Session> session;
-    std::weak_ptr<dtrain::ps::Node> node; // its parameter server, from the first table on
 };
 
 namespace dtrain::api {
@@ -67,6 +66,8 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
 struct dtrain_comm : dtrain::api::Child {
     using Child::Child;
     std::unique_ptr<dtrain::collectives::Communicator> communicator;
+    // Kept as long as the communicator: tables are numbered in the order in which they are made.
+    std::shared_ptr<dtrain::ps::Node> node;
 };
 
 struct dtrain_cq : dtrain::api::Child {

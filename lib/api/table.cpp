@@ -22,12 +22,12 @@ namespace {
 Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     dtrain_context &context = *comm->context;
     std::lock_guard lock(context.session_mutex);
-    out = context.node.lock();
+    out = comm->node;
     if (out != nullptr) return DTRAIN_OK;
     if (Status s = dtrain::ps::Node::open(comm->communicator->shared_session(), out);
         s != DTRAIN_OK)
         return s;
-    context.node = out;
+    comm->node = out;
     return DTRAIN_OK;
 }
 
