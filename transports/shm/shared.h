@@ -32,14 +32,16 @@ struct Shared {
     uint32_t greetings = 0; // connections that are not up yet, and questions without an answer
 };
 
-// Why a connection that nobody closed is gone. That a peer left is not worth a warning.
+// Why a connection that nobody closed is gone. That a peer left is not worth a warning; neither is
+// a stranger, who never told its process number.
 inline void log_loss(const Host &host, uint32_t pid, Status status) {
     const char *why = status == DTRAIN_ERR_PEER   ? "it left"
                       : status == DTRAIN_ERR_AUTH ? "it has another secret; set the option secret "
                                                     "alike everywhere"
                       : status == DTRAIN_ERR_TRANSPORT ? "it broke the protocol"
                                                        : "no memory for its messages";
-    host.log(status == DTRAIN_ERR_PEER ? DTRAIN_LOG_DEBUG : DTRAIN_LOG_ERROR,
+    bool stranger = pid == 0 && status == DTRAIN_ERR_TRANSPORT;
+    host.log(stranger || status == DTRAIN_ERR_PEER ? DTRAIN_LOG_DEBUG : DTRAIN_LOG_ERROR,
              "shm: the connection with process %u is lost: %s", pid, why);
 }
 
