@@ -100,8 +100,7 @@ void dtrain_request_free(dtrain_request_t *request) {
     if (request != nullptr) unwrap(request)->release();
 }
 
-// ---- completion queues
-// ------------------------------------------------------------------------------
+// ---- completion queues ----
 
 dtrain_status_t dtrain_cq_create(dtrain_context_t *context, uint32_t depth, dtrain_cq_t **cq_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;

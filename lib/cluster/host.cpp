@@ -17,7 +17,10 @@ std::string host_identity() {
     char name[65] = "";
     if (out.empty() && gethostname(name, sizeof name - 1) == 0) out = name;
     struct stat net {};
-    if (stat("/proc/self/ns/net", &net) == 0) out += "/" + std::to_string(net.st_ino);
+    if (stat("/proc/self/ns/net", &net) == 0) {
+        out += '/';
+        out += std::to_string(net.st_ino);
+    }
     return out;
 }
 

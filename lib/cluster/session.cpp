@@ -100,20 +100,17 @@ TagSet Session::used_tags() {
     return tags_;
 }
 
-// ---- what the data plane sees
-// ---------------------------------------------------------------------
+// ---- what the data plane sees ----
 
 void Session::peer_broken(uint32_t member, const char *text) {
     char whole[error_text_size];
-    const Member &m = job_->members()[member];
-    std::snprintf(whole, sizeof whole, "%s %d (%s) lost: %s",
-                  m.role == Role::worker ? "rank" : "server", m.index, m.label.c_str(), text);
+    std::snprintf(whole, sizeof whole, "(%s) cannot be reached: %s",
+                  job_->members()[member].label.c_str(), text);
     for (auto &[uid, group] : groups_)
         if (group->contains(member)) group->peer_broken(member, whole);
 }
 
-// ---- what the control plane says
-// ------------------------------------------------------------------
+// ---- what the control plane says ----
 
 template <class F> void Session::for_group(uint64_t uid, F &&f) {
     agent_.locked([&] {

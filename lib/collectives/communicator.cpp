@@ -66,8 +66,7 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
     return post_schedule(call, spec, options, mine, order);
 }
 
-// ---- in shared memory
-// -----------------------------------------------------------------------------
+// ---- in shared memory ----
 
 Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
                                  const CallOptions &options, bool exchange, const Ticket &mine,
@@ -131,8 +130,7 @@ bool Communicator::run_inline(WindowOperation &operation) {
     }
 }
 
-// ---- over messages
-// --------------------------------------------------------------------------------
+// ---- over messages ----
 
 Status Communicator::post_schedule(const Call &call, const CollectiveSpec &given,
                                    const CallOptions &options, const Ticket &mine,
@@ -167,8 +165,7 @@ Status Communicator::post_schedule(const Call &call, const CollectiveSpec &given
     return DTRAIN_OK;
 }
 
-// ---- point to point
-// -------------------------------------------------------------------------------
+// ---- point to point ----
 
 Status Communicator::post_message(MessageOperation *message, const CallOptions &options) {
     message->deadline_ns = deadline(options.timeout_ns);

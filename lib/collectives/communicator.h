@@ -113,6 +113,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status post_message(class MessageOperation *message, const CallOptions &options);
 
     void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);
+    void note_gone(uint32_t member, const char *why);
     void fail_operation(engine::Operation &operation);
     std::string describe_operation(const engine::Operation &operation) const;
     void report(bool stalled, uint64_t up_to);

@@ -86,8 +86,7 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
     return s;
 }
 
-// ---- set-up: what must be the same on all ranks is rank 0's choice
-// --------------------------------
+// ---- set-up: what must be the same on all ranks is rank 0's choice ----
 
 Status Communicator::set_up(int64_t timeout_ns) {
     Setup setup = {};
@@ -184,8 +183,7 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     return s;
 }
 
-// ---- from other communicators
-// ---------------------------------------------------------------------
+// ---- from other communicators ----
 
 Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out) {
     struct Wish {

@@ -81,18 +81,17 @@ void Communicator::member_lost(uint32_t member, Status status, const char *text)
 }
 
 // It may have sent all that is still needed: only who waits in vain fails (operation_stalled()).
-void Communicator::member_left(uint32_t member) {
-    auto at = std::find(members_.begin(), members_.end(), member);
-    if (at != members_.end())
-        gone_[size_t(at - members_.begin())] =
-            "rank " + std::to_string(at - members_.begin()) + " has left the job";
-}
+void Communicator::member_left(uint32_t member) { note_gone(member, "has left the job"); }
 
-void Communicator::peer_broken(uint32_t member, const char *text) {
+void Communicator::peer_broken(uint32_t member, const char *text) { note_gone(member, text); }
+
+// Waiting counts from now on: what came before may be on its way to be seen.
+void Communicator::note_gone(uint32_t member, const char *why) {
     auto at = std::find(members_.begin(), members_.end(), member);
     if (at == members_.end()) return;
-    std::string &why = gone_[size_t(at - members_.begin())];
-    if (why.empty()) why = text;
+    std::string &noted = gone_[size_t(at - members_.begin())];
+    if (noted.empty()) noted = "rank " + std::to_string(at - members_.begin()) + ' ' + why;
+    for (engine::Operation *operation : in_flight_) operation->stalls = 0;
 }
 
 void Communicator::failed(Status status, const char *text, int32_t guilty_member) {
@@ -101,8 +100,7 @@ void Communicator::failed(Status status, const char *text, int32_t guilty_member
     break_with(status, rank, text, false);
 }
 
-// ---- operations
-// -----------------------------------------------------------------------------------
+// ---- operations ----
 
 bool Communicator::operation_started(engine::Operation &operation) {
     operation.owner_index = uint32_t(in_flight_.size());
@@ -135,8 +133,7 @@ void Communicator::operation_stalled(engine::Operation &operation) {
     report(true, operation.sequence);
 }
 
-// ---- comparing calls
-// ------------------------------------------------------------------------------
+// ---- comparing calls ----
 
 void Communicator::report(bool stalled, uint64_t up_to) {
     std::vector<cluster::CallRecord> calls;

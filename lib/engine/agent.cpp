@@ -175,8 +175,7 @@ void Agent::sleep(int64_t timeout_ns) {
     end_sleep();
 }
 
-// ---- one round, under the lock
-// --------------------------------------------------------------------
+// ---- one round, under the lock ----
 
 int Agent::work() {
     int done = 0;
@@ -204,6 +203,8 @@ int Agent::round() {
 
 void Agent::start_posted() {
     Operation *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
+    if (newest == nullptr) return;
+    now_ns_ = clock_.now_ns(); // the last round may be long ago
     Operation *oldest = nullptr;
     while (newest != nullptr) {
         Operation *next = newest->next_posted_;

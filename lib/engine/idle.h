@@ -31,23 +31,25 @@ class Idle {
 
     // Passes a little time; false when it is time to sleep.
     bool pass() {
-        if (policy_.spin_ns > 0) {
-            // The clock is read once in a while: reading it costs as much as a pause.
-            if (rounds_ == 0) begin_ns_ = monotonic_clock().now_ns();
-            rounds_++;
-            if (rounds_ % 32 != 0 || monotonic_clock().now_ns() - begin_ns_ < policy_.spin_ns) {
-                cpu_pause();
-                return true;
-            }
+        rounds_++;
+        if (policy_.spin_ns == 0) {
+            if (rounds_ > policy_.yields) return false;
+        } else if (rounds_ <= pauses) {
+            cpu_pause();
+            return true;
+        } else if (rounds_ == pauses + 1) {
+            begin_ns_ = monotonic_clock().now_ns(); // costs as much as a pause: read now and then
+        } else if (rounds_ % 8 == 0 && monotonic_clock().now_ns() - begin_ns_ >= policy_.spin_ns) {
             return false;
         }
-        if (rounds_ >= policy_.yields) return false;
-        rounds_++;
         sched_yield();
         return true;
     }
 
   private:
+    // Some microseconds. Longer than that the peer is slow for a reason, perhaps because it wants
+    // this core: on a busy machine pausing on costs 50 times what yielding does.
+    static constexpr uint32_t pauses = 64;
     const WaitPolicy policy_;
     int64_t begin_ns_ = 0;
     uint32_t rounds_ = 0;

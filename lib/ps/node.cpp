@@ -93,8 +93,7 @@ Node::~Node() {
     agent_.locked([&] { agent_.finish(&service_, {}, ""); });
 }
 
-// ---- the client's wire
-// ------------------------------------------------------------------------------
+// ---- the client's wire ----
 
 Status Node::send(uint32_t server, Outgoing &request) {
     if (local_ != nullptr && first_server() + server == session_->self()) {
@@ -122,8 +121,7 @@ int Node::work() {
     return done;
 }
 
-// ---- tables
-// -----------------------------------------------------------------------------------------
+// ---- tables ----
 
 Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                   bool blocking) {
@@ -172,8 +170,7 @@ void Node::destroy_table(ClientTable *table) {
         agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
 }
 
-// ---- members
-// ----------------------------------------------------------------------------------------
+// ---- members ----
 
 void Node::lose_server(uint32_t server, const char *text) {
     client_->on_server_lost(server, text);
