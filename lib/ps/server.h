@@ -36,7 +36,7 @@ class Server {
         auto at = tables_.find(table);
         return at != tables_.end() && at->second != nullptr;
     }
-    uint64_t memory_used() const;                   // bytes charged to the limit
+    uint64_t memory_used() const; // bytes charged to the limit
 
   private:
     enum class State : uint8_t { present, left, lost };
