@@ -52,7 +52,7 @@ constexpr OptionSpec table[] = {
      "how long a waiting rank spins before it sleeps; auto: 50us, or not at all when ranks "
      "outnumber "
      "cores"},
-    {"window.bytes", "1M", size, 64 * KiB, GiB, nullptr,
+    {"window.bytes", "2M", size, 64 * KiB, GiB, nullptr,
      "shared memory per rank and communicator for collectives inside a host"},
 };
 

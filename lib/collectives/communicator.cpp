@@ -59,7 +59,7 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
     bool may_use_window =
         window_ != nullptr && (call.kind != Kind::allreduce || forced_algorithm_ == -1 ||
                                forced_algorithm_ == window_forced);
-    if (may_use_window && WindowExchange::suits(spec, call.ragged))
+    if (may_use_window && WindowExchange::suits(spec, call.ragged, *window_))
         return post_window(call, spec, options, true, mine, order);
     if (may_use_window && WindowPipeline::suits(spec, call.ragged))
         return post_window(call, spec, options, false, mine, order);
@@ -80,12 +80,14 @@ Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
                     .fingerprint = mine.fingerprint,
                     .ticket = window_tickets_++,
                     .number = 0,
+                    .position = 0,
                     .result_bytes = output_bytes(spec)};
     if (exchange) {
         w.number = ++exchanges_;
+        w.position = window_->reserve(WindowExchange::block_bytes(spec), 1);
     } else {
-        w.number = blocks_;
-        blocks_ += WindowPipeline::blocks(spec, *window_);
+        w.position = window_->reserve(WindowPipeline::block_bytes(spec, *window_),
+                                      WindowPipeline::blocks(spec, *window_));
     }
     order.unlock();
     auto go = [&](WindowOperation &operation) {

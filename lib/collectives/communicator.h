@@ -133,7 +133,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     uint64_t seq_ = 0, fingerprint_ = 0;
     static constexpr size_t kept_records = 64;
     std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
-    uint64_t exchanges_ = 0, blocks_ = 0, window_tickets_ = 0;
+    uint64_t exchanges_ = 0, window_tickets_ = 0;
     std::unique_ptr<PlanCache> plans_;
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it

@@ -124,7 +124,8 @@ void Communicator::offer(Setup &setup) {
             setup.model.ns_per_byte =
                 std::max(setup.model.ns_per_byte, 1e9 / double(attr.bandwidth_bps));
     }
-    if (size() == 1 || !same || !device->has(DTRAIN_TP_CAP_WINDOW) ||
+    if (size() == 1 || uint32_t(size()) > max_window_ranks || !same ||
+        !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)
         return;
     uint64_t bytes = uint64_t(options.number("window.bytes"));

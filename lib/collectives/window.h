@@ -4,10 +4,13 @@
 // Each rank has an area that only it writes; the others read it. Counters have one writer each, lie
 // on lines of their own and only grow, over all operations of the communicator.
 //
-//   flags     exchange slots' headers (two, used in turn) and the pipeline's counters
-//   exchange  two slots of a rank's whole contribution, for small operations
-//   pieces    what the rank contributes to each other rank's piece, `depth` blocks deep
-//   results   the rank's reduced piece, `depth` blocks deep
+//   flags  exchanges' headers (two, used in turn) and the pipeline's counters
+//   ring   what the rank contributes and, in the pipeline, its results
+//
+// A position counts the bytes of the ring that operations have used so far; each rank knows from
+// the calls alone where the others' contributions lie. The ring is used all round and not the same
+// few slots again: to store into lines that another core still has in its cache takes several times
+// as long as to store into lines that have left it, so it should be twice a core's cache.
 #pragma once
 #include "engine/mesh.h"
 
@@ -17,9 +20,9 @@
 
 namespace dtrain::collectives {
 
-inline constexpr uint64_t exchange_bytes = 64 << 10; // largest contribution to a small operation
-inline constexpr uint32_t pipeline_depth = 4;
-inline constexpr size_t line_bytes = 128; // two cache lines: the prefetcher fetches pairs
+inline constexpr uint32_t max_window_ranks = 64;
+inline constexpr uint32_t ring_blocks = 4; // of the largest chunk for each rank
+inline constexpr size_t line_bytes = 128;  // two cache lines: the prefetcher fetches pairs
 
 // One exchange's contribution; a tiny one travels with its header in a single cache line.
 struct alignas(line_bytes) ExchangeHeader {
@@ -40,7 +43,7 @@ struct alignas(line_bytes) PipelineHeader {
 struct RankFlags {
     ExchangeHeader exchange[2];
     PipelineHeader pipeline;
-    Counter copied, reduced, taken; // blocks
+    Counter copied, reduced, released; // positions: everything before it is
 };
 
 class Window {
@@ -55,17 +58,24 @@ class Window {
     ~Window(); // under the agent's lock
 
     RankFlags &flags(uint32_t rank) const { return *reinterpret_cast<RankFlags *>(area(rank)); }
-    uint8_t *exchange_slot(uint32_t rank, uint64_t number) const {
-        return area(rank) + flags_bytes + (number & 1) * exchange_bytes;
+    uint8_t *at(uint32_t rank, uint64_t position) const {
+        return area(rank) + flags_bytes + position % ring_bytes_;
     }
-    // Where `rank` puts what it contributes to `owner`'s piece of this block.
-    uint8_t *piece(uint32_t rank, uint32_t owner, uint64_t block) const {
-        return pipeline(rank) + ((block % pipeline_depth) * ranks_ + owner) * chunk_bytes_;
+    // Powers of two, as is every smaller chunk.
+    uint64_t chunk_bytes() const { return chunk_bytes_; } // most of one rank's piece of a block
+    uint64_t exchange_bytes() const {
+        return exchange_bytes_;
+    } // most that a rank publishes at once
+
+    // The position of the first of `count` blocks for the next operation. A block is a chunk for
+    // each rank, or a power of two up to exchange_bytes(): none is split by the ring's end.
+    uint64_t reserve(uint64_t block_bytes, uint64_t count);
+    // Nobody needs what the bytes before this position replace.
+    bool released(uint64_t position);
+    // This rank has read everything before this position.
+    void release(uint32_t rank, uint64_t position) {
+        flags(rank).released.value.store(position, std::memory_order_release);
     }
-    // Where `owner` puts its reduced piece. (Its own place among the pieces is free.)
-    uint8_t *result(uint32_t owner, uint64_t block) const { return piece(owner, owner, block); }
-    uint64_t chunk_bytes() const { return chunk_bytes_; } // most of one piece
-    uint32_t ranks() const { return ranks_; }
 
     // Tells those who sleep that something was stored.
     void ring() const { device_.ops().window_ring(window_); }
@@ -79,14 +89,15 @@ class Window {
 
     Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes);
     uint8_t *area(uint32_t rank) const { return base_ + rank * stride_; }
-    uint8_t *pipeline(uint32_t rank) const { return area(rank) + flags_bytes + 2 * exchange_bytes; }
     uint64_t total_bytes() const { return stride_ * ranks_; }
 
     transport::Device &device_;
     dtrain_tp_win_t *window_ = nullptr;
     uint8_t *base_ = nullptr;
     const uint32_t ranks_;
-    const uint64_t chunk_bytes_, stride_;
+    const uint64_t chunk_bytes_, exchange_bytes_, ring_bytes_, stride_;
+    uint64_t reserved_ = 0; // guarded by the order of the communicator's calls
+    uint64_t released_ = 0; // by all ranks, at least; of whose turn it is
 };
 
 } // namespace dtrain::collectives

@@ -2,13 +2,12 @@
 #include "collectives/window_operation.h"
 #include "device/kernels.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace dtrain::collectives {
 namespace {
-
-constexpr uint32_t max_sources = 64; // ranks whose contributions are added in one pass
 
 bool rooted(Kind kind) { return kind == Kind::broadcast || kind == Kind::scatter; }
 
@@ -42,28 +41,37 @@ uint64_t published_bytes(const CollectiveSpec &spec, uint32_t rank) {
     return 0;
 }
 
+uint64_t most_published(const CollectiveSpec &spec) {
+    uint64_t most = 0;
+    for (uint32_t r = 0; r < uint32_t(spec.size); r++)
+        most = std::max(most, published_bytes(spec, r));
+    return most;
+}
+
 } // namespace
 
-bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged) {
+uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
+    uint64_t most = most_published(spec);
+    return most <= ExchangeHeader::inline_bytes ? 0 : std::bit_ceil(most);
+}
+
+bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window) {
     if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
-    auto ranks = uint32_t(spec.size);
-    if (ranks > max_sources) return false;
-    uint64_t most = 0, read = 0;
-    for (uint32_t r = 0; r < ranks; r++) most = std::max(most, published_bytes(spec, r));
+    uint64_t most = most_published(spec);
     // Reading everything from everyone stops paying when that is more than the pipeline moves.
     bool reads_all = spec.kind == Kind::allreduce || spec.kind == Kind::reduce;
-    read = reads_all ? most * (ranks - 1) : most;
-    return most <= exchange_bytes && read <= 2 * exchange_bytes;
+    uint64_t read = reads_all ? most * (uint64_t(spec.size) - 1) : most;
+    return most <= window.exchange_bytes() && read <= 2 * window.exchange_bytes();
 }
 
 const uint8_t *WindowExchange::contribution(uint32_t rank) const {
     const ExchangeHeader &header = call_.window->flags(rank).exchange[call_.number & 1];
     return published_bytes(call_.spec, rank) <= ExchangeHeader::inline_bytes
                ? header.data
-               : call_.window->exchange_slot(rank, call_.number);
+               : call_.window->at(rank, call_.position);
 }
 
-// The slot was used two exchanges ago: all who published the one in between have read it.
+// The header was used two exchanges ago: all who published the one in between have read it.
 bool WindowExchange::may_publish() {
     uint64_t before = call_.number - 1;
     for (; seen_ < ranks_; seen_++)
@@ -100,7 +108,7 @@ WindowOperation::Step WindowExchange::move() {
     const CollectiveSpec &spec = call_.spec;
     bool moved = !published_;
     if (!published_) {
-        if (!may_publish()) return Step::idle;
+        if (!may_publish() || !call_.window->released(end_)) return Step::idle;
         publish();
     }
     uint32_t first = 0, last = ranks_;
@@ -117,6 +125,7 @@ WindowOperation::Step WindowExchange::move() {
         if (header.fingerprint != call_.fingerprint) return Step::mismatch;
     }
     combine();
+    if (end_ != call_.position) call_.window->release(rank_, end_);
     return Step::done;
 }
 
@@ -124,7 +133,7 @@ void WindowExchange::combine() {
     const CollectiveSpec &spec = call_.spec;
     auto *recv = static_cast<uint8_t *>(call_.recv);
     uint64_t size = spec.element_bytes, own = block_start(spec, rank_) * size;
-    const void *sources[max_sources];
+    const void *sources[max_window_ranks];
     switch (spec.kind) {
     case Kind::allreduce:
     case Kind::reduce:
@@ -132,7 +141,9 @@ void WindowExchange::combine() {
         if (spec.kind == Kind::reduce && spec.rank != spec.root) return;
         bool scatters = spec.kind == Kind::reduce_scatter;
         uint64_t count = scatters ? block_count(spec, rank_) : spec.count;
-        for (uint32_t r = 0; r < ranks_; r++) sources[r] = contribution(r) + (scatters ? own : 0);
+        for (uint32_t r = 0; r < ranks_; r++)
+            sources[r] = (r == rank_ ? static_cast<const uint8_t *>(call_.send) : contribution(r)) +
+                         (scatters ? own : 0);
         // In rank order on every rank, so that the results are equal bit by bit.
         device::reduce_many(recv, sources, ranks_, count, call_.dtype, call_.op);
         if (spec.average) device::scale(recv, count, call_.dtype, ranks_);

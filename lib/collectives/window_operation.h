@@ -16,8 +16,9 @@ struct WindowCall {
     void *recv = nullptr;
     uint32_t dtype = 0, op = 0;
     uint64_t fingerprint = 0;
-    uint64_t ticket = 0; // its turn on the window
-    uint64_t number = 0; // of the exchange, or of the pipeline's first block
+    uint64_t ticket = 0;   // its turn on the window
+    uint64_t number = 0;   // of the exchange
+    uint64_t position = 0; // of its first byte in the rings
     uint64_t result_bytes = 0;
 };
 
@@ -55,13 +56,16 @@ class WindowOperation : public engine::Operation {
 };
 
 // Everyone publishes a whole contribution, reads what it needs of the others' and combines: all
-// kinds, up to exchange_bytes.
+// kinds, small sizes.
 class WindowExchange final : public WindowOperation {
   public:
-    using WindowOperation::WindowOperation;
-    // Bytes that `rank` contributes, for the kinds and sizes that are done this way; else false.
-    // Equal on all ranks.
-    static bool suits(const CollectiveSpec &spec, bool ragged);
+    WindowExchange(engine::Request *completed, const WindowCall &call,
+                   engine::OperationListener &listener, bool on_stack)
+        : WindowOperation(completed, call, listener, on_stack),
+          end_(call.position + block_bytes(call.spec)) {}
+    // Equal on all ranks, as is what it takes of each rank's ring: one block of so many bytes.
+    static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window);
+    static uint64_t block_bytes(const CollectiveSpec &spec);
 
   private:
     Step move() override;
@@ -71,6 +75,7 @@ class WindowExchange final : public WindowOperation {
     void combine();
     const uint8_t *contribution(uint32_t rank) const;
 
+    const uint64_t end_; // of its bytes in the rings
     bool published_ = false;
     uint32_t seen_ = 0; // ranks below are known to have published
 };
@@ -82,7 +87,8 @@ class WindowPipeline final : public WindowOperation {
     WindowPipeline(engine::Request *completed, const WindowCall &call,
                    engine::OperationListener &listener, bool on_stack);
     static bool suits(const CollectiveSpec &spec, bool ragged);
-    // How many blocks a call takes: equal on all ranks.
+    // What a call takes of each rank's ring.
+    static uint64_t block_bytes(const CollectiveSpec &spec, const Window &window);
     static uint64_t blocks(const CollectiveSpec &spec, const Window &window);
 
   private:
@@ -95,6 +101,11 @@ class WindowPipeline final : public WindowOperation {
     int reduce_own(); // -1: mismatch
     bool copy_out();
     Piece piece(uint64_t block, uint32_t owner) const;
+    uint64_t start(uint64_t block) const { return call_.position + block * chunk_ * ranks_; }
+    // Where `rank` puts what it contributes to `owner`'s piece, and as the owner the result.
+    uint8_t *slot(uint32_t rank, uint32_t owner, uint64_t block) const {
+        return call_.window->at(rank, start(block) + owner * chunk_);
+    }
 
     const uint64_t bytes_, chunk_, blocks_;
     uint64_t copied_ = 0, reduced_ = 0, taken_ = 0; // blocks of this call

@@ -3,33 +3,34 @@
 #include "device/kernels.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t smallest_chunk = 16 << 10;
 constexpr uint64_t cache_bytes = 32 << 20; // results of larger calls do not stay in the cache
-constexpr uint32_t max_sources = 64;
 
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
 
-// Small calls are cut finer, so that the three stages overlap.
+// Small calls are cut into two blocks, so that the stages overlap.
 uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
-    uint64_t share = total(spec) / uint64_t(spec.size) / 4;
-    uint64_t chunk =
-        std::clamp(share, smallest_chunk, std::max(smallest_chunk, window.chunk_bytes()));
-    return std::min(chunk, window.chunk_bytes()) / 4096 * 4096;
+    uint64_t half = std::bit_ceil(total(spec) / uint64_t(spec.size) / 2);
+    return std::min(std::max(half, smallest_chunk), window.chunk_bytes());
 }
 
 } // namespace
 
 bool WindowPipeline::suits(const CollectiveSpec &spec, bool ragged) {
-    return spec.kind == Kind::allreduce && !ragged && uint32_t(spec.size) <= max_sources &&
-           total(spec) > 0;
+    return spec.kind == Kind::allreduce && !ragged && total(spec) > 0;
+}
+
+uint64_t WindowPipeline::block_bytes(const CollectiveSpec &spec, const Window &window) {
+    return chunk_of(spec, window) * uint64_t(spec.size);
 }
 
 uint64_t WindowPipeline::blocks(const CollectiveSpec &spec, const Window &window) {
-    uint64_t block = chunk_of(spec, window) * uint64_t(spec.size);
+    uint64_t block = block_bytes(spec, window);
     return (total(spec) + block - 1) / block;
 }
 
@@ -69,18 +70,13 @@ bool WindowPipeline::lacks(uint32_t rank) const {
     const RankFlags &flags = call_.window->flags(rank);
     uint64_t copied = flags.copied.value.load(std::memory_order_acquire);
     uint64_t reduced = flags.reduced.value.load(std::memory_order_acquire);
-    return (reduced_ < blocks_ && copied <= call_.number + reduced_) ||
-           reduced <= call_.number + taken_;
+    return (reduced_ < blocks_ && copied < start(reduced_ + 1)) || reduced < start(taken_ + 1);
 }
 
-// The pieces of the others, into the slots that they have already read `depth` blocks ago.
+// What this rank contributes to the others' pieces.
 bool WindowPipeline::copy_in() {
-    const Window &window = *call_.window;
-    uint64_t block = call_.number + copied_;
-    for (uint32_t q = 0; q < ranks_; q++)
-        if (block >= pipeline_depth && window.flags(q).reduced.value.load(
-                                           std::memory_order_acquire) < block - pipeline_depth + 1)
-            return false;
+    Window &window = *call_.window;
+    if (!window.released(start(copied_ + 1))) return false;
     if (copied_ == 0)
         window.flags(rank_).pipeline.fingerprint.store(call_.fingerprint,
                                                        std::memory_order_relaxed);
@@ -88,57 +84,54 @@ bool WindowPipeline::copy_in() {
     for (uint32_t i = 1; i < ranks_; i++) {
         uint32_t q = (rank_ + i) % ranks_;
         Piece p = piece(copied_, q);
-        device::copy(window.piece(rank_, q, block), send + p.offset, p.bytes);
+        device::copy(slot(rank_, q, copied_), send + p.offset, p.bytes);
     }
     copied_++;
-    window.flags(rank_).copied.value.store(block + 1, std::memory_order_release);
+    window.flags(rank_).copied.value.store(start(copied_), std::memory_order_release);
     window.ring();
     return true;
 }
 
 int WindowPipeline::reduce_own() {
     const Window &window = *call_.window;
-    uint64_t block = call_.number + reduced_;
     for (uint32_t q = 0; q < ranks_; q++) {
         const RankFlags &flags = window.flags(q);
-        if (flags.copied.value.load(std::memory_order_acquire) < block + 1) return 0;
+        if (flags.copied.value.load(std::memory_order_acquire) < start(reduced_ + 1)) return 0;
         if (reduced_ == 0 &&
             flags.pipeline.fingerprint.load(std::memory_order_relaxed) != call_.fingerprint)
             return -1;
-        // My result slot was used `depth` blocks ago.
-        if (block >= pipeline_depth &&
-            flags.taken.value.load(std::memory_order_acquire) < block - pipeline_depth + 1)
-            return 0;
     }
     Piece p = piece(reduced_, rank_);
     uint64_t count = p.bytes / call_.spec.element_bytes;
-    const void *sources[max_sources];
-    for (uint32_t q = 0; q < ranks_; q++) sources[q] = window.piece(q, rank_, block);
+    const void *sources[max_window_ranks];
+    for (uint32_t q = 0; q < ranks_; q++) sources[q] = slot(q, rank_, reduced_);
     sources[rank_] = static_cast<const uint8_t *>(call_.send) + p.offset;
-    uint8_t *result = window.result(rank_, block);
-    device::reduce_many(result, sources, ranks_, count, call_.dtype, call_.op);
-    if (call_.spec.average) device::scale(result, count, call_.dtype, ranks_);
+    uint8_t *result = slot(rank_, rank_, reduced_),
+            *own = static_cast<uint8_t *>(call_.recv) + p.offset;
+    device::reduce_twice(result, own, sources, ranks_, count, call_.dtype, call_.op);
+    if (call_.spec.average)
+        for (uint8_t *sum : {result, own}) device::scale(sum, count, call_.dtype, ranks_);
     reduced_++;
-    window.flags(rank_).reduced.value.store(block + 1, std::memory_order_release);
+    window.flags(rank_).reduced.value.store(start(reduced_), std::memory_order_release);
     window.ring();
     return 1;
 }
 
 bool WindowPipeline::copy_out() {
-    const Window &window = *call_.window;
-    uint64_t block = call_.number + taken_;
+    Window &window = *call_.window;
     for (uint32_t q = 0; q < ranks_; q++)
-        if (window.flags(q).reduced.value.load(std::memory_order_acquire) < block + 1) return false;
+        if (window.flags(q).reduced.value.load(std::memory_order_acquire) < start(taken_ + 1))
+            return false;
     auto *recv = static_cast<uint8_t *>(call_.recv);
     auto copy =
         bytes_ > cache_bytes && call_.send != call_.recv ? device::copy_stream : device::copy;
-    for (uint32_t i = 0; i < ranks_; i++) {
+    for (uint32_t i = 1; i < ranks_; i++) {
         uint32_t q = (rank_ + i) % ranks_;
         Piece p = piece(taken_, q);
-        copy(recv + p.offset, window.result(q, block), p.bytes);
+        copy(recv + p.offset, slot(q, q, taken_), p.bytes);
     }
     taken_++;
-    window.flags(rank_).taken.value.store(block + 1, std::memory_order_release);
+    window.release(rank_, start(taken_));
     window.ring();
     return true;
 }

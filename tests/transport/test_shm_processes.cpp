@@ -119,11 +119,13 @@ void begin_to_send(int fd) {
     const Bytes data(4 << 20, 1);
     node.send(ep, 1, data, 2);
     await_ok({&node}, node, DTRAIN_TP_CONNECT, 1);
-    give(fd, "", 1); // the offer is out
-    take_driving(node, fd);
+    give(fd, "", 1);        // the offer is out
+    take_driving(node, fd); // and in
+    give(fd, "", 1);        // standing still: what would go out now, nobody could say
+    char byte;
+    take(fd, &byte, 1); // the grant is there
     drive_rounds({&node}, 1);
     give(fd, "", 1);
-    char byte;
     take(fd, &byte, 1); // for ever
 }
 
@@ -135,11 +137,14 @@ void a_killed_peer_is_noticed(void **) {
     Bytes got(4 << 20), unread(1 << 20);
     await_ok({&node}, node, DTRAIN_TP_CONNECT, 1);
     take_driving(node, child.peer);
-    drive_rounds({&node}, 1);    // takes the offer in
+    drive_rounds({&node}, 1); // takes the offer in
+    give(child.peer, "", 1);
+    char byte;
+    take(child.peer, &byte, 1);
     node.send(ep, 9, unread, 3); // nobody will receive it
     node.recv(1, got, 2);        // the grant goes out
     give(child.peer, "", 1);
-    take_driving(node, child.peer);
+    take(child.peer, &byte, 1);
     drive_rounds({&node}, 100); // no more than a ring full comes
     assert_int_equal(node.done.size(), 0);
     int64_t start = now_ns();

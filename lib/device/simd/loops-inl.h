@@ -46,7 +46,7 @@ template <class Step> HWY_INLINE void for_all(const Step &step, uint64_t n) {
 template <class Op, class Format> struct ReduceStep {
     using Lane = typename Format::Lane;
     using Stored = typename Format::Stored;
-    Stored *out;
+    Stored *out, *also;
     const void *const *srcs;
     uint32_t n;
 
@@ -62,6 +62,7 @@ template <class Op, class Format> struct ReduceStep {
         auto result = Format::load(d, source(0, i));
         for (uint32_t k = 1; k < n; k++) result = Op::apply(result, Format::load(d, source(k, i)));
         Format::store(d, result, out + i);
+        if (also != nullptr) Format::store(d, result, also + i);
     }
     template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
         const uint64_t two = 2 * hn::Lanes(d);
@@ -75,16 +76,22 @@ template <class Op, class Format> struct ReduceStep {
             accumulate(d, r2, p + 2 * two);
             accumulate(d, r3, p + 3 * two);
         }
-        Format::store2(d, r0, out + i);
-        Format::store2(d, r1, out + i + two);
-        Format::store2(d, r2, out + i + 2 * two);
-        Format::store2(d, r3, out + i + 3 * two);
+        for (Stored *to : {out, also}) {
+            if (to == nullptr) break;
+            Format::store2(d, r0, to + i);
+            Format::store2(d, r1, to + i + two);
+            Format::store2(d, r2, to + i + 2 * two);
+            Format::store2(d, r3, to + i + 3 * two);
+        }
     }
 };
 
 template <class Op, class Format>
-void reduce(void *out, const void *const *srcs, uint32_t n, uint64_t count) {
-    for_all(ReduceStep<Op, Format>{static_cast<typename Format::Stored *>(out), srcs, n}, count);
+void reduce(void *out, void *also, const void *const *srcs, uint32_t n, uint64_t count) {
+    using Stored = typename Format::Stored;
+    for_all(
+        ReduceStep<Op, Format>{static_cast<Stored *>(out), static_cast<Stored *>(also), srcs, n},
+        count);
 }
 
 template <class Format> struct ScaleStep {

@@ -103,7 +103,7 @@ void expect(const Case &c, const unsigned char *result, const std::vector<uint64
     }
 }
 
-// Out of place and onto each of the sources.
+// Out of place, and twice: onto each of the sources and elsewhere.
 void check_reduce(const Case &c) {
     const uint64_t size = dtype_size(c.dtype);
     std::vector<Buffer> buffers;
@@ -118,17 +118,19 @@ void check_reduce(const Case &c) {
 
     Guarded out(c.count * size, c.offset);
     const auto reduce_with = c.kernels->dtypes[c.dtype]->ops[c.op];
-    reduce_with(out.data, srcs.data(), c.n, c.count);
+    reduce_with(out.data, nullptr, srcs.data(), c.n, c.count);
     out.check();
     expect(c, out.data, expected);
     for (uint32_t k = 0; k < c.n; k++) {
-        Guarded in_place(c.count * size, c.offset);
+        Guarded in_place(c.count * size, c.offset), other(c.count * size, 1);
         if (c.count > 0) std::memcpy(in_place.data, srcs[k], c.count * size);
         std::vector<const void *> with_dst = srcs;
         with_dst[k] = in_place.data;
-        reduce_with(in_place.data, with_dst.data(), c.n, c.count);
-        in_place.check();
-        expect(c, in_place.data, expected);
+        reduce_with(other.data, in_place.data, with_dst.data(), c.n, c.count);
+        for (Guarded *dst : {&in_place, &other}) {
+            dst->check();
+            expect(c, dst->data, expected);
+        }
     }
 }
 
@@ -194,7 +196,7 @@ void halves_exhaustively(void **) {
                 for (uint16_t &o : other) o = bits;
                 for (uint32_t op : {DTRAIN_PROD, DTRAIN_SUM}) {
                     const void *srcs[] = {all.data(), other.data()};
-                    kernels->dtypes[dtype]->ops[op](out.data(), srcs, 2, count);
+                    kernels->dtypes[dtype]->ops[op](out.data(), nullptr, srcs, 2, count);
                     for (uint64_t i = 0; i < count; i++) {
                         assert_int_equal(out[i], reference::fold(srcs, 2, i, dtype, op));
                         if (factor != 1.0 || op != DTRAIN_PROD) continue;
