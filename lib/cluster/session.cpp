@@ -8,7 +8,8 @@
 namespace dtrain::cluster {
 
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
-    : agent_(agent), helper_(helper), options_(options), mesh_(agent) {}
+    : agent_(agent), helper_(helper), options_(options), mesh_(agent),
+      staging_(uint64_t(options.number("chunk.bytes"))) {}
 
 Session::~Session() {
     if (job_ == nullptr) return;
@@ -55,11 +56,12 @@ void Session::set_wait_policy() {
     const std::string &host = members[self()].host;
     auto local = std::count_if(members.begin(), members.end(),
                                [&](const Member &m) { return m.host == host; });
-    oversubscribed_ = uint64_t(local) > usable_cores();
+    uint32_t cores = usable_cores();
+    ranks_per_core_ = std::max(1u, (uint32_t(local) + cores - 1) / cores);
     engine::WaitPolicy policy;
     if (int64_t spin_ns = options_.number("wait.spin"); spin_ns >= 0)
         policy.spin_ns = spin_ns;
-    else if (oversubscribed_)
+    else if (ranks_per_core_ > 1)
         policy.spin_ns = 0;
     agent_.set_policy(policy);
 }

@@ -62,7 +62,8 @@ class Session final : public Observer, public engine::Background, public engine:
     uint32_t workers() const { return workers_; }
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
     const Identity &identity() const { return identity_; }
-    bool oversubscribed() const { return oversubscribed_; }
+    // How many ranks of this host share a core, at least 1.
+    uint32_t ranks_per_core() const { return ranks_per_core_; }
 
     // A group hears of what concerns it from add_group() until remove_group() returns. Adding one
     // with a member that is lost already fails it at once.
@@ -102,7 +103,7 @@ class Session final : public Observer, public engine::Background, public engine:
     const Options &options_;
     Identity identity_;
     uint32_t workers_ = 0;
-    bool oversubscribed_ = false;
+    uint32_t ranks_per_core_ = 1;
     std::unique_ptr<Job> job_;
     engine::Mesh mesh_;
     engine::Staging staging_;

@@ -12,8 +12,6 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr int32_t window_forced = -2; // of forced_algorithm_
-
 uint64_t mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     return hash ^ hash >> 29;
@@ -57,8 +55,7 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
     Ticket mine;
     if (Status s = ticket(record_of(call, size()), mine); s != DTRAIN_OK) return s;
     bool may_use_window =
-        window_ != nullptr && (call.kind != Kind::allreduce || forced_algorithm_ == -1 ||
-                               forced_algorithm_ == window_forced);
+        window_ != nullptr && (call.kind != Kind::allreduce || !allreduce_by_messages_);
     if (may_use_window && WindowExchange::suits(spec, call.ragged, *window_))
         return post_window(call, spec, options, true, mine, order);
     if (may_use_window && WindowPipeline::suits(spec, call.ragged))
@@ -139,13 +136,8 @@ Status Communicator::post_schedule(const Call &call, const CollectiveSpec &given
                                    std::unique_lock<std::mutex> &order) {
     CollectiveSpec spec = given;
     spec.chunk_bytes = chunk_bytes_;
-    std::optional<Algorithm> forced;
-    if (call.kind == Kind::allreduce && forced_algorithm_ >= 0)
-        forced = Algorithm(forced_algorithm_);
-    Algorithm algorithm = Algorithm::direct;
-    if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
     engine::RunParams params;
-    if (Status s = plans_->get(spec, algorithm, call.ragged, params.plan); s != DTRAIN_OK) return s;
+    if (Status s = plans_->get(spec, call.ragged, params.plan); s != DTRAIN_OK) return s;
     order.unlock();
     params.mesh = &session_->mesh();
     params.staging = &session_->staging();

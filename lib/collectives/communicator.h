@@ -80,7 +80,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
         uint64_t window_bytes; // per rank; 0: no window
         uint64_t chunk_bytes;
         NetworkModel model;
-        int32_t algorithm; // forced for all-reduce, or -1
+        int32_t algorithm; // by messages, forced for all-reduce; or -1
         uint8_t handle[transport::Device::max_blob];
     };
     // What a call was given, in the order of calls.
@@ -138,8 +138,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
     uint64_t chunk_bytes_ = 0;
-    NetworkModel model_;
-    int32_t forced_algorithm_ = -1;
+    bool allreduce_by_messages_ = false; // although there is a window
 
     // Under the agent's lock.
     std::vector<engine::Operation *> in_flight_;

@@ -11,7 +11,18 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t world_uid = 1;
-constexpr int32_t window_forced = -2;
+
+// From what a transport says of one message, measured between two ranks with a core each.
+NetworkModel network_model(double latency_ns, double ns_per_byte, uint32_t ranks_per_core) {
+    double overhead_ns = std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
+    // What processors do takes longer when ranks share them: on one host sending is such work.
+    double shared = ranks_per_core;
+    return {.latency_ns = latency_ns - 2 * overhead_ns,
+            .overhead_ns = overhead_ns * shared,
+            .ns_per_byte = ns_per_byte * shared,
+            .reduce_ns_per_byte = 0.04 * shared,
+            .copy_ns_per_byte = 0.03 * shared};
+}
 
 uint64_t derived_uid(uint64_t parent, uint64_t seq) {
     uint64_t h = (parent * 0x9e3779b97f4a7c15u) ^ (seq + 0x7f4a7c15u);
@@ -97,8 +108,10 @@ Status Communicator::set_up(int64_t timeout_ns) {
             s != DTRAIN_OK)
             return fail_within(s, "making a communicator of %d ranks", size());
     chunk_bytes_ = setup.chunk_bytes;
-    model_ = setup.model;
-    forced_algorithm_ = setup.algorithm;
+    allreduce_by_messages_ = setup.algorithm >= 0;
+    std::optional<Algorithm> forced;
+    if (allreduce_by_messages_) forced = Algorithm(setup.algorithm);
+    plans_->set_choice(setup.model, forced);
     if (size() > 1 && setup.window_bytes != 0) return open_window(setup, timeout_ns);
     return DTRAIN_OK;
 }
@@ -108,22 +121,21 @@ void Communicator::offer(Setup &setup) {
     engine::Mesh &mesh = session_->mesh();
     setup.chunk_bytes = uint64_t(options.number("chunk.bytes"));
     setup.algorithm = -1;
-    if (std::string_view name = options.text("allreduce.algorithm"); name == "window") {
-        setup.algorithm = window_forced;
-    } else if (Algorithm algorithm; parse_algorithm(name, algorithm)) {
+    Algorithm algorithm; // "auto" and "window" are the same: none that uses messages
+    if (parse_algorithm(options.text("allreduce.algorithm"), algorithm))
         setup.algorithm = int32_t(algorithm);
-    }
     transport::Device *device = mesh.device(members_[0]);
     bool same = true;
+    double latency_ns = 0, ns_per_byte = 0;
     for (uint32_t member : members_) {
         const dtrain_tp_attr_t &attr = mesh.device(member)->attr();
         same = same && mesh.device(member) == device;
         // The slowest transport decides.
-        setup.model.latency_ns = std::max(setup.model.latency_ns, double(attr.latency_ns));
+        latency_ns = std::max(latency_ns, double(attr.latency_ns));
         if (attr.bandwidth_bps > 0)
-            setup.model.ns_per_byte =
-                std::max(setup.model.ns_per_byte, 1e9 / double(attr.bandwidth_bps));
+            ns_per_byte = std::max(ns_per_byte, 1e9 / double(attr.bandwidth_bps));
     }
+    setup.model = network_model(latency_ns, ns_per_byte, session_->ranks_per_core());
     if (size() == 1 || uint32_t(size()) > max_window_ranks || !same ||
         !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)

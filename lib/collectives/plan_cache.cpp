@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/plan_cache.h"
 
+#include "collectives/choose.h"
+
 #include <algorithm>
 
 namespace dtrain::collectives {
@@ -13,32 +15,35 @@ bool same(const CollectiveSpec &a, const CollectiveSpec &b) {
            a.chunk_bytes == b.chunk_bytes;
 }
 
-Status make(const CollectiveSpec &spec, Algorithm algorithm,
-            std::shared_ptr<const engine::Plan> &out) {
+} // namespace
+
+Status PlanCache::make(const CollectiveSpec &spec, std::shared_ptr<const engine::Plan> &out) const {
+    Algorithm algorithm = Algorithm::direct;
+    std::optional<Algorithm> forced;
+    if (spec.kind == Kind::allreduce) forced = forced_;
+    if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
     engine::Schedule schedule;
     if (Status s = build(spec, algorithm, schedule); s != DTRAIN_OK) return s;
     out = engine::Plan::make(std::move(schedule));
     return DTRAIN_OK;
 }
 
-} // namespace
-
-Status PlanCache::get(const CollectiveSpec &spec, Algorithm algorithm, bool ragged,
+Status PlanCache::get(const CollectiveSpec &spec, bool ragged,
                       std::shared_ptr<const engine::Plan> &out) {
-    if (ragged) return make(spec, algorithm, out);
+    if (ragged) return make(spec, out);
     calls_++;
     for (Entry &entry : entries_)
-        if (entry.algorithm == algorithm && same(entry.spec, spec)) {
+        if (same(entry.spec, spec)) {
             entry.used = calls_;
             out = entry.plan;
             return DTRAIN_OK;
         }
-    if (Status s = make(spec, algorithm, out); s != DTRAIN_OK) return s;
+    if (Status s = make(spec, out); s != DTRAIN_OK) return s;
     if (entries_.size() == most)
         entries_.erase(
             std::min_element(entries_.begin(), entries_.end(),
                              [](const Entry &a, const Entry &b) { return a.used < b.used; }));
-    entries_.push_back({spec, algorithm, out, calls_});
+    entries_.push_back({spec, out, calls_});
     return DTRAIN_OK;
 }
 

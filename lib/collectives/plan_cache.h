@@ -2,28 +2,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/build.h"
+#include "collectives/price.h"
 #include "engine/plan.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace dtrain::collectives {
 
 class PlanCache {
   public:
+    // `forced`: for all-reduce, in place of the cheapest algorithm on this network.
+    void set_choice(const NetworkModel &model, std::optional<Algorithm> forced) {
+        model_ = model;
+        forced_ = forced;
+    }
     // A plan for the spec, made or found. Ragged calls are made anew each time.
-    Status get(const CollectiveSpec &spec, Algorithm algorithm, bool ragged,
-               std::shared_ptr<const engine::Plan> &out);
+    Status get(const CollectiveSpec &spec, bool ragged, std::shared_ptr<const engine::Plan> &out);
 
   private:
     struct Entry {
         CollectiveSpec spec;
-        Algorithm algorithm;
         std::shared_ptr<const engine::Plan> plan;
         uint64_t used; // when, in calls
     };
+    Status make(const CollectiveSpec &spec, std::shared_ptr<const engine::Plan> &out) const;
+
     static constexpr size_t most = 64;
+    NetworkModel model_;
+    std::optional<Algorithm> forced_;
     std::vector<Entry> entries_;
     uint64_t calls_ = 0;
 };

