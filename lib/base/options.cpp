@@ -134,6 +134,7 @@ Status parse_option(const OptionSpec &spec, std::string_view value, int64_t &num
         if (value == "auto") return number = -1, DTRAIN_OK;
         [[fallthrough]];
     case OptionKind::duration:
+        if (value == "0") value = "0ns"; // the only number that needs no unit
         return parse_scaled(spec, value, duration_units, "a duration such as 500ms", number);
     }
     return fail(DTRAIN_ERR_INTERNAL, "option %s has no kind", spec.key);
