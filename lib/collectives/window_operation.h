@@ -101,10 +101,10 @@ class WindowPipeline final : public WindowOperation {
     int reduce_own(); // -1: mismatch
     bool copy_out();
     Piece piece(uint64_t block, uint32_t owner) const;
-    uint64_t start(uint64_t block) const { return call_.position + block * chunk_ * ranks_; }
+    uint64_t position(uint64_t block) const { return call_.position + block * chunk_ * ranks_; }
     // Where `rank` puts what it contributes to `owner`'s piece, and as the owner the result.
     uint8_t *slot(uint32_t rank, uint32_t owner, uint64_t block) const {
-        return call_.window->at(rank, start(block) + owner * chunk_);
+        return call_.window->at(rank, position(block) + owner * chunk_);
     }
 
     const uint64_t bytes_, chunk_, blocks_;

@@ -70,13 +70,14 @@ bool WindowPipeline::lacks(uint32_t rank) const {
     const RankFlags &flags = call_.window->flags(rank);
     uint64_t copied = flags.copied.value.load(std::memory_order_acquire);
     uint64_t reduced = flags.reduced.value.load(std::memory_order_acquire);
-    return (reduced_ < blocks_ && copied < start(reduced_ + 1)) || reduced < start(taken_ + 1);
+    return (reduced_ < blocks_ && copied < position(reduced_ + 1)) ||
+           reduced < position(taken_ + 1);
 }
 
 // What this rank contributes to the others' pieces.
 bool WindowPipeline::copy_in() {
     Window &window = *call_.window;
-    if (!window.released(start(copied_ + 1))) return false;
+    if (!window.released(position(copied_ + 1))) return false;
     if (copied_ == 0)
         window.flags(rank_).pipeline.fingerprint.store(call_.fingerprint,
                                                        std::memory_order_relaxed);
@@ -87,7 +88,7 @@ bool WindowPipeline::copy_in() {
         device::copy(slot(rank_, q, copied_), send + p.offset, p.bytes);
     }
     copied_++;
-    window.flags(rank_).copied.value.store(start(copied_), std::memory_order_release);
+    window.flags(rank_).copied.value.store(position(copied_), std::memory_order_release);
     window.ring();
     return true;
 }
@@ -96,7 +97,7 @@ int WindowPipeline::reduce_own() {
     const Window &window = *call_.window;
     for (uint32_t q = 0; q < ranks_; q++) {
         const RankFlags &flags = window.flags(q);
-        if (flags.copied.value.load(std::memory_order_acquire) < start(reduced_ + 1)) return 0;
+        if (flags.copied.value.load(std::memory_order_acquire) < position(reduced_ + 1)) return 0;
         if (reduced_ == 0 &&
             flags.pipeline.fingerprint.load(std::memory_order_relaxed) != call_.fingerprint)
             return -1;
@@ -112,7 +113,7 @@ int WindowPipeline::reduce_own() {
     if (call_.spec.average)
         for (uint8_t *sum : {result, own}) device::scale(sum, count, call_.dtype, ranks_);
     reduced_++;
-    window.flags(rank_).reduced.value.store(start(reduced_), std::memory_order_release);
+    window.flags(rank_).reduced.value.store(position(reduced_), std::memory_order_release);
     window.ring();
     return 1;
 }
@@ -120,7 +121,7 @@ int WindowPipeline::reduce_own() {
 bool WindowPipeline::copy_out() {
     Window &window = *call_.window;
     for (uint32_t q = 0; q < ranks_; q++)
-        if (window.flags(q).reduced.value.load(std::memory_order_acquire) < start(taken_ + 1))
+        if (window.flags(q).reduced.value.load(std::memory_order_acquire) < position(taken_ + 1))
             return false;
     auto *recv = static_cast<uint8_t *>(call_.recv);
     auto copy =
@@ -131,7 +132,7 @@ bool WindowPipeline::copy_out() {
         copy(recv + p.offset, slot(q, q, taken_), p.bytes);
     }
     taken_++;
-    window.release(rank_, start(taken_));
+    window.release(rank_, position(taken_));
     window.ring();
     return true;
 }
