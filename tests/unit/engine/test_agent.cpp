@@ -1,0 +1,199 @@
+// The agent with operations that need no transport: who works, deadlines, stalls, many threads.
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+#include "engine/agent.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+using namespace dtrain;
+using namespace dtrain::engine;
+
+namespace {
+
+struct ManualClock : Clock {
+    std::atomic<int64_t> now{1000};
+    int64_t now_ns() override { return now; }
+};
+
+// Finishes after so many rounds; -1: only by failing.
+struct Rounds final : Operation {
+    struct Seen {
+        int advanced = 0, stalled = 0, timed_out = 0;
+    };
+    Rounds(Request *completed, int count, Seen *notes)
+        : Operation(completed), left(count), seen(notes) {
+        polled = true;
+    }
+    void start(Agent &agent) override {
+        if (left == 0) agent.finish(this, {.bytes = 1}, "");
+    }
+    int advance(Agent &agent) override {
+        if (seen != nullptr) seen->advanced++;
+        if (left < 0) return 0;
+        moved_ns = agent.now();
+        if (--left == 0) agent.finish(this, {.bytes = 2}, "");
+        return 1;
+    }
+    void fail(Agent &agent, const Outcome &outcome, const char *text) override {
+        agent.finish(this, outcome, text);
+    }
+    void stalled(Agent &) override { seen->stalled++; }
+    void timed_out(Agent &agent) override {
+        seen->timed_out++;
+        fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, "too late");
+    }
+    int left;
+    Seen *seen;
+};
+
+struct Rig {
+    ManualClock clock;
+    Log log;
+    Agent agent{clock, log};
+    Rig() { assert_int_equal(agent.open(), DTRAIN_OK); }
+    void turn(int rounds) {
+        for (int i = 0; i < rounds; i++) agent.work();
+    }
+};
+
+void an_operation_may_end_at_once(void **) {
+    Rig rig;
+    Request request;
+    rig.agent.post(new Rounds(&request, 0, nullptr), true);
+    assert_true(request.done()); // without a wait()
+    assert_int_equal(request.outcome().bytes, 1);
+    assert_false(rig.agent.pending());
+}
+
+void waiting_does_the_work(void **) {
+    Rig rig;
+    Request request;
+    Rounds::Seen seen;
+    rig.agent.post(new Rounds(&request, 5, &seen), true);
+    assert_true(rig.agent.pending());
+    rig.agent.wait(request, INT64_MAX);
+    assert_true(request.done());
+    assert_int_equal(seen.advanced, 5);
+    assert_false(rig.agent.has_poller());
+}
+
+void a_deadline_ends_it_once(void **) {
+    Rig rig;
+    Request request;
+    Rounds::Seen seen;
+    auto *operation = new Rounds(&request, -1, &seen);
+    operation->deadline_ns = rig.clock.now + 5 * ms;
+    rig.agent.post(operation, true);
+    rig.clock.now += 4 * ms;
+    rig.turn(200); // the clock is read now and then
+    assert_false(request.done());
+    rig.clock.now += 4 * ms;
+    rig.turn(200);
+    assert_true(request.done());
+    assert_int_equal(seen.timed_out, 1);
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_TIMEOUT);
+    assert_string_equal(request.error(), "too late");
+}
+
+void a_stall_is_counted(void **) {
+    Rig rig;
+    Request request;
+    Rounds::Seen seen;
+    auto *operation = new Rounds(&request, -1, &seen);
+    rig.agent.set_stall_check(20 * ms);
+    rig.agent.post(operation, true);
+    rig.clock.now += 10 * ms;
+    rig.turn(200);
+    assert_int_equal(seen.stalled, 0);
+    for (uint32_t times = 1; times <= 3; times++) {
+        rig.clock.now += 20 * ms;
+        rig.turn(200);
+        assert_true(seen.stalled >= int(times));
+        assert_int_equal(operation->stalls, uint32_t(seen.stalled));
+    }
+    rig.agent.locked([&] { operation->moved_ns = rig.clock.now; }); // something moved
+    int before = seen.stalled;
+    rig.clock.now += 10 * ms;
+    rig.turn(200);
+    assert_int_equal(seen.stalled, before);
+    rig.clock.now += 20 * ms;
+    rig.turn(200);
+    assert_int_equal(operation->stalls, 1); // in a row
+    rig.agent.locked([&] { operation->fail(rig.agent, {.status = DTRAIN_ERR_CANCELED}, "end"); });
+    assert_true(request.done());
+}
+
+void waiting_ends_at_its_deadline(void **) {
+    Rig rig;
+    Request request;
+    Rounds::Seen seen;
+    auto *operation = new Rounds(&request, -1, &seen);
+    rig.agent.post(operation, true);
+    rig.agent.wait(request, rig.clock.now - 1);
+    assert_false(request.done());
+    assert_false(rig.agent.has_poller());
+    rig.agent.locked([&] { operation->fail(rig.agent, {.status = DTRAIN_ERR_CANCELED}, "end"); });
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_CANCELED);
+}
+
+void the_helper_is_called_when_nobody_waits(void **) {
+    Rig rig;
+    int calls = 0;
+    rig.agent.set_helper({.wake = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &calls});
+    Request with, without, polled;
+    rig.agent.post(new Rounds(&with, 3, nullptr), true);
+    assert_int_equal(calls, 0);
+    rig.agent.wait(with, INT64_MAX);
+    assert_int_equal(calls, 0);
+    rig.agent.post(new Rounds(&without, 3, nullptr), false);
+    assert_int_equal(calls, 1);
+    assert_true(rig.agent.become_poller());
+    assert_false(rig.agent.become_poller()); // one at a time
+    rig.agent.post(new Rounds(&polled, 3, nullptr), false);
+    assert_int_equal(calls, 1); // somebody polls
+    rig.agent.resign_poller();
+    assert_int_equal(calls, 2); // with something left to do
+    rig.turn(10);
+    assert_true(without.done() && polled.done());
+}
+
+// Each thread posts and waits; some do not wait at once. No operation may be lost.
+void many_threads(void **) {
+    Rig rig;
+    rig.agent.set_policy({.spin_ns = 0, .yields = 4});
+    constexpr int threads = 4, rounds = 3000;
+    std::atomic<uint64_t> bytes{0};
+    std::vector<std::thread> all;
+    for (int t = 0; t < threads; t++)
+        all.emplace_back([&, t] {
+            for (int i = 0; i < rounds; i++) {
+                Request first, second;
+                rig.agent.post(new Rounds(&first, 1 + (i + t) % 3, nullptr), false);
+                rig.agent.post(new Rounds(&second, (i + t) % 2, nullptr), true);
+                rig.agent.wait(second, INT64_MAX);
+                rig.agent.wait(first, INT64_MAX);
+                bytes += first.outcome().bytes;
+            }
+        });
+    for (std::thread &thread : all) thread.join();
+    assert_int_equal(bytes, 2 * threads * rounds);
+    assert_false(rig.agent.pending());
+    assert_false(rig.agent.has_poller());
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(an_operation_may_end_at_once),
+        cmocka_unit_test(waiting_does_the_work),
+        cmocka_unit_test(a_deadline_ends_it_once),
+        cmocka_unit_test(a_stall_is_counted),
+        cmocka_unit_test(waiting_ends_at_its_deadline),
+        cmocka_unit_test(the_helper_is_called_when_nobody_waits),
+        cmocka_unit_test(many_threads),
+    };
+    return cmocka_run_group_tests_name("agent", tests, nullptr, nullptr);
+}
