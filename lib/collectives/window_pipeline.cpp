@@ -109,7 +109,8 @@ int WindowPipeline::reduce_own() {
     sources[rank_] = static_cast<const uint8_t *>(call_.send) + p.offset;
     uint8_t *result = slot(rank_, rank_, reduced_),
             *own = static_cast<uint8_t *>(call_.recv) + p.offset;
-    device::reduce_twice(result, own, sources, ranks_, count, call_.dtype, call_.op);
+    void *const to[] = {result, own};
+    device::reduce_to(to, 2, sources, ranks_, count, call_.dtype, call_.op);
     if (call_.spec.average)
         for (uint8_t *sum : {result, own}) device::scale(sum, count, call_.dtype, ranks_);
     reduced_++;

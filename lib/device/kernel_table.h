@@ -10,9 +10,10 @@ namespace dtrain::device {
 inline constexpr uint32_t dtype_count = DTRAIN_U64 + 1; // no dtype is 0
 inline constexpr uint32_t op_count = DTRAIN_BXOR + 1;   // no op is 0
 
-// out[i] = srcs[0][i] op srcs[1][i] op ..., n >= 1; out may be one of the srcs. Stored to `also`
-// too, unless that is nullptr.
-using ReduceFn = void(void *out, void *also, const void *const *srcs, uint32_t n, uint64_t count);
+// dsts[k][i] = srcs[0][i] op srcs[1][i] op ... for all m of k; m and n >= 1. A destination may be
+// one of the srcs.
+using ReduceFn = void(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n,
+                      uint64_t count);
 // dst[i] /= divisor
 using ScaleFn = void(void *dst, uint64_t count, uint32_t divisor);
 

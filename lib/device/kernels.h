@@ -27,9 +27,10 @@ void reduce_pair(void *dst, const void *a, const void *b, uint64_t count, uint32
 // f16 and bf16 stay f32 on the way and are rounded once, at the end. Each source is read once.
 void reduce_many(void *dst, const void *const *srcs, uint32_t n, uint64_t count, uint32_t dtype,
                  uint32_t op);
-// The same into two places, each of which may be one of the srcs: cheaper than a copy afterwards.
-void reduce_twice(void *dst, void *also, const void *const *srcs, uint32_t n, uint64_t count,
-                  uint32_t dtype, uint32_t op);
+// The same into m >= 1 places, each of which may be one of the srcs: cheaper than copies
+// afterwards.
+void reduce_to(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, uint64_t count,
+               uint32_t dtype, uint32_t op);
 
 // dst[i] /= divisor, which is not 0; integers round toward zero.
 void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor);

@@ -33,12 +33,12 @@ void reduce_pair(void *dst, const void *a, const void *b, uint64_t count, uint32
 
 void reduce_many(void *dst, const void *const *srcs, uint32_t n, uint64_t count, uint32_t dtype,
                  uint32_t op) {
-    reduce_twice(dst, nullptr, srcs, n, count, dtype, op);
+    reduce_to(&dst, 1, srcs, n, count, dtype, op);
 }
 
-void reduce_twice(void *dst, void *also, const void *const *srcs, uint32_t n, uint64_t count,
-                  uint32_t dtype, uint32_t op) {
-    best_kernels().dtypes[dtype]->ops[op](dst, also, srcs, n, count);
+void reduce_to(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, uint64_t count,
+               uint32_t dtype, uint32_t op) {
+    best_kernels().dtypes[dtype]->ops[op](dsts, m, srcs, n, count);
 }
 
 void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor) {

@@ -40,15 +40,15 @@ template <class Step> HWY_INLINE void for_all(const Step &step, uint64_t n) {
     if (i < n) tail(step, d, i, n);
 }
 
-// out = srcs[0] op srcs[1] op ...; the running result stays in registers. Eight vectors per visit
+// dsts = srcs[0] op srcs[1] op ...; the running result stays in registers. Eight vectors per visit
 // of a source make up for changing between sources, and reading all sources side by side keeps more
 // of the memory busy than one after the other.
 template <class Op, class Format> struct ReduceStep {
     using Lane = typename Format::Lane;
     using Stored = typename Format::Stored;
-    Stored *out, *also;
+    void *const *dsts;
     const void *const *srcs;
-    uint32_t n;
+    uint32_t m, n; // of dsts and srcs
 
     const Stored *source(uint32_t k, uint64_t i) const {
         return static_cast<const Stored *>(srcs[k]) + i;
@@ -61,8 +61,8 @@ template <class Op, class Format> struct ReduceStep {
     template <class D> HWY_INLINE void run(D d, uint64_t i) const {
         auto result = Format::load(d, source(0, i));
         for (uint32_t k = 1; k < n; k++) result = Op::apply(result, Format::load(d, source(k, i)));
-        Format::store(d, result, out + i);
-        if (also != nullptr) Format::store(d, result, also + i);
+        for (uint32_t k = 0; k < m; k++)
+            Format::store(d, result, static_cast<Stored *>(dsts[k]) + i);
     }
     template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
         const uint64_t two = 2 * hn::Lanes(d);
@@ -76,8 +76,8 @@ template <class Op, class Format> struct ReduceStep {
             accumulate(d, r2, p + 2 * two);
             accumulate(d, r3, p + 3 * two);
         }
-        for (Stored *to : {out, also}) {
-            if (to == nullptr) break;
+        for (uint32_t k = 0; k < m; k++) {
+            Stored *to = static_cast<Stored *>(dsts[k]);
             Format::store2(d, r0, to + i);
             Format::store2(d, r1, to + i + two);
             Format::store2(d, r2, to + i + 2 * two);
@@ -87,11 +87,8 @@ template <class Op, class Format> struct ReduceStep {
 };
 
 template <class Op, class Format>
-void reduce(void *out, void *also, const void *const *srcs, uint32_t n, uint64_t count) {
-    using Stored = typename Format::Stored;
-    for_all(
-        ReduceStep<Op, Format>{static_cast<Stored *>(out), static_cast<Stored *>(also), srcs, n},
-        count);
+void reduce(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, uint64_t count) {
+    for_all(ReduceStep<Op, Format>{dsts, srcs, m, n}, count);
 }
 
 template <class Format> struct ScaleStep {

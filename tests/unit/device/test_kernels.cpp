@@ -118,7 +118,8 @@ void check_reduce(const Case &c) {
 
     Guarded out(c.count * size, c.offset);
     const auto reduce_with = c.kernels->dtypes[c.dtype]->ops[c.op];
-    reduce_with(out.data, nullptr, srcs.data(), c.n, c.count);
+    void *const one = out.data;
+    reduce_with(&one, 1, srcs.data(), c.n, c.count);
     out.check();
     expect(c, out.data, expected);
     for (uint32_t k = 0; k < c.n; k++) {
@@ -126,7 +127,8 @@ void check_reduce(const Case &c) {
         if (c.count > 0) std::memcpy(in_place.data, srcs[k], c.count * size);
         std::vector<const void *> with_dst = srcs;
         with_dst[k] = in_place.data;
-        reduce_with(other.data, in_place.data, with_dst.data(), c.n, c.count);
+        void *const dsts[] = {other.data, in_place.data};
+        reduce_with(dsts, 2, with_dst.data(), c.n, c.count);
         for (Guarded *dst : {&in_place, &other}) {
             dst->check();
             expect(c, dst->data, expected);
@@ -196,7 +198,8 @@ void halves_exhaustively(void **) {
                 for (uint16_t &o : other) o = bits;
                 for (uint32_t op : {DTRAIN_PROD, DTRAIN_SUM}) {
                     const void *srcs[] = {all.data(), other.data()};
-                    kernels->dtypes[dtype]->ops[op](out.data(), nullptr, srcs, 2, count);
+                    void *const dst = out.data();
+                    kernels->dtypes[dtype]->ops[op](&dst, 1, srcs, 2, count);
                     for (uint64_t i = 0; i < count; i++) {
                         assert_int_equal(out[i], reference::fold(srcs, 2, i, dtype, op));
                         if (factor != 1.0 || op != DTRAIN_PROD) continue;
