@@ -12,6 +12,20 @@
 
 namespace dtrain::tp {
 
+// Answers query(): writes no more of *attr than its struct_size says.
+inline dtrain_status_t answer(dtrain_tp_attr_t own, dtrain_tp_attr_t *attr) {
+    own.struct_size = attr->struct_size;
+    memcpy(attr, &own, std::min<size_t>(own.struct_size, sizeof own));
+    return DTRAIN_OK;
+}
+
+// Compares two MACs in a time that does not depend on where they differ.
+inline bool equal_macs(const uint8_t a[32], const uint8_t b[32]) {
+    unsigned difference = 0;
+    for (size_t i = 0; i < 32; i++) difference |= unsigned(a[i] ^ b[i]);
+    return !difference;
+}
+
 class Host {
   public:
     // `host` and what it points to live until the device is closed.

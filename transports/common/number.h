@@ -23,4 +23,18 @@ inline dtrain_status_t read_number(const Host &host, const char *key, uint64_t m
     return DTRAIN_OK;
 }
 
+// An option that is a member of Settings.
+template <class Settings> struct NumberOption {
+    const char *key;
+    uint64_t Settings::*member;
+    uint64_t max;
+};
+template <class Settings, size_t n>
+dtrain_status_t read_numbers(const Host &host, const NumberOption<Settings> (&options)[n],
+                             Settings &settings) {
+    for (const auto &o : options)
+        if (auto s = read_number(host, o.key, o.max, settings.*o.member); s != DTRAIN_OK) return s;
+    return DTRAIN_OK;
+}
+
 } // namespace dtrain::tp

@@ -85,9 +85,7 @@ dtrain_status_t query(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr) {
     if (auto s = device.ops.query(device.inner, &full); s != DTRAIN_OK) return s;
     full.max_iov = std::min(full.max_iov, max_iov);
     if (device.settings.reset) full.caps |= DTRAIN_TP_CAP_PEER_LOST;
-    full.struct_size = attr->struct_size;
-    memcpy(attr, &full, std::min<size_t>(attr->struct_size, sizeof full));
-    return DTRAIN_OK;
+    return answer(full, attr);
 }
 
 dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {

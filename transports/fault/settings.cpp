@@ -8,12 +8,7 @@ namespace {
 
 constexpr uint64_t always = 1000; // chances are per thousand
 
-struct Number {
-    const char *key;
-    uint64_t Settings::*member;
-    uint64_t max;
-};
-constexpr Number numbers[] = {
+constexpr NumberOption<Settings> numbers[] = {
     {"plugin.fault.seed", &Settings::seed, UINT64_MAX},
     {"plugin.fault.after", &Settings::after, UINT64_MAX},
     {"plugin.fault.drop", &Settings::drop, always},
@@ -31,9 +26,7 @@ dtrain_status_t read_settings(const Host &host, Settings &settings) {
         memcpy(settings.over, name, sizeof name);
     if (strcmp(settings.over, "fault") == 0)
         return host.fail(DTRAIN_ERR_CONFIG, "option plugin.fault.over: it cannot wrap itself");
-    for (const Number &n : numbers)
-        if (auto s = read_number(host, n.key, n.max, settings.*n.member); s != DTRAIN_OK) return s;
-    return DTRAIN_OK;
+    return read_numbers(host, numbers, settings);
 }
 
 } // namespace dtrain::tp::fault

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/address.h"
-#include "shm/fd.h"
+#include "common/fd.h"
 
 #include <cerrno>
 #include <cstring>
@@ -21,7 +21,7 @@ int hex_digit(char c) {
 
 // "01234567-89ab-..." to bytes.
 bool read_boot_id(std::array<uint8_t, 16> &out) {
-    Fd fd(open(boot_id_path, O_RDONLY | O_CLOEXEC));
+    tp::Fd fd(open(boot_id_path, O_RDONLY | O_CLOEXEC));
     char text[64];
     ssize_t n = fd ? read(fd.get(), text, sizeof text) : -1;
     size_t digits = 0;

@@ -40,7 +40,6 @@ void close(dtrain_tp_dev_t *dev) { delete device_of(dev); }
 
 Status query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     dtrain_tp_attr_t own{};
-    own.struct_size = attr->struct_size;
     own.max_iov = tp::max_iov;
     own.caps = DTRAIN_TP_CAP_WINDOW | DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
     own.max_message = message_limit;
@@ -50,8 +49,7 @@ Status query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     own.address_len = sizeof(Address);
     own.window_handle_len = sizeof(Name);
     own.numa_node = -1;
-    std::memcpy(attr, &own, std::min<size_t>(attr->struct_size, sizeof own));
-    return DTRAIN_OK;
+    return tp::answer(own, attr);
 }
 
 Status address(dtrain_tp_dev_t *dev, void *buf, size_t len) {

@@ -1,10 +1,12 @@
 // The epoll set of a device: its sockets, level-triggered.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "shm/fd.h"
+#include "common/fd.h"
 #include "shm/system_error.h"
 
 namespace dtrain::shm {
+
+using tp::Fd;
 
 class Watcher {
   public:

@@ -20,9 +20,7 @@ Status verify(const Host &host, Role role, const Transcript &transcript, const M
     Mac expected;
     Status status = prove(host, role, transcript, expected);
     if (status != DTRAIN_OK) return status;
-    uint8_t difference = 0; // takes the same time wherever they differ
-    for (size_t i = 0; i < mac.size(); i++) difference |= mac[i] ^ expected[i];
-    return difference == 0 ? DTRAIN_OK : DTRAIN_ERR_AUTH;
+    return tp::equal_macs(mac.data(), expected.data()) ? DTRAIN_OK : DTRAIN_ERR_AUTH;
 }
 
 } // namespace dtrain::shm

@@ -2,8 +2,8 @@
 // descriptor, and vanishes with its last mapping, however its processes end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/fd.h"
 #include "common/host.h"
-#include "shm/fd.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace dtrain::shm {
 
+using tp::Fd;
 using tp::Host;
 using Status = dtrain_status_t;
 

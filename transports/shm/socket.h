@@ -2,12 +2,14 @@
 // Nothing here blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/fd.h"
 #include "shm/address.h"
-#include "shm/fd.h"
 
 #include <sys/types.h>
 
 namespace dtrain::shm {
+
+using tp::Fd;
 
 // Where peers connect to. SOCK_SEQPACKET: a message arrives whole, with its descriptor, or not.
 Status listen_as(const Host &host, const Name &name, Fd &out);

@@ -55,7 +55,6 @@ void close_device(dtrain_tp_dev_t *dev) { Network::leave(&from(dev)); }
 dtrain_status_t query(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr) {
     const Settings &settings = from(dev).network.settings();
     dtrain_tp_attr_t full = {};
-    full.struct_size = attr->struct_size;
     full.max_iov = max_iov;
     full.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET | DTRAIN_TP_CAP_WINDOW |
                 DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
@@ -66,8 +65,7 @@ dtrain_status_t query(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr) {
     full.address_len = sizeof(Address);
     full.rkey_len = full.window_handle_len = sizeof(uint64_t);
     full.numa_node = -1;
-    memcpy(attr, &full, std::min<size_t>(attr->struct_size, sizeof full));
-    return DTRAIN_OK;
+    return answer(full, attr);
 }
 
 dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {

@@ -8,12 +8,7 @@ namespace {
 
 constexpr uint64_t most = uint64_t{1} << 40; // about 18 minutes, or 1 TiB: sums stay far from 2^63
 
-struct Number {
-    const char *key;
-    uint64_t Settings::*member;
-    uint64_t max;
-};
-constexpr Number numbers[] = {
+constexpr NumberOption<Settings> numbers[] = {
     {"plugin.sim.seed", &Settings::seed, UINT64_MAX},
     {"plugin.sim.latency", &Settings::latency, most},
     {"plugin.sim.jitter", &Settings::jitter, most},
@@ -28,9 +23,7 @@ dtrain_status_t read_settings(const Host &host, Settings &settings) {
     char name[sizeof settings.network] = {}; // settings are compared as a whole
     if (host.option("plugin.sim.network", name, sizeof name))
         memcpy(settings.network, name, sizeof name);
-    for (const Number &n : numbers)
-        if (auto s = read_number(host, n.key, n.max, settings.*n.member); s != DTRAIN_OK) return s;
-    return DTRAIN_OK;
+    return read_numbers(host, numbers, settings);
 }
 
 } // namespace dtrain::tp::sim

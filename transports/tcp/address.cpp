@@ -1,7 +1,7 @@
 // Where a device listens, as it travels to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/address.h"
-#include "tcp/fd.h"
+#include "common/fd.h"
 
 #include <arpa/inet.h>
 #include <cstdio>
@@ -122,7 +122,7 @@ bool Address::loopback() const {
 
 uint64_t host_fingerprint() {
     char boot[64] = "";
-    if (const Fd fd{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)}; fd)
+    if (const tp::Fd fd{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)}; fd)
         if (read(fd.get(), boot, sizeof boot - 1) < 0) boot[0] = 0;
     struct stat space {};
     if (stat("/proc/self/ns/net", &space)) space.st_ino = 0;

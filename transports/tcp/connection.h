@@ -7,6 +7,7 @@
 // and there are never more of those than the peer's announcements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/queue.h"
 #include "tcp/frame.h"
 #include "tcp/handshake.h"
 #include "tcp/id_table.h"
@@ -106,12 +107,12 @@ class Connection : public Pollable {
     uint8_t out_header_[Frame::wire_length]; // of the frame being written
     size_t out_header_left_ = 0;
     uint64_t out_payload_left_ = 0;
-    Send *out_send_ = nullptr; // whose payload it is
-    bool blocked_ = false;     // the socket took less than it was given
-    SendList queue_;           // messages not begun
-    SendList streams_;         // granted messages with bytes left
-    IdTable<Send> announced_;  // messages that wait for their grant
-    FrameQueue control_;
+    Send *out_send_ = nullptr;      // whose payload it is
+    bool blocked_ = false;          // the socket took less than it was given
+    SendList queue_;                // messages not begun
+    SendList streams_;              // granted messages with bytes left
+    IdTable<Send> announced_;       // messages that wait for their grant
+    tp::Queue<Frame> control_;      // control frames that wait for the socket
     uint64_t peer_window_ = window; // what the peer has room for
     uint64_t credit_due_ = 0;       // what the peer does not know yet that there is room for
 

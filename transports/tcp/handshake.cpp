@@ -82,14 +82,15 @@ Handshake::Step Handshake::on_reply(const tp::Host &host) {
     if (prove(host, Role::responder, own_, other_, &expected) != DTRAIN_OK ||
         prove(host, Role::initiator, own_, other_, &proof) != DTRAIN_OK)
         return fail(DTRAIN_ERR_AUTH, "signing failed");
-    if (!equal(expected, reply.proof)) return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));
+    if (!tp::equal_macs(expected.data(), reply.proof.data()))
+        return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));
     return send(&proof, sizeof proof, Phase::last_verdict);
 }
 
 Handshake::Step Handshake::on_proof() {
     Proof proof;
     if (!read(&proof, sizeof proof)) return step_;
-    if (!equal(proof, expected_)) return refuse(Verdict::wrong_proof);
+    if (!tp::equal_macs(proof.data(), expected_.data())) return refuse(Verdict::wrong_proof);
     phase_ = Phase::decide;
     return Step::authentic;
 }

@@ -66,10 +66,4 @@ dtrain_status_t prove(const tp::Host &host, Role role, const Hello &initiator,
     return host.sign(&text, sizeof text, proof_p->data());
 }
 
-bool equal(const Proof &a, const Proof &b) {
-    unsigned difference = 0;
-    for (size_t i = 0; i < a.size(); i++) difference |= unsigned(a[i] ^ b[i]);
-    return !difference;
-}
-
 } // namespace dtrain::tcp

@@ -48,6 +48,5 @@ Verdict judge(const Hello &own, const Hello &other);
 // The proof of `role`; zero without a secret.
 dtrain_status_t prove(const tp::Host &host, Role role, const Hello &initiator,
                       const Hello &responder, Proof *proof_p);
-bool equal(const Proof &a, const Proof &b); // in constant time
 
 } // namespace dtrain::tcp

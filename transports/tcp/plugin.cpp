@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/device.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -33,7 +32,6 @@ void close(dtrain_tp_dev_t *dev) { delete dev; }
 
 dtrain_status_t query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     dtrain_tp_attr_t own{};
-    own.struct_size = attr->struct_size;
     own.max_iov = tp::max_iov;
     own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
     own.max_message = message_limit;
@@ -42,8 +40,7 @@ dtrain_status_t query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     own.bandwidth_bps = 5'000'000'000;
     own.address_len = Address::wire_length;
     own.numa_node = -1;
-    memcpy(attr, &own, std::min<size_t>(attr->struct_size, sizeof own));
-    return DTRAIN_OK;
+    return tp::answer(own, attr);
 }
 
 dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {

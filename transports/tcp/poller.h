@@ -1,12 +1,14 @@
 // One epoll set: everything that a device waits for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "tcp/fd.h"
+#include "common/fd.h"
 
 #include <cstdint>
 #include <sys/epoll.h>
 
 namespace dtrain::tcp {
+
+using tp::Fd;
 
 // What a registered descriptor belongs to; base of the classes that own one.
 struct Pollable {

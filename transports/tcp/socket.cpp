@@ -15,8 +15,8 @@ namespace {
 constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_probes = 6;
 constexpr int user_timeout_ms = 90'000;
 
-Fd stream_socket(int family) {
-    return Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+tp::Fd stream_socket(int family) {
+    return tp::Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 void set(int fd, int level, int name, int value) {
@@ -32,8 +32,8 @@ bool inside_one_host(int fd) {
 
 } // namespace
 
-dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, Fd *fd_p) {
-    Fd fd = stream_socket(socket->any.sa_family);
+dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, tp::Fd *fd_p) {
+    tp::Fd fd = stream_socket(socket->any.sa_family);
     socklen_t len = sizeof *socket;
     if (!fd || bind(fd.get(), &socket->any, length_of(*socket)) || listen(fd.get(), SOMAXCONN) ||
         getsockname(fd.get(), &socket->any, &len))
@@ -43,8 +43,8 @@ dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, Fd *fd_p)
     return DTRAIN_OK;
 }
 
-int start_connect(const SocketAddress &peer, Fd *fd_p) {
-    Fd fd = stream_socket(peer.any.sa_family);
+int start_connect(const SocketAddress &peer, tp::Fd *fd_p) {
+    tp::Fd fd = stream_socket(peer.any.sa_family);
     if (!fd) return -errno;
     if (connect(fd.get(), &peer.any, length_of(peer)) && errno != EINPROGRESS && errno != EINTR)
         return -errno;

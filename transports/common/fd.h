@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace dtrain::tcp {
+namespace dtrain::tp {
 
 class Fd {
   public:
@@ -16,15 +16,14 @@ class Fd {
         return *this;
     }
     ~Fd() { reset(); }
-
+    void reset() {
+        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    }
     int get() const { return fd_; }
     explicit operator bool() const { return fd_ >= 0; }
-    void reset() {
-        if (fd_ >= 0) close(std::exchange(fd_, -1));
-    }
 
   private:
     int fd_ = -1;
 };
 
-} // namespace dtrain::tcp
+} // namespace dtrain::tp
