@@ -14,9 +14,11 @@
 
 namespace dtrain::test {
 
+using Settings = std::map<std::string, std::string>;
+
 struct Subject {
     const dtrain_tp_plugin_t *plugin = nullptr;
-    std::map<std::string, std::string> options;
+    Settings options;
     std::map<std::string, const dtrain_tp_plugin_t *> plugins; // for wrappers
     bool processes = true;     // devices of different processes reach each other
     bool authenticates = true; // refuses peers with another secret
@@ -37,11 +39,23 @@ inline Bytes pattern(size_t len, uint64_t seed) {
     return bytes;
 }
 
+using Dones = std::vector<dtrain_tp_done_t>;
+
+inline size_t count(const Dones &done, uint32_t kind) {
+    return size_t(std::count_if(done.begin(), done.end(), [&](auto &d) { return d.kind == kind; }));
+}
+inline const dtrain_tp_done_t &find(const Dones &done, uint32_t kind, uint64_t cookie) {
+    for (const dtrain_tp_done_t &d : done)
+        if (d.kind == kind && d.cookie == cookie) return d;
+    fail_msg("no completion of kind %u with cookie %llu", kind,
+             static_cast<unsigned long long>(cookie));
+    return done.front();
+}
+
 // One opened device and the completions that it has reported and nobody asked for yet.
 class Node {
   public:
-    explicit Node(const std::string &secret = "",
-                  const std::map<std::string, std::string> &extra = {}) {
+    explicit Node(const std::string &secret = "", const Settings &extra = {}) {
         host.options = subject.options;
         for (const auto &[key, value] : extra) host.options[key] = value;
         host.plugins = subject.plugins;
@@ -86,13 +100,16 @@ class Node {
         const dtrain_tp_iov_t iov{const_cast<void *>(data), len, nullptr};
         return ops().send(ep, tag, &iov, len ? 1 : 0, cookie);
     }
-    void send(dtrain_tp_ep_t *ep, uint64_t tag, const Bytes &data, uint64_t cookie) {
+    void send(dtrain_tp_ep_t *ep, uint64_t tag, const void *data, size_t len, uint64_t cookie) {
         dtrain_status_t status;
         const int64_t deadline = now_ns() + 20'000'000'000;
-        while ((status = try_send(ep, tag, data.data(), data.size(), cookie)) == DTRAIN_ERR_BUSY &&
+        while ((status = try_send(ep, tag, data, len, cookie)) == DTRAIN_ERR_BUSY &&
                now_ns() < deadline)
             progress();
         assert_int_equal(status, DTRAIN_OK);
+    }
+    void send(dtrain_tp_ep_t *ep, uint64_t tag, const Bytes &data, uint64_t cookie) {
+        send(ep, tag, data.data(), data.size(), cookie);
     }
     void send(dtrain_tp_ep_t *ep, uint64_t tag, Bytes &&data, uint64_t cookie) {
         temporaries_.push_back(std::move(data)); // it has to live until the send completes
@@ -122,17 +139,13 @@ class Node {
             }
         return false;
     }
-    size_t count(uint32_t kind) const {
-        size_t n = 0;
-        for (const auto &d : done) n += d.kind == kind;
-        return n;
-    }
+    size_t count(uint32_t kind) const { return test::count(done, kind); }
 
     FakeHost host;
     dtrain_tp_dev_t *dev = nullptr;
     dtrain_tp_attr_t attr{};
     std::vector<dtrain_tp_ep_t *> endpoints;
-    std::vector<dtrain_tp_done_t> done;
+    Dones done;
 
   private:
     std::deque<Bytes> temporaries_;
@@ -156,6 +169,15 @@ inline void drive_rounds(const Nodes &nodes, int rounds) {
     for (int i = 0; i < rounds; i++)
         for (Node *node : nodes)
             if (node->dev) node->progress();
+}
+// In virtual time: until none reports anything for some rounds. Takes what each has reported.
+inline std::vector<Dones> drain(std::deque<Node> &nodes, int idle_rounds = 3) {
+    for (int idle = 0; idle < idle_rounds; idle++)
+        for (Node &node : nodes)
+            if (node.dev && node.progress() > 0) idle = -1;
+    std::vector<Dones> done;
+    for (Node &node : nodes) done.push_back(std::exchange(node.done, {}));
+    return done;
 }
 // Waits for one completion of `node`.
 inline dtrain_tp_done_t await(const Nodes &nodes, Node &node, uint32_t kind, uint64_t cookie) {

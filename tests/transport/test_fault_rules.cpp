@@ -1,11 +1,11 @@
 // The tampering transport: each fault happens, as often as asked for, and nothing else does.
 // SPDX-License-Identifier: Apache-2.0
-#include "rank.h"
+#include "loaded.h"
+#include "rig.h"
 
 #include <algorithm>
 #include <cstring>
 
-using namespace dtrain;
 using namespace dtrain::test;
 
 namespace {
@@ -13,34 +13,33 @@ namespace {
 constexpr uint64_t messages_n = 1000;
 
 struct Outcome {
-    std::vector<std::vector<dtrain_tp_done_t>> done;
+    std::vector<Dones> done;
     std::vector<uint64_t> got; // what rank 1 received, in its order
     std::string log;
 };
 
 // Rank 0 sends 1000 numbers, 16 bytes each, with three tags in turn, to rank 1.
 Outcome run(Settings settings) {
-    std::deque<Rank> ranks;
-    for (int i = 0; i < 2; i++) ranks.emplace_back("fault", settings);
-    dtrain_tp_ep_t *ep = ranks[0].connect(ranks[1], 77);
-    std::vector<uint64_t> out(2 * messages_n), in(4 * messages_n, ~0ull);
+    std::deque<Node> nodes;
+    for (int i = 0; i < 2; i++) nodes.emplace_back("", settings);
+    dtrain_tp_ep_t *ep = nodes[0].start_connect(nodes[1].address(), 77);
+    std::vector<uint64_t> out(2 * messages_n), in(4 * messages_n, exact);
     for (uint64_t i = 0; i < 2 * messages_n; i++) // as many as there are with duplicates
-        ranks[1].recv(0, 0, &in[2 * i], 16, i);
+        nodes[1].recv(0, 0, &in[2 * i], 16, i);
     for (uint64_t i = 0; i < messages_n; i++) {
         out[2 * i] = i;
-        const dtrain_tp_iov_t iov = {&out[2 * i], 16, nullptr};
-        const Status status = ranks[0].ops().send(ep, i % 3, &iov, 1, i);
+        const dtrain_status_t status = nodes[0].try_send(ep, i % 3, &out[2 * i], 16, i);
         if (status != DTRAIN_OK) {
             assert_int_equal(status, DTRAIN_ERR_PEER); // after a reset
             break;
         }
     }
     Outcome outcome;
-    outcome.done = drain(ranks, 20);
+    outcome.done = drain(nodes, 20);
     for (const dtrain_tp_done_t &d : outcome.done[1])
         if (d.kind == DTRAIN_TP_RECV) outcome.got.push_back(in[2 * d.cookie]);
-    ranks[0].ops().disconnect(ep);
-    outcome.log = ranks[0].close();
+    nodes[0].close();
+    outcome.log = nodes[0].host.text();
     return outcome;
 }
 
@@ -132,23 +131,21 @@ void test_reset(void **) {
 
 // Sends that wait for their receiver fail when their endpoint breaks.
 void test_reset_fails_what_is_pending(void **) {
-    std::deque<Rank> ranks;
+    std::deque<Node> nodes;
     for (int i = 0; i < 2; i++)
-        ranks.emplace_back("fault", Settings{{"plugin.sim.eager", "8"},
-                                             {"plugin.fault.reset", "1000"},
-                                             {"plugin.fault.after", "1"}});
-    dtrain_tp_ep_t *ep = ranks[0].connect(ranks[1], 5);
+        nodes.emplace_back("", Settings{{"plugin.sim.eager", "8"},
+                                        {"plugin.fault.reset", "1000"},
+                                        {"plugin.fault.after", "1"}});
+    dtrain_tp_ep_t *ep = nodes[0].start_connect(nodes[1].address(), 5);
     char long_one[100] = {};
-    ranks[0].send(ep, 1, long_one, sizeof long_one, 1);
-    drain(ranks);
-    ranks[0].send(ep, 2, long_one, sizeof long_one, 2);
-    auto done = drain(ranks);
+    nodes[0].send(ep, 1, long_one, sizeof long_one, 1);
+    drain(nodes);
+    nodes[0].send(ep, 2, long_one, sizeof long_one, 2);
+    auto done = drain(nodes);
     assert_int_equal(find(done[0], DTRAIN_TP_SEND, 1).status, DTRAIN_ERR_PEER);
     assert_int_equal(find(done[0], DTRAIN_TP_SEND, 2).status, DTRAIN_ERR_PEER);
     assert_int_equal(count(done[0], DTRAIN_TP_PEER_LOST), 1);
-    const dtrain_tp_iov_t iov = {long_one, 1, nullptr};
-    assert_int_equal(ranks[0].ops().send(ep, 3, &iov, 1, 3), DTRAIN_ERR_PEER);
-    ranks[0].ops().disconnect(ep);
+    assert_int_equal(nodes[0].try_send(ep, 3, long_one, 1, 3), DTRAIN_ERR_PEER);
 }
 
 void test_everything_at_once_by_seed(void **) {
@@ -166,23 +163,18 @@ void test_everything_at_once_by_seed(void **) {
 }
 
 void test_options(void **) {
-    Log log;
-    Options options;
-    assert_int_equal(options.set("plugin.path", PLUGIN_FOLDER), DTRAIN_OK);
-    transport::Host host(options, log, monotonic_clock());
-    std::unique_ptr<transport::Device> device;
-    const struct {
-        const char *key, *value, *part;
-    } wrong[] = {{"plugin.fault.over", "fault", "cannot wrap itself"},
-                 {"plugin.fault.over", "nothing", "no transport \"nothing\""},
-                 {"plugin.fault.drop", "1001", "at most 1000"},
-                 {"plugin.fault.drop", "many", "not a whole number"}};
-    for (const auto &w : wrong) {
-        assert_int_equal(options.set(w.key, w.value), DTRAIN_OK);
-        assert_int_not_equal(transport::Device::open(host, "fault", options, device), DTRAIN_OK);
-        assert_non_null(std::strstr(error_text(), w.part));
-        assert_int_equal(options.set("plugin.fault.over", "sim"), DTRAIN_OK);
-    }
+    const auto open = [](const char *key, const char *value, dtrain_status_t status,
+                         const char *expected) {
+        FakeHost host;
+        dtrain_tp_dev_t *dev = nullptr;
+        host.options[key] = value;
+        assert_int_equal(ops().open(host.table(), "sim", &dev), status);
+        assert_non_null(std::strstr(host.text().c_str(), expected));
+    };
+    open("plugin.fault.over", "fault", DTRAIN_ERR_CONFIG, "cannot wrap itself");
+    open("plugin.fault.over", "nothing", DTRAIN_ERR_NOT_FOUND, ""); // its host knows none
+    open("plugin.fault.drop", "1001", DTRAIN_ERR_CONFIG, "at most 1000");
+    open("plugin.fault.drop", "many", DTRAIN_ERR_CONFIG, "not a whole number");
 }
 
 } // namespace
@@ -199,5 +191,8 @@ int main() {
         cmocka_unit_test(test_reset_fails_what_is_pending),
         cmocka_unit_test(test_everything_at_once_by_seed),
     };
+    subject.plugin = load("fault");
+    subject.plugins = {{"sim", load("sim")}};
+    if (!subject.plugin || !subject.plugins["sim"]) return 1;
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
