@@ -10,10 +10,10 @@
  * libfabric and UCX have natively; transports/common holds a matching engine for those that do not.
  *
  * LOCKING: the core calls a device's operations one at a time (any thread, with happens-before
- * between calls), so a plugin needs no lock. No operation blocks, calls back into the core (host
- * services excepted), throws, or prints. DTRAIN_ERR_BUSY means "nothing happened; call again after
- * progress()". Each operation that was accepted (DTRAIN_OK) completes exactly once through
- * progress(), with its cookie. */
+ * between calls), so a plugin needs no lock. No operation blocks (close() excepted), calls back
+ * into the core (host services excepted), throws, or prints. DTRAIN_ERR_BUSY means "nothing
+ * happened; call again after progress()". Each operation that was accepted (DTRAIN_OK) completes
+ * exactly once through progress(), with its cookie. */
 #ifndef DTRAIN_TRANSPORT_H
 #define DTRAIN_TRANSPORT_H
 #include "dtrain.h"
@@ -22,8 +22,8 @@ extern "C" {
 #endif
 
 #define DTRAIN_TP_ABI 1u /* grows when a rule here changes; the core keeps serving older ones */
-#define DTRAIN_TP_HAS(t, member)                                                                 \
-    ((t)->struct_size >= offsetof(__typeof__(*(t)), member) + sizeof((t)->member) &&             \
+#define DTRAIN_TP_HAS(t, member)                                                                   \
+    ((t)->struct_size >= offsetof(__typeof__(*(t)), member) + sizeof((t)->member) &&               \
      (t)->member != NULL)
 
 typedef struct dtrain_tp_dev dtrain_tp_dev_t; /* plugin's own: one opened NIC, or the host       */
@@ -74,7 +74,7 @@ typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the cor
     uint32_t address_len;   /* bytes of address()                                      */
     uint32_t rkey_len;      /* bytes of mr_rkey()                                      */
     uint32_t window_handle_len;
-    int32_t numa_node;      /* -1: unknown                                             */
+    int32_t numa_node; /* -1: unknown                                             */
 } dtrain_tp_attr_t;
 
 typedef struct dtrain_tp_iov {
@@ -89,9 +89,9 @@ enum {
                            sent, the buffer holds its beginning                                 */
     DTRAIN_TP_PUT = 3,
     DTRAIN_TP_GET = 4,
-    DTRAIN_TP_CONNECT = 5,   /* cookie of connect(); status tells whether it worked             */
-    DTRAIN_TP_PEER_LOST = 6, /* cookie of connect(); its pending operations complete, too       */
-    DTRAIN_TP_PUT_ARRIVED = 7 /* somebody's put() with an immediate: imm                        */
+    DTRAIN_TP_CONNECT = 5,    /* cookie of connect(); status tells whether it worked             */
+    DTRAIN_TP_PEER_LOST = 6,  /* cookie of connect(); its pending operations complete, too       */
+    DTRAIN_TP_PUT_ARRIVED = 7 /* somebody's put() with an immediate: imm, never 0               */
 };
 typedef struct dtrain_tp_done { /* 48 bytes, frozen */
     uint64_t cookie;
@@ -108,8 +108,11 @@ typedef struct dtrain_tp_ops {
     uint32_t reserved;
     /* Comma-separated device names that open() takes; "" when there is nothing to use here. */
     dtrain_status_t (*list)(const dtrain_tp_host_t *host, char *names, size_t len);
-    dtrain_status_t (*open)(const dtrain_tp_host_t *host, const char *name, dtrain_tp_dev_t **dev_p);
-    void (*close)(dtrain_tp_dev_t *dev); /* everything made from dev is gone before */
+    dtrain_status_t (*open)(const dtrain_tp_host_t *host, const char *name,
+                            dtrain_tp_dev_t **dev_p);
+    /* Everything made from dev is gone before. May block for 200 ms at most, so that what completed
+     * sends left behind still gets to its peers (tcp: until it is acknowledged). */
+    void (*close)(dtrain_tp_dev_t *dev);
     dtrain_status_t (*query)(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr);
     /* Writes attr.address_len bytes that a peer's connect() takes. */
     dtrain_status_t (*address)(dtrain_tp_dev_t *dev, void *buf, size_t len);
@@ -142,6 +145,8 @@ typedef struct dtrain_tp_ops {
     void (*cancel)(dtrain_tp_dev_t *dev, uint64_t cookie);
     /* Forgets kept messages whose (tag & mask) == (wanted & mask). */
     void (*purge)(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask);
+    /* remote_addr: in the peer's memory that rkey is of. imm: what the peer's DTRAIN_TP_PUT_ARRIVED
+     * tells, once the bytes are there; 0: no immediate, the peer is told nothing. */
     dtrain_status_t (*put)(dtrain_tp_ep_t *ep, const dtrain_tp_iov_t *iov, uint32_t n,
                            uint64_t remote_addr, const void *rkey, uint64_t imm, uint64_t cookie);
     dtrain_status_t (*get)(dtrain_tp_ep_t *ep, const dtrain_tp_iov_t *iov, uint32_t n,
