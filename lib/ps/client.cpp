@@ -126,6 +126,11 @@ bool Client::on_response(Outgoing &request, const ResponseHeader &header, uint64
     return taken;
 }
 
+void Client::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
+    request.lane->on_fragment(request, bytes, now);
+    if (request.lane->table().destroyed) sweep();
+}
+
 void Client::on_sent(Outgoing &request, int64_t now) {
     request.lane->on_sent(request);
     request.lane->pump(now);

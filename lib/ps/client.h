@@ -4,7 +4,7 @@
 //
 // Operations of one table that are in flight together are not ordered against each other, except
 // that a clock covers exactly the pushes that were started before it.
-// No thread-safety of its own. Wire::send() and Transfer::done() must not call back into the
+// No thread-safety of its own. A Wire's functions and Transfer::done() must not call back into the
 // client.
 #pragma once
 #include "ps/partition.h"
@@ -31,7 +31,7 @@ struct Outgoing {
     void *answer = nullptr; // where the values of the answer go: the caller's memory
     uint64_t answer_bytes = 0;
     Lane *lane = nullptr;
-    void *wire = nullptr; // the wire's own; kept when the memory serves a later request
+    void *wire = nullptr; // the wire's own, from the first send until it is settled
 };
 
 // What carries requests and answers.
@@ -46,6 +46,9 @@ class Wire {
     // Stops using the request's memory; then calls Client::on_withdrawn(), in place of the
     // on_sent() and on_response() that are still due.
     virtual void withdraw(uint32_t server, Outgoing &request) = 0;
+    // The request is over and its memory may serve another one. Answers to its repetitions may
+    // still come.
+    virtual void settled(uint32_t /*server*/, Outgoing & /*request*/) {}
 };
 
 // One operation: filled by its owner, who keeps it until done().
@@ -95,6 +98,8 @@ class Client {
     // False: not the answer that is due (an old one, sent twice); the wire shall go on waiting.
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
+    // What came for the request is shorter than a header: bytes of it.
+    void on_fragment(Outgoing &request, uint64_t bytes, int64_t now);
     void on_sent(Outgoing &request, int64_t now);
     void on_withdrawn(Outgoing &request, int64_t now);
     void on_server_lost(uint32_t server, const char *text);

@@ -58,9 +58,7 @@ void Lane::pump(int64_t now) {
 Lane::Slot &Lane::launch(Piece &piece) {
     uint64_t size = device::dtype_size(table_.params.dtype);
     Slot &s = slot(next_);
-    void *wire = s.wire;
     s = {};
-    s.wire = wire;
     s.lane = this;
     s.transfer = piece.transfer;
     s.state = State::active;
@@ -139,32 +137,52 @@ bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t
             repeat_at(s, now);
         return true;
     }
-    uint64_t size = device::dtype_size(table_.params.dtype);
-    bool well_formed =
-        check_response(header, s.header, server_) && payload_bytes == header.count * size;
-    if (s.transfer != nullptr) report(s, header, well_formed);
-    s.state = State::answered;
-    if (s.sends == 0) settle(s);
-    pump(now);
+    report(s, header, payload_bytes);
+    end(s, now);
     return true;
 }
 
-void Lane::report(const Slot &s, const ResponseHeader &header, bool well_formed) {
-    Transfer &transfer = *s.transfer;
-    if (well_formed && header.reason == Reason::none) {
-        transfer.version = std::min(transfer.version, header.table_version);
-        return;
+void Lane::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
+    auto &s = static_cast<Slot &>(request);
+    char why[96];
+    std::snprintf(why, sizeof why, "truncated answer: %llu bytes, not even a header",
+                  static_cast<unsigned long long>(bytes));
+    report_failure(s, DTRAIN_ERR_CORRUPT, why);
+    end(s, now);
+}
+
+void Lane::end(Slot &s, int64_t now) {
+    s.state = State::answered;
+    if (s.sends == 0) settle(s);
+    pump(now);
+}
+
+void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
+    char why[256] = "malformed answer";
+    if (!check_response(header, s.header, server_))
+        return report_failure(s, DTRAIN_ERR_CORRUPT, why);
+    uint64_t due = header.count * device::dtype_size(table_.params.dtype);
+    if (payload_bytes != due) {
+        std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
+                      payload_bytes < due ? "truncated" : "oversized",
+                      static_cast<unsigned long long>(payload_bytes),
+                      static_cast<unsigned long long>(due));
+        return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     }
-    if (transfer.status != DTRAIN_OK) return;
-    char why[256] = "malformed answer", text[error_text_size];
-    Status status = DTRAIN_ERR_CORRUPT;
-    if (well_formed) {
+    if (header.reason != Reason::none) {
         describe(header.reason, header.numbers, why, sizeof why);
-        status = status_of(header.reason);
+        return report_failure(s, status_of(header.reason), why);
     }
+    if (s.transfer != nullptr)
+        s.transfer->version = std::min(s.transfer->version, header.table_version);
+}
+
+void Lane::report_failure(const Slot &s, Status status, const char *why) {
+    if (s.transfer == nullptr) return;
+    char text[error_text_size];
     std::snprintf(text, sizeof text, "table '%s': server %u: %s", table_.name.c_str(), server_,
                   why);
-    fail_transfer(transfer, status, static_cast<int32_t>(server_), text);
+    fail_transfer(*s.transfer, status, static_cast<int32_t>(server_), text);
 }
 
 void Lane::on_sent(Outgoing &request) {
@@ -175,6 +193,7 @@ void Lane::on_sent(Outgoing &request) {
 
 void Lane::settle(Slot &s) {
     Transfer *transfer = s.transfer;
+    context_.wire.settled(server_, s);
     pulls_ -= s.pulls;
     s.state = State::free;
     s.transfer = nullptr;

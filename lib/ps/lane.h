@@ -41,6 +41,7 @@ class Lane {
     void pump(int64_t now);
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
+    void on_fragment(Outgoing &request, uint64_t bytes, int64_t now);
     void on_sent(Outgoing &request);
     void on_withdrawn(Outgoing &request, int64_t now);
     void on_timer(int64_t now);
@@ -75,7 +76,9 @@ class Lane {
     Slot &launch(Piece &piece);
     void send(Slot &slot, int64_t now);
     void repeat_at(Slot &slot, int64_t time);
-    void report(const Slot &slot, const ResponseHeader &header, bool well_formed);
+    void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
+    void report_failure(const Slot &slot, Status status, const char *why);
+    void end(Slot &slot, int64_t now);
     void settle(Slot &slot);
     void withdraw(Slot &slot);
     uint64_t requests_of(const Piece &piece) const;

@@ -30,7 +30,8 @@ int LocalPath::run(Client &client, Server &server, Responses &out, int64_t now) 
         } else if (!queue_.empty()) {
             Outgoing *request = queue_.front();
             queue_.erase(queue_.begin());
-            waiting_.push_back(request);
+            bool again = std::find(waiting_.begin(), waiting_.end(), request) != waiting_.end();
+            if (!again) waiting_.push_back(request);
             server.on_request(worker_, request->header, request->payload, request->payload_bytes,
                               out);
             client.on_sent(*request, now);

@@ -2,20 +2,30 @@
 #include "ps/network_wire.h"
 
 namespace dtrain::ps {
+namespace {
+
+// A server that is alive answers a repetition soon after the request itself.
+constexpr int64_t purge_interval = 100 * ms, purge_for = 30 * second;
+
+} // namespace
 
 NetworkWire::Slot &NetworkWire::slot_of(uint32_t server, Outgoing &request) {
-    if (request.wire == nullptr) {
+    if (request.wire != nullptr) return *static_cast<Slot *>(request.wire);
+    if (free_.empty()) {
         slots_.push_back(std::make_unique<Slot>());
-        Slot &slot = *slots_.back();
-        slot.wire = this;
-        slot.sent.slot = slot.answered.slot = &slot;
-        slot.sent.done = &NetworkWire::sent;
-        slot.answered.done = &NetworkWire::answered;
-        request.wire = &slot;
+        Slot &fresh = *slots_.back();
+        fresh.wire = this;
+        fresh.sent.slot = fresh.answered.slot = &fresh;
+        fresh.sent.done = &NetworkWire::sent;
+        fresh.answered.done = &NetworkWire::answered;
+        free_.push_back(&fresh);
     }
-    Slot &slot = *static_cast<Slot *>(request.wire);
+    Slot &slot = *free_.back();
+    free_.pop_back();
     slot.request = &request;
     slot.server = server;
+    slot.unanswered = 0;
+    request.wire = &slot;
     return slot;
 }
 
@@ -44,6 +54,7 @@ Status NetworkWire::send(uint32_t server, Outgoing &request) {
                           request.payload_bytes > 0 ? 2 : 1, &slot.sent);
     if (s != DTRAIN_OK) return s;
     slot.sent.pending = true;
+    slot.unanswered++;
     pending_++;
     return DTRAIN_OK;
 }
@@ -58,7 +69,26 @@ void NetworkWire::withdraw(uint32_t server, Outgoing &request) {
     if (!slot.sent.pending && !slot.answered.pending) withdrawn_.push_back(&slot);
 }
 
+void NetworkWire::settled(uint32_t server, Outgoing &request) {
+    if (request.wire == nullptr) return; // never sent over the network
+    Slot &slot = *static_cast<Slot *>(request.wire);
+    request.wire = nullptr;
+    free_.push_back(&slot);
+    if (slot.unanswered <= 0) return;
+    uint64_t tag =
+        answer_tag(first_server_ + server, request.header.table, request.header.sequence);
+    late_.push_back({tag, agent_.now() + purge_for});
+}
+
+void NetworkWire::purge_late(int64_t now) {
+    if (late_.empty() || now < next_purge_) return;
+    next_purge_ = now + purge_interval;
+    for (const Late &late : late_) mesh_.purge(late.tag, engine::exact);
+    while (!late_.empty() && late_.front().until <= now) late_.pop_front();
+}
+
 void NetworkWire::run() {
+    purge_late(agent_.now());
     while (!withdrawn_.empty()) {
         Slot *slot = withdrawn_.back();
         withdrawn_.pop_back();
@@ -91,10 +121,15 @@ void NetworkWire::answered(engine::Completion *self, const dtrain_tp_done_t &eve
     NetworkWire &wire = *slot.wire;
     half.pending = false;
     wire.pending_--;
+    bool came = event.status == DTRAIN_OK || event.status == DTRAIN_ERR_TRUNCATED;
+    if (came) slot.unanswered--;
     if (slot.withdrawing) return wire.settle(slot);
-    bool whole = event.status == DTRAIN_OK && event.bytes >= sizeof slot.header;
-    if (!whole || !wire.client_->on_response(*slot.request, slot.header,
-                                             event.bytes - sizeof slot.header, wire.agent_.now()))
+    if (came && event.bytes < sizeof slot.header)
+        return wire.client_->on_fragment(*slot.request, event.bytes, wire.agent_.now());
+    // Longer than the receive is an answer to the request that was canceled, or not well-formed:
+    // its header tells.
+    if (!came || !wire.client_->on_response(*slot.request, slot.header,
+                                            event.bytes - sizeof slot.header, wire.agent_.now()))
         (void)wire.listen(slot); // an old answer, sent twice; send() listens if this fails
 }
 

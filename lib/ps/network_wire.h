@@ -9,6 +9,7 @@
 #include "ps/client.h"
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -35,10 +36,14 @@ class NetworkWire final {
     void attach(Client &client) { client_ = &client; }
     Status send(uint32_t server, Outgoing &request);
     void withdraw(uint32_t server, Outgoing &request);
-    void run(); // reports what was withdrawn at once; outside of calls into the client
+    void settled(uint32_t server, Outgoing &request);
+    // Outside of calls into the client: reports what was withdrawn at once, and forgets answers
+    // that came late.
+    void run();
     bool idle() const { return pending_ == 0 && withdrawn_.empty(); }
     // After member loss: what is still with the transport goes with the connection.
     void drop(uint32_t server) { mesh_.drop(first_server_ + server); }
+    size_t slots() const { return slots_.size(); } // the most requests at one time so far
 
   private:
     struct Slot;
@@ -52,13 +57,20 @@ class NetworkWire final {
         uint32_t server = 0;
         Half sent, answered;
         bool withdrawing = false;
+        int32_t unanswered = 0; // how often it was sent without an answer to it
         ResponseHeader header;
+    };
+    // Answers with this tag may come that nobody waits for any more.
+    struct Late {
+        uint64_t tag;
+        int64_t until;
     };
     static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     Slot &slot_of(uint32_t server, Outgoing &request);
     Status listen(Slot &slot);
     void settle(Slot &slot);
+    void purge_late(int64_t now);
 
     engine::Agent &agent_;
     engine::Mesh &mesh_;
@@ -66,7 +78,9 @@ class NetworkWire final {
     const uint32_t self_, first_server_;
     uint32_t pending_ = 0;
     std::vector<std::unique_ptr<Slot>> slots_;
-    std::vector<Slot *> withdrawn_;
+    std::vector<Slot *> free_, withdrawn_;
+    std::deque<Late> late_;
+    int64_t next_purge_ = 0;
 };
 
 } // namespace dtrain::ps

@@ -110,13 +110,17 @@ void Node::withdraw(uint32_t server, Outgoing &request) {
         network_->withdraw(server, request);
 }
 
+void Node::settled(uint32_t server, Outgoing &request) {
+    network_->settled(server, request); // knows those that it carried
+}
+
 int Node::work() {
     int done = 0;
     int64_t now = agent_.now();
     if (network_ != nullptr) network_->run();
-    if (local_ != nullptr && (!local_->idle() || !port_->responses_.empty()))
-        done += local_->run(*client_, *server_, port_->responses_, now);
-    if (port_ != nullptr) done += port_->send(port_->responses_) + port_->retry();
+    if (local_ != nullptr && (!local_->idle() || !port_->responses().empty()))
+        done += local_->run(*client_, *server_, port_->responses(), now);
+    if (port_ != nullptr) done += port_->send() + port_->retry();
     if (client_ != nullptr && now >= client_->next_timer()) client_->on_timer(now);
     return done;
 }
@@ -181,13 +185,13 @@ void Node::member_lost(uint32_t member, Status, const char *text) {
     if (client_ != nullptr && member >= first_server() && member != session_->self())
         lose_server(member - first_server(), text);
     if (server_ != nullptr && member < session_->workers())
-        server_->on_worker_lost(member, port_->responses_);
+        server_->on_worker_lost(member, port_->responses());
     check_deserted();
 }
 
 void Node::member_left(uint32_t member) {
     if (server_ != nullptr && member < session_->workers())
-        server_->on_worker_left(member, port_->responses_);
+        server_->on_worker_left(member, port_->responses());
     if (client_ != nullptr && member >= first_server() && member != session_->self()) {
         std::string text = (session_->servers() > 0 ? "server " : "rank ") +
                            std::to_string(member - first_server()) + " has left the job";

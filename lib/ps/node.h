@@ -53,6 +53,7 @@ class Node final : public cluster::Group, public Wire {
 
     Status send(uint32_t server, Outgoing &request) override;
     void withdraw(uint32_t server, Outgoing &request) override;
+    void settled(uint32_t server, Outgoing &request) override;
 
   private:
     // Keeps the agent at work as long as the node exists.

@@ -71,9 +71,9 @@ void ServerPort::received(engine::Completion *self, const dtrain_tp_done_t &even
     if (port.listen(buffer) != DTRAIN_OK) port.deaf_ = true;
 }
 
-int ServerPort::send(Responses &responses) {
-    int sent = int(responses.size());
-    for (Response &response : responses) {
+int ServerPort::send() {
+    int sent = int(responses_.size());
+    for (Response &response : responses_) {
         if (spare_.empty()) spare_.emplace_back();
         answers_.splice(answers_.end(), spare_, spare_.begin());
         Answer &answer = answers_.back();
@@ -83,7 +83,7 @@ int ServerPort::send(Responses &responses) {
         answer.response = std::move(response);
         if (!post(answer)) held_back_.push_back(&answer);
     }
-    responses.clear();
+    responses_.clear();
     return sent;
 }
 

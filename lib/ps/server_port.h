@@ -19,10 +19,10 @@ class ServerPort {
 
     Status open(); // begins to listen on every transport
     void close();  // stops; poll idle() before the destruction
-    // Sends what the server wants sent (to workers over the network), tries again what the
-    // transport held back; returns how much it did.
-    int send(Responses &responses);
+    // Sends responses(), tries again what the transport held back; returns how much it did.
+    int send();
     int retry();
+    Responses &responses() { return responses_; } // what the server wants sent
     bool idle() const { return pending_ == 0; }
 
   private:
@@ -54,8 +54,6 @@ class ServerPort {
     Responses responses_;
     uint32_t pending_ = 0;
     bool closed_ = false, deaf_ = false; // deaf_: some buffers do not listen
-
-    friend class Node;
 };
 
 } // namespace dtrain::ps

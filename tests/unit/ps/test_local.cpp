@@ -3,6 +3,7 @@
 #include "ps/local_path.h"
 
 #include "check.h"
+#include "ps/client_table.h"
 
 #include <cstring>
 #include <random>
@@ -14,9 +15,9 @@ namespace {
 
 class Process : public Wire {
   public:
-    explicit Process(uint64_t memory_limit = 0)
-        : server({.index = 0, .servers = 1, .workers = 1, .memory_limit = memory_limit}), path(0),
-          client({.retry_ns = 1000}, *this) {}
+    explicit Process(uint64_t memory_limit = 0, uint32_t workers = 1)
+        : server({.index = 0, .servers = 1, .workers = workers, .memory_limit = memory_limit}),
+          path(0), client({.retry_ns = 1000}, *this) {}
 
     dtrain::Status send(uint32_t, Outgoing &request) override {
         path.send(request);
@@ -162,6 +163,43 @@ void an_abandoned_pull_gives_its_memory_back(void **) {
                      DTRAIN_OK);
 }
 
+// A pull that is asked for again while it waits for the other worker, and then its table is gone:
+// nothing may look at the request any more (a sanitizer sees it).
+void a_repeated_request_is_not_remembered(void **) {
+    Process process(0, 2);
+    ClientTable *table = process.make(doubles(10, DTRAIN_SSP));
+    auto other = [&](RequestKind kind, uint32_t id, uint64_t sequence,
+                     const std::string &payload = "") {
+        RequestHeader header;
+        header.kind = kind;
+        header.table = id;
+        header.worker = 1;
+        header.sequence = sequence;
+        process.server.on_request(1, header, payload.data(), payload.size(), process.out);
+        process.path.run(process.client, process.server, process.out, process.now);
+        process.out.clear();
+    };
+    other(RequestKind::create, 0, 0, table->create_payload);
+    process.run(table, RequestKind::create);
+    process.run(table, RequestKind::clock);
+    std::vector<double> values(10, 7);
+    Transfer pull = process.begin(table, RequestKind::pull, {0, 10}, nullptr, values.data());
+    process.client.start(pull, process.now);
+    for (int i = 0; i < 3; i++, process.now += 10'000) {
+        process.client.on_timer(process.now);
+        process.path.run(process.client, process.server, process.out, process.now);
+    }
+    assert_true(values[0] == 7);
+    other(RequestKind::clock, 0, 1);
+    assert_true(values[0] == 0);
+    process.client.destroy(table, process.now);
+    process.path.run(process.client, process.server, process.out, process.now);
+    assert_true(process.client.idle());
+    ClientTable *next = process.make(doubles(10, DTRAIN_SSP), "next");
+    other(RequestKind::create, next->id, 0, next->create_payload);
+    process.run(next, RequestKind::create);
+}
+
 } // namespace
 
 int main() {
@@ -171,6 +209,7 @@ int main() {
         cmocka_unit_test(errors_name_the_table_and_the_server),
         cmocka_unit_test(nothing_to_move_is_done_at_once),
         cmocka_unit_test(an_abandoned_pull_gives_its_memory_back),
+        cmocka_unit_test(a_repeated_request_is_not_remembered),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -1,0 +1,268 @@
+// A client's requests on a real transport: nothing is used up by tables that come and go, late
+// answers do not pile up, and an answer that was cut is an error at once.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/client_table.h"
+#include "ps/network_wire.h"
+#include "ps/server_port.h"
+#include "unit/processes.h"
+
+#include <cstring>
+
+using namespace dtrain;
+using namespace dtrain::ps;
+
+namespace {
+
+constexpr uint32_t worker_member = 0, server_member = 1;
+
+// The worker's process, and the one that serves it.
+struct Job : Wire {
+    explicit Job(const char *network)
+        : worker(clock, {"sim"}, {{"plugin.sim.network", network}}),
+          server(clock, {"sim"}, {{"plugin.sim.network", network}}),
+          wire(worker.agent, worker.mesh, worker_member, server_member),
+          client({.retry_ns = 500 * ms}, *this) {
+        connect({&worker, &server});
+        wire.attach(client);
+    }
+    Status send(uint32_t s, Outgoing &request) override { return wire.send(s, request); }
+    void withdraw(uint32_t s, Outgoing &request) override { wire.withdraw(s, request); }
+    void settled(uint32_t s, Outgoing &request) override { wire.settled(s, request); }
+
+    ClientTable *open(const char *name = "t") {
+        TableParams params;
+        params.length = 8;
+        params.dtype = DTRAIN_F64;
+        params.consistency = DTRAIN_ASYNC;
+        ClientTable *table = nullptr;
+        assert_int_equal(client.open(name, params, table), DTRAIN_OK);
+        return table;
+    }
+    void start(Transfer &transfer) {
+        transfer.done = [](Transfer *self) { self->owner = self; };
+        worker.agent.locked([&] { client.start(transfer, clock.now); });
+    }
+    void work() {
+        poll({&worker, &server});
+        worker.agent.locked([&] {
+            wire.run();
+            if (clock.now >= client.next_timer()) client.on_timer(clock.now);
+        });
+    }
+    void pass(int64_t time) {
+        clock.now += time;
+        work();
+    }
+
+    TestClock clock;
+    Process worker, server;
+    NetworkWire wire;
+    Client client;
+};
+
+bool done(const Transfer &transfer) { return transfer.owner == &transfer; }
+
+// Ends when the transport says so.
+struct Landing : engine::Completion {
+    Landing() {
+        done = [](engine::Completion *self, const dtrain_tp_done_t &) {
+            auto &landing = *static_cast<Landing *>(self);
+            landing.over = true;
+        };
+    }
+    bool over = false;
+};
+
+// A server played by the test: takes one request, and answers as it is told.
+struct Script {
+    explicit Script(Job &played) : job(played) {}
+    RequestHeader take() {
+        std::vector<char> buffer(sizeof(RequestHeader) + 4096);
+        dtrain_tp_iov_t iov = {.addr = buffer.data(), .len = buffer.size(), .mr = nullptr};
+        Landing landing;
+        job.server.agent.locked([&] {
+            assert_int_equal(job.server.mesh.recv(worker_member, request_tag(worker_member),
+                                                  engine::exact, &iov, 1, &landing),
+                             DTRAIN_OK);
+        });
+        poll({&job.worker, &job.server});
+        assert_true(landing.over);
+        RequestHeader header;
+        std::memcpy(&header, buffer.data(), sizeof header);
+        return header;
+    }
+    // The first `bytes` of the answer to this request: header and count zeroes.
+    void answer(const RequestHeader &request, uint64_t count, uint64_t bytes) {
+        std::vector<char> buffer(sizeof(ResponseHeader) + 4096);
+        ResponseHeader header;
+        header.kind = request.kind;
+        header.table = request.table;
+        header.sequence = request.sequence;
+        header.count = count;
+        std::memcpy(buffer.data(), &header, sizeof header);
+        dtrain_tp_iov_t iov = {.addr = buffer.data(), .len = bytes, .mr = nullptr};
+        Landing landing;
+        uint64_t tag = answer_tag(server_member, request.table, request.sequence);
+        job.server.agent.locked([&] {
+            assert_int_equal(job.server.mesh.send(worker_member, tag, &iov, 1, &landing),
+                             DTRAIN_OK);
+        });
+        job.work();
+        assert_true(landing.over);
+    }
+    // Whether the worker keeps an answer that nobody waits for.
+    bool kept() {
+        char byte;
+        dtrain_tp_iov_t iov = {.addr = &byte, .len = 1, .mr = nullptr};
+        Landing landing;
+        auto &mesh = job.worker.mesh;
+        job.worker.agent.locked([&] {
+            assert_int_equal(mesh.recv(server_member, answer_tag(server_member, 0, 0),
+                                       ~engine::low(~uint64_t{0}, 37), &iov, 1, &landing),
+                             DTRAIN_OK);
+        });
+        poll({&job.worker, &job.server});
+        bool found = landing.over;
+        job.worker.agent.locked([&] { mesh.cancel(server_member, &landing); });
+        poll({&job.worker, &job.server});
+        assert_true(landing.over);
+        return found;
+    }
+    Job &job;
+};
+
+constexpr uint64_t pull_bytes = sizeof(ResponseHeader) + 8 * sizeof(double);
+
+void tables_that_come_and_go_use_nothing_up(void **) {
+    Job job("tables");
+    Server server({.index = 0, .servers = 1, .workers = 1, .memory_limit = 0});
+    ServerPort port(job.server.agent, job.server.mesh, server, server_member, 1);
+    job.server.agent.locked([&] { assert_int_equal(port.open(), DTRAIN_OK); });
+    auto serve = [&](auto &&over) {
+        for (int i = 0; i < 1000 && !over(); i++) {
+            job.server.agent.locked([&] { port.send(); });
+            poll({&job.worker, &job.server}, 1);
+        }
+        assert_true(over());
+    };
+    for (int i = 0; i < 5000; i++) {
+        ClientTable *table = job.open();
+        Transfer create;
+        create.kind = RequestKind::create;
+        create.table = table;
+        job.start(create);
+        serve([&] { return done(create); });
+        assert_int_equal(create.status, DTRAIN_OK);
+        job.worker.agent.locked([&] { job.client.destroy(table, job.clock.now); });
+        serve([&] { return job.client.idle(); });
+    }
+    assert_true(job.wire.slots() <= 2);
+    assert_int_equal(server.memory_used(), 0);
+    job.server.agent.locked([&] { port.close(); });
+    poll({&job.worker, &job.server});
+    assert_true(port.idle() && job.wire.idle());
+}
+
+Transfer pull(ClientTable *table, double *values) {
+    Transfer transfer;
+    transfer.kind = RequestKind::pull;
+    transfer.table = table;
+    transfer.range = {0, 8};
+    transfer.receive = values;
+    return transfer;
+}
+
+void late_answers_do_not_pile_up(void **) {
+    Job job("late");
+    Script script(job);
+    double values[8];
+    Transfer transfer = pull(job.open(), values);
+    job.start(transfer);
+    RequestHeader request = script.take();
+    for (int i = 0; i < 3; i++) { // no answer: it asks again
+        job.pass(5 * second);
+        assert_int_equal(script.take().sequence, request.sequence);
+    }
+    script.answer(request, 8, pull_bytes);
+    assert_true(done(transfer));
+    assert_int_equal(transfer.status, DTRAIN_OK);
+    script.answer(request, 8, pull_bytes); // soon after
+    job.pass(1 * second);
+    assert_false(script.kept());
+    job.pass(10 * second);
+    script.answer(request, 8, pull_bytes); // and long after
+    script.answer(request, 8, pull_bytes);
+    job.pass(1 * second);
+    assert_false(script.kept());
+    assert_true(job.wire.idle());
+}
+
+void an_answer_that_was_cut_is_an_error_at_once(void **) {
+    struct {
+        uint64_t bytes;
+        const char *text;
+    } const cases[] = {
+        {pull_bytes - 1,
+         "table 'weights': server 0: truncated answer: 63 bytes of values, 64 are due"},
+        {sizeof(ResponseHeader),
+         "table 'weights': server 0: truncated answer: 0 bytes of values, 64 are due"},
+        {sizeof(ResponseHeader) - 1,
+         "table 'weights': server 0: truncated answer: 63 bytes, not even a header"},
+        {0, "table 'weights': server 0: truncated answer: 0 bytes, not even a header"},
+        {pull_bytes + 8,
+         "table 'weights': server 0: oversized answer: 72 bytes of values, 64 are due"},
+    };
+    Job job("cut");
+    Script script(job);
+    ClientTable *table = job.open("weights");
+    for (auto &[bytes, text] : cases) {
+        double values[8];
+        Transfer transfer = pull(table, values);
+        job.start(transfer);
+        script.answer(script.take(), 8, bytes);
+        assert_true(done(transfer));
+        assert_int_equal(transfer.status, DTRAIN_ERR_CORRUPT);
+        assert_int_equal(transfer.server, 0);
+        assert_string_equal(transfer.text.c_str(), text);
+    }
+    double values[8]; // the table goes on
+    Transfer transfer = pull(table, values);
+    job.start(transfer);
+    script.answer(script.take(), 8, pull_bytes);
+    assert_true(done(transfer) && transfer.status == DTRAIN_OK);
+    assert_true(job.wire.idle());
+}
+
+// The answer to a pull that was given up fits no receive any more; the cancel still gets its own.
+void an_answer_to_what_was_canceled_is_not_corrupt(void **) {
+    Job job("cancel");
+    Script script(job);
+    ClientTable *table = job.open();
+    double values[8];
+    Transfer transfer = pull(table, values);
+    job.start(transfer);
+    RequestHeader request = script.take();
+    job.worker.agent.locked([&] { job.client.abandon(transfer, DTRAIN_ERR_TIMEOUT, "late"); });
+    job.work();
+    assert_true(done(transfer) && transfer.status == DTRAIN_ERR_TIMEOUT);
+    RequestHeader cancel = script.take();
+    assert_int_equal(cancel.kind, RequestKind::cancel);
+    script.answer(request, 8, pull_bytes);
+    assert_false(job.client.idle()); // it was not for the cancel
+    script.answer(cancel, 0, sizeof(ResponseHeader));
+    assert_true(job.client.idle() && job.wire.idle());
+    job.pass(1 * second);
+    assert_false(script.kept());
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(tables_that_come_and_go_use_nothing_up),
+        cmocka_unit_test(late_answers_do_not_pile_up),
+        cmocka_unit_test(an_answer_that_was_cut_is_an_error_at_once),
+        cmocka_unit_test(an_answer_to_what_was_canceled_is_not_corrupt),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
