@@ -62,9 +62,9 @@ class Formula {
     double exchange(bool sends, bool receives, double work = 0) const;
     double sums_at_end(double last, double overlapped) const;
     double doubling_blocks(double blocks, double block, bool tree) const;
-    int32_t log2_up() const { return std::bit_width(uint32_t(size_ - 1)); }
-    int32_t log2_down() const { return std::bit_width(uint32_t(size_)) - 1; }
-    bool lonely_fold() const { return size_ == (1 << log2_down()) + 1; }
+    int32_t log2_up() const { return int32_t(std::bit_width(uint32_t(size_ - 1))); }
+    int32_t log2_down() const { return int32_t(std::bit_width(uint32_t(size_))) - 1; }
+    bool lonely_fold() const { return size_ == int32_t(std::bit_floor(uint32_t(size_))) + 1; }
     bool folded() const { return !std::has_single_bit(uint32_t(size_)); }
 
     const Kind kind_;
@@ -142,7 +142,7 @@ double Formula::recursive_doubling() const {
 double Formula::doubling_blocks(double blocks, double block, bool tree) const {
     if (blocks <= 1) return 0;
     double held = 1, before = 0, time = 0;
-    double last = blocks - double(std::bit_ceil(uint32_t(blocks)) / 2);
+    double last = blocks - double(std::bit_ceil(uint32_t(blocks)) >> 1);
     for (; 2 * held < blocks; held *= 2) {
         time += round(cut(held * block));
         if (held < last) before = time;
@@ -216,7 +216,7 @@ double Formula::bruck() const {
             time += round(cut(blocks * m_)) + 2 * blocks * m_ * copy_;
         }
         // The last lot may not have to wait for the round before.
-        double held = std::bit_ceil(uint32_t(size_)) / 2;
+        double held = std::bit_ceil(uint32_t(size_)) >> 1;
         return folded() && n_ - held <= held / 2 ? time - latency_ - o_ : time;
     }
     double gather = m_ * copy_ + doubling_blocks(n_, m_, false);

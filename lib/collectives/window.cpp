@@ -14,9 +14,9 @@ constexpr uint64_t largest_exchange = 64 << 10;
 
 Window::Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes)
     : device_(device), ranks_(ranks),
-      chunk_bytes_(std::max(page, std::bit_floor(area_bytes / (ring_blocks * ranks)))),
+      chunk_bytes_(std::max(page, std::bit_floor(area_bytes / (uint64_t{ring_blocks} * ranks)))),
       exchange_bytes_(std::min(largest_exchange, ring_blocks * chunk_bytes_)),
-      ring_bytes_(ring_blocks * ranks * chunk_bytes_), stride_(flags_bytes + ring_bytes_) {}
+      ring_bytes_(ring_blocks * chunk_bytes_ * ranks), stride_(flags_bytes + ring_bytes_) {}
 
 Status Window::create(transport::Device &device, uint32_t ranks, uint64_t area_bytes, void *handle,
                       std::unique_ptr<Window> &out) {

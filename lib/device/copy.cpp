@@ -26,8 +26,8 @@ bool string_copy_is_fast() {
     return known == StringCopy::fast;
 }
 
-constexpr uint64_t string_copy_min = 1024;  // below, its start-up costs more than it gains
-constexpr uint64_t stream_min = 256 * 1024; // below, the destination is worth caching
+constexpr uint64_t string_copy_min = 1024; // below, its start-up costs more than it gains
+constexpr uint64_t stream_min = 256 << 10; // below, the destination is worth caching
 constexpr uint64_t line = 64;
 
 // Copies up to the destination's next cache line; returns the bytes copied. `rep movsb` to the

@@ -159,6 +159,11 @@ inline void put_writes_remote_memory(void **) {
             if (done.kind == DTRAIN_TP_PUT_ARRIVED && done.imm == 77) return true;
         return false;
     }));
+    assert_int_equal(ops().put(pair.to_b, &iov, 1, remote.at(100), remote.rkey.data(), 0, 2),
+                     DTRAIN_OK); // without an immediate
+    await_ok(pair.both(), pair.a, DTRAIN_TP_PUT, 2);
+    drive_rounds(pair.both(), 10);
+    assert_int_equal(pair.b.count(DTRAIN_TP_PUT_ARRIVED), 1);
     assert_memory_equal(remote.bytes.data() + 100, local.bytes.data() + 5, 500'000);
     assert_true(remote.bytes[99] == 0 && remote.bytes[500'100] == 0);
 }

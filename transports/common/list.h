@@ -9,6 +9,9 @@ template <class T> struct Link {
     T *prev = nullptr;
 };
 
+// The analyzer does not see that a removed element is out of the list.
+// NOLINTBEGIN(clang-analyzer-cplusplus.NewDelete)
+
 // Owns nothing. An element is in at most one list per Link member.
 template <class T, Link<T> T::*link> class List {
   public:
@@ -37,5 +40,6 @@ template <class T, Link<T> T::*link> class List {
     T *head_ = nullptr;
     T *tail_ = nullptr;
 };
+// NOLINTEND(clang-analyzer-cplusplus.NewDelete)
 
 } // namespace dtrain::tp

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cinttypes>
+#include <cstdio>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <memory>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -46,18 +49,42 @@ Status open_file(const Host &host, const char *directory, Fd &out) {
     return DTRAIN_OK;
 }
 
+// The first number of a file that begins with `label`; UINT64_MAX when there is none.
+uint64_t read_number(const char *path, const char *label) {
+    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "re"), &std::fclose);
+    char line[128];
+    uint64_t number;
+    while (file != nullptr && std::fgets(line, sizeof line, file.get()) != nullptr)
+        if (std::strncmp(line, label, std::strlen(label)) == 0)
+            return std::sscanf(line + std::strlen(label), "%" SCNu64, &number) == 1 ? number
+                                                                                    : UINT64_MAX;
+    return UINT64_MAX;
+}
+
+// fallocate() would take more memory than there is, and have processes killed for it.
+bool is_available(uint64_t bytes) {
+    uint64_t kib = read_number("/proc/meminfo", "MemAvailable:");
+    if (kib < UINT64_MAX / 1024 && bytes > kib * 1024) return false;
+    uint64_t most = read_number("/sys/fs/cgroup/memory.max", "");
+    uint64_t used = read_number("/sys/fs/cgroup/memory.current", "");
+    return most == UINT64_MAX || used == UINT64_MAX || (used < most && bytes <= most - used);
+}
+
 Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *directory) {
-    int rc;
-    do rc = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
-    while (rc != 0 && errno == EINTR);
-    if (rc == 0) return DTRAIN_OK;
-    int error = errno;
+    int error = ENOMEM;
+    if (is_available(size)) {
+        int rc;
+        do rc = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
+        while (rc != 0 && errno == EINTR);
+        if (rc == 0) return DTRAIN_OK;
+        error = errno;
+    }
     if (error != ENOSPC && error != ENOMEM && error != EFBIG && error != EDQUOT)
         return fail_errno(host, error, "fallocate of shared memory");
     if (directory[0] == '\0')
         return host.fail(DTRAIN_ERR_LIMIT,
                          "shm: no room for %llu bytes of shared memory: raise the memory limit of "
-                         "this host or container, or lower window.bytes",
+                         "this host or container, or ask for less (option window.bytes)",
                          static_cast<unsigned long long>(size));
     return host.fail(DTRAIN_ERR_LIMIT,
                      "shm: the folder %s (option shm.directory) has no room for %llu bytes of "

@@ -93,7 +93,7 @@ void Network::launch(std::unique_ptr<Transfer> transfer, uint64_t bytes) {
     t.source->flying++;
     t.target->flying++;
     if (t.eager) t.target->incoming += t.length + Matcher::message_cost;
-    transfer.release();
+    (void)transfer.release(); // in the list now
     // If the sender does not poll any more, somebody must.
     auto sleeper = std::find_if(devices_.begin(), devices_.end(), [](auto &d) { return d->armed; });
     if (sleeper != devices_.end()) wake(**sleeper);

@@ -49,7 +49,7 @@ dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t mem
         }
         network.next_id++;
         memcpy(handle, &window->id, sizeof window->id);
-        window.release(); // the last mapping to be freed frees it
+        (void)window.release(); // the last mapping to be freed frees it
         return DTRAIN_OK;
     });
 }

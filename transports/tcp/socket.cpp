@@ -65,7 +65,7 @@ void tune(const tp::Host &host, int fd, const char *congestion) {
         char current[16] = "";
         socklen_t len = sizeof current;
         getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, current, &len);
-        if (strcmp(current, "bbr") || !inside_one_host(fd)) return;
+        if (strcmp(current, "bbr") != 0 || !inside_one_host(fd)) return;
         congestion = "reno";
     }
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(strlen(congestion))))
