@@ -81,7 +81,11 @@ void Communicator::member_lost(uint32_t member, Status status, const char *text)
 }
 
 // It may have sent all that is still needed: only who waits in vain fails (operation_stalled()).
-void Communicator::member_left(uint32_t member) { note_gone(member, "has left the job"); }
+void Communicator::member_left(uint32_t member) {
+    for (uint32_t r = 0; r < gone_.size(); r++)
+        if (members_[r] == member) gone_[r].clear(); // tells more than that its connection broke
+    note_gone(member, "has left the job");
+}
 
 void Communicator::peer_broken(uint32_t member, const char *text) { note_gone(member, text); }
 

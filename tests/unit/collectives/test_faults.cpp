@@ -1,0 +1,74 @@
+// Who is blamed, and in which words, when a rank is gone that somebody still waits for.
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+
+#include "collectives/communicator.h"
+
+#include <cstring>
+#include <functional>
+
+using namespace dtrain;
+using namespace dtrain::collectives;
+
+namespace {
+
+constexpr uint32_t alone = 0; // the one member of the job
+
+// A receive of what is never sent, and its error after `happens`.
+void check_blame(const std::function<void(Communicator &)> &happens, const char *text) {
+    Options options;
+    Log log;
+    transport::Host host(options, log, monotonic_clock());
+    engine::Agent agent(monotonic_clock(), log);
+    assert_int_equal(agent.open(), DTRAIN_OK);
+    agent.set_stall_check(1 * ms);
+    std::unique_ptr<transport::Device> device;
+    assert_int_equal(transport::Device::open(host, "tcp", options, device), DTRAIN_OK);
+    assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
+    engine::Helper helper(agent);
+    assert_int_equal(helper.start(true, false), DTRAIN_OK);
+    std::shared_ptr<cluster::Session> session;
+    assert_int_equal(cluster::Session::join(agent, helper, options, {}, session), DTRAIN_OK);
+    std::unique_ptr<Communicator> comm;
+    assert_int_equal(Communicator::make_world(session, 0, comm), DTRAIN_OK);
+
+    engine::Request request;
+    int32_t value = 7;
+    assert_int_equal(comm->post_recv(&value, sizeof value, 0, 0,
+                                     {.request = &request, .timeout_ns = 60 * second}),
+                     DTRAIN_OK);
+    agent.locked([&] { happens(*comm); });
+    agent.wait(request, INT64_MAX);
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_PEER);
+    assert_int_equal(request.outcome().peer, 0);
+    assert_non_null(std::strstr(request.error(), text));
+    assert_int_equal(value, 7);
+}
+
+void a_broken_connection(void **) {
+    check_blame([](Communicator &c) { c.peer_broken(alone, "connection broke"); },
+                "rank 0 connection broke");
+}
+
+void leaving_is_the_better_explanation(void **) {
+    auto leaves_then_breaks = [](Communicator &c) {
+        c.member_left(alone);
+        c.peer_broken(alone, "connection broke");
+    };
+    auto breaks_then_leaves = [](Communicator &c) {
+        c.peer_broken(alone, "connection broke");
+        c.member_left(alone);
+    };
+    check_blame(leaves_then_breaks, "rank 0 has left the job");
+    check_blame(breaks_then_leaves, "rank 0 has left the job");
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(a_broken_connection),
+        cmocka_unit_test(leaving_is_the_better_explanation),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
