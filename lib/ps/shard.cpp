@@ -11,7 +11,7 @@ namespace dtrain::ps {
 
 uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count) {
     uint64_t per_element = device::dtype_size(params.dtype);
-    per_element += rule_slots(params.rule) * slot_size(params.dtype);
+    per_element += rule_slots(params.rule) * uint64_t{slot_size(params.dtype)};
     uint64_t sums = params.consistency == DTRAIN_BSP
                         ? open_clocks * Aggregate::bytes_needed(params.dtype, count)
                         : 0;

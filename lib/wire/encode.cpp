@@ -76,6 +76,7 @@ Offset<fb::ShrinkReply> pack(Builder &b, const ShrinkReply &m) {
 
 template <class T> auto pack_all(Builder &b, const std::vector<T> &all) {
     std::vector<decltype(pack(b, all[0]))> packed;
+    packed.reserve(all.size());
     for (const T &one : all) packed.push_back(pack(b, one));
     return b.CreateVector(packed);
 }

@@ -77,9 +77,8 @@ class PlantedBreaks(unittest.TestCase):
         self.assertIn("DTRAIN_TP_ABI 2", self.check("constants"))
 
     def test_field_in_the_middle(self):
-        self.edit_header("    uint64_t user_tag;    /* returned",
-                         "    uint64_t inserted;\n    uint64_t user_tag;    /* returned")
-        self.assertIn("dtrain_op_params.user_tag is elsewhere", self.check("layout"))
+        self.edit_header("    dtrain_cq_t *cq; ", "    uint64_t inserted;\n    dtrain_cq_t *cq; ")
+        self.assertIn("dtrain_op_params.cq is elsewhere", self.check("layout"))
         self.assertIn("inserted", self.check("abidiff"))
 
     def test_field_of_another_type(self):
@@ -102,9 +101,7 @@ class PlantedBreaks(unittest.TestCase):
         self.assertIn("dtrain_tp_ops.close is elsewhere", self.check("layout"))
 
     def test_field_at_the_tail_is_allowed(self):
-        self.edit_header("    int32_t priority;     /* higher goes first; 0 is normal"
-                         "                          */",
-                         "    int32_t priority;\n    uint64_t added;")
+        self.edit_header("    int32_t priority; ", "    int32_t priority;\n    uint64_t added; ")
         self.assertEqual(self.check("layout"), "")
         self.assertEqual(self.check("abidiff"), "")
 
