@@ -129,7 +129,7 @@ typedef void (*dtrain_log_fn)(void *arg, int32_t level, const char *line);
 DTRAIN_API dtrain_status_t dtrain_context_set_log(dtrain_context_t *context, dtrain_log_fn sink,
                                                   void *arg);
 
-/* ---- memory: never needed for correctness, needed for zero-copy over RDMA -------------------- */
+/* ---- memory: never needed for correctness; saves copies -------------------------------------- */
 enum { DTRAIN_MEM_AUTO = 0, DTRAIN_MEM_HOST = 1, DTRAIN_MEM_CUDA = 2, DTRAIN_MEM_DMABUF = 3 };
 typedef struct dtrain_mem_params {
     uint32_t struct_size;
@@ -139,13 +139,27 @@ typedef struct dtrain_mem_params {
     uint64_t dmabuf_offset;
     int32_t dmabuf_fd; /* read only for DTRAIN_MEM_DMABUF                         */
     int32_t device;    /* read only for DTRAIN_MEM_CUDA                           */
-    uint64_t flags;    /* none yet                                                */
+    uint64_t flags;    /* DTRAIN_MEM_SHARED                                       */
 } dtrain_mem_params_t;
-/* The range stays registered with every transport of the context until deregistered. */
+/* Moves the pages that hold the range into memory that the host's other ranks can map, at the same
+ * addresses and with the same contents: collectives between ranks whose buffers are shared copy
+ * less. For private host memory. While dtrain_mem_register() and dtrain_mem_deregister() run no
+ * thread may write to these pages (they may hold other data at both ends); a child made by fork()
+ * shares them instead of having a copy; unmapping them before deregistering is allowed. Without
+ * effect where no open transport can share memory. */
+#define DTRAIN_MEM_SHARED UINT64_C(1)
+/* The range stays registered with every transport of the context until deregistered. Operations
+ * recognise shared memory by its address; dtrain_op_params is not needed for it. */
 DTRAIN_API dtrain_status_t dtrain_mem_register(dtrain_context_t *context,
                                                const dtrain_mem_params_t *params,
                                                dtrain_mem_t **mem_p);
-/* DTRAIN_ERR_BUSY while an operation uses it; the handle is then still valid. */
+/* New memory, zeroed and page-aligned, registered, and shared as by DTRAIN_MEM_SHARED. */
+DTRAIN_API dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes,
+                                            dtrain_mem_t **mem_p);
+/* Its first byte; NULL for NULL. */
+DTRAIN_API void *dtrain_mem_address(const dtrain_mem_t *mem);
+/* Frees memory that dtrain_mem_alloc() made; other memory stays the caller's, with its contents.
+ * DTRAIN_ERR_BUSY while an operation uses it; the handle is then still valid. */
 DTRAIN_API dtrain_status_t dtrain_mem_deregister(dtrain_mem_t *mem);
 
 /* ---- completion ------------------------------------------------------------------------------ */

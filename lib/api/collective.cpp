@@ -16,7 +16,8 @@ Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *para
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
-            return comm->communicator->post(call, {request, timeout_ns, blocking});
+            return comm->communicator->post(
+                call, {request, timeout_ns, blocking, &comm->context->registry});
         });
 }
 

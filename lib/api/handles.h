@@ -8,6 +8,7 @@
 #include "engine/completion_queue.h"
 #include "engine/helper.h"
 #include "memory/registration.h"
+#include "memory/registry.h"
 #include "ps/node.h"
 #include "transport/host.h"
 
@@ -26,6 +27,7 @@ struct dtrain_context {
     dtrain::Options options;
     dtrain::Log log;
     std::unique_ptr<dtrain::transport::Host> host; // outlives the agent's devices
+    dtrain::memory::Registry registry;
     std::unique_ptr<dtrain::engine::Agent> agent;
     std::unique_ptr<dtrain::engine::Helper> helper;
     std::atomic<uint32_t> children{0}; // handles made from it

@@ -7,6 +7,22 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::memory::Registration;
+
+namespace {
+
+// make(registration) is called under the agent's lock.
+template <class F> Status add_memory(dtrain_context_t *context, dtrain_mem_t **mem_p, F &&make) {
+    auto fresh = std::make_unique<dtrain_mem>(context);
+    Status s = DTRAIN_OK;
+    context->agent->locked([&] { s = make(fresh->registration); });
+    if (s != DTRAIN_OK) return s;
+    context->registry.add(fresh->registration.get());
+    *mem_p = fresh.release();
+    return DTRAIN_OK;
+}
+
+} // namespace
 
 dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_params_t *params,
                                     dtrain_mem_t **mem_p) {
@@ -16,25 +32,34 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
     return guard([&]() -> Status {
         dtrain_mem_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-        auto fresh = std::make_unique<dtrain_mem>(context);
-        Status s = DTRAIN_OK;
-        context->agent->locked([&] {
-            s = dtrain::memory::Registration::make(context->agent->devices(), given,
-                                                   fresh->registration);
+        return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
+            return Registration::make(context->agent->devices(), given, out);
         });
-        if (s == DTRAIN_OK) *mem_p = fresh.release();
-        return s;
     });
+}
+
+dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes, dtrain_mem_t **mem_p) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    if (mem_p == nullptr) return fail(DTRAIN_ERR_INVALID, "mem_p is NULL");
+    return guard([&]() -> Status {
+        return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
+            return Registration::allocate(context->agent->devices(), bytes, out);
+        });
+    });
+}
+
+void *dtrain_mem_address(const dtrain_mem_t *mem) {
+    return mem == nullptr ? nullptr : const_cast<uint8_t *>(mem->registration->begin());
 }
 
 dtrain_status_t dtrain_mem_deregister(dtrain_mem_t *mem) {
     if (mem == nullptr) return DTRAIN_OK;
     if (!mem->birth.here()) return DTRAIN_OK;
-    if (uint32_t n = mem->registration->users.load(); n != 0)
-        return fail(DTRAIN_ERR_BUSY, "%u operations still use this memory; wait for them", n);
     return guard([&] {
+        if (Status s = mem->context->registry.remove(mem->registration.get()); s != DTRAIN_OK)
+            return s;
         mem->context->agent->locked([&] { mem->registration.reset(); });
         delete mem;
-        return DTRAIN_OK;
+        return Status{DTRAIN_OK};
     });
 }

@@ -5,6 +5,8 @@
 
 #include "collectives/message.h"
 #include "collectives/plan_cache.h"
+#include "collectives/window_direct.h"
+#include "collectives/window_exchange.h"
 #include "engine/tag.h"
 
 #include <new>
@@ -75,17 +77,12 @@ Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
                     .dtype = call.dtype,
                     .op = call.op,
                     .fingerprint = mine.fingerprint,
-                    .ticket = window_tickets_++,
-                    .number = 0,
+                    .number = ++window_calls_,
                     .position = 0,
                     .result_bytes = output_bytes(spec)};
-    if (exchange) {
-        w.number = ++exchanges_;
-        w.position = window_->reserve(WindowExchange::block_bytes(spec), 1);
-    } else {
-        w.position = window_->reserve(WindowPipeline::block_bytes(spec, *window_),
-                                      WindowPipeline::blocks(spec, *window_));
-    }
+    w.position = exchange ? window_->reserve(WindowExchange::block_bytes(spec), 1)
+                          : window_->reserve(WindowPipeline::block_bytes(spec, *window_),
+                                             WindowPipeline::blocks(spec, *window_));
     order.unlock();
     auto go = [&](WindowOperation &operation) {
         operation.sequence = mine.seq;
@@ -99,20 +96,19 @@ Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
         return DTRAIN_OK;
     };
     // A blocking call needs no memory: it is over when this function returns.
-    if (options.blocking && exchange) {
+    if (exchange) {
+        if (!options.blocking) return go(*new WindowExchange(options.request, w, *this, false));
         WindowExchange operation(options.request, w, *this, true);
         return go(operation);
     }
-    if (options.blocking) {
-        WindowPipeline operation(options.request, w, *this, true);
-        return go(operation);
-    }
-    WindowOperation *operation = nullptr;
-    if (exchange)
-        operation = new WindowExchange(options.request, w, *this, false);
-    else
-        operation = new WindowPipeline(options.request, w, *this, false);
-    return go(*operation);
+    SharedBuffers shared;
+    if (options.registry != nullptr)
+        shared = SharedBuffers::find(*options.registry, peer_memory_->device(), call.send,
+                                     call.recv, w.result_bytes, *options.request);
+    if (!options.blocking)
+        return go(*new WindowDirect(options.request, w, shared, *peer_memory_, *this, false));
+    WindowDirect operation(options.request, w, shared, *peer_memory_, *this, true);
+    return go(operation);
 }
 
 // The fast path: no lock, no hand-over, as long as the others are about as fast.
@@ -121,7 +117,9 @@ bool Communicator::run_inline(WindowOperation &operation) {
     for (;;) {
         switch (operation.step()) {
         case WindowOperation::Step::done: return true;
-        case WindowOperation::Step::mismatch: return false;
+        case WindowOperation::Step::mismatch:
+        case WindowOperation::Step::needs_lock:
+        case WindowOperation::Step::broken: return false;
         case WindowOperation::Step::moved: idle.reset(); break;
         case WindowOperation::Step::idle:
             if (broken_.load(std::memory_order_relaxed) || !idle.pass()) return false;

@@ -4,6 +4,7 @@
 #include "cluster/session.h"
 #include "collectives/call.h"
 #include "collectives/choose.h"
+#include "collectives/peer_memory.h"
 #include "collectives/window_operation.h"
 #include "engine/executor.h"
 
@@ -21,9 +22,10 @@ class PlanCache;
 
 // How a call is to be run.
 struct CallOptions {
-    engine::Request *request = nullptr; // completed by the operation
-    int64_t timeout_ns = 0;             // 0: option op.timeout; < 0: none
-    bool blocking = false;              // the caller waits for the request, which is on its stack
+    engine::Request *request = nullptr;   // completed by the operation
+    int64_t timeout_ns = 0;               // 0: option op.timeout; < 0: none
+    bool blocking = false;                // the caller waits for the request, which is on its stack
+    memory::Registry *registry = nullptr; // where the buffers may be found
 };
 
 class Communicator final : public cluster::Group, public engine::OperationListener {
@@ -133,10 +135,11 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     uint64_t seq_ = 0, fingerprint_ = 0;
     static constexpr size_t kept_records = 64;
     std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
-    uint64_t exchanges_ = 0, window_tickets_ = 0;
+    uint64_t window_calls_ = 0;
     std::unique_ptr<PlanCache> plans_;
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
+    std::unique_ptr<PeerMemory> peer_memory_;  // together with window_
     uint64_t chunk_bytes_ = 0;
     bool allreduce_by_messages_ = false; // although there is a window
 

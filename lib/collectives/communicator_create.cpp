@@ -67,6 +67,7 @@ Communicator::~Communicator() {
     agent_.locked([&] {
         session_->mesh().purge(engine::make_tag(tag_id_, 0, engine::TagClass::collective, 0),
                                engine::group_mask);
+        peer_memory_.reset();
         window_.reset();
         opening_.reset();
     });
@@ -189,11 +190,14 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     call.dtype = DTRAIN_I32;
     call.op = DTRAIN_MIN;
     Status s = run(call, timeout_ns); // still over messages
-    if (s == DTRAIN_OK && all == 1)
-        window_ = std::move(opening_);
-    else
+    if (s != DTRAIN_OK || all != 1) {
         agent_.locked([&] { opening_.reset(); });
-    return s;
+        return s;
+    }
+    engine::Mesh &mesh = session_->mesh();
+    peer_memory_ = std::make_unique<PeerMemory>(*mesh.device(members_[0]), mesh, members_);
+    window_ = std::move(opening_);
+    return DTRAIN_OK;
 }
 
 // ---- from other communicators ----

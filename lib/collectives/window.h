@@ -4,7 +4,7 @@
 // Each rank has an area that only it writes; the others read it. Counters have one writer each, lie
 // on lines of their own and only grow, over all operations of the communicator.
 //
-//   flags  exchanges' headers (two, used in turn) and the pipeline's counters
+//   flags  operations' headers (two, used in turn) and the pipeline's counters
 //   ring   what the rank contributes and, in the pipeline, its results
 //
 // A position counts the bytes of the ring that operations have used so far; each rank knows from
@@ -24,10 +24,10 @@ inline constexpr uint32_t max_window_ranks = 64;
 inline constexpr uint32_t ring_blocks = 4; // of the largest chunk for each rank
 inline constexpr size_t line_bytes = 128;  // two cache lines: the prefetcher fetches pairs
 
-// One exchange's contribution; a tiny one travels with its header in a single cache line.
-struct alignas(line_bytes) ExchangeHeader {
+// What a rank does; a tiny contribution travels along in the same cache line.
+struct alignas(line_bytes) Header {
     static constexpr uint64_t inline_bytes = 48;
-    std::atomic<uint64_t> number; // of the exchange that is in the slot
+    std::atomic<uint64_t> number; // of the operation
     uint64_t fingerprint;         // of the calls made so far
     uint8_t data[inline_bytes];
 };
@@ -36,13 +36,8 @@ struct alignas(line_bytes) Counter {
     std::atomic<uint64_t> value;
 };
 
-struct alignas(line_bytes) PipelineHeader {
-    std::atomic<uint64_t> fingerprint; // of the pipelined call that the rank is in
-};
-
 struct RankFlags {
-    ExchangeHeader exchange[2];
-    PipelineHeader pipeline;
+    Header headers[2];
     Counter copied, reduced, released; // positions: everything before it is
 };
 
@@ -81,7 +76,7 @@ class Window {
     void ring() const { device_.ops().window_ring(window_); }
 
     // Operations on the window run one after the other: whose turn it is.
-    std::atomic<uint64_t> turn{0};
+    std::atomic<uint64_t> turn{0}; // how many are done
 
   private:
     static constexpr uint64_t flags_bytes = 4096;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/window_operation.h"
+#include "collectives/window_exchange.h"
 #include "device/kernels.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ uint64_t most_published(const CollectiveSpec &spec) {
 
 uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
     uint64_t most = most_published(spec);
-    return most <= ExchangeHeader::inline_bytes ? 0 : std::bit_ceil(most);
+    return most <= Header::inline_bytes ? 0 : std::bit_ceil(most);
 }
 
 bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window) {
@@ -65,26 +65,13 @@ bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window
 }
 
 const uint8_t *WindowExchange::contribution(uint32_t rank) const {
-    const ExchangeHeader &header = call_.window->flags(rank).exchange[call_.number & 1];
-    return published_bytes(call_.spec, rank) <= ExchangeHeader::inline_bytes
-               ? header.data
+    return published_bytes(call_.spec, rank) <= Header::inline_bytes
+               ? header(rank).data
                : call_.window->at(rank, call_.position);
-}
-
-// The header was used two exchanges ago: all who published the one in between have read it.
-bool WindowExchange::may_publish() {
-    uint64_t before = call_.number - 1;
-    for (; seen_ < ranks_; seen_++)
-        if (call_.window->flags(seen_).exchange[before & 1].number.load(std::memory_order_acquire) <
-            before)
-            return false;
-    seen_ = 0;
-    return true;
 }
 
 void WindowExchange::publish() {
     const CollectiveSpec &spec = call_.spec;
-    ExchangeHeader &header = call_.window->flags(rank_).exchange[call_.number & 1];
     uint64_t bytes = published_bytes(spec, rank_);
     auto *slot = const_cast<uint8_t *>(contribution(rank_));
     auto *from =
@@ -98,9 +85,7 @@ void WindowExchange::publish() {
     } else if (bytes > 0) {
         device::copy(slot, from, bytes);
     }
-    header.fingerprint = call_.fingerprint;
-    header.number.store(call_.number, std::memory_order_release);
-    call_.window->ring();
+    announce(nullptr, 0); // the data is where it belongs
     published_ = true;
 }
 
@@ -108,7 +93,7 @@ WindowOperation::Step WindowExchange::move() {
     const CollectiveSpec &spec = call_.spec;
     bool moved = !published_;
     if (!published_) {
-        if (!may_publish() || !call_.window->released(end_)) return Step::idle;
+        if (!may_announce() || !call_.window->released(end_)) return Step::idle;
         publish();
     }
     uint32_t first = 0, last = ranks_;
@@ -119,10 +104,9 @@ WindowOperation::Step WindowExchange::move() {
         last = 0;
     }
     for (seen_ = std::max(seen_, first); seen_ < last; seen_++) {
-        const ExchangeHeader &header = call_.window->flags(seen_).exchange[call_.number & 1];
-        if (header.number.load(std::memory_order_acquire) < call_.number)
-            return moved ? Step::moved : Step::idle;
-        if (header.fingerprint != call_.fingerprint) return Step::mismatch;
+        Peer peer = look_at(seen_);
+        if (peer == Peer::missing) return moved ? Step::moved : Step::idle;
+        if (peer == Peer::differs) return Step::mismatch;
     }
     combine();
     if (end_ != call_.position) call_.window->release(rank_, end_);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window_operation.h"
 
+#include <cstdio>
+#include <cstring>
+
 namespace dtrain::collectives {
 
 WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &call,
@@ -11,13 +14,14 @@ WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &c
 }
 
 WindowOperation::Step WindowOperation::step() {
-    if (call_.window->turn.load(std::memory_order_acquire) != call_.ticket) return Step::idle;
+    if (call_.window->turn.load(std::memory_order_acquire) != call_.number - 1) return Step::idle;
     Step s = move();
-    if (s == Step::done) call_.window->turn.store(call_.ticket + 1, std::memory_order_release);
+    if (s == Step::done) call_.window->turn.store(call_.number, std::memory_order_release);
     return s;
 }
 
 void WindowOperation::start(engine::Agent &agent) {
+    posted_ = true;
     if (listener_.operation_started(*this)) agent.wake(this);
 }
 
@@ -32,7 +36,37 @@ int WindowOperation::advance(engine::Agent &agent) {
         reported_ = true; // what differs is found by comparing the calls
         listener_.operation_stalled(*this);
     }
-    return s == Step::mismatch ? 0 : 1;
+    if (s == Step::broken && !reported_) {
+        reported_ = true;
+        char text[error_text_size]; // what the listener does may replace it
+        std::snprintf(text, sizeof text, "rank %d: %s", broken_.peer, error_text());
+        listener_.operation_failed(*this, broken_, text);
+    }
+    return s == Step::mismatch || s == Step::broken ? 0 : 1;
+}
+
+bool WindowOperation::may_announce() {
+    uint64_t before = call_.number - 1;
+    for (; announced_ < ranks_; announced_++)
+        if (call_.window->flags(announced_)
+                .headers[before & 1]
+                .number.load(std::memory_order_acquire) < before)
+            return false;
+    return true;
+}
+
+void WindowOperation::announce(const void *data, uint64_t bytes) {
+    Header &own = call_.window->flags(rank_).headers[call_.number & 1];
+    own.fingerprint = call_.fingerprint;
+    if (bytes > 0) std::memcpy(own.data, data, bytes);
+    own.number.store(call_.number, std::memory_order_release);
+    call_.window->ring();
+}
+
+WindowOperation::Peer WindowOperation::look_at(uint32_t rank) const {
+    const Header &of_peer = header(rank);
+    if (of_peer.number.load(std::memory_order_acquire) < call_.number) return Peer::missing;
+    return of_peer.fingerprint == call_.fingerprint ? Peer::there : Peer::differs;
 }
 
 // Nothing of it is in a transport, so it may end at once. Its turn never ends: neither does
@@ -45,7 +79,7 @@ void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,
 void WindowOperation::stalled(engine::Agent &) { listener_.operation_stalled(*this); }
 
 bool WindowOperation::waits_for(uint32_t rank) const {
-    return call_.window->turn.load(std::memory_order_acquire) == call_.ticket && lacks(rank);
+    return call_.window->turn.load(std::memory_order_acquire) == call_.number - 1 && lacks(rank);
 }
 
 void WindowOperation::timed_out(engine::Agent &) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/window_operation.h"
+#include "collectives/window_pipeline.h"
 #include "device/kernels.h"
 
 #include <algorithm>
@@ -78,9 +78,6 @@ bool WindowPipeline::lacks(uint32_t rank) const {
 bool WindowPipeline::copy_in() {
     Window &window = *call_.window;
     if (!window.released(position(copied_ + 1))) return false;
-    if (copied_ == 0)
-        window.flags(rank_).pipeline.fingerprint.store(call_.fingerprint,
-                                                       std::memory_order_relaxed);
     auto *send = static_cast<const uint8_t *>(call_.send);
     for (uint32_t i = 1; i < ranks_; i++) {
         uint32_t q = (rank_ + i) % ranks_;
@@ -96,11 +93,10 @@ bool WindowPipeline::copy_in() {
 int WindowPipeline::reduce_own() {
     const Window &window = *call_.window;
     for (uint32_t q = 0; q < ranks_; q++) {
-        const RankFlags &flags = window.flags(q);
-        if (flags.copied.value.load(std::memory_order_acquire) < position(reduced_ + 1)) return 0;
-        if (reduced_ == 0 &&
-            flags.pipeline.fingerprint.load(std::memory_order_relaxed) != call_.fingerprint)
-            return -1;
+        if (Peer peer = reduced_ == 0 ? look_at(q) : Peer::there; peer != Peer::there)
+            return peer == Peer::differs ? -1 : 0;
+        if (window.flags(q).copied.value.load(std::memory_order_acquire) < position(reduced_ + 1))
+            return 0;
     }
     Piece p = piece(reduced_, rank_);
     uint64_t count = p.bytes / call_.spec.element_bytes;

@@ -47,7 +47,7 @@ class Request {
     bool handle_given = false;        // the event carries the handle
     void *context = nullptr;          // the C layer's, valid until done
     // What complete() counts down: the users of registered memory.
-    std::atomic<uint32_t> *holds[2] = {nullptr, nullptr};
+    std::atomic<uint32_t> *holds[4] = {};
     // The operation, if it can end early: valid, under the agent's lock, until done.
     Operation *cancellable = nullptr;
 

@@ -37,10 +37,17 @@ Status check(const dtrain_mem_params_t &params) {
                     params.mem_type);
     }
     if (params.address == nullptr) return fail(DTRAIN_ERR_INVALID, "register: address is NULL");
-    if (params.flags != 0)
+    if ((params.flags & ~uint64_t{DTRAIN_MEM_SHARED}) != 0)
         return fail(DTRAIN_ERR_UNSUPPORTED, "register: unknown flags 0x%llx",
                     static_cast<unsigned long long>(params.flags));
     return check_host_range(params);
+}
+
+// Who can give memory that other processes map; nullptr: no open transport.
+transport::Device *sharing_device(std::span<const std::unique_ptr<transport::Device>> devices) {
+    for (auto &device : devices)
+        if (device->has(DTRAIN_TP_CAP_WINDOW)) return device.get();
+    return nullptr;
 }
 
 } // namespace
@@ -50,21 +57,54 @@ Status Registration::make(std::span<const std::unique_ptr<transport::Device>> de
     if (Status s = check(params); s != DTRAIN_OK) return s;
     std::unique_ptr<Registration> made(new Registration(devices, params));
     made->params_.mem_type = DTRAIN_MEM_HOST;
-    for (auto &device : devices) {
+    transport::Device *sharing = sharing_device(devices);
+    if ((params.flags & DTRAIN_MEM_SHARED) != 0 && sharing != nullptr)
+        if (Status s = SharedPages::adopt(*sharing, params.address, params.length, made->pages_);
+            s != DTRAIN_OK)
+            return s;
+    if (Status s = made->register_everywhere(); s != DTRAIN_OK) return s;
+    out = std::move(made);
+    return DTRAIN_OK;
+}
+
+Status Registration::allocate(std::span<const std::unique_ptr<transport::Device>> devices,
+                              uint64_t bytes, std::unique_ptr<Registration> &out) {
+    dtrain_mem_params_t params = {};
+    params.mem_type = DTRAIN_MEM_HOST;
+    params.length = bytes;
+    std::unique_ptr<Registration> made(new Registration(devices, params));
+    if (transport::Device *sharing = sharing_device(devices); sharing != nullptr) {
+        if (Status s = SharedPages::allocate(*sharing, bytes, made->pages_); s != DTRAIN_OK)
+            return s;
+        made->params_.address = made->pages_->address();
+    } else {
+        void *memory =
+            mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            return fail_errno(errno, "allocate %llu bytes", static_cast<unsigned long long>(bytes));
+        made->params_.address = memory;
+        made->mapped_ = true;
+    }
+    if (Status s = made->register_everywhere(); s != DTRAIN_OK) return s;
+    out = std::move(made);
+    return DTRAIN_OK;
+}
+
+Status Registration::register_everywhere() {
+    for (auto &device : devices_) {
         dtrain_tp_mr_t *handle = nullptr;
         if (device->ops().mr_reg != nullptr)
-            if (Status s = device->ops().mr_reg(device->dev(), &made->params_, &handle);
-                s != DTRAIN_OK)
-                return s; // those made so far go with `made`
-        made->handles_.push_back(handle);
+            if (Status s = device->ops().mr_reg(device->dev(), &params_, &handle); s != DTRAIN_OK)
+                return s; // those made so far go with this
+        handles_.push_back(handle);
     }
-    out = std::move(made);
     return DTRAIN_OK;
 }
 
 Registration::~Registration() {
     for (size_t i = 0; i < handles_.size(); i++)
         if (handles_[i] != nullptr) devices_[i]->ops().mr_dereg(handles_[i]);
+    if (mapped_) munmap(params_.address, params_.length);
 }
 
 } // namespace dtrain::memory

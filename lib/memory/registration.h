@@ -1,6 +1,7 @@
-// Memory that the program registered, with every transport that wants to know.
+// Memory that the program registered, or had allocated, with every transport that wants to know.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "memory/shared_pages.h"
 #include "transport/device.h"
 
 #include <atomic>
@@ -17,6 +18,9 @@ class Registration {
     // All devices or none. The range must be mapped; what kind of memory it is, is checked.
     static Status make(std::span<const std::unique_ptr<transport::Device>> devices,
                        const dtrain_mem_params_t &params, std::unique_ptr<Registration> &out);
+    // New memory, shared with the other processes of the host where a transport can.
+    static Status allocate(std::span<const std::unique_ptr<transport::Device>> devices,
+                           uint64_t bytes, std::unique_ptr<Registration> &out);
     ~Registration();
 
     const uint8_t *begin() const { return static_cast<const uint8_t *>(params_.address); }
@@ -28,16 +32,22 @@ class Registration {
     // The plugin's handle for the device-th device; NULL when it wants none.
     dtrain_tp_mr_t *handle(size_t device) const { return handles_[device]; }
 
+    // What the host's other processes can map; nullptr: they cannot.
+    const SharedPages *shared() const { return pages_.get(); }
+
     std::atomic<uint32_t> users{0}; // operations in flight
 
   private:
     Registration(std::span<const std::unique_ptr<transport::Device>> devices,
                  const dtrain_mem_params_t &params)
         : devices_(devices), params_(params) {}
+    Status register_everywhere();
 
     std::span<const std::unique_ptr<transport::Device>> devices_;
     dtrain_mem_params_t params_;
     std::vector<dtrain_tp_mr_t *> handles_;
+    std::unique_ptr<SharedPages> pages_;
+    bool mapped_ = false; // by allocate(), without pages to share
 };
 
 } // namespace dtrain::memory

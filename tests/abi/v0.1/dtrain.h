@@ -6,8 +6,8 @@
  *
  * ABI RULES (checked by tests/abi): handles are incomplete types; no bool, enum, bit-field, long,
  * static inline or variadic in a signature or struct; a *_params struct starts with struct_size,
- * grows only at its tail, has no padding, and every field means "default" where it is zero; a number
- * is never used twice. Outputs come last and are written only on success.
+ * grows only at its tail, has no padding, and every field means "default" where it is zero; a
+ * number is never used twice. Outputs come last and are written only on success.
  *
  * THREADS: every function may be called from any thread, except that a function marked "exclusive"
  * needs that no other call uses the same handle at that time.
@@ -42,33 +42,33 @@ typedef struct dtrain_table dtrain_table_t;     /* a named array spread over the
 typedef struct dtrain_reader dtrain_reader_t;   /* sequential reader of TFRecord files           */
 typedef struct dtrain_writer dtrain_writer_t;   /* writer of one TFRecord file                   */
 
-/* ---- status: 0 done, > 0 not finished, < 0 failed ------------------------------------------- */
+/* ---- status: 0 done, > 0 not finished, < 0 failed -------------------------------------------- */
 /* -20..-39: a connection is lost for good; -40..-59: the communicator is; -60..-79: the device. */
 typedef int32_t dtrain_status_t;
-#define DTRAIN_STATUS_MAP(X)                                                                     \
-    X(OK, 0, "success")                                                                          \
-    X(IN_PROGRESS, 1, "not finished")                                                            \
-    X(ERR_INVALID, -1, "invalid argument")                                                       \
-    X(ERR_NO_MEMORY, -2, "out of memory")                                                        \
-    X(ERR_UNSUPPORTED, -3, "not supported")                                                      \
-    X(ERR_VERSION, -4, "version mismatch")                                                       \
-    X(ERR_STATE, -5, "wrong state")                                                              \
-    X(ERR_BUSY, -6, "resource busy")                                                             \
-    X(ERR_TIMEOUT, -7, "timed out")                                                              \
-    X(ERR_CANCELED, -8, "canceled")                                                              \
-    X(ERR_TRUNCATED, -9, "buffer too small")                                                     \
-    X(ERR_NOT_FOUND, -10, "not found")                                                           \
-    X(ERR_LIMIT, -11, "limit exceeded")                                                          \
-    X(ERR_CORRUPT, -12, "corrupt data")                                                          \
-    X(ERR_CONFIG, -13, "bad configuration")                                                      \
-    X(ERR_IO, -20, "system call failed")                                                         \
-    X(ERR_TRANSPORT, -21, "transport failed")                                                    \
-    X(ERR_AUTH, -22, "authentication failed")                                                    \
-    X(ERR_PEER, -40, "peer failed")                                                              \
-    X(ERR_ABORTED, -41, "communicator aborted")                                                  \
-    X(ERR_MISMATCH, -42, "ranks made different calls")                                           \
-    X(ERR_FENCED, -43, "the group went on without this rank")                                    \
-    X(ERR_DEVICE, -60, "device failed")                                                          \
+#define DTRAIN_STATUS_MAP(X)                                                                       \
+    X(OK, 0, "success")                                                                            \
+    X(IN_PROGRESS, 1, "not finished")                                                              \
+    X(ERR_INVALID, -1, "invalid argument")                                                         \
+    X(ERR_NO_MEMORY, -2, "out of memory")                                                          \
+    X(ERR_UNSUPPORTED, -3, "not supported")                                                        \
+    X(ERR_VERSION, -4, "version mismatch")                                                         \
+    X(ERR_STATE, -5, "wrong state")                                                                \
+    X(ERR_BUSY, -6, "resource busy")                                                               \
+    X(ERR_TIMEOUT, -7, "timed out")                                                                \
+    X(ERR_CANCELED, -8, "canceled")                                                                \
+    X(ERR_TRUNCATED, -9, "buffer too small")                                                       \
+    X(ERR_NOT_FOUND, -10, "not found")                                                             \
+    X(ERR_LIMIT, -11, "limit exceeded")                                                            \
+    X(ERR_CORRUPT, -12, "corrupt data")                                                            \
+    X(ERR_CONFIG, -13, "bad configuration")                                                        \
+    X(ERR_IO, -20, "system call failed")                                                           \
+    X(ERR_TRANSPORT, -21, "transport failed")                                                      \
+    X(ERR_AUTH, -22, "authentication failed")                                                      \
+    X(ERR_PEER, -40, "peer failed")                                                                \
+    X(ERR_ABORTED, -41, "communicator aborted")                                                    \
+    X(ERR_MISMATCH, -42, "ranks made different calls")                                             \
+    X(ERR_FENCED, -43, "the group went on without this rank")                                      \
+    X(ERR_DEVICE, -60, "device failed")                                                            \
     X(ERR_INTERNAL, -99, "bug in dtrain")
 enum {
 #define DTRAIN_X(name, value, text) DTRAIN_##name = value,
@@ -129,7 +129,7 @@ typedef void (*dtrain_log_fn)(void *arg, int32_t level, const char *line);
 DTRAIN_API dtrain_status_t dtrain_context_set_log(dtrain_context_t *context, dtrain_log_fn sink,
                                                   void *arg);
 
-/* ---- memory: never needed for correctness, needed for zero-copy over RDMA --------------------- */
+/* ---- memory: never needed for correctness; saves copies -------------------------------------- */
 enum { DTRAIN_MEM_AUTO = 0, DTRAIN_MEM_HOST = 1, DTRAIN_MEM_CUDA = 2, DTRAIN_MEM_DMABUF = 3 };
 typedef struct dtrain_mem_params {
     uint32_t struct_size;
@@ -139,23 +139,37 @@ typedef struct dtrain_mem_params {
     uint64_t dmabuf_offset;
     int32_t dmabuf_fd; /* read only for DTRAIN_MEM_DMABUF                         */
     int32_t device;    /* read only for DTRAIN_MEM_CUDA                           */
-    uint64_t flags;    /* none yet                                                */
+    uint64_t flags;    /* DTRAIN_MEM_SHARED                                       */
 } dtrain_mem_params_t;
-/* The range stays registered with every transport of the context until deregistered. */
+/* Moves the pages that hold the range into memory that the host's other ranks can map, at the same
+ * addresses and with the same contents: collectives between ranks whose buffers are shared copy
+ * less. For private host memory. While dtrain_mem_register() and dtrain_mem_deregister() run no
+ * thread may write to these pages (they may hold other data at both ends); a child made by fork()
+ * shares them instead of having a copy; unmapping them before deregistering is allowed. Without
+ * effect where no open transport can share memory. */
+#define DTRAIN_MEM_SHARED UINT64_C(1)
+/* The range stays registered with every transport of the context until deregistered. Operations
+ * recognise shared memory by its address; dtrain_op_params is not needed for it. */
 DTRAIN_API dtrain_status_t dtrain_mem_register(dtrain_context_t *context,
                                                const dtrain_mem_params_t *params,
                                                dtrain_mem_t **mem_p);
-/* DTRAIN_ERR_BUSY while an operation uses it; the handle is then still valid. */
+/* New memory, zeroed and page-aligned, registered, and shared as by DTRAIN_MEM_SHARED. */
+DTRAIN_API dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes,
+                                            dtrain_mem_t **mem_p);
+/* Its first byte; NULL for NULL. */
+DTRAIN_API void *dtrain_mem_address(const dtrain_mem_t *mem);
+/* Frees memory that dtrain_mem_alloc() made; other memory stays the caller's, with its contents.
+ * DTRAIN_ERR_BUSY while an operation uses it; the handle is then still valid. */
 DTRAIN_API dtrain_status_t dtrain_mem_deregister(dtrain_mem_t *mem);
 
 /* ---- completion ------------------------------------------------------------------------------ */
-typedef struct dtrain_event { /* 64 bytes, frozen */
-    uint64_t user_tag;        /* from dtrain_op_params_t                              */
+typedef struct dtrain_event {  /* 64 bytes, frozen */
+    uint64_t user_tag;         /* from dtrain_op_params_t                              */
     dtrain_request_t *request; /* NULL when the caller asked for none                 */
-    uint64_t bytes;           /* moved into the caller's buffer (receive, pull)       */
+    uint64_t bytes;            /* moved into the caller's buffer (receive, pull)       */
     dtrain_status_t status;
-    int32_t peer;      /* the sender (receive), the guilty rank (ERR_PEER), else -1   */
-    uint64_t version;  /* table operations: the version read or made                  */
+    int32_t peer;     /* the sender (receive), the guilty rank (ERR_PEER), else -1   */
+    uint64_t version; /* table operations: the version read or made                  */
     uint64_t reserved[3];
 } dtrain_event_t;
 /* depth: how many finished operations it can hold, 0 = 1024; posting an operation that might
@@ -179,7 +193,8 @@ DTRAIN_API dtrain_status_t dtrain_request_wait(dtrain_request_t *request, int64_
  * Collectives that other ranks may have begun cannot be cancelled: DTRAIN_ERR_STATE. */
 DTRAIN_API dtrain_status_t dtrain_request_cancel(dtrain_request_t *request);
 /* The outcome of a finished request; DTRAIN_ERR_STATE while it runs. */
-DTRAIN_API dtrain_status_t dtrain_request_result(dtrain_request_t *request, dtrain_event_t *event_p);
+DTRAIN_API dtrain_status_t dtrain_request_result(dtrain_request_t *request,
+                                                 dtrain_event_t *event_p);
 /* The finished operation's own error text. Same rules as dtrain_last_error(). */
 DTRAIN_API size_t dtrain_request_error(dtrain_request_t *request, char *buf, size_t len);
 /* Once, at any time; an unfinished operation goes on without its handle. NULL is fine. */
@@ -191,14 +206,14 @@ DTRAIN_API void dtrain_request_free(dtrain_request_t *request);
 enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
 typedef struct dtrain_op_params {
     uint32_t struct_size;
-    uint32_t flags;       /* none yet                                                */
-    uint64_t user_tag;    /* returned in the event                                   */
-    dtrain_cq_t *cq;      /* where to report                                         */
-    int64_t timeout_ns;   /* 0: option op.timeout; < 0: none                         */
+    uint32_t flags;                    /* none yet                                                */
+    uint64_t user_tag;                 /* returned in the event                                   */
+    dtrain_cq_t *cq;                   /* where to report                                         */
+    int64_t timeout_ns;                /* 0: option op.timeout; < 0: none                         */
     dtrain_mem_t *send_mem, *recv_mem; /* registrations that hold the buffers, or NULL */
-    void *stream;         /* read only when stream_type is not 0                     */
-    uint32_t stream_type; /* DTRAIN_STREAM_*                                         */
-    int32_t priority;     /* higher goes first; 0 is normal                          */
+    void *stream;                      /* read only when stream_type is not 0                     */
+    uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
+    int32_t priority;                  /* higher goes first; 0 is normal                          */
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -208,10 +223,10 @@ typedef struct dtrain_op_params {
 typedef int32_t (*dtrain_oob_allgather_fn)(void *arg, const void *send, void *recv, size_t len);
 typedef struct dtrain_comm_params {
     uint32_t struct_size;
-    int32_t size;       /* number of worker ranks; 0: from the environment         */
-    int32_t rank;       /* mine; read only when size > 0                           */
-    int32_t servers;    /* number of dedicated parameter servers; with size > 0    */
-    int64_t timeout_ns; /* for joining; 0: option join.timeout; < 0: none          */
+    int32_t size;                /* number of worker ranks; 0: from the environment         */
+    int32_t rank;                /* mine; read only when size > 0                           */
+    int32_t servers;             /* number of dedicated parameter servers; with size > 0    */
+    int64_t timeout_ns;          /* for joining; 0: option join.timeout; < 0: none          */
     dtrain_oob_allgather_fn oob; /* for "oob"                                      */
     void *oob_arg;
 } dtrain_comm_params_t;
@@ -245,7 +260,7 @@ DTRAIN_API dtrain_status_t dtrain_comm_status(dtrain_comm_t *comm);
 /* Writes up to max failed ranks in ascending order; returns how many there are, or < 0. */
 DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32_t max);
 
-/* ---- collectives ------------------------------------------------------------------------------ */
+/* ---- collectives ----------------------------------------------------------------------------- */
 /* All ranks of a communicator call the same collectives in the same order; a difference (kind,
  * count, dtype, op, root, order) ends in DTRAIN_ERR_MISMATCH on all ranks, naming both sides.
  * Counts are in elements. In place: send == recv where not said otherwise; other overlaps are
@@ -253,13 +268,29 @@ DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32
  * algorithm. Results are bitwise equal on all ranks and the same from run to run with the same
  * algorithm. */
 enum {
-    DTRAIN_F32 = 1, DTRAIN_F64 = 2, DTRAIN_F16 = 3, DTRAIN_BF16 = 4, DTRAIN_I8 = 5, DTRAIN_U8 = 6,
-    DTRAIN_I16 = 7, DTRAIN_U16 = 8, DTRAIN_I32 = 9, DTRAIN_U32 = 10, DTRAIN_I64 = 11, DTRAIN_U64 = 12
+    DTRAIN_F32 = 1,
+    DTRAIN_F64 = 2,
+    DTRAIN_F16 = 3,
+    DTRAIN_BF16 = 4,
+    DTRAIN_I8 = 5,
+    DTRAIN_U8 = 6,
+    DTRAIN_I16 = 7,
+    DTRAIN_U16 = 8,
+    DTRAIN_I32 = 9,
+    DTRAIN_U32 = 10,
+    DTRAIN_I64 = 11,
+    DTRAIN_U64 = 12
 };
 /* AVG of integers rounds toward zero; B* are bitwise and for integers only. */
 enum {
-    DTRAIN_SUM = 1, DTRAIN_AVG = 2, DTRAIN_PROD = 3, DTRAIN_MIN = 4, DTRAIN_MAX = 5, DTRAIN_BAND = 6,
-    DTRAIN_BOR = 7, DTRAIN_BXOR = 8
+    DTRAIN_SUM = 1,
+    DTRAIN_AVG = 2,
+    DTRAIN_PROD = 3,
+    DTRAIN_MIN = 4,
+    DTRAIN_MAX = 5,
+    DTRAIN_BAND = 6,
+    DTRAIN_BOR = 7,
+    DTRAIN_BXOR = 8
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
@@ -331,13 +362,10 @@ DTRAIN_API dtrain_status_t dtrain_alltoall(dtrain_comm_t *comm, const void *send
                                            dtrain_request_t **request_p);
 /* Own counts and displacements (elements; displs NULL: packed) per peer; not in place. A rank's
  * send_counts[j] must equal rank j's recv_counts[rank]. */
-DTRAIN_API dtrain_status_t dtrain_alltoallv(dtrain_comm_t *comm, const void *send,
-                                            const uint64_t *send_counts,
-                                            const uint64_t *send_displs, void *recv,
-                                            const uint64_t *recv_counts,
-                                            const uint64_t *recv_displs, uint32_t dtype,
-                                            const dtrain_op_params_t *params,
-                                            dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_alltoallv(
+    dtrain_comm_t *comm, const void *send, const uint64_t *send_counts, const uint64_t *send_displs,
+    void *recv, const uint64_t *recv_counts, const uint64_t *recv_displs, uint32_t dtype,
+    const dtrain_op_params_t *params, dtrain_request_t **request_p);
 /* Completes once every rank has called it. */
 DTRAIN_API dtrain_status_t dtrain_barrier(dtrain_comm_t *comm, const dtrain_op_params_t *params,
                                           dtrain_request_t **request_p);
@@ -354,7 +382,7 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
                                        const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p);
 
-/* ---- parameter server -------------------------------------------------------------------------- */
+/* ---- parameter server ------------------------------------------------------------------------ */
 /* A table is a dense array of `length` elements, split by key range over the job's servers; a job
  * without servers spreads it over its ranks. The same program runs either way.
  *
@@ -365,25 +393,29 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
  *   SSP    pushes are applied at once; a pull at clock c waits until every worker's clock is at
  *          least c - staleness, so that it sees all updates before that */
 enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3 };
-/* What a push of g does to a value w (hyper-parameters below; formulas in docs/PARAMETER_SERVER.md).
- * The optimizers need a floating-point table. */
+/* What a push of g does to a value w (hyper-parameters below; formulas in
+ * docs/PARAMETER_SERVER.md). The optimizers need a floating-point table. */
 enum {
-    DTRAIN_RULE_ADD = 1, DTRAIN_RULE_ASSIGN = 2, DTRAIN_RULE_SGD = 3, DTRAIN_RULE_MOMENTUM = 4,
-    DTRAIN_RULE_ADAGRAD = 5, DTRAIN_RULE_ADAM = 6
+    DTRAIN_RULE_ADD = 1,
+    DTRAIN_RULE_ASSIGN = 2,
+    DTRAIN_RULE_SGD = 3,
+    DTRAIN_RULE_MOMENTUM = 4,
+    DTRAIN_RULE_ADAGRAD = 5,
+    DTRAIN_RULE_ADAM = 6
 };
 typedef struct dtrain_table_params {
     uint32_t struct_size;
-    uint32_t dtype;         /* of values on the servers and on the wire                    */
-    uint64_t length;        /* elements                                                    */
-    uint32_t rule;          /* DTRAIN_RULE_*; 0: ADD                                       */
-    uint32_t consistency;   /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
-    uint32_t staleness;     /* SSP's bound in clocks                                       */
-    uint32_t aggregate;     /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM          */
-    double learning_rate;   /* SGD, MOMENTUM, ADAGRAD, ADAM; 0: 0.01                       */
-    double momentum;        /* MOMENTUM; 0: 0.9                                            */
-    double beta1, beta2;    /* ADAM; 0: 0.9, 0.999                                         */
-    double epsilon;         /* ADAGRAD, ADAM; 0: 1e-8                                      */
-    double initial;         /* value of every element before the first push or set         */
+    uint32_t dtype;       /* of values on the servers and on the wire                    */
+    uint64_t length;      /* elements                                                    */
+    uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
+    uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
+    uint32_t staleness;   /* SSP's bound in clocks                                       */
+    uint32_t aggregate;   /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM          */
+    double learning_rate; /* SGD, MOMENTUM, ADAGRAD, ADAM; 0: 0.01                       */
+    double momentum;      /* MOMENTUM; 0: 0.9                                            */
+    double beta1, beta2;  /* ADAM; 0: 0.9, 0.999                                         */
+    double epsilon;       /* ADAGRAD, ADAM; 0: 1e-8                                      */
+    double initial;       /* value of every element before the first push or set         */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -419,10 +451,10 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
 
 typedef struct dtrain_server_params {
     uint32_t struct_size;
-    int32_t size;       /* number of workers of the job; 0: all from the environment */
-    int32_t servers;    /* number of servers                                         */
-    int32_t index;      /* which server this is, 0 <= index < servers                */
-    int64_t timeout_ns; /* for joining; 0: option join.timeout; < 0: none            */
+    int32_t size;                /* number of workers of the job; 0: all from the environment */
+    int32_t servers;             /* number of servers                                         */
+    int32_t index;               /* which server this is, 0 <= index < servers                */
+    int64_t timeout_ns;          /* for joining; 0: option join.timeout; < 0: none            */
     dtrain_oob_allgather_fn oob; /* for "oob": workers first, then servers            */
     void *oob_arg;
 } dtrain_server_params_t;
@@ -437,13 +469,13 @@ DTRAIN_API dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t t
 /* Exclusive. Clients that still need it get DTRAIN_ERR_PEER. */
 DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
 
-/* ---- TFRecord files ------------------------------------------------------------------------------ */
+/* ---- TFRecord files -------------------------------------------------------------------------- */
 typedef struct dtrain_reader_params {
     uint32_t struct_size;
-    int32_t shard;     /* this reader's share: 0 <= shard < shards                          */
-    int32_t shards;    /* 0 and 1: everything. With at least `shards` files, whole files are
-                          dealt out (file i to shard i % shards), else record by record     */
-    uint32_t flags;    /* none yet                                                          */
+    int32_t shard;       /* this reader's share: 0 <= shard < shards                          */
+    int32_t shards;      /* 0 and 1: everything. With at least `shards` files, whole files are
+                            dealt out (file i to shard i % shards), else record by record     */
+    uint32_t flags;      /* none yet                                                          */
     uint64_t max_record; /* longest record accepted, bytes; 0: 64 MiB                       */
 } dtrain_reader_params_t;
 /* paths[count] in the given order. Every record's two CRC32C are checked. */

@@ -1,0 +1,32 @@
+// Small collectives in shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/window_operation.h"
+
+namespace dtrain::collectives {
+
+// Everyone publishes a whole contribution, reads what it needs of the others' and combines: all
+// kinds, small sizes.
+class WindowExchange final : public WindowOperation {
+  public:
+    WindowExchange(engine::Request *completed, const WindowCall &call,
+                   engine::OperationListener &listener, bool on_stack)
+        : WindowOperation(completed, call, listener, on_stack),
+          end_(call.position + block_bytes(call.spec)) {}
+    // Equal on all ranks, as is what it takes of each rank's ring: one block of so many bytes.
+    static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window);
+    static uint64_t block_bytes(const CollectiveSpec &spec);
+
+  private:
+    Step move() override;
+    bool lacks(uint32_t rank) const override { return rank == seen_; }
+    void publish();
+    void combine();
+    const uint8_t *contribution(uint32_t rank) const;
+
+    const uint64_t end_; // of its bytes in the rings
+    bool published_ = false;
+    uint32_t seen_ = 0; // ranks below are known to have published
+};
+
+} // namespace dtrain::collectives
