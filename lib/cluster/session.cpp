@@ -112,6 +112,8 @@ void Session::peer_broken(uint32_t member, const char *text) {
         if (group->contains(member)) group->peer_broken(member, whole);
 }
 
+bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
+
 // ---- what the control plane says ----
 
 template <class F> void Session::for_group(uint64_t uid, F &&f) {

@@ -76,6 +76,7 @@ class Session final : public Observer, public engine::Background, public engine:
     TagSet used_tags();
 
     void peer_broken(uint32_t member, const char *text) override;
+    bool alive(uint32_t member) override;
 
     // Background
     int event_fd() override { return job_->event_fd(); }

@@ -94,7 +94,8 @@ void Communicator::note_gone(uint32_t member, const char *why) {
     auto at = std::find(members_.begin(), members_.end(), member);
     if (at == members_.end()) return;
     std::string &noted = gone_[size_t(at - members_.begin())];
-    if (noted.empty()) noted = "rank " + std::to_string(at - members_.begin()) + ' ' + why;
+    if (!noted.empty()) return;
+    noted = "rank " + std::to_string(at - members_.begin()) + ' ' + why;
     for (engine::Operation *operation : in_flight_) operation->stalls = 0;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/tag.h"
 
 #include <cstdio>
+#include <string>
 
 namespace dtrain::collectives {
 
@@ -26,7 +27,7 @@ int MessageOperation::advance(engine::Agent &agent) {
     }
     dtrain_tp_iov_t iov = {.addr = params_.buffer, .len = params_.bytes, .mr = nullptr};
     Status s = params_.direction == Direction::send
-                   ? params_.mesh->send(params_.member, params_.tag, &iov, 1, this)
+                   ? send(iov)
                    : params_.mesh->recv(params_.member, params_.tag, params_.mask, &iov, 1, this);
     polled = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now: try again
     if (polled) return 0;
@@ -35,6 +36,18 @@ int MessageOperation::advance(engine::Agent &agent) {
     else
         fail(agent, {.status = s}, error_text());
     return 1;
+}
+
+Status MessageOperation::send(const dtrain_tp_iov_t &iov) {
+    engine::SendOrder &order = params_.mesh->order();
+    Status s = DTRAIN_ERR_BUSY;
+    if (order.is_next(params_.member, params_.tag, this))
+        s = params_.mesh->send(params_.member, params_.tag, &iov, 1, this);
+    if (s == DTRAIN_OK)
+        order.release(this);
+    else
+        order.hold(params_.member, params_.tag, this);
+    return s;
 }
 
 void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &event) {
@@ -79,12 +92,17 @@ void MessageOperation::stalled(engine::Agent &) {
 }
 
 void MessageOperation::timed_out(engine::Agent &agent) {
-    fail(agent, {.status = DTRAIN_ERR_TIMEOUT},
-         params_.direction == Direction::send ? "send: timed out; the receiver did not take it"
-                                              : "recv: timed out; nothing came");
+    std::string text = "recv: timed out; nothing came";
+    if (params_.direction == Direction::send) {
+        std::string trouble = params_.mesh->trouble(params_.member);
+        text = "send to rank " + std::to_string(params_.rank) + ": timed out; " +
+               (trouble.empty() ? "the receiver did not take it" : trouble);
+    }
+    fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, text.c_str());
 }
 
 void MessageOperation::end() {
+    params_.mesh->order().release(this);
     params_.listener->operation_ended(*this);
     agent_->finish(this, outcome_, text_);
 }

@@ -33,6 +33,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
     void end();
+    Status send(const dtrain_tp_iov_t &iov); // when it is its turn
 
     const Params params_;
     engine::Agent *agent_ = nullptr;

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace dtrain::engine {
 namespace {
@@ -244,13 +245,13 @@ void Agent::wake(Operation *operation) {
 
 int Agent::advance_woken() {
     int done = 0;
-    while (!woken_.empty()) {
-        Operation *operation = woken_.back();
-        woken_.pop_back();
+    for (size_t i = 0; i < woken_.size(); i++) { // in this order: messages keep that of their calls
+        Operation *operation = std::exchange(woken_[i], nullptr);
         operation->woken_ = false;
         operation->moved_ns = now_ns_;
         done += 1 + operation->advance(*this);
     }
+    woken_.clear();
     return done;
 }
 

@@ -230,7 +230,17 @@ bool ScheduleRun::waits_for(uint32_t rank) const {
     return std::any_of(ready_.begin(), ready_.end(), concerns);
 }
 
-void ScheduleRun::timed_out(Agent &) { broken(DTRAIN_ERR_TIMEOUT, -1, "timed out"); }
+void ScheduleRun::timed_out(Agent &) {
+    std::string text = "timed out";
+    for (uint32_t i : ready_) {
+        int32_t peer = params_.plan->schedule.steps[i].peer;
+        std::string trouble =
+            peer < 0 ? "" : params_.mesh->trouble(params_.members[uint32_t(peer)]);
+        if (!trouble.empty()) text += "; rank " + std::to_string(peer) + ": " + trouble;
+        if (!trouble.empty()) break;
+    }
+    broken(DTRAIN_ERR_TIMEOUT, -1, text.c_str());
+}
 
 void ScheduleRun::end_if_idle() {
     bool ended = outcome_.status == DTRAIN_OK ? left_ == 0 : pending_ == 0;

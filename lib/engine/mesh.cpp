@@ -2,8 +2,18 @@
 #include "engine/mesh.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace dtrain::engine {
+namespace {
+
+// A machine may be too busy to answer in time; whether the member lives, the control plane knows.
+constexpr int64_t connect_patience = 15 * second;
+constexpr int64_t first_backoff = 10 * ms, longest_backoff = 1 * second;
+constexpr uint32_t doublings = 7;
+constexpr int64_t pause_after_failure = 5 * second;
+
+} // namespace
 
 Mesh::~Mesh() {
     agent_.locked([&] {
@@ -44,27 +54,60 @@ Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener
 Status Mesh::endpoint(uint32_t member, dtrain_tp_ep_t *&ep) {
     Peer &peer = peers_[member];
     if (peer.ep == nullptr) {
+        int64_t now = agent_.clock().now_ns();
+        if (now < peer.next_ns) return DTRAIN_ERR_BUSY;
+        if (peer.attempts++ == 0) peer.first_ns = now;
         Status s = peer.device->ops().connect(peer.device->dev(), peer.address.data(),
                                               peer.address.size(), uint64_t(&peer), &peer.ep);
         if (s != DTRAIN_OK) {
             peer.ep = nullptr;
-            return s;
+            return connection_lost(s) ? attempt_failed(peer, s) : s;
         }
     }
     ep = peer.ep;
     return DTRAIN_OK;
 }
 
+// BUSY: it will be tried again.
+Status Mesh::attempt_failed(Peer &peer, Status status) {
+    peer.failure = status;
+    int64_t now = agent_.clock().now_ns();
+    bool may_pass = status == DTRAIN_ERR_PEER || status == DTRAIN_ERR_IO;
+    bool alive = listener_ == nullptr || listener_->alive(peer.member);
+    if (may_pass && alive && now - peer.first_ns < connect_patience) {
+        uint32_t shift = std::min(peer.attempts - 1, doublings);
+        peer.next_ns = now + std::min(first_backoff << shift, longest_backoff);
+        return DTRAIN_ERR_BUSY;
+    }
+    tell(peer, trouble(peer.member).c_str());
+    peer.next_ns = now + pause_after_failure;
+    return status;
+}
+
+std::string Mesh::trouble(uint32_t member) const {
+    const Peer &peer = peers_[member];
+    if (peer.up || peer.failure == DTRAIN_OK) return "";
+    char text[128];
+    double seconds = double(agent_.clock().now_ns() - peer.first_ns) / double(second);
+    std::snprintf(text, sizeof text, "no %s connection in %.1f s (attempts: %u; %s)",
+                  std::string(peer.device->name()).c_str(), seconds, peer.attempts,
+                  status_text(peer.failure));
+    return text;
+}
+
+void Mesh::tell(const Peer &peer, const char *text) {
+    if (listener_ != nullptr) listener_->peer_broken(peer.member, text);
+}
+
 Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                   Completion *completion) {
+    Peer &peer = peers_[member];
     dtrain_tp_ep_t *ep = nullptr;
     Status s = endpoint(member, ep);
-    if (s == DTRAIN_OK)
-        s = peers_[member].device->ops().send(ep, tag, iov, n, uint64_t(completion));
-    if (connection_lost(s) && listener_ != nullptr) {
-        std::string text = error_text();
-        listener_->peer_broken(member, text.c_str());
-    }
+    if (s != DTRAIN_OK) return s;
+    if (!peer.up) return DTRAIN_ERR_BUSY;
+    s = peer.device->ops().send(ep, tag, iov, n, uint64_t(completion));
+    if (connection_lost(s)) tell(peer, std::string(error_text()).c_str());
     return s;
 }
 
@@ -88,19 +131,25 @@ void Mesh::drop(uint32_t member) {
     if (peer.ep == nullptr) return;
     dtrain_tp_ep_t *ep = peer.ep;
     peer.ep = nullptr;
+    peer.up = false;
     peer.device->ops().disconnect(ep);
 }
 
 void Mesh::peer_event(Completion *self, const dtrain_tp_done_t &event) {
     Peer &peer = *static_cast<Peer *>(self);
-    if (event.kind == DTRAIN_TP_CONNECT && event.status == DTRAIN_OK) return;
     if (event.status == DTRAIN_ERR_CANCELED || peer.ep == nullptr) return; // we dropped it
-    char text[error_text_size];
-    std::snprintf(text, sizeof text, "%s connection %s", std::string(peer.device->name()).c_str(),
-                  event.kind == DTRAIN_TP_CONNECT ? "could not be made" : "broke");
+    if (event.status == DTRAIN_OK) {
+        peer.up = true;
+        peer.attempts = 0;
+        peer.failure = DTRAIN_OK;
+        return;
+    }
     Mesh &mesh = *peer.mesh;
     mesh.drop(peer.member);
-    if (mesh.listener_ != nullptr) mesh.listener_->peer_broken(peer.member, text);
+    if (event.kind == DTRAIN_TP_CONNECT)
+        (void)mesh.attempt_failed(peer, event.status);
+    else
+        mesh.tell(peer, (std::string(peer.device->name()) + " connection broke").c_str());
 }
 
 } // namespace dtrain::engine

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/agent.h"
+#include "engine/send_order.h"
 
 #include <cstdint>
 #include <span>
@@ -21,9 +22,12 @@ class Mesh {
   public:
     class Listener {
       public:
-        // The connection to this member broke or could not be made; the error text says how. What
-        // was pending on it completes with an error of its own, receives excepted.
+        // The connection to this member broke, or could not be made though it was tried again and
+        // again; the text says how. What was pending on it completes with an error of its own,
+        // receives excepted.
         virtual void peer_broken(uint32_t member, const char *text) = 0;
+        // Whether it is worth trying again to connect to it.
+        virtual bool alive(uint32_t /*member*/) { return true; }
 
       protected:
         ~Listener() = default;
@@ -36,7 +40,8 @@ class Mesh {
     // first of ours (option "transports" names the best first) that can reach it.
     Status prepare(std::span<const std::vector<PeerAddress>> members, Listener *listener);
 
-    // Buffers must live until `completion` is done. BUSY: nothing happened, try after a round.
+    // Buffers must live until `completion` is done. BUSY: nothing happened, try after a round; so
+    // it is until there is a connection, so nothing is lost with attempts to connect that fail.
     Status send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                 Completion *completion);
     // From `member`, or from any (the tag tells) of those who share its transport.
@@ -48,7 +53,11 @@ class Mesh {
     void drop(uint32_t member);              // the connection; the next send makes a new one
 
     transport::Device *device(uint32_t member) const { return peers_[member].device; }
-    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep); // connects if need be
+    // Connects if need be, and may then be on the way. BUSY: the next attempt is not due yet.
+    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep);
+    // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
+    std::string trouble(uint32_t member) const;
+    SendOrder &order() { return order_; }
 
   private:
     struct Peer : Completion {
@@ -57,12 +66,19 @@ class Mesh {
         transport::Device *device = nullptr;
         std::vector<uint8_t> address;
         dtrain_tp_ep_t *ep = nullptr;
+        bool up = false;                   // ep is connected
+        uint32_t attempts = 0;             // since the last connection
+        int64_t first_ns = 0, next_ns = 0; // of the attempts
+        Status failure = DTRAIN_OK;        // of the last one
     };
+    Status attempt_failed(Peer &peer, Status status);
+    void tell(const Peer &peer, const char *text);
     static void peer_event(Completion *self, const dtrain_tp_done_t &event);
 
     Agent &agent_;
     Listener *listener_ = nullptr;
     std::vector<Peer> peers_;
+    SendOrder order_;
 };
 
 } // namespace dtrain::engine

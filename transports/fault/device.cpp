@@ -60,6 +60,11 @@ void Device::complete(Operation *operation, dtrain_status_t status) {
 dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie, Endpoint **out) {
     std::unique_ptr<Endpoint> endpoint(new (std::nothrow) Endpoint{this, nullptr, cookie});
     if (!endpoint || !own_.reserve()) return DTRAIN_ERR_NO_MEMORY; // reserved for PEER_LOST
+    if (counts_.connects++ < settings.refuse) {
+        own_.push({cookie, 0, 0, 0, DTRAIN_ERR_PEER, DTRAIN_TP_CONNECT, 0});
+        *out = endpoint.release();
+        return DTRAIN_OK;
+    }
     const dtrain_status_t status = ops.connect(inner, address, len, cookie, &endpoint->inner);
     if (status == DTRAIN_OK)
         *out = endpoint.release();

@@ -36,7 +36,8 @@ struct Operation {
 };
 
 struct Counts {
-    uint64_t sends = 0, dropped = 0, truncated = 0, duplicated = 0, resets = 0, delayed = 0;
+    uint64_t connects = 0, sends = 0, dropped = 0, truncated = 0, duplicated = 0, resets = 0,
+             delayed = 0;
 };
 
 class Device {

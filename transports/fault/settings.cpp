@@ -15,6 +15,7 @@ constexpr NumberOption<Settings> numbers[] = {
     {"plugin.fault.truncate", &Settings::truncate, always},
     {"plugin.fault.duplicate", &Settings::duplicate, always},
     {"plugin.fault.reset", &Settings::reset, always},
+    {"plugin.fault.refuse", &Settings::refuse, UINT64_MAX},
     {"plugin.fault.delay", &Settings::delay, 1'000'000},
 };
 

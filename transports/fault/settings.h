@@ -17,6 +17,7 @@ struct Settings {
     uint64_t truncate = 0;  // chance that only its beginning is sent
     uint64_t duplicate = 0; // chance that it is sent twice
     uint64_t reset = 0;     // chance that its endpoint breaks
+    uint64_t refuse = 0;    // so many attempts to connect fail first
     uint64_t delay = 0;     // it is held for up to so many calls of progress()
 };
 
