@@ -9,6 +9,7 @@
 #include "collectives/window_exchange.h"
 #include "engine/tag.h"
 
+#include <algorithm>
 #include <new>
 
 namespace dtrain::collectives {
@@ -185,6 +186,20 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     return post_message(new MessageOperation(options.request, params), options);
 }
 
+// One member for each transport that leads to some rank but not to rank 0.
+std::vector<uint32_t> Communicator::other_transports() const {
+    engine::Mesh &mesh = session_->mesh();
+    std::vector<transport::Device *> seen = {mesh.device(members_[0])};
+    std::vector<uint32_t> others;
+    for (uint32_t member : members_) {
+        transport::Device *device = mesh.device(member);
+        if (std::find(seen.begin(), seen.end(), device) != seen.end()) continue;
+        seen.push_back(device);
+        others.push_back(member);
+    }
+    return others;
+}
+
 Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
                                const CallOptions &options) {
     bool any = peer == DTRAIN_ANY_RANK;
@@ -199,11 +214,7 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     params.listener = this;
     params.rank = peer;
     params.member = members_[any ? 0 : uint32_t(peer)];
-    for (uint32_t member : members_)
-        if (any && params.mesh->device(member) != params.mesh->device(params.member))
-            return fail(DTRAIN_ERR_UNSUPPORTED,
-                        "recv: from any rank, but the ranks are reached by "
-                        "different transports; receive from each, or open one transport only");
+    if (any) params.elsewhere = other_transports();
     params.tag =
         engine::make_tag(tag_id_, any ? 0 : uint32_t(peer), engine::TagClass::point_to_point, tag);
     params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;

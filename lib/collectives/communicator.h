@@ -113,6 +113,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     bool run_inline(WindowOperation &operation);
     int64_t deadline(int64_t timeout_ns) const;
     Status post_message(class MessageOperation *message, const CallOptions &options);
+    std::vector<uint32_t> other_transports() const;
 
     void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);
     void note_gone(uint32_t member, const char *why);

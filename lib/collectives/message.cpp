@@ -5,8 +5,14 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace dtrain::collectives {
+namespace {
+
+constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transport at a time
+
+} // namespace
 
 MessageOperation::MessageOperation(engine::Request *completed, const Params &params)
     : Operation(completed), params_(params) {
@@ -20,39 +26,56 @@ void MessageOperation::start(engine::Agent &agent) {
 }
 
 int MessageOperation::advance(engine::Agent &agent) {
-    if (pending_ || (lost_ && outcome_.status == DTRAIN_OK)) return 0;
+    if (pending_) return look_elsewhere(agent);
+    if (lost_ && outcome_.status == DTRAIN_OK) return 0;
     if (ended_ || outcome_.status != DTRAIN_OK) {
         end();
         return 1;
     }
-    dtrain_tp_iov_t iov = {.addr = params_.buffer, .len = params_.bytes, .mr = nullptr};
-    Status s = params_.direction == Direction::send
-                   ? send(iov)
-                   : params_.mesh->recv(params_.member, params_.tag, params_.mask, &iov, 1, this);
-    polled = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now: try again
-    if (polled) return 0;
-    if (s == DTRAIN_OK)
-        pending_ = true;
-    else
-        fail(agent, {.status = s}, error_text());
-    return 1;
+    Status s = hand_over();
+    pending_ = s == DTRAIN_OK;
+    bool again = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now
+    if (!pending_ && !again) fail(agent, {.status = s}, error_text());
+    polled = again || (pending_ && !params_.elsewhere.empty());
+    move_ns_ = agent.now() + look_ns;
+    return again ? 0 : 1;
 }
 
-Status MessageOperation::send(const dtrain_tp_iov_t &iov) {
-    engine::SendOrder &order = params_.mesh->order();
+Status MessageOperation::hand_over() {
+    bool sends = params_.direction == Direction::send;
+    // A receive from anybody comes before all later ones of its tag, wherever those look.
+    uint32_t member = sends ? params_.member : UINT32_MAX;
+    uint64_t tag = sends ? params_.tag : params_.tag & ~engine::source_mask;
+    engine::MessageOrder &order = params_.mesh->order();
+    dtrain_tp_iov_t iov = {.addr = params_.buffer, .len = params_.bytes, .mr = nullptr};
     Status s = DTRAIN_ERR_BUSY;
-    if (order.is_next(params_.member, params_.tag, this))
-        s = params_.mesh->send(params_.member, params_.tag, &iov, 1, this);
-    if (s == DTRAIN_OK)
+    if (order.is_next(member, tag, this))
+        s = sends ? params_.mesh->send(params_.member, params_.tag, &iov, 1, this)
+                  : params_.mesh->recv(current(), params_.tag, params_.mask, &iov, 1, this);
+    if (s == DTRAIN_OK && params_.elsewhere.empty())
         order.release(this);
     else
-        order.hold(params_.member, params_.tag, this);
+        order.hold(member, tag, this);
     return s;
+}
+
+// When it has matched meanwhile, it ends as usual.
+int MessageOperation::look_elsewhere(engine::Agent &agent) {
+    bool stays = params_.elsewhere.empty() || moving_ || outcome_.status != DTRAIN_OK;
+    if (stays || agent.now() < move_ns_) return 0;
+    moving_ = true;
+    params_.mesh->cancel(current(), this);
+    return 0;
 }
 
 void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &event) {
     auto &message = *static_cast<MessageOperation *>(self);
     message.pending_ = false;
+    bool moves = std::exchange(message.moving_, false) && event.status == DTRAIN_ERR_CANCELED;
+    if (moves && message.outcome_.status == DTRAIN_OK) {
+        message.at_ = (message.at_ + 1) % (1 + message.params_.elsewhere.size());
+        return message.agent_->wake(&message);
+    }
     message.lost_ = engine::connection_lost(event.status); // the listener finds out why
     message.ended_ = !message.lost_;
     if (message.lost_) return message.agent_->wake(&message);
@@ -80,7 +103,7 @@ void MessageOperation::fail(engine::Agent &agent, const engine::Outcome &outcome
     if (outcome_.status != DTRAIN_OK) return;
     outcome_ = outcome;
     std::snprintf(text_, sizeof text_, "%s", text);
-    if (pending_) params_.mesh->cancel(params_.member, this);
+    if (pending_) params_.mesh->cancel(current(), this);
     agent.wake(this);
 }
 
@@ -88,7 +111,7 @@ void MessageOperation::stalled(engine::Agent &) {
     if (outcome_.status == DTRAIN_OK)
         params_.listener->operation_stalled(*this);
     else if (pending_)
-        params_.mesh->drop(params_.member); // what could not be withdrawn goes with its connection
+        params_.mesh->drop(current()); // what could not be withdrawn goes with its connection
 }
 
 void MessageOperation::timed_out(engine::Agent &agent) {

@@ -5,6 +5,7 @@
 #include "engine/mesh.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace dtrain::collectives {
 
@@ -15,8 +16,9 @@ class MessageOperation final : public engine::Operation, private engine::Complet
         Direction direction = Direction::send;
         engine::Mesh *mesh = nullptr;
         engine::OperationListener *listener = nullptr;
-        int32_t rank = -1;   // the peer's; -1: anybody
-        uint32_t member = 0; // the peer; for a receive from anybody one who shares the transport
+        int32_t rank = -1;                    // the peer's; -1: anybody
+        uint32_t member = 0;                  // the peer; for a receive from anybody one of them
+        std::vector<uint32_t> elsewhere = {}; // from anybody: one for each other transport
         uint64_t tag = 0, mask = 0;
         void *buffer = nullptr;
         uint64_t bytes = 0;
@@ -33,11 +35,17 @@ class MessageOperation final : public engine::Operation, private engine::Complet
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
     void end();
-    Status send(const dtrain_tp_iov_t &iov); // when it is its turn
+    Status hand_over(); // when it is its turn
+    uint32_t current() const { return at_ == 0 ? params_.member : params_.elsewhere[at_ - 1]; }
+    int look_elsewhere(engine::Agent &agent);
 
     const Params params_;
     engine::Agent *agent_ = nullptr;
     bool pending_ = false, ended_ = false, lost_ = false; // in the transport, done, not any more
+    // A receive that looks in several transports is in one at a time, so that it gets one message.
+    size_t at_ = 0;       // in which
+    bool moving_ = false; // withdrawn from there, to go on
+    int64_t move_ns_ = 0; // when
     engine::Outcome outcome_;
     char text_[error_text_size] = {};
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/agent.h"
-#include "engine/send_order.h"
+#include "engine/message_order.h"
 
 #include <cstdint>
 #include <span>
@@ -57,7 +57,7 @@ class Mesh {
     Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep);
     // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
     std::string trouble(uint32_t member) const;
-    SendOrder &order() { return order_; }
+    MessageOrder &order() { return order_; }
 
   private:
     struct Peer : Completion {
@@ -78,7 +78,7 @@ class Mesh {
     Agent &agent_;
     Listener *listener_ = nullptr;
     std::vector<Peer> peers_;
-    SendOrder order_;
+    MessageOrder order_;
 };
 
 } // namespace dtrain::engine

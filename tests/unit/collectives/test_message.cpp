@@ -7,6 +7,7 @@
 #include "engine/tag.h"
 
 #include <cstring>
+#include <random>
 #include <thread>
 
 using namespace dtrain;
@@ -106,6 +107,115 @@ void the_deadline_holds_while_connecting(void **) {
     assert_in_range(pair.clock.now, 3 * second, 4 * second);
 }
 
+// Rank 0 reaches the others by different transports.
+struct Mixed {
+    explicit Mixed(const char *network)
+        : zero(clock, {"sim", "fault"}, {{"plugin.sim.network", network}}),
+          one(clock, {"sim", "tcp"}, {{"plugin.sim.network", network}}),
+          two(clock, {"fault", "tcp"}, {{"plugin.sim.network", network}}) {
+        connect({&zero, &one, &two});
+        assert_ptr_not_equal(zero.mesh.device(1), zero.mesh.device(2));
+    }
+    // A receive of rank 0; source -1: from anybody.
+    void receive(int32_t source, uint32_t &value, engine::Request &request,
+                 int64_t deadline_ns = INT64_MAX) {
+        bool any = source < 0;
+        MessageOperation::Params params;
+        params.direction = MessageOperation::Direction::receive;
+        params.mesh = &zero.mesh;
+        params.rank = source;
+        params.member = any ? 1 : uint32_t(source);
+        if (any) params.elsewhere = {2};
+        params.tag = tag_of(any ? 0 : uint32_t(source));
+        params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
+        post(zero, params, value, request, deadline_ns);
+    }
+    void send(uint32_t from, uint32_t &value, engine::Request &request) {
+        MessageOperation::Params params;
+        params.mesh = from == 1 ? &one.mesh : &two.mesh;
+        params.tag = tag_of(from);
+        post(from == 1 ? one : two, params, value, request, INT64_MAX);
+    }
+    static uint64_t tag_of(uint32_t source) {
+        return engine::make_tag(0, source, engine::TagClass::point_to_point, 7);
+    }
+    void post(Process &process, MessageOperation::Params &params, uint32_t &value,
+              engine::Request &request, int64_t deadline_ns) {
+        params.listener = &owner;
+        params.buffer = &value;
+        params.bytes = sizeof value;
+        auto *message = new MessageOperation(&request, params);
+        message->deadline_ns = deadline_ns;
+        process.agent.post(message, true);
+    }
+    void pass(int rounds) {
+        for (; rounds > 0; rounds--, clock.now += 100 * us) poll({&zero, &one, &two}, 1);
+    }
+
+    TestClock clock;
+    Process zero, one, two;
+    Owner owner;
+};
+
+// Messages come from both sides at random moments; each is received once, those of one sender in
+// order, by receives in the order of their posting.
+void from_anybody_wherever_they_are(void **) {
+    constexpr uint32_t count = 80;
+    std::mt19937 random(20261121);
+    Mixed job("anybody");
+    uint32_t sent[count], received[count] = {};
+    engine::Request sends[count], receives[count];
+    for (uint32_t i = 0; i < count; i++) job.receive(-1, received[i], receives[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t from = 1 + random() % 2;
+        sent[i] = from << 16 | i;
+        job.send(from, sent[i], sends[i]);
+        job.pass(int(random() % 300));
+    }
+    job.pass(20000);
+    uint32_t last[3] = {};
+    uint64_t sum = 0, expected = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(sends[i].done() && receives[i].done());
+        assert_int_equal(receives[i].outcome().status, DTRAIN_OK);
+        uint32_t from = received[i] >> 16;
+        assert_int_equal(receives[i].outcome().peer, from);
+        assert_true(last[from] == 0 || received[i] > last[from]);
+        last[from] = received[i];
+        sum += received[i];
+        expected += sent[i];
+    }
+    assert_true(sum == expected);
+}
+
+void a_later_receive_does_not_overtake(void **) {
+    Mixed job("overtake");
+    uint32_t any = 0, exact = 0, first = 11, second = 12;
+    engine::Request any_done, exact_done, sends[2];
+    job.receive(-1, any, any_done);
+    job.receive(1, exact, exact_done);
+    job.pass(100);
+    job.send(1, first, sends[0]);
+    job.pass(2000);
+    assert_true(any_done.done() && !exact_done.done());
+    assert_int_equal(any, 11);
+    job.send(1, second, sends[1]);
+    job.pass(2000);
+    assert_true(exact_done.done());
+    assert_int_equal(exact, 12);
+}
+
+void from_nobody_is_a_timeout(void **) {
+    Mixed job("nobody");
+    uint32_t value = 5;
+    engine::Request request;
+    job.receive(-1, value, request, job.clock.now + 100 * ms);
+    job.pass(3000);
+    assert_true(request.done());
+    assert_int_equal(request.outcome().status, DTRAIN_ERR_TIMEOUT);
+    assert_int_equal(value, 5);
+}
+
 } // namespace
 
 int main() {
@@ -113,6 +223,9 @@ int main() {
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(messages_that_start_together_keep_their_order),
         cmocka_unit_test(the_deadline_holds_while_connecting),
+        cmocka_unit_test(from_anybody_wherever_they_are),
+        cmocka_unit_test(a_later_receive_does_not_overtake),
+        cmocka_unit_test(from_nobody_is_a_timeout),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

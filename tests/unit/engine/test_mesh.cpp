@@ -119,7 +119,7 @@ void a_connection_that_breaks_is_an_error_at_once(void **) {
 }
 
 void what_waits_keeps_its_order(void **) {
-    SendOrder order;
+    MessageOrder order;
     int a = 0, b = 0, c = 0;
     order.hold(peer, tag, &a);
     order.hold(peer, tag, &b);
