@@ -19,6 +19,8 @@ struct Call {
     uint32_t dtype = DTRAIN_U8;
     uint32_t op = 0;
     int32_t root = -1; // -1: the kind has none
+
+    bool operator==(const Call &) const = default;
 };
 
 // Checks the arguments and makes the spec that builders take. Spans refer to the call's arrays.

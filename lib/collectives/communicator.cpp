@@ -51,39 +51,57 @@ Status Communicator::note_call(cluster::CallRecord record) {
     return ticket(record, ignored);
 }
 
+// Programs make the same call again and again: then it is known to be right, and which way it
+// takes.
+Status Communicator::prepare(const Call &call) {
+    if (call == prepared_.call && prepared_.is_valid) return DTRAIN_OK;
+    Prepared &p = prepared_;
+    p.is_valid = false;
+    if (Status s = check_call(call, rank(), size(), p.spec); s != DTRAIN_OK) return s;
+    p.call = call;
+    p.record = record_of(call, size());
+    p.result_bytes = output_bytes(p.spec);
+    p.is_valid = !call.ragged; // what the counts point to may change
+    p.way = Way::schedule;
+    if (window_ == nullptr || (call.kind == Kind::allreduce && allreduce_by_messages_))
+        return DTRAIN_OK;
+    if (WindowExchange::suits(p.spec, call.ragged, *window_)) {
+        p.way = Way::exchange;
+        p.block_bytes = WindowExchange::block_bytes(p.spec);
+        p.blocks = 1;
+    } else if (WindowPipeline::suits(p.spec, call.ragged)) {
+        p.way = Way::direct;
+        p.block_bytes = WindowPipeline::block_bytes(p.spec, *window_);
+        p.blocks = WindowPipeline::blocks(p.spec, *window_);
+    }
+    return DTRAIN_OK;
+}
+
 Status Communicator::post(const Call &call, const CallOptions &options) {
-    CollectiveSpec spec;
-    if (Status s = check_call(call, rank(), size(), spec); s != DTRAIN_OK) return s;
     std::unique_lock order(order_);
+    if (Status s = prepare(call); s != DTRAIN_OK) return s;
     Ticket mine;
-    if (Status s = ticket(record_of(call, size()), mine); s != DTRAIN_OK) return s;
-    bool may_use_window =
-        window_ != nullptr && (call.kind != Kind::allreduce || !allreduce_by_messages_);
-    if (may_use_window && WindowExchange::suits(spec, call.ragged, *window_))
-        return post_window(call, spec, options, true, mine, order);
-    if (may_use_window && WindowPipeline::suits(spec, call.ragged))
-        return post_window(call, spec, options, false, mine, order);
-    return post_schedule(call, spec, options, mine, order);
+    if (Status s = ticket(prepared_.record, mine); s != DTRAIN_OK) return s;
+    if (prepared_.way == Way::schedule) return post_schedule(call, options, mine, order);
+    return post_window(call, options, mine, order);
 }
 
 // ---- in shared memory ----
 
-Status Communicator::post_window(const Call &call, const CollectiveSpec &spec,
-                                 const CallOptions &options, bool exchange, const Ticket &mine,
+Status Communicator::post_window(const Call &call, const CallOptions &options, const Ticket &mine,
                                  std::unique_lock<std::mutex> &order) {
-    WindowCall w = {.window = window_.get(),
-                    .spec = spec,
-                    .send = call.send,
-                    .recv = call.recv,
-                    .dtype = call.dtype,
-                    .op = call.op,
-                    .fingerprint = mine.fingerprint,
-                    .number = ++window_calls_,
-                    .position = 0,
-                    .result_bytes = output_bytes(spec)};
-    w.position = exchange ? window_->reserve(WindowExchange::block_bytes(spec), 1)
-                          : window_->reserve(WindowPipeline::block_bytes(spec, *window_),
-                                             WindowPipeline::blocks(spec, *window_));
+    const bool exchange = prepared_.way == Way::exchange;
+    const WindowCall w = {.window = window_.get(),
+                          .spec = prepared_.spec,
+                          .send = call.send,
+                          .recv = call.recv,
+                          .dtype = call.dtype,
+                          .op = call.op,
+                          .fingerprint = mine.fingerprint,
+                          .number = ++window_calls_,
+                          .position = window_->reserve(prepared_.block_bytes, prepared_.blocks),
+                          .ring_bytes = prepared_.block_bytes * prepared_.blocks,
+                          .result_bytes = prepared_.result_bytes};
     order.unlock();
     auto go = [&](WindowOperation &operation) {
         operation.sequence = mine.seq;
@@ -130,10 +148,9 @@ bool Communicator::run_inline(WindowOperation &operation) {
 
 // ---- over messages ----
 
-Status Communicator::post_schedule(const Call &call, const CollectiveSpec &given,
-                                   const CallOptions &options, const Ticket &mine,
+Status Communicator::post_schedule(const Call &call, const CallOptions &options, const Ticket &mine,
                                    std::unique_lock<std::mutex> &order) {
-    CollectiveSpec spec = given;
+    CollectiveSpec spec = prepared_.spec;
     spec.chunk_bytes = chunk_bytes_;
     engine::RunParams params;
     if (Status s = plans_->get(spec, call.ragged, params.plan); s != DTRAIN_OK) return s;

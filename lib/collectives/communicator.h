@@ -89,6 +89,17 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     struct Ticket {
         uint64_t seq = 0, fingerprint = 0;
     };
+    enum class Way : uint8_t { exchange, direct, schedule };
+    // The last call, checked, and what follows from it.
+    struct Prepared {
+        Call call;
+        CollectiveSpec spec;
+        cluster::CallRecord record;
+        uint64_t result_bytes = 0;
+        uint64_t block_bytes = 0, blocks = 0; // of the window's rings
+        Way way = Way::schedule;
+        bool is_valid = false;
+    };
     struct Fault {
         Status status = DTRAIN_OK;
         int32_t rank = -1; // the guilty one
@@ -106,10 +117,11 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status attach_window(const Setup &setup, int64_t deadline_ns);
 
     Status ticket(cluster::CallRecord record, Ticket &out); // order_ is held
-    Status post_window(const Call &call, const CollectiveSpec &spec, const CallOptions &options,
-                       bool exchange, const Ticket &ticket, std::unique_lock<std::mutex> &order);
-    Status post_schedule(const Call &call, const CollectiveSpec &spec, const CallOptions &options,
-                         const Ticket &ticket, std::unique_lock<std::mutex> &order);
+    Status prepare(const Call &call);                       // order_ is held
+    Status post_window(const Call &call, const CallOptions &options, const Ticket &ticket,
+                       std::unique_lock<std::mutex> &order);
+    Status post_schedule(const Call &call, const CallOptions &options, const Ticket &ticket,
+                         std::unique_lock<std::mutex> &order);
     bool run_inline(WindowOperation &operation);
     int64_t deadline(int64_t timeout_ns) const;
     Status post_message(class MessageOperation *message, const CallOptions &options);
@@ -137,6 +149,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     static constexpr size_t kept_records = 64;
     std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
     uint64_t window_calls_ = 0;
+    Prepared prepared_;
     std::unique_ptr<PlanCache> plans_;
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it

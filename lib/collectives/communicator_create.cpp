@@ -113,6 +113,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
     std::optional<Algorithm> forced;
     if (allreduce_by_messages_) forced = Algorithm(setup.algorithm);
     plans_->set_choice(setup.model, forced);
+    prepared_.is_valid = false;
     if (size() > 1 && setup.window_bytes != 0) return open_window(setup, timeout_ns);
     return DTRAIN_OK;
 }
@@ -197,6 +198,7 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     engine::Mesh &mesh = session_->mesh();
     peer_memory_ = std::make_unique<PeerMemory>(*mesh.device(members_[0]), mesh, members_);
     window_ = std::move(opening_);
+    prepared_.is_valid = false;
     return DTRAIN_OK;
 }
 

@@ -9,6 +9,8 @@
 namespace dtrain::collectives {
 namespace {
 
+constexpr uint64_t allreduce_bytes = 16 << 10; // at most
+
 bool rooted(Kind kind) { return kind == Kind::broadcast || kind == Kind::scatter; }
 
 // Elements of `rank`'s block, and of all blocks before it.
@@ -42,6 +44,8 @@ uint64_t published_bytes(const CollectiveSpec &spec, uint32_t rank) {
 }
 
 uint64_t most_published(const CollectiveSpec &spec) {
+    if (spec.counts.empty())
+        return published_bytes(spec, rooted(spec.kind) ? uint32_t(spec.root) : 0);
     uint64_t most = 0;
     for (uint32_t r = 0; r < uint32_t(spec.size); r++)
         most = std::max(most, published_bytes(spec, r));
@@ -57,11 +61,11 @@ uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
 
 bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window) {
     if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
-    uint64_t most = most_published(spec);
-    // Reading everything from everyone stops paying when that is more than the pipeline moves.
+    uint64_t most = most_published(spec), limit = window.exchange_bytes();
+    // The pipeline moves less than reading everything from everyone, or nothing if it is shared.
+    if (spec.kind == Kind::allreduce && most > allreduce_bytes) return false;
     bool reads_all = spec.kind == Kind::allreduce || spec.kind == Kind::reduce;
-    uint64_t read = reads_all ? most * (uint64_t(spec.size) - 1) : most;
-    return most <= window.exchange_bytes() && read <= 2 * window.exchange_bytes();
+    return most <= limit && (!reads_all || most * (uint64_t(spec.size) - 1) <= 2 * limit);
 }
 
 const uint8_t *WindowExchange::contribution(uint32_t rank) const {

@@ -12,7 +12,7 @@ class WindowExchange final : public WindowOperation {
     WindowExchange(engine::Request *completed, const WindowCall &call,
                    engine::OperationListener &listener, bool on_stack)
         : WindowOperation(completed, call, listener, on_stack),
-          end_(call.position + block_bytes(call.spec)) {}
+          end_(call.position + call.ring_bytes) {}
     // Equal on all ranks, as is what it takes of each rank's ring: one block of so many bytes.
     static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window);
     static uint64_t block_bytes(const CollectiveSpec &spec);

@@ -2,7 +2,6 @@
 #include "collectives/window_operation.h"
 
 #include <cstdio>
-#include <cstring>
 
 namespace dtrain::collectives {
 
@@ -43,30 +42,6 @@ int WindowOperation::advance(engine::Agent &agent) {
         listener_.operation_failed(*this, broken_, text);
     }
     return s == Step::mismatch || s == Step::broken ? 0 : 1;
-}
-
-bool WindowOperation::may_announce() {
-    uint64_t before = call_.number - 1;
-    for (; announced_ < ranks_; announced_++)
-        if (call_.window->flags(announced_)
-                .headers[before & 1]
-                .number.load(std::memory_order_acquire) < before)
-            return false;
-    return true;
-}
-
-void WindowOperation::announce(const void *data, uint64_t bytes) {
-    Header &own = call_.window->flags(rank_).headers[call_.number & 1];
-    own.fingerprint = call_.fingerprint;
-    if (bytes > 0) std::memcpy(own.data, data, bytes);
-    own.number.store(call_.number, std::memory_order_release);
-    call_.window->ring();
-}
-
-WindowOperation::Peer WindowOperation::look_at(uint32_t rank) const {
-    const Header &of_peer = header(rank);
-    if (of_peer.number.load(std::memory_order_acquire) < call_.number) return Peer::missing;
-    return of_peer.fingerprint == call_.fingerprint ? Peer::there : Peer::differs;
 }
 
 // Nothing of it is in a transport, so it may end at once. Its turn never ends: neither does

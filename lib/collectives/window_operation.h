@@ -6,6 +6,7 @@
 #include "engine/executor.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace dtrain::collectives {
 
@@ -18,6 +19,7 @@ struct WindowCall {
     uint64_t fingerprint = 0;
     uint64_t number = 0;   // of the operation on the window, from 1: its turn
     uint64_t position = 0; // of its first byte in the rings
+    uint64_t ring_bytes = 0;
     uint64_t result_bytes = 0;
 };
 
@@ -48,10 +50,27 @@ class WindowOperation : public engine::Operation {
 
     // A header is used again two operations later, so all have to have announced the one in
     // between: they have read it then.
-    bool may_announce();
-    void announce(const void *data, uint64_t bytes);
+    bool may_announce() {
+        uint64_t before = call_.number - 1;
+        for (; announced_ < ranks_; announced_++) {
+            const Header &last = call_.window->flags(announced_).headers[before & 1];
+            if (last.number.load(std::memory_order_acquire) < before) return false;
+        }
+        return true;
+    }
+    void announce(const void *data, uint64_t bytes) {
+        Header &own = call_.window->flags(rank_).headers[call_.number & 1];
+        own.fingerprint = call_.fingerprint;
+        if (bytes > 0) std::memcpy(own.data, data, bytes);
+        own.number.store(call_.number, std::memory_order_release);
+        call_.window->ring();
+    }
     enum class Peer { missing, there, differs }; // differs: it makes another call
-    Peer look_at(uint32_t rank) const;
+    Peer look_at(uint32_t rank) const {
+        const Header &of_peer = header(rank);
+        if (of_peer.number.load(std::memory_order_acquire) < call_.number) return Peer::missing;
+        return of_peer.fingerprint == call_.fingerprint ? Peer::there : Peer::differs;
+    }
     const Header &header(uint32_t rank) const {
         return call_.window->flags(rank).headers[call_.number & 1];
     }

@@ -45,7 +45,8 @@ void Request::complete(const Outcome &outcome) {
     // Read before the owner can know: from then on a request on a stack may be gone.
     bool on_heap = references_.load(std::memory_order_relaxed) != 0;
     CompletionQueue *report_to = queue;
-    dtrain_event_t event_of_it = event();
+    dtrain_event_t event_of_it;
+    if (report_to != nullptr) event_of_it = event();
     // Waking an address at which nobody waits any more is harmless.
     if (state_.exchange(finished, std::memory_order_acq_rel) == sleeping) futex_wake_all(&state_);
     if (report_to != nullptr) report_to->push(event_of_it);

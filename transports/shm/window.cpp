@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/window.h"
+#include "shm/remote_fence.h"
 
 #include <bit>
 
@@ -18,6 +19,7 @@ Window::Window(Device &device, Segment &&segment, Fd &&fd, const Name &id, Windo
     : device_(device), segment_(std::move(segment)), fd_(std::move(fd)), id_(id), shape_(shape),
       member_(member), bell_(bell) {
     shared()->names[member] = own;
+    if (!join_remote_fences()) shared()->needs_fences.store(true);
 }
 
 void Window::set_asleep(bool asleep) {
@@ -30,9 +32,10 @@ void Window::set_asleep(bool asleep) {
 }
 
 void Window::ring() const {
-    // Between the caller's stores and the look at who sleeps. Not atomic_thread_fence(): thread
-    // sanitizers do not know it.
-    __sync_synchronize();
+    // Between the caller's stores and the look at who sleeps; usually the sleeper fences for all.
+    // Not atomic_thread_fence(): thread sanitizers do not know it.
+    if (shared()->needs_fences.load(std::memory_order_relaxed)) __sync_synchronize();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
     for (uint32_t first = 0; first < shape_.members; first += 64) {
         std::atomic<uint64_t> &word = shared()->asleep[first / 64];
         if (word.load(std::memory_order_relaxed) == 0) continue;
