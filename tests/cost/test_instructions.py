@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""Instructions of a small all-reduce inside a host, counted by callgrind: unlike times they are the
+same on a busy machine. usage: test_instructions.py FOLDER_OF_PROGRAMS SMALL_CALLS
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAMS, SMALL_CALLS = sys.argv.pop(1), sys.argv.pop(1)
+CALLS = 2000
+# Waiting for the other rank takes as long as it takes.
+WAITING = ("::run_inline", "::step()", "WindowExchange::move", "sched_yield", "Idle::", "Agent::")
+
+
+def count(*arguments):
+    """Instructions per call of one rank, without those of waiting; and the most costly functions."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [f"{PROGRAMS}/dtrain-run", "-n", "2", "--", "valgrind", "--tool=callgrind",
+                   f"--callgrind-out-file={folder}/%p", "--toggle-collect=dtrain_allreduce",
+                   SMALL_CALLS, str(CALLS), *arguments]
+        # Under valgrind a process is slow to answer.
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
+                              env=dict(os.environ, DTRAIN_HEARTBEAT_TIMEOUT="60s"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        profile = sorted(pathlib.Path(folder).iterdir())[0]
+        listing = subprocess.run(["callgrind_annotate", "--threshold=100", str(profile)],
+                                 capture_output=True, text=True, check=True).stdout
+    costs = {}
+    for line in listing.splitlines():
+        found = re.match(r"\s*([\d,]+) \([ \d.]+%\)  \S+?:(.+)", line)
+        if found and not any(word in found[2] for word in WAITING):
+            costs[found[2]] = costs.get(found[2], 0) + int(found[1].replace(",", ""))
+    costs = {name: n / CALLS for name, n in costs.items() if n >= CALLS}
+    worst = sorted(costs.items(), key=lambda item: -item[1])[:12]
+    return sum(costs.values()), "\n".join(f"{n:8.0f}  {name[:100]}" for name, n in worst)
+
+
+@unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
+class Instructions(unittest.TestCase):
+    def check(self, limit, *arguments):
+        per_call, worst = count(*arguments)
+        print(f"{per_call:.0f} instructions per call (at most {limit})")
+        self.assertGreater(per_call, 200, "nothing was counted:\n" + worst)
+        self.assertLess(per_call, limit, "the most costly functions:\n" + worst)
+
+    def test_the_same_call_again(self):
+        self.check(1250)  # seen: 1017
+
+    def test_another_buffer_each_time(self):
+        self.check(2000, "varied")  # seen: 1609
+
+
+if __name__ == "__main__":
+    unittest.main()
