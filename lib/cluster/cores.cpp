@@ -31,4 +31,14 @@ uint32_t usable_cores() {
     return quota != 0 ? std::min(cores, quota) : cores;
 }
 
+uint64_t usable_cpus() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+    uint64_t hash = 0xcbf29ce484222325; // FNV-1a
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set)) hash = (hash ^ cpu) * 0x100000001b3;
+    return hash;
+}
+
 } // namespace dtrain::cluster

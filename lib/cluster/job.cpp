@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/job.h"
+#include "cluster/cores.h"
 
 #include "cluster/host.h"
 #include "cluster/job_state.h"
@@ -51,6 +52,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.pid = getpid();
     s.self.host = host_identity();
     s.self.transports = params.transports;
+    s.self.cpus = usable_cpus();
     return s;
 }
 

@@ -33,6 +33,7 @@ struct Member {
     std::string label; // "10.0.0.4:7001 pid 991", for texts
     std::string host;  // equal for members on the same running machine; opaque
     std::vector<TransportAddress> transports;
+    uint64_t cpus = 0; // equal for members of a host that may use the same CPUs
 };
 
 class Observer {

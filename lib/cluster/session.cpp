@@ -53,9 +53,11 @@ Status Session::connect_mesh() {
 
 void Session::set_wait_policy() {
     const auto &members = job_->members();
-    const std::string &host = members[self()].host;
-    auto local = std::count_if(members.begin(), members.end(),
-                               [&](const Member &m) { return m.host == host; });
+    // Ranks that were bound to CPUs of their own do not share them.
+    const Member &own = members[self()];
+    auto local = std::count_if(members.begin(), members.end(), [&](const Member &m) {
+        return m.host == own.host && m.cpus == own.cpus;
+    });
     uint32_t cores = usable_cores();
     ranks_per_core_ = std::max(1u, (uint32_t(local) + cores - 1) / cores);
     engine::WaitPolicy policy;

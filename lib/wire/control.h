@@ -25,6 +25,7 @@ struct Peer {
     int32_t index = 0, pid = 0;
     std::string host, listener, label;
     std::vector<Transport> transports;
+    uint64_t cpus = 0; // which it may use, hashed
 };
 
 struct Join {

@@ -78,6 +78,7 @@ Peer unpack(Reader &r, const fb::Peer &t) {
     m.host = r.string(t.host(), max_host, "host");
     m.listener = r.string(t.listener(), max_address, "listener");
     m.label = r.string(t.label(), max_text, "label");
+    m.cpus = t.cpus();
     m.transports = r.tables(t.transports(), max_transports, "list of transports",
                             [&](const fb::Transport &one) { return unpack(r, one); });
     return m;

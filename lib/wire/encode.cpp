@@ -20,7 +20,8 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
         transports.push_back(
             fb::CreateTransport(b, b.CreateString(t.name), b.CreateVector(t.bytes)));
     return fb::CreatePeer(b, m.role, m.index, m.pid, b.CreateString(m.host),
-                          b.CreateString(m.listener), text(b, m.label), b.CreateVector(transports));
+                          b.CreateString(m.listener), text(b, m.label), b.CreateVector(transports),
+                          m.cpus);
 }
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {

@@ -21,7 +21,8 @@ Peer peer(int32_t index) {
             "host",
             "10.0.0.1:7",
             "10.0.0.1:7 pid 4711",
-            {{"tcp", {1, 2, 3}}, {"shm", std::vector<uint8_t>(512, 9)}}};
+            {{"tcp", {1, 2, 3}}, {"shm", std::vector<uint8_t>(512, 9)}},
+            0xfedcba9876543210};
 }
 
 std::vector<Message> one_of_each() {
@@ -75,6 +76,7 @@ void values_survive(void **) {
     decode(encode(one_of_each()[2]), back);
     assert_int_equal(std::get<Roster>(back).members[1].transports[1].bytes.size(), 512);
     assert_string_equal(std::get<Roster>(back).members[1].label.c_str(), "10.0.0.1:7 pid 4711");
+    assert_int_equal(std::get<Roster>(back).members[1].cpus, 0xfedcba9876543210);
 }
 
 struct Bad {
