@@ -55,10 +55,10 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
 
 void Agent::set_policy(const WaitPolicy &policy) {
     spin_ns_ = policy.spin_ns;
-    yields_ = policy.yields;
+    yield_ns_ = policy.yield_ns;
 }
 
-WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yields = yields_}; }
+WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yield_ns = yield_ns_}; }
 
 // ---- posting and waiting ------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ class Agent {
     std::atomic<bool> has_poller_{false}; // a thread of the program
     std::atomic<uint32_t> sleepers_{0};   // it, or the helper
     std::atomic<int64_t> spin_ns_;
-    std::atomic<uint32_t> yields_;
+    std::atomic<int64_t> yield_ns_;
     int epoll_ = -1, wake_ = -1;
     Helper helper_;
     int64_t stall_after_ns_ = 20 * ms;

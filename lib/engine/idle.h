@@ -19,29 +19,29 @@ inline void cpu_pause() {
 // With a core for every rank spinning is 100 times faster than a wake-up; with more ranks than
 // cores it would only keep the others from running, so they yield at once.
 struct WaitPolicy {
-    int64_t spin_ns = 50 * us; // 0: do not spin
-    uint32_t yields = 64;      // before sleeping
+    int64_t spin_ns = 50 * us; // how long before sleeping; with spin_ns 0: yield_ns
+    int64_t yield_ns = 100 * us;
 };
 
 class Idle {
   public:
-    explicit Idle(const WaitPolicy &policy) : policy_(policy) {}
+    explicit Idle(const WaitPolicy &policy)
+        : limit_ns_(policy.spin_ns != 0 ? policy.spin_ns : policy.yield_ns),
+          pauses_(policy.spin_ns != 0 ? pauses : 0) {}
 
     void reset() { rounds_ = 0; }
 
     // Passes a little time; false when it is time to sleep.
     bool pass() {
         rounds_++;
-        if (policy_.spin_ns == 0) {
-            if (rounds_ > policy_.yields) return false;
-        } else if (rounds_ <= pauses) {
+        if (rounds_ <= pauses_) {
             cpu_pause();
             return true;
-        } else if (rounds_ == pauses + 1) {
-            begin_ns_ = monotonic_clock().now_ns(); // costs as much as a pause: read now and then
-        } else if (rounds_ % 8 == 0 && monotonic_clock().now_ns() - begin_ns_ >= policy_.spin_ns) {
-            return false;
         }
+        if (rounds_ == pauses_ + 1)
+            begin_ns_ = monotonic_clock().now_ns(); // costs as much as a pause: read now and then
+        else if (rounds_ % 8 == 0 && monotonic_clock().now_ns() - begin_ns_ >= limit_ns_)
+            return false;
         sched_yield();
         return true;
     }
@@ -50,7 +50,8 @@ class Idle {
     // Some microseconds. Longer than that the peer is slow for a reason, perhaps because it wants
     // this core: on a busy machine pausing on costs 50 times what yielding does.
     static constexpr uint32_t pauses = 64;
-    const WaitPolicy policy_;
+    const int64_t limit_ns_;
+    const uint32_t pauses_;
     int64_t begin_ns_ = 0;
     uint32_t rounds_ = 0;
 };

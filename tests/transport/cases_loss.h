@@ -146,6 +146,7 @@ inline void what_a_dead_peer_sent_before_can_be_received(void **) {
         for (uint64_t i = 0; i < 10; i++) node.send(ep, i, Bytes(1000, uint8_t(i)), i);
     });
     a.start_connect(child.address, 5);
+    await_ok({&a}, a, DTRAIN_TP_CONNECT, 5); // what is not connected yet is refused, not lost
     Bytes last(1000);
     a.recv(9, last, 1);
     await_ok({&a}, a, DTRAIN_TP_RECV, 1);

@@ -162,7 +162,7 @@ void the_helper_is_called_when_nobody_waits(void **) {
 // Each thread posts and waits; some do not wait at once. No operation may be lost.
 void many_threads(void **) {
     Rig rig;
-    rig.agent.set_policy({.spin_ns = 0, .yields = 4});
+    rig.agent.set_policy({.spin_ns = 0, .yield_ns = 2 * us});
     constexpr int threads = 4, rounds = 3000;
     std::atomic<uint64_t> bytes{0};
     std::vector<std::thread> all;
