@@ -20,7 +20,7 @@ inline void cpu_pause() {
 // cores it would only keep the others from running, so they yield at once.
 struct WaitPolicy {
     int64_t spin_ns = 50 * us; // how long before sleeping; with spin_ns 0: yield_ns
-    int64_t yield_ns = 100 * us;
+    int64_t yield_ns = 25 * us;
 };
 
 class Idle {

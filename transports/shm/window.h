@@ -47,8 +47,7 @@ class Window {
     // owner. One line, whatever the number of members.
     struct Shared {
         alignas(128) std::atomic<uint64_t> asleep[max_members / 64];
-        std::atomic<bool> needs_fences; // a member cannot take part in remote fences
-        Name names[];                   // of the members' doorbells
+        Name names[]; // of the members' doorbells
     };
     friend struct WindowShape;
     Shared *shared() const { return reinterpret_cast<Shared *>(segment_.data() + shape_.offset()); }
