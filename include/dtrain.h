@@ -145,7 +145,8 @@ typedef struct dtrain_mem_params {
  * addresses and with the same contents: collectives between ranks whose buffers are shared copy
  * less. For private host memory. While dtrain_mem_register() and dtrain_mem_deregister() run no
  * thread may write to these pages (they may hold other data at both ends); a child made by fork()
- * shares them instead of having a copy; unmapping them before deregistering is allowed. Without
+ * shares them instead of having a copy; unmapping them before deregistering is allowed. When an
+ * operation fails, ranks that do not know yet may still store to its buffers for a moment. Without
  * effect where no open transport can share memory. */
 #define DTRAIN_MEM_SHARED UINT64_C(1)
 /* The range stays registered with every transport of the context until deregistered. Operations
