@@ -5,8 +5,9 @@
 
 #include "collectives/message.h"
 #include "collectives/plan_cache.h"
-#include "collectives/window_direct.h"
+#include "collectives/window_allreduce.h"
 #include "collectives/window_exchange.h"
+#include "collectives/window_transfer.h"
 #include "engine/tag.h"
 
 #include <algorithm>
@@ -73,10 +74,14 @@ Status Communicator::prepare(const Call &call) {
         p.way = Way::exchange;
         p.block_bytes = WindowExchange::block_bytes(p.spec);
         p.blocks = 1;
-    } else if (WindowPipeline::suits(p.spec, call.ragged)) {
-        p.way = Way::direct;
-        p.block_bytes = WindowPipeline::block_bytes(p.spec, *window_);
-        p.blocks = WindowPipeline::blocks(p.spec, *window_);
+    } else if (WindowAllreduce::suits(p.spec)) {
+        p.way = Way::allreduce;
+        p.block_bytes = WindowAllreduce::block_bytes(p.spec, *window_);
+        p.blocks = WindowAllreduce::blocks(p.spec, *window_);
+    } else if (WindowTransfer::suits(p.spec, call.ragged)) {
+        p.way = Way::transfer;
+        p.block_bytes = WindowTransfer::block_bytes(p.spec, *window_);
+        p.blocks = WindowTransfer::blocks(p.spec, *window_);
     }
     return DTRAIN_OK;
 }
@@ -94,7 +99,7 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
 
 Status Communicator::post_window(const Call &call, const CallOptions &options, const Ticket &mine,
                                  std::unique_lock<std::mutex> &order) {
-    const bool exchange = prepared_.way == Way::exchange;
+    const Way way = prepared_.way;
     const WindowCall w = {.window = window_.get(),
                           .spec = prepared_.spec,
                           .send = call.send,
@@ -107,7 +112,26 @@ Status Communicator::post_window(const Call &call, const CallOptions &options, c
                           .ring_bytes = prepared_.block_bytes * prepared_.blocks,
                           .result_bytes = prepared_.result_bytes};
     order.unlock();
-    auto go = [&](WindowOperation &operation) {
+    switch (way) {
+    case Way::exchange: return run_window<WindowExchange>(w, options, mine);
+    case Way::allreduce: return run_bulk<WindowAllreduce>(w, options, mine);
+    default: return run_bulk<WindowTransfer>(w, options, mine);
+    }
+}
+
+template <class Bulk>
+Status Communicator::run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &mine) {
+    SharedBuffers shared;
+    if (options.registry != nullptr)
+        shared = Bulk::find_shared(*options.registry, peer_memory_->device(), w.spec, w.send,
+                                   w.recv, *options.request);
+    return run_window<Bulk>(w, options, mine, shared, *peer_memory_);
+}
+
+template <class Operation, class... Args>
+Status Communicator::run_window(const WindowCall &w, const CallOptions &options, const Ticket &mine,
+                                Args &...args) {
+    auto go = [&](Operation &operation) {
         operation.sequence = mine.seq;
         if (options.blocking && run_inline(operation)) {
             options.request->complete({.bytes = w.result_bytes});
@@ -118,19 +142,9 @@ Status Communicator::post_window(const Call &call, const CallOptions &options, c
         if (options.blocking) agent_.wait(*options.request, INT64_MAX);
         return DTRAIN_OK;
     };
+    if (!options.blocking) return go(*new Operation(options.request, w, args..., *this, false));
     // A blocking call needs no memory: it is over when this function returns.
-    if (exchange) {
-        if (!options.blocking) return go(*new WindowExchange(options.request, w, *this, false));
-        WindowExchange operation(options.request, w, *this, true);
-        return go(operation);
-    }
-    SharedBuffers shared;
-    if (options.registry != nullptr)
-        shared = SharedBuffers::find(*options.registry, peer_memory_->device(), call.send,
-                                     call.recv, w.result_bytes, *options.request);
-    if (!options.blocking)
-        return go(*new WindowDirect(options.request, w, shared, *peer_memory_, *this, false));
-    WindowDirect operation(options.request, w, shared, *peer_memory_, *this, true);
+    Operation operation(options.request, w, args..., *this, true);
     return go(operation);
 }
 

@@ -89,7 +89,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     struct Ticket {
         uint64_t seq = 0, fingerprint = 0;
     };
-    enum class Way : uint8_t { exchange, direct, schedule };
+    enum class Way : uint8_t { exchange, allreduce, transfer, schedule };
     // The last call, checked, and what follows from it.
     struct Prepared {
         Call call;
@@ -122,6 +122,11 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                        std::unique_lock<std::mutex> &order);
     Status post_schedule(const Call &call, const CallOptions &options, const Ticket &ticket,
                          std::unique_lock<std::mutex> &order);
+    template <class Operation, class... Args>
+    Status run_window(const WindowCall &w, const CallOptions &options, const Ticket &ticket,
+                      Args &...args);
+    template <class Bulk>
+    Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
     bool run_inline(WindowOperation &operation);
     int64_t deadline(int64_t timeout_ns) const;
     Status post_message(class MessageOperation *message, const CallOptions &options);

@@ -4,11 +4,28 @@
 #include <cstdio>
 
 namespace dtrain::collectives {
+namespace {
+
+// The call with its arrays in `arrays`, which outlive it.
+WindowCall with_own(WindowCall call, std::vector<uint64_t> &arrays) {
+    std::span<const uint64_t> *const spans[] = {&call.spec.counts, &call.spec.displs};
+    arrays.reserve(call.spec.counts.size() + call.spec.displs.size()); // so that none moves
+    for (std::span<const uint64_t> *span : spans) {
+        size_t first = arrays.size();
+        arrays.insert(arrays.end(), span->begin(), span->end());
+        *span = {arrays.data() + first, span->size()};
+    }
+    return call;
+}
+
+} // namespace
 
 WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &call,
                                  engine::OperationListener &listener, bool on_stack)
-    : Operation(completed), call_(call), rank_(uint32_t(call.spec.rank)),
-      ranks_(uint32_t(call.spec.size)), listener_(listener), on_stack_(on_stack) {
+    : Operation(completed),
+      call_(on_stack || call.spec.counts.empty() ? call : with_own(call, kept_)),
+      rank_(uint32_t(call.spec.rank)), ranks_(uint32_t(call.spec.size)), listener_(listener),
+      on_stack_(on_stack) {
     polled = true;
 }
 

@@ -7,12 +7,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 namespace dtrain::collectives {
 
 struct WindowCall {
     Window *window = nullptr;
-    CollectiveSpec spec; // without counts of the caller's: offsets are in `blocks`
+    CollectiveSpec spec;
     const void *send = nullptr;
     void *recv = nullptr;
     uint32_t dtype = 0, op = 0;
@@ -81,6 +82,10 @@ class WindowOperation : public engine::Operation {
         return Step::broken;
     }
 
+  private:
+    std::vector<uint64_t> kept_; // the caller's counts and displacements, when it does not wait
+
+  protected:
     const WindowCall call_;
     const uint32_t rank_, ranks_;
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -89,6 +90,8 @@ struct Case {
         uint64_t h = hash(seed ^ hash(uint64_t(rank + 1) << 40 ^ i)) >> 7;
         if (op == DTRAIN_PROD) return (h & 1 ? 1 : 2) * (h & 2 ? 1 : -1);
         if (op >= DTRAIN_BAND) return int64_t(h);
+        if (size > 11 && dtrain_dtype_size(dtype) == 1) // sums below 128, for AVG
+            return rank < 7 ? size * int64_t(h % 2) : 0;
         return size * (int64_t(h % 3) - (is_unsigned(dtype) ? 0 : 1));
     }
 
@@ -141,6 +144,7 @@ inline uint64_t choose_bytes(std::mt19937_64 &random, int size) {
     case 5: return 65536 / (random() % 2 ? 1 : uint64_t(size)) - 16 + random() % 33;
     case 6: return 300 * 1024 + random() % 1000;
     case 7: return random() % 4 ? 5000 : (1 << 20) + random() % (1 << 20);
+    case 8: return (65536 + random() % (128 << 10)) * uint64_t(size);
     default: return random() % (random() % 2 ? 64 : 20000);
     }
 }
@@ -177,18 +181,68 @@ inline Case generate(uint64_t seed, int size) {
     return c;
 }
 
-// One rank's part: fills the buffers, posts, and compares in the end.
+// Memory that the host's ranks share, or with no context the heap's.
+template <class T> struct Memory {
+    using value_type = T;
+    dtrain_context_t *context = nullptr;
+    std::vector<dtrain_mem_t *> *held = nullptr;
+
+    T *allocate(size_t n) {
+        dtrain_mem_t *mem = nullptr;
+        if (context == nullptr) return static_cast<T *>(std::malloc(n * sizeof(T)));
+        if (dtrain_mem_alloc(context, n * sizeof(T), &mem) != DTRAIN_OK) std::abort();
+        held->push_back(mem);
+        return static_cast<T *>(dtrain_mem_address(mem));
+    }
+    void deallocate(T *at, size_t) {
+        if (context == nullptr) return std::free(at);
+        for (dtrain_mem_t *&mem : *held)
+            if (dtrain_mem_address(mem) == at) {
+                if (dtrain_mem_deregister(mem) != DTRAIN_OK) std::abort();
+                mem = nullptr;
+            }
+    }
+    bool operator==(const Memory &) const = default;
+};
+
+// One rank's part: fills the buffers, posts, and compares in the end. With a context, send and
+// receive buffer (1, 2 or both: `shared`) are memory that the ranks share.
 class Part {
   public:
-    Part(const Case &the_case, int rank) : c_(the_case), rank_(rank) {
+    Part(const Case &the_case, int rank, dtrain_context_t *context = nullptr, int shared = 0)
+        : c_(the_case), rank_(rank), send_(Memory<uint8_t>{shared & 1 ? context : nullptr, &held_}),
+          recv_(Memory<uint8_t>{shared & 2 ? context : nullptr, &held_}) {
         fill_send();
         fill_expected();
     }
 
     dtrain_status_t post(dtrain_comm_t *comm, const dtrain_op_params_t *params,
                          dtrain_request_t **request_p) {
-        const uint64_t *counts = c_.counts.data(),
-                       *displs = c_.gap > 0 ? c_.displs.data() : nullptr;
+        // They are the library's to read during the call only.
+        std::vector<uint64_t> counts = c_.counts, displs = c_.displs;
+        dtrain_status_t s =
+            post(comm, counts.data(), c_.gap > 0 ? displs.data() : nullptr, params, request_p);
+        std::fill(counts.begin(), counts.end(), UINT64_MAX);
+        std::fill(displs.begin(), displs.end(), UINT64_MAX);
+        return s;
+    }
+
+    // The first wrong byte, or -1.
+    int64_t first_difference() const {
+        const Buffer &got = in_place_ ? send_ : recv_;
+        for (size_t i = compare_from_; i < compare_to_; i++)
+            if (got[i] != expected_[i]) return int64_t(i);
+        return -1;
+    }
+    const Case &the_case() const { return c_; }
+
+  private:
+    using Buffer = std::vector<uint8_t, Memory<uint8_t>>;
+    bool is_root() const { return rank_ == c_.root; }
+    uint64_t element() const { return dtrain_dtype_size(c_.dtype); }
+
+    dtrain_status_t post(dtrain_comm_t *comm, const uint64_t *counts, const uint64_t *displs,
+                         const dtrain_op_params_t *params, dtrain_request_t **request_p) {
         const void *send = send_at_;
         void *recv = recv_at_;
         uint64_t n = c_.count;
@@ -223,19 +277,6 @@ class Part {
         }
         return DTRAIN_ERR_INTERNAL;
     }
-
-    // The first wrong byte, or -1.
-    int64_t first_difference() const {
-        const std::vector<uint8_t> &got = in_place_ ? send_ : recv_;
-        for (size_t i = compare_from_; i < compare_to_; i++)
-            if (got[i] != expected_[i]) return int64_t(i);
-        return -1;
-    }
-    const Case &the_case() const { return c_; }
-
-  private:
-    bool is_root() const { return rank_ == c_.root; }
-    uint64_t element() const { return dtrain_dtype_size(c_.dtype); }
 
     dtrain_status_t post_alltoall(dtrain_comm_t *comm, const dtrain_op_params_t *params,
                                   dtrain_request_t **request_p) {
@@ -329,7 +370,7 @@ class Part {
             for (uint64_t i = 0; i < c_.counts[size_t(r)]; i++)
                 expect(displ(r) + i, c_.value(r, i));
         if (c_.in_place && gets && !expected_.empty()) {
-            std::vector<uint8_t> own = send_;
+            const std::vector<uint8_t> own(send_.begin(), send_.end());
             send_.assign(expected_.size(), filling);
             std::copy(own.begin(), own.end(), send_.begin() + int64_t(displ(rank_) * element()));
             share(displ(rank_), 0);
@@ -341,13 +382,13 @@ class Part {
         size_result(c_.count);
         for (uint64_t i = 0; i < c_.count; i++) expect(i, c_.value(c_.root, i));
         use_own_result();
-        if (is_root()) recv_ = expected_, recv_at_ = recv_.empty() ? nullptr : recv_.data();
+        if (is_root()) std::copy(expected_.begin(), expected_.end(), recv_.begin());
     }
     void expect_scattered() {
         uint64_t n = c_.counts[size_t(rank_)], first = displ(rank_);
         bool shared = c_.in_place && is_root() && !send_.empty();
         if (shared) {
-            expected_ = send_; // stays as it is
+            expected_.assign(send_.begin(), send_.end()); // stays as it is
             compare_to_ = expected_.size();
             return share(0, first);
         }
@@ -375,7 +416,9 @@ class Part {
 
     const Case c_;
     const int rank_;
-    std::vector<uint8_t> send_, recv_, expected_;
+    std::vector<dtrain_mem_t *> held_; // before the buffers that use it
+    Buffer send_, recv_;
+    std::vector<uint8_t> expected_;
     uint8_t *send_at_ = nullptr, *recv_at_ = nullptr;
     bool in_place_ = false;
     size_t compare_from_ = 0, compare_to_ = 0;

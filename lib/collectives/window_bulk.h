@@ -1,0 +1,58 @@
+// Large collectives in shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/peer_memory.h"
+#include "collectives/window_operation.h"
+
+namespace dtrain::collectives {
+
+// Each rank tells in its header where its buffers are. When all that others have to touch are
+// shared, they load and store them as they are: the direct way. Otherwise the data goes block by
+// block through the rings: the pipeline, which those begin at once whose own are not shared.
+class WindowBulk : public WindowOperation {
+  public:
+    WindowBulk(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
+               PeerMemory &peers, engine::OperationListener &listener, bool on_stack);
+
+  protected:
+    // Bytes of the buffers of `rank` that others touch in the direct way; 0: none.
+    virtual uint64_t touched_bytes(uint32_t rank) const = 0;
+    virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other than its own
+    // Part of it, some megabytes at most: not done, it is called again. sends_ and recvs_ hold the
+    // addresses of those whom this rank touches.
+    virtual bool direct() = 0;
+    virtual Step pipeline() = 0; // as move()
+    virtual bool pipeline_lacks(uint32_t rank) const = 0;
+
+    // The other stage is read from these, which count positions as the rings do.
+    uint64_t end() const { return call_.position + call_.ring_bytes; }
+    void publish(Counter RankFlags::*counter, uint64_t position) {
+        (call_.window->flags(rank_).*counter).value.store(position, std::memory_order_release);
+        call_.window->ring();
+    }
+    bool has_published(uint32_t rank, Counter RankFlags::*counter, uint64_t position) const {
+        return (call_.window->flags(rank).*counter).value.load(std::memory_order_acquire) >=
+               position;
+    }
+
+    const uint8_t *sends_[max_window_ranks];
+    uint8_t *recvs_[max_window_ranks];
+
+  private:
+    enum class Stage : uint8_t { announce, gather, map, direct, end, pipeline };
+    Step move() override;
+    bool lacks(uint32_t rank) const override;
+    Step announce_buffers();
+    Step gather();
+    Step map();
+    Step work();
+    Step finish();
+    SharedBuffers buffers_of(uint32_t rank) const;
+
+    const SharedBuffers own_;
+    PeerMemory &peers_;
+    Stage stage_ = Stage::announce;
+    uint32_t next_ = 0; // rank
+};
+
+} // namespace dtrain::collectives
