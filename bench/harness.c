@@ -17,10 +17,14 @@ static const size_t barrier_from = 64 << 10;
 static const size_t huge_page = (size_t)2 << 20;
 enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 1000, MOST_REPEATS = 1000, WARM_UP = 5 };
 
+const char *const kind_names[KIND_COUNT] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
+                                            "reduce",    "alltoall",       "sendrecv",  "barrier"};
+
 typedef struct run {
     const contender_t *contender;
+    kind_t kind;
     const char *transport;
-    float *buffer;
+    float *send, *recv;
     size_t count;
     int operations; /* so far; changes what the buffer holds */
 } run_t;
@@ -72,24 +76,77 @@ static float total(const run_t *run, float own) {
     return own;
 }
 
+static void operate(const run_t *run) {
+    run->contender->run(run->contender->self, run->kind, run->send, run->recv, run->count);
+}
+
+static size_t block(const run_t *run) { return run->count / (size_t)run->contender->size; }
+
+/* What this rank contributes, and how many elements. */
+static float *input(const run_t *run, size_t *count) {
+    const int rank = run->contender->rank;
+    *count = run->count;
+    switch (run->kind) {
+    case ALLREDUCE: return run->recv;
+    case BROADCAST: *count = rank == 0 ? run->count : 0; return run->recv;
+    case SENDRECV: *count = rank == 0 ? run->count : 0; return run->send;
+    case ALLGATHER: *count = block(run); return run->send;
+    case BARRIER: *count = 0; return run->send;
+    default: return run->send;
+    }
+}
+
+/* How many elements this rank gets in recv. */
+static size_t outputs(const run_t *run) {
+    const int rank = run->contender->rank;
+    switch (run->kind) {
+    case REDUCE_SCATTER: return block(run);
+    case REDUCE: return rank == 0 ? run->count : 0;
+    case SENDRECV: return rank < 2 ? run->count : 0;
+    case BARRIER: return 0;
+    default: return run->count;
+    }
+}
+
+static size_t expected(const run_t *run, size_t i) {
+    const size_t rank = (size_t)run->contender->rank, size = (size_t)run->contender->size;
+    const size_t b = block(run);
+    switch (run->kind) {
+    case REDUCE_SCATTER: i += rank * b; break;
+    case ALLGATHER: return i % b % 5 + i / b + 1;
+    case ALLTOALL: return (rank * b + i % b) % 5 + i / b + 1;
+    case BROADCAST:
+    case SENDRECV: return i % 5 + 1;
+    default: break;
+    }
+    return size * (i % 5) + size * (size + 1) / 2;
+}
+
 static void fill(run_t *run) {
+    size_t count;
+    float *at = input(run, &count);
     const float value = (float)(1 + (run->operations++ + run->contender->rank) % 3);
-    for (size_t i = 0; i < run->count; i++) run->buffer[i] = value;
+    for (size_t i = 0; i < count; i++) at[i] = value;
 }
 
 static void verify(run_t *run) {
     const contender_t *c = run->contender;
-    for (size_t i = 0; i < run->count; i++) run->buffer[i] = (float)(i % 5 + (size_t)c->rank + 1);
+    size_t count;
+    float *at = input(run, &count);
+    for (size_t i = 0; i < count; i++) at[i] = (float)(i % 5 + (size_t)c->rank + 1);
     c->barrier(c->self);
-    c->allreduce(c->self, run->buffer, run->count);
-    for (size_t i = 0; i < run->count; i++) {
-        const size_t size = (size_t)c->size, expected = size * (i % 5) + size * (size + 1) / 2;
-        if (run->buffer[i] == (float)expected) continue;
-        fprintf(stderr, "%s: rank %d, %zu bytes: element %zu is %g, not %zu\n", c->name, c->rank,
-                run->count * sizeof(float), i, (double)run->buffer[i], expected);
+    operate(run);
+    count = outputs(run);
+    for (size_t i = 0; i < count; i++) {
+        if (run->recv[i] == (float)expected(run, i)) continue;
+        fprintf(stderr, "%s: %s, rank %d, %zu bytes: element %zu is %g, not %zu\n", c->name,
+                kind_names[run->kind], c->rank, run->count * sizeof(float), i, (double)run->recv[i],
+                expected(run, i));
         exit(EXIT_FAILURE);
     }
 }
+
+static float ways(const run_t *run) { return run->kind == SENDRECV ? 2 : 1; }
 
 /* Seconds of one operation; of several back to back, with the rewriting, for small ones. */
 static float sample(run_t *run, int repeats) {
@@ -99,16 +156,16 @@ static float sample(run_t *run, int repeats) {
         fill(run);
         c->barrier(c->self);
         begin = now();
-        c->allreduce(c->self, run->buffer, run->count);
-        return (float)(now() - begin);
+        operate(run);
+        return (float)(now() - begin) / ways(run);
     }
     c->barrier(c->self);
     begin = now();
     for (int i = 0; i < repeats; i++) {
         fill(run);
-        c->allreduce(c->self, run->buffer, run->count);
+        operate(run);
     }
-    return (float)((now() - begin) / repeats);
+    return (float)((now() - begin) / repeats) / ways(run);
 }
 
 static int limited(double value, int least, int most) {
@@ -152,7 +209,7 @@ static void measure_size(run_t *run) {
     const contender_t *c = run->contender;
     static float slowest[MOST_SAMPLES];
     int samples, repeats;
-    if (c->prepare != NULL) c->prepare(c->self, run->buffer, run->count);
+    if (c->prepare != NULL) c->prepare(c->self, run->kind, run->send, run->recv, run->count);
     verify(run);
     plan(run, &samples, &repeats);
     const usage_t before = usage_now();
@@ -163,10 +220,11 @@ static void measure_size(run_t *run) {
     const double ranks = total(run, (float)(after.own - before.own));
     if (c->rank != 0) return;
     const double others = (after.machine - before.machine - ranks) / wall;
-    printf("{\"contender\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, \"bytes\": %zu, "
-           "\"median_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, \"n\": %d, \"repeats\": %d, "
+    printf("{\"contender\": \"%s\", \"kind\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, "
+           "\"bytes\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, \"n\": %d, "
+           "\"repeats\": %d, "
            "\"cpu\": %.3f, \"foreign\": %.3f, \"peak_kib\": %ld}\n",
-           c->name, run->transport, c->size, run->count * sizeof(float),
+           c->name, kind_names[run->kind], run->transport, c->size, run->count * sizeof(float),
            1e6 * (double)slowest[samples / 2], 1e6 * (double)slowest[0],
            1e6 * (double)slowest[samples - 1], samples, repeats, ranks / c->size / wall,
            others > 0 ? others : 0, after.peak_kib);
@@ -181,26 +239,40 @@ static void report_start(const run_t *run) {
     c->exchange(c->self, &one, 1);
     const double seconds = launched == NULL ? 0 : now() - 1e-9 * strtod(launched, NULL);
     if (c->rank != 0) return;
-    printf("{\"contender\": \"%s\", \"version\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, "
-           "\"start_ms\": %.1f, \"peak_kib\": %ld}\n",
-           c->name, c->version, run->transport, c->size, 1e3 * seconds, usage_now().peak_kib);
+    printf("{\"contender\": \"%s\", \"version\": \"%s\", \"kind\": \"%s\", \"transport\": \"%s\", "
+           "\"ranks\": %d, \"start_ms\": %.1f, \"peak_kib\": %ld}\n",
+           c->name, c->version, kind_names[run->kind], run->transport, c->size, 1e3 * seconds,
+           usage_now().peak_kib);
+}
+
+static int parse_kind(const char *name, kind_t *kind) {
+    for (int k = 0; k < KIND_COUNT; k++) {
+        if (strcmp(name, kind_names[k]) != 0) continue;
+        *kind = (kind_t)k;
+        return 1;
+    }
+    return 0;
 }
 
 int harness_run(const contender_t *contender, int argc, char **argv) {
-    run_t run = {contender, NULL, NULL, 0, 0};
+    run_t run = {.contender = contender};
+    const size_t size = (size_t)contender->size;
     size_t most = 0;
-    if (argc < 3) return fprintf(stderr, "usage: PROGRAM TRANSPORT BYTES...\n"), EXIT_FAILURE;
-    run.transport = argv[1];
+    if (argc < 4 || !parse_kind(argv[1], &run.kind))
+        return fprintf(stderr, "usage: PROGRAM KIND TRANSPORT BYTES...\n"), EXIT_FAILURE;
+    run.transport = argv[2];
     report_start(&run);
     pin(contender->rank);
-    for (int i = 2; i < argc; i++) {
+    for (int i = 3; i < argc; i++) {
         const size_t bytes = (size_t)strtoull(argv[i], NULL, 10);
         if (bytes > most) most = bytes;
     }
-    run.buffer = allocate(most);
-    if (run.buffer == NULL) return perror("bench: mmap"), EXIT_FAILURE;
-    for (int i = 2; i < argc; i++) {
+    run.recv = allocate(most);
+    run.send = run.kind == ALLREDUCE || run.kind == BROADCAST ? run.recv : allocate(most);
+    if (run.recv == NULL || run.send == NULL) return perror("bench: mmap"), EXIT_FAILURE;
+    for (int i = 3; i < argc; i++) {
         run.count = (size_t)strtoull(argv[i], NULL, 10) / sizeof(float);
+        if (run.kind != ALLREDUCE) run.count -= run.count % size;
         if (run.count > 0) measure_size(&run);
     }
     contender->barrier(contender->self);

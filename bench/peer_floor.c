@@ -144,9 +144,11 @@ static void sum_shared(void *self, float *buffer, size_t count) {
 }
 
 /* Maps the common memory over the buffer. */
-static void share(void *self, float *buffer, size_t count) {
+static void share(void *self, kind_t kind, float *send, float *buffer, size_t count) {
     const size_t bytes = (count * 4 + 4095) / 4096 * 4096;
     (void)self;
+    (void)kind;
+    (void)send;
     if (bytes > window_bytes ||
         mremap(windows[me], 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, buffer) == MAP_FAILED)
         fatal("mremap");
@@ -250,8 +252,19 @@ static void *map_shared(size_t bytes) {
     return at;
 }
 
+typedef void sum_t(void *self, float *buffer, size_t count);
+
+/* self: how to sum. */
+static void run(void *self, kind_t kind, float *send, float *recv, size_t count) {
+    (void)send;
+    if (kind == ALLREDUCE) (*(sum_t *const *)self)(NULL, recv, count);
+}
+
 int main(int argc, char **argv) {
-    const char *transport = argc > 1 ? argv[1] : "";
+    const char *transport = argc > 2 ? argv[2] : "";
+    sum_t *sum = getenv("BENCH_SHARED") != NULL  ? sum_shared
+                 : strcmp(transport, "tcp") == 0 ? sum_tcp
+                                                 : sum_shm;
     struct sockaddr_in address;
     const int shared = getenv("BENCH_SHARED") != NULL;
     const int listener = listen_on_loopback(&address);
@@ -266,10 +279,9 @@ int main(int argc, char **argv) {
                                    .version = "no library",
                                    .rank = me,
                                    .size = 2,
+                                   .self = &sum,
                                    .prepare = shared ? share : NULL,
-                                   .allreduce = shared                          ? sum_shared
-                                                : strcmp(transport, "tcp") == 0 ? sum_tcp
-                                                                                : sum_shm,
+                                   .run = run,
                                    .exchange = exchange,
                                    .barrier = barrier};
     int result = harness_run(&contender, argc, argv), status = 0;
