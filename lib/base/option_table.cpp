@@ -53,7 +53,7 @@ constexpr OptionSpec table[] = {
      "outnumber "
      "cores"},
     {"window.bytes", "2M", size, 64 * KiB, GiB, nullptr,
-     "shared memory per rank and communicator for collectives inside a host"},
+     "shared memory per rank and communicator for collectives inside a host; 16M for all at most"},
 };
 
 } // namespace

@@ -11,6 +11,8 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t world_uid = 1;
+// Each rank maps all of it when it starts.
+constexpr uint64_t largest_window = 16 << 20;
 
 // From what a transport says of one message, measured between two ranks with a core each.
 NetworkModel network_model(double latency_ns, double ns_per_byte, uint32_t ranks_per_core) {
@@ -142,7 +144,8 @@ void Communicator::offer(Setup &setup) {
         !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)
         return;
-    uint64_t bytes = uint64_t(options.number("window.bytes"));
+    uint64_t bytes =
+        std::min(uint64_t(options.number("window.bytes")), largest_window / uint64_t(size()));
     Status s = DTRAIN_OK;
     agent_.locked(
         [&] { s = Window::create(*device, uint32_t(size()), bytes, setup.handle, opening_); });
@@ -186,11 +189,12 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     if (mine != DTRAIN_OK)
         agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
                            rank_, error_text());
-    int32_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
-    Call call = bytes_call(Kind::allreduce, &good, &all, 1);
-    call.dtype = DTRAIN_I32;
-    call.op = DTRAIN_MIN;
-    Status s = run(call, timeout_ns); // still over messages
+    uint8_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
+    Call votes = bytes_call(Kind::reduce, &good, &all, 1, 0);
+    votes.op = DTRAIN_MIN;
+    // Still over messages, by way of rank 0, to which everyone is connected by now.
+    Status s = run(votes, timeout_ns);
+    if (s == DTRAIN_OK) s = run(bytes_call(Kind::broadcast, nullptr, &all, 1, 0), timeout_ns);
     if (s != DTRAIN_OK || all != 1) {
         agent_.locked([&] { opening_.reset(); });
         return s;

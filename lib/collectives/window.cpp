@@ -7,14 +7,15 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t page = 4096;
+constexpr uint64_t least_chunk = 1024;
 constexpr uint64_t largest_exchange = 64 << 10;
 
 } // namespace
 
 Window::Window(transport::Device &device, uint32_t ranks, uint64_t area_bytes)
     : device_(device), ranks_(ranks),
-      chunk_bytes_(std::max(page, std::bit_floor(area_bytes / (uint64_t{ring_blocks} * ranks)))),
+      chunk_bytes_(
+          std::max(least_chunk, std::bit_floor(area_bytes / (uint64_t{ring_blocks} * ranks)))),
       exchange_bytes_(std::min(largest_exchange, ring_blocks * chunk_bytes_)),
       ring_bytes_(ring_blocks * chunk_bytes_ * ranks), stride_(flags_bytes + ring_bytes_) {}
 

@@ -41,7 +41,7 @@ uint64_t largest_piece(const CollectiveSpec &spec) { return Layout(spec).largest
 
 uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
     uint64_t part = std::bit_ceil(largest_piece(spec) / pieces_overlap + 1);
-    return std::clamp(part, smallest_chunk, std::min(window.chunk_bytes(), largest_chunk));
+    return std::min({std::max(part, smallest_chunk), largest_chunk, window.chunk_bytes()});
 }
 
 } // namespace
