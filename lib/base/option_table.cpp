@@ -14,7 +14,8 @@ using enum OptionKind;
 
 constexpr OptionSpec table[] = {
     {"allreduce.algorithm", "auto", choice, 0, 0,
-     "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|window",
+     "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|"
+     "hierarchical|hierarchical_tree|window",
      "algorithm of all-reduce; auto: the cost model's choice"},
     {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
      "pieces into which schedules cut large messages"},
@@ -46,6 +47,9 @@ constexpr OptionSpec table[] = {
      "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
     {"tcp.interface", "", text, 0, 0, nullptr,
      "network interface for data; empty: the one of the control connection"},
+    {"topology", "", text, 0, 0, nullptr,
+     "where this host stands, the outermost first, as in zone/rack: collectives cross each border "
+     "as rarely as they can; hosts are known without it"},
     {"transports", "shm,tcp", text, 0, 0, nullptr,
      "transports to open, best first; each pair of ranks uses the fastest that both can"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,

@@ -53,6 +53,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.host = host_identity();
     s.self.transports = params.transports;
     s.self.cpus = usable_cpus();
+    s.self.location = params.location;
     return s;
 }
 
@@ -88,6 +89,7 @@ Status read_join_options(const Options &options, JoinParams &params) {
     params.heartbeat_interval_ns = options.number("heartbeat.interval");
     params.heartbeat_timeout_ns = options.number("heartbeat.timeout");
     params.listen_address = options.text("listen.address");
+    params.location = options.text("topology");
     params.secret = options.text("secret");
     std::string path(options.text("secret.file"));
     return params.secret.empty() && !path.empty() ? read_secret(path, params.secret) : DTRAIN_OK;

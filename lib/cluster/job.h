@@ -33,7 +33,8 @@ struct Member {
     std::string label; // "10.0.0.4:7001 pid 991", for texts
     std::string host;  // equal for members on the same running machine; opaque
     std::vector<TransportAddress> transports;
-    uint64_t cpus = 0; // equal for members of a host that may use the same CPUs
+    uint64_t cpus = 0;    // equal for members of a host that may use the same CPUs
+    std::string location; // of the host, the outermost first: "zone/rack"; "": not told
 };
 
 class Observer {
@@ -67,11 +68,12 @@ struct JoinParams {
     int64_t heartbeat_interval_ns = 0, heartbeat_timeout_ns = 0;
     std::string listen_address; // "": by the route to the rendezvous
     std::string secret;         // "": no authentication
+    std::string location;       // of this host: option "topology"
     std::vector<TransportAddress> transports;
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
 };
-// Fills timeout, heartbeat, listen_address and secret (from secret or secret.file).
+// Fills timeout, heartbeat, listen_address, location and secret (from secret or secret.file).
 Status read_join_options(const Options &options, JoinParams &params);
 
 using wire::group_tags, wire::TagSet; // bit t of word t / 64: tag id t is in use

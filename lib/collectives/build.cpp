@@ -52,6 +52,8 @@ constexpr Builder builders[] = {
     {double_tree, allreduce, double_tree_allreduce},
     {double_tree, reduce, double_tree_reduce},
     {double_tree, broadcast, double_tree_broadcast},
+    {hierarchical, allreduce, hierarchical_allreduce, engine::max_messages / 2 + 1},
+    {hierarchical_tree, allreduce, hierarchical_tree_allreduce},
     {bruck, allreduce, bruck_allreduce},
     {bruck, allgather, bruck_allgather},
     {bruck, alltoall, bruck_alltoall, no_limit, false},

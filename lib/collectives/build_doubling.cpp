@@ -7,6 +7,7 @@
 #include "collectives/builders.h"
 #include "collectives/fold.h"
 #include "collectives/layout.h"
+#include "collectives/team.h"
 
 #include <array>
 #include <bit>
@@ -18,12 +19,13 @@ namespace {
 // and the last one in the output.
 class Sums {
   public:
-    Sums(Plan &plan, uint64_t bytes, int32_t additions)
-        : plan_(plan), current_(plan.in(0, bytes)), out_(plan.out(0, bytes)), left_(additions) {
+    Sums(Plan &plan, Extent own, Extent sum, int32_t additions)
+        : plan_(plan), current_(own), out_(sum), left_(additions) {
         // In place, the only sum must not overwrite what is being sent.
-        aside_ = additions == 1 && plan.spec.in_place;
+        bool in_place = own.space == sum.space || plan.spec.in_place;
+        aside_ = additions == 1 && in_place;
         int32_t slots = aside_ ? 1 : std::min(additions - 1, 2);
-        for (int32_t i = 0; i < slots; i++) slots_[size_t(i)] = plan.scratch(bytes);
+        for (int32_t i = 0; i < slots; i++) slots_[size_t(i)] = plan.scratch(own.bytes);
     }
     Extent current() const { return current_; }
     void add_from(int32_t peer) {
@@ -43,26 +45,29 @@ class Sums {
 
 } // namespace
 
-void doubling_allreduce(Plan &plan) {
-    uint64_t bytes = input_bytes(plan.spec);
-    plan.limit_messages(2, bytes);
-    Fold fold(plan.size, plan.rank);
-    Extent result = plan.out(0, bytes);
+void doubling_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum) {
+    plan.limit_messages(2, own.bytes);
+    Fold fold(team.size(), team.index);
     if (!fold.keeper) {
-        plan.send(fold.mate, plan.in(0, bytes));
-        return plan.recv(fold.mate, result);
+        plan.send(team.rank(fold.mate), own);
+        return plan.recv(team.rank(fold.mate), sum);
     }
     int32_t rounds = std::countr_zero(uint32_t(fold.participants));
-    Sums sums(plan, bytes, rounds + fold.paired);
-    if (fold.paired) sums.add_from(fold.mate);
+    Sums sums(plan, own, sum, rounds + fold.paired);
+    if (fold.paired) sums.add_from(team.rank(fold.mate));
     for (int32_t round = 0; round < rounds; round++) {
-        int32_t partner = fold.rank_of(fold.index ^ (1 << round));
+        int32_t partner = team.rank(fold.rank_of(fold.index ^ (1 << round)));
         plan.send(partner, sums.current());
         sums.add_from(partner);
     }
     plan.finish(sums.current());
-    plan.copy(sums.current(), result);
-    if (fold.paired) plan.send(fold.mate, result);
+    plan.copy(sums.current(), sum);
+    if (fold.paired) plan.send(team.rank(fold.mate), sum);
+}
+
+void doubling_allreduce(Plan &plan) {
+    uint64_t bytes = input_bytes(plan.spec);
+    doubling_allreduce_among(plan, Team::everyone(plan), plan.in(0, bytes), plan.out(0, bytes));
 }
 
 // Powers of two.

@@ -6,6 +6,7 @@
 // Journal of Parallel and Distributed Computing 69 (2009).
 #include "collectives/builders.h"
 #include "collectives/layout.h"
+#include "collectives/team.h"
 
 #include <array>
 
@@ -29,22 +30,33 @@ template <class Block> void gather_around(Plan &plan, Extent first, Block block)
 
 } // namespace
 
-void ring_allreduce(Plan &plan) {
-    uint64_t count = plan.spec.count, n = uint64_t(plan.size), element = plan.spec.element_bytes;
-    plan.limit_messages(2 * (n - 1), (count / n + 1) * element);
+void ring_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum) {
+    const uint64_t n = uint64_t(team.size()), element = plan.spec.element_bytes;
+    const uint64_t count = own.bytes / element;
+    const int32_t size = team.size(), left = team.rank((team.index + size - 1) % size),
+                  right = team.rank((team.index + 1) % size);
+    if (size > 1) plan.limit_messages(2 * (n - 1), (count / n + 1) * element);
+    auto back = [&](int32_t steps) { return (team.index - steps + 2 * size) % size; };
     auto block = [&](Extent all, int32_t index) {
         uint64_t begin = part_begin(count, n, uint64_t(index));
         uint64_t end = part_begin(count, n, uint64_t(index) + 1);
         return all.part(begin * element, (end - begin) * element);
     };
-    Extent own = plan.in(0, count * element), sum = plan.out(0, count * element);
-    for (int32_t round = 0; round < plan.size - 1; round++) {
-        int32_t sent = block_back(plan, round + 1), received = block_back(plan, round + 2);
-        plan.send(right_of(plan), block(round == 0 ? own : sum, sent));
-        plan.recv_reduce(left_of(plan), block(own, received), block(sum, received));
+    if (size == 1) plan.copy(own, sum);
+    for (int32_t round = 0; round < size - 1; round++) {
+        plan.send(right, block(round == 0 ? own : sum, back(round + 1)));
+        plan.recv_reduce(left, block(own, back(round + 2)), block(sum, back(round + 2)));
     }
-    plan.finish(block(sum, plan.rank));
-    gather_around(plan, block(sum, plan.rank), [&](int32_t index) { return block(sum, index); });
+    plan.finish(block(sum, team.index));
+    for (int32_t round = 0; round < size - 1; round++) {
+        plan.send(right, block(sum, back(round)));
+        plan.recv(left, block(sum, back(round + 1)));
+    }
+}
+
+void ring_allreduce(Plan &plan) {
+    uint64_t bytes = input_bytes(plan.spec);
+    ring_allreduce_among(plan, Team::everyone(plan), plan.in(0, bytes), plan.out(0, bytes));
 }
 
 void ring_reduce_scatter(Plan &plan) {

@@ -27,6 +27,9 @@ void halving_allreduce(Plan &plan);
 void halving_reduce(Plan &plan);
 void halving_reduce_scatter(Plan &plan);
 
+void hierarchical_allreduce(Plan &plan);
+void hierarchical_tree_allreduce(Plan &plan);
+
 void binomial_allreduce(Plan &plan);
 void binomial_reduce(Plan &plan);
 void binomial_broadcast(Plan &plan);

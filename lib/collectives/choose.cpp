@@ -3,6 +3,7 @@
 #include "collectives/choose.h"
 
 #include "collectives/build.h"
+#include "collectives/topology.h"
 
 #include <limits>
 #include <numeric>
@@ -16,6 +17,14 @@ uint64_t typical_bytes(const CollectiveSpec &spec) {
     uint64_t total = std::accumulate(spec.counts.begin(), spec.counts.end(), uint64_t{0});
     uint64_t n = uint64_t(spec.size);
     return (total / n + (total % n != 0)) * spec.element_bytes;
+}
+
+double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
+            const NetworkModel &model) {
+    bool has_hosts = spec.topology != nullptr && spec.topology->levels() > 0;
+    if (has_hosts && spec.kind == Kind::allreduce)
+        return predict_on(*spec.topology, algorithm, spec.size, bytes, model, spec.chunk_bytes);
+    return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
 }
 
 } // namespace
@@ -38,7 +47,7 @@ Status choose(const CollectiveSpec &spec, const NetworkModel &model,
     for (int i = 0; i < algorithm_count; i++) {
         auto algorithm = Algorithm(i);
         if (!supports(spec.kind, algorithm, spec.size, uniform)) continue;
-        double ns = predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
+        double ns = cost(spec, algorithm, bytes, model);
         if (ns >= least) continue;
         least = ns;
         out = algorithm;

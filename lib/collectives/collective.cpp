@@ -14,8 +14,8 @@ constexpr const char *kind_names[kind_count] = {"allreduce", "reduce",    "reduc
                                                 "allgather", "broadcast", "gather",
                                                 "scatter",   "alltoall",  "barrier"};
 constexpr const char *algorithm_names[algorithm_count] = {
-    "direct",      "ring", "recursive_doubling", "halving_doubling", "binomial_tree",
-    "double_tree", "bruck"};
+    "direct",      "ring",  "recursive_doubling", "halving_doubling", "binomial_tree",
+    "double_tree", "bruck", "hierarchical",       "hierarchical_tree"};
 
 constexpr uint64_t max_bytes = uint64_t{1} << 62; // of one buffer: sums of two cannot overflow
 

@@ -31,10 +31,14 @@ enum class Algorithm : uint8_t {
     recursive_doubling, // whole vectors with partners at distance 1, 2, 4, ...
     halving_doubling,   // Rabenseifner: reduce-scatter by halving, then all-gather by doubling
     binomial_tree,
-    double_tree, // two binary trees, each inner rank of one a leaf of the other
-    bruck        // blocks at distance 1, 2, 4, ... for any number of ranks
+    double_tree,      // two binary trees, each inner rank of one a leaf of the other
+    bruck,            // blocks at distance 1, 2, 4, ... for any number of ranks
+    hierarchical,     // inside each host, then around a ring between hosts, and back
+    hierarchical_tree // the same by one rank of each host, with recursive doubling between them
 };
-inline constexpr int algorithm_count = 7;
+inline constexpr int algorithm_count = 9;
+
+class Topology;
 
 const char *kind_name(Kind kind);
 // As in the option "allreduce.algorithm".
@@ -55,10 +59,11 @@ struct CollectiveSpec {
     // reduce_scatter, scatter and alltoall, the output of allgather and gather.
     std::span<const uint64_t> counts, displs;
     std::span<const uint64_t> recv_counts,
-        recv_displs;                   // the output of alltoall; empty: as the input
-    bool average = false;              // divide the sum by `size`
-    bool in_place = false;             // ignored where a rank has only one buffer
-    uint64_t chunk_bytes = 256 * 1024; // pieces of large messages, > 0
+        recv_displs;                    // the output of alltoall; empty: as the input
+    bool average = false;               // divide the sum by `size`
+    bool in_place = false;              // ignored where a rank has only one buffer
+    uint64_t chunk_bytes = 256 * 1024;  // pieces of large messages, > 0
+    const Topology *topology = nullptr; // the same on all ranks; nullptr: all are alike
 };
 
 // Overflow-checked: ERR_INVALID or ERR_LIMIT when the spec cannot be.

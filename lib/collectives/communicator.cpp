@@ -172,6 +172,7 @@ Status Communicator::post_schedule(const Call &call, const CallOptions &options,
                                    std::unique_lock<std::mutex> &order) {
     CollectiveSpec spec = prepared_.spec;
     spec.chunk_bytes = chunk_bytes_;
+    if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
     if (Status s = plans_->get(spec, call.ragged, params.plan); s != DTRAIN_OK) return s;
     order.unlock();

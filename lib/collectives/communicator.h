@@ -5,6 +5,7 @@
 #include "collectives/call.h"
 #include "collectives/choose.h"
 #include "collectives/peer_memory.h"
+#include "collectives/topology.h"
 #include "collectives/window_operation.h"
 #include "engine/executor.h"
 
@@ -111,6 +112,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                        uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
                        std::unique_ptr<Communicator> &out);
+    Topology find_topology() const;
     Status set_up(int64_t timeout_ns);
     Status open_window(const Setup &setup, int64_t timeout_ns);
     void offer(Setup &setup);
@@ -147,6 +149,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     const uint64_t uid_;
     const uint32_t tag_id_;
     bool is_world_ = false;
+    const Topology topology_;
 
     // The order of calls.
     std::mutex order_;

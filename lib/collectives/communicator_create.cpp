@@ -14,16 +14,31 @@ constexpr uint64_t world_uid = 1;
 // Each rank maps all of it when it starts.
 constexpr uint64_t largest_window = 16 << 20;
 
-// From what a transport says of one message, measured between two ranks with a core each.
-NetworkModel network_model(double latency_ns, double ns_per_byte, uint32_t ranks_per_core) {
-    double overhead_ns = std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
+// What a transport says of one message, measured between two ranks with a core each.
+struct Reach {
+    double latency_ns = 0, ns_per_byte = 0;
+
+    void slow_down_to(const dtrain_tp_attr_t &attr) {
+        latency_ns = std::max(latency_ns, double(attr.latency_ns));
+        if (attr.bandwidth_bps > 0)
+            ns_per_byte = std::max(ns_per_byte, 1e9 / double(attr.bandwidth_bps));
+    }
+    double overhead_ns() const {
+        return std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
+    }
+};
+
+NetworkModel network_model(const Reach &far, const Reach &near, uint32_t ranks_per_core) {
     // What processors do takes longer when ranks share them: on one host sending is such work.
-    double shared = ranks_per_core;
-    return {.latency_ns = latency_ns - 2 * overhead_ns,
-            .overhead_ns = overhead_ns * shared,
-            .ns_per_byte = ns_per_byte * shared,
+    const double shared = ranks_per_core;
+    return {.latency_ns = far.latency_ns - 2 * far.overhead_ns(),
+            .overhead_ns = far.overhead_ns() * shared,
+            .ns_per_byte = far.ns_per_byte * shared,
             .reduce_ns_per_byte = 0.04 * shared,
-            .copy_ns_per_byte = 0.03 * shared};
+            .copy_ns_per_byte = 0.03 * shared,
+            .host_latency_ns = near.latency_ns - 2 * near.overhead_ns(),
+            .host_overhead_ns = near.overhead_ns() * shared,
+            .host_ns_per_byte = near.ns_per_byte * shared};
 }
 
 uint64_t derived_uid(uint64_t parent, uint64_t seq) {
@@ -48,10 +63,20 @@ Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vecto
                            uint64_t uid, uint32_t tag_id)
     : session_(std::move(session)), agent_(session_->agent()), members_(std::move(members)),
       member_ids_(members_.begin(), members_.end()), uid_(uid), tag_id_(tag_id),
-      plans_(std::make_unique<PlanCache>()), gone_(members_.size()), failed_(members_.size()) {
+      topology_(find_topology()), plans_(std::make_unique<PlanCache>()), gone_(members_.size()),
+      failed_(members_.size()) {
     auto me = std::find(members_.begin(), members_.end(), session_->self());
     rank_ = uint32_t(me - members_.begin());
     chunk_bytes_ = uint64_t(session_->options().number("chunk.bytes"));
+}
+
+Topology Communicator::find_topology() const {
+    std::vector<std::string> hosts, locations;
+    for (uint32_t member : members_) {
+        hosts.push_back(session_->job().members()[member].host);
+        locations.push_back(session_->job().members()[member].location);
+    }
+    return Topology::of(hosts, locations);
 }
 
 Communicator::~Communicator() {
@@ -130,16 +155,15 @@ void Communicator::offer(Setup &setup) {
         setup.algorithm = int32_t(algorithm);
     transport::Device *device = mesh.device(members_[0]);
     bool same = true;
-    double latency_ns = 0, ns_per_byte = 0;
-    for (uint32_t member : members_) {
-        const dtrain_tp_attr_t &attr = mesh.device(member)->attr();
-        same = same && mesh.device(member) == device;
-        // The slowest transport decides.
-        latency_ns = std::max(latency_ns, double(attr.latency_ns));
-        if (attr.bandwidth_bps > 0)
-            ns_per_byte = std::max(ns_per_byte, 1e9 / double(attr.bandwidth_bps));
+    Reach far, near; // the slowest transport decides
+    for (size_t r = 0; r < members_.size(); r++) {
+        const dtrain_tp_attr_t &attr = mesh.device(members_[r])->attr();
+        same = same && mesh.device(members_[r]) == device;
+        far.slow_down_to(attr);
+        if (topology_.levels() > 0 && topology_.group(0, int32_t(r)) == topology_.group(0, 0))
+            near.slow_down_to(attr);
     }
-    setup.model = network_model(latency_ns, ns_per_byte, session_->ranks_per_core());
+    setup.model = network_model(far, near, session_->ranks_per_core());
     if (size() == 1 || uint32_t(size()) > max_window_ranks || !same ||
         !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)

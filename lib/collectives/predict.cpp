@@ -239,6 +239,8 @@ double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
     case Algorithm::binomial_tree: return formula.binomial_tree();
     case Algorithm::double_tree: return formula.double_tree();
     case Algorithm::bruck: break;
+    case Algorithm::hierarchical: return formula.ring(); // without hosts they are the same
+    case Algorithm::hierarchical_tree: return formula.recursive_doubling();
     }
     return formula.bruck();
 }

@@ -5,7 +5,8 @@
 // into the LogP model, SPAA 1995) with the work per byte on top. Each rank has one processor, which
 // serves overheads, sums and copies in the order in which they become ready, one link out and one
 // link in. A message takes overhead + latency + bytes * ns_per_byte + overhead; several wait for
-// each other at the links; a send ends when the last byte has left.
+// each other at the links; a send ends when the last byte has left. With a topology the ranks of a
+// host share one link out and one link in, and have links of their own among themselves.
 #pragma once
 #include "collectives/collective.h"
 
@@ -20,12 +21,14 @@ struct NetworkModel {
     double ns_per_byte = 0;
     double reduce_ns_per_byte = 0;
     double copy_ns_per_byte = 0;
+    // Between ranks of one group of a topology's innermost level.
+    double host_latency_ns = 0, host_overhead_ns = 0, host_ns_per_byte = 0;
 };
 
 // When the last rank has finished if all begin at 0, by simulation of every step. ERR_INVALID when
 // the schedules do not fit together. Time: n log n in the number of steps of all ranks.
 Status price(std::span<const engine::Schedule> schedules, const NetworkModel &model,
-             double &total_ns);
+             double &total_ns, const Topology *topology = nullptr);
 
 // The same by a closed formula, in at most log(size)^2 time. `bytes`: of the vector (allreduce,
 // reduce, broadcast) or of each rank's block. Between 0.85 and 1.2 of price() up to 16 KiB in all,
@@ -33,5 +36,8 @@ Status price(std::span<const engine::Schedule> schedules, const NetworkModel &mo
 // within 1 % and 18 %. Infinite where supports() is false.
 double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
                const NetworkModel &model, uint64_t chunk_bytes);
+// Of ranks with a topology, roughly: between 0.5 and 2 of price(). All-reduce.
+double predict_on(const Topology &topology, Algorithm algorithm, int32_t size, uint64_t bytes,
+                  const NetworkModel &model, uint64_t chunk_bytes);
 
 } // namespace dtrain::collectives

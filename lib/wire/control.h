@@ -25,7 +25,8 @@ struct Peer {
     int32_t index = 0, pid = 0;
     std::string host, listener, label;
     std::vector<Transport> transports;
-    uint64_t cpus = 0; // which it may use, hashed
+    uint64_t cpus = 0;    // which it may use, hashed
+    std::string location; // of its host, the outermost first: "zone/rack"
 };
 
 struct Join {

@@ -22,7 +22,8 @@ Peer peer(int32_t index) {
             "10.0.0.1:7",
             "10.0.0.1:7 pid 4711",
             {{"tcp", {1, 2, 3}}, {"shm", std::vector<uint8_t>(512, 9)}},
-            0xfedcba9876543210};
+            0xfedcba9876543210,
+            "west/rack 7"};
 }
 
 std::vector<Message> one_of_each() {
@@ -77,6 +78,7 @@ void values_survive(void **) {
     assert_int_equal(std::get<Roster>(back).members[1].transports[1].bytes.size(), 512);
     assert_string_equal(std::get<Roster>(back).members[1].label.c_str(), "10.0.0.1:7 pid 4711");
     assert_int_equal(std::get<Roster>(back).members[1].cpus, 0xfedcba9876543210);
+    assert_string_equal(std::get<Roster>(back).members[1].location.c_str(), "west/rack 7");
 }
 
 struct Bad {
