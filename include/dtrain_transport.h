@@ -38,7 +38,9 @@ typedef struct dtrain_tp_host {
     uint32_t abi;
     void *self; /* first argument of every service */
     void (*log)(void *self, int32_t level, const char *line);
-    /* The value of an option ("tcp.interface"); DTRAIN_ERR_NOT_FOUND when there is none. */
+    /* The value of an option ("tcp.interface"); DTRAIN_ERR_NOT_FOUND when there is none. Besides
+     * these there is "local.address", the numeric address of this host on the way to the other
+     * hosts of the job, as soon as it is known; then the device is asked for its address again. */
     dtrain_status_t (*option)(void *self, const char *key, char *buf, size_t len);
     /* Keeps msg as the text of the call that fails now; returns status. */
     dtrain_status_t (*fail)(void *self, dtrain_status_t status, const char *msg);

@@ -3,6 +3,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment.h"
+#include "cluster/rendezvous.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,6 +16,23 @@ using dtrain::collectives::Communicator;
 
 namespace dtrain::api {
 
+namespace {
+
+// The transports learn by which address other hosts reach this one.
+Status find_own_address(dtrain_context *context, const std::string &rendezvous) {
+    std::string own = cluster::own_address(rendezvous);
+    if (own.empty()) return DTRAIN_OK;
+    Status s = DTRAIN_OK;
+    context->agent->locked([&] {
+        context->host->set_local_address(std::move(own));
+        for (auto &device : context->agent->devices())
+            if (s == DTRAIN_OK) s = device->renew_address();
+    });
+    return s;
+}
+
+} // namespace
+
 Status join(dtrain_context *context, const cluster::SessionParams &params,
             std::shared_ptr<cluster::Session> &out) {
     std::lock_guard lock(context->session_mutex);
@@ -22,6 +40,7 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
         return fail(DTRAIN_ERR_STATE,
                     "the context is a member of a job already; make a communicator "
                     "by split or duplicate, or create another context");
+    if (Status s = find_own_address(context, params.identity.rendezvous); s != DTRAIN_OK) return s;
     Status s =
         cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
     if (s == DTRAIN_OK) context->session = out;

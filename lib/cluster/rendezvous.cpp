@@ -38,6 +38,19 @@ Status write_whole(const std::string &path, const std::string &data) {
 
 } // namespace
 
+std::string own_address(const std::string &rendezvous) {
+    Endpoint endpoint;
+    if (!rendezvous.starts_with(tcp) ||
+        parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK)
+        return "";
+    std::string own = local_address_towards(endpoint);
+    bool is_local =
+        endpoint.host == "localhost" || endpoint.host.starts_with("127.") || endpoint.host == "::1";
+    if (!own.empty() || is_local) return own;
+    // Worker 0's own name may mean its loopback (Debian's 127.0.1.1): where would packets leave?
+    return local_address_towards({"192.0.2.1", "9"}); // an address of documentation, RFC 5737
+}
+
 Status Rendezvous::parse(const Identity &identity, const std::string &listen_address,
                          dtrain_oob_allgather_fn oob, void *oob_arg) {
     identity_ = identity;

@@ -15,6 +15,10 @@
 
 namespace dtrain::cluster {
 
+// The numeric address by which the others of a job with this rendezvous reach this host; "" when
+// only processes of this host can, or it cannot be known (file, oob: option listen.address tells).
+std::string own_address(const std::string &rendezvous);
+
 class Rendezvous {
   public:
     // DTRAIN_ERR_INVALID on a malformed one. listen_address: the option, or "".

@@ -154,4 +154,18 @@ bool is_loopback(const SocketAddress &address) {
     return host.starts_with("127.") || host == "::1";
 }
 
+std::string local_address_towards(const Endpoint &endpoint) {
+    std::vector<SocketAddress> there;
+    if (resolve(endpoint, there) != DTRAIN_OK) return "";
+    for (const SocketAddress &address : there) {
+        Fd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+        if (!fd || is_loopback(address) ||
+            connect(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage),
+                    address.length) != 0)
+            continue;
+        return local_endpoint(fd.get()).host;
+    }
+    return "";
+}
+
 } // namespace dtrain::cluster

@@ -58,5 +58,8 @@ void prepare_accepted(int fd);
 Endpoint local_endpoint(int fd); // numeric
 Endpoint remote_endpoint(int fd);
 bool is_loopback(const SocketAddress &address);
+// The numeric address that this host has on the way there; "" when that is the host itself by its
+// loopback, or unknown. Nothing is sent.
+std::string local_address_towards(const Endpoint &endpoint);
 
 } // namespace dtrain::cluster

@@ -29,24 +29,28 @@ Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener
         peer.done = &peer_event;
         peer.mesh = this;
         peer.member = m;
+        std::string why;
         for (auto &device : agent_.devices()) {
             auto theirs =
                 std::find_if(members[m].begin(), members[m].end(), [&](const PeerAddress &address) {
                     return address.transport == device->name();
                 });
-            if (theirs == members[m].end() ||
-                device->ops().reachable(device->dev(), theirs->bytes.data(),
-                                        theirs->bytes.size()) != DTRAIN_OK)
+            if (theirs == members[m].end()) continue;
+            if (device->ops().reachable(device->dev(), theirs->bytes.data(),
+                                        theirs->bytes.size()) != DTRAIN_OK) {
+                why = error_text();
                 continue;
+            }
             peer.device = device.get();
             peer.address.assign(theirs->bytes.begin(), theirs->bytes.end());
             break;
         }
         if (peer.device == nullptr)
             return fail(DTRAIN_ERR_TRANSPORT,
-                        "no transport reaches member %u; open one that both sides have (option "
-                        "transports)",
-                        m);
+                        "no transport reaches member %u (%s); open one that both sides have "
+                        "(option transports), with an address that other hosts reach (option "
+                        "listen.address)",
+                        m, why.empty() ? "none in common" : why.c_str());
     }
     return DTRAIN_OK;
 }

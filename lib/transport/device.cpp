@@ -65,8 +65,12 @@ Status Device::start(const Host &host) {
     if (status = ops_.query(dev_, &attr_); status != DTRAIN_OK)
         return explain(status, name_, "query");
     if (status = check(); status != DTRAIN_OK) return status;
+    return renew_address();
+}
+
+Status Device::renew_address() {
     address_.resize(attr_.address_len);
-    status = ops_.address(dev_, address_.data(), address_.size());
+    Status status = ops_.address(dev_, address_.data(), address_.size());
     return status == DTRAIN_OK ? DTRAIN_OK : explain(status, name_, "address");
 }
 

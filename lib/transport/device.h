@@ -32,6 +32,8 @@ class Device {
     const dtrain_tp_ops_t &ops() const { return ops_; } // what the plugin does not provide is NULL
     dtrain_tp_dev_t *dev() const { return dev_; }
     const std::vector<uint8_t> &address() const { return address_; }
+    // Asks for it again, before anything is connected.
+    Status renew_address();
     bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
 
   private:

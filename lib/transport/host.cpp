@@ -25,8 +25,11 @@ struct Services {
         for (const OptionSpec &spec : option_table())
             if (spec.secret && std::strcmp(spec.key, key) == 0)
                 return dtrain::fail(DTRAIN_ERR_NOT_FOUND, "option %s is kept from plugins", key);
-        std::string value;
-        if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK) return s;
+        std::string value = host(self).local_address_;
+        bool is_option = std::strcmp(key, "local.address") != 0;
+        if (!is_option && value.empty()) return DTRAIN_ERR_NOT_FOUND;
+        if (is_option)
+            if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK) return s;
         if (value.size() >= len)
             return dtrain::fail(DTRAIN_ERR_TRUNCATED,
                                 "option %s: the value needs %zu bytes, the buffer has %zu", key,

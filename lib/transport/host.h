@@ -7,6 +7,7 @@
 #include "dtrain_transport.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace dtrain::transport {
@@ -26,6 +27,8 @@ class Host {
     Host &operator=(const Host &) = delete;
 
     const dtrain_tp_host_t *table() const { return &table_; }
+    // What plugins read as "local.address". Under the lock of the devices.
+    void set_local_address(std::string address) { local_address_ = std::move(address); }
 
   private:
     friend struct Services;
@@ -34,6 +37,7 @@ class Host {
     Clock &clock_;
     std::vector<uint8_t> secret_;
     Copy copy_;
+    std::string local_address_;
     dtrain_tp_host_t table_;
 };
 

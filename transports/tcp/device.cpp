@@ -22,7 +22,7 @@ constexpr int drain_ms = 200;
 
 void default_interface(const tp::Host &host, char *buf, size_t len) {
     if (!host.option("tcp.interface", buf, len) && !host.option("listen.address", buf, len))
-        snprintf(buf, len, "127.0.0.1");
+        snprintf(buf, len, "%s", any_interface);
 }
 
 Device::Device(const dtrain_tp_host_t *host)
@@ -42,7 +42,9 @@ dtrain_status_t Device::open(const char *name) {
         snprintf(interface, sizeof interface, "%s", name);
     else
         default_interface(host(), interface, sizeof interface);
-    const dtrain_status_t status = resolve_local(host(), interface, &own_.socket);
+    finds_address_ = strcmp(interface, any_interface) == 0;
+    const dtrain_status_t status =
+        resolve_local(host(), finds_address_ ? "127.0.0.1" : interface, &own_.socket);
     if (status != DTRAIN_OK) return status;
     if (!host().option("tcp.congestion", congestion_, sizeof congestion_))
         snprintf(congestion_, sizeof congestion_, "auto");
@@ -51,6 +53,18 @@ dtrain_status_t Device::open(const char *name) {
     host().random(own_.id.data(), own_.id.size());
     own_.host = host_fingerprint();
     return lobby_.open(&own_.socket, own_.id);
+}
+
+dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
+    char found[256];
+    if (finds_address_ && host().option("local.address", found, sizeof found)) {
+        dtrain_status_t status = resolve_local(host(), found, &own_.socket);
+        if (status == DTRAIN_OK) status = lobby_.listen(&own_.socket);
+        if (status != DTRAIN_OK) return status;
+        finds_address_ = false;
+    }
+    own_.encode(out);
+    return DTRAIN_OK;
 }
 
 dtrain_status_t Device::reachable(const void *address, size_t len) {

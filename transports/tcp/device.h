@@ -15,7 +15,7 @@ class Device : private Lobby::Owner {
     ~Device();
     dtrain_status_t open(const char *name);
 
-    void address(uint8_t out[Address::wire_length]) const { own_.encode(out); }
+    dtrain_status_t address(uint8_t out[Address::wire_length]);
     dtrain_status_t reachable(const void *address, size_t len);
     dtrain_status_t connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p);
     void disconnect(Endpoint *ep);
@@ -48,6 +48,7 @@ class Device : private Lobby::Owner {
     Shared shared_;
     Lobby lobby_;
     Address own_;
+    bool finds_address_ = false; // nobody chose the interface: the way to the other hosts
     char congestion_[16] = "";
     tp::TagTable<Connection> connections_;
     uint32_t connection_count_ = 0;
@@ -55,7 +56,8 @@ class Device : private Lobby::Owner {
     uint32_t ticks_ = 0;
 };
 
-// "tcp.interface", else "listen.address", else loopback.
+inline constexpr char any_interface[] = "auto"; // the device that finds out by itself
+// "tcp.interface", else "listen.address", else any_interface.
 void default_interface(const tp::Host &host, char *buf, size_t len);
 
 } // namespace dtrain::tcp

@@ -24,12 +24,20 @@ Lobby::~Lobby() {
 
 dtrain_status_t Lobby::open(SocketAddress *socket, const DeviceId &own) {
     own_ = own;
-    const dtrain_status_t status = listen_on(host_, socket, &listener_);
-    if (status != DTRAIN_OK) return status;
     timer_ = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     reserve_ = open_reserve();
-    if (!timer_ || !reserve_ || !poller_.add(listener_.get(), &listener_key_, EPOLLIN) ||
-        !poller_.add(timer_.get(), &timer_key_, EPOLLIN))
+    if (!timer_ || !reserve_ || !poller_.add(timer_.get(), &timer_key_, EPOLLIN))
+        return host_.fail(DTRAIN_ERR_IO, "tcp: cannot watch a timer: %s", strerror(errno));
+    return listen(socket);
+}
+
+dtrain_status_t Lobby::listen(SocketAddress *socket) {
+    Fd fresh;
+    const dtrain_status_t status = listen_on(host_, socket, &fresh);
+    if (status != DTRAIN_OK) return status;
+    if (listener_) poller_.remove(listener_.get(), &listener_key_);
+    listener_ = std::move(fresh);
+    if (!poller_.add(listener_.get(), &listener_key_, EPOLLIN))
         return host_.fail(DTRAIN_ERR_IO, "tcp: cannot watch the listening socket: %s",
                           strerror(errno));
     return DTRAIN_OK;

@@ -31,6 +31,8 @@ class Lobby {
 
     // Listens on *socket and fills in its port.
     dtrain_status_t open(SocketAddress *socket, const DeviceId &own);
+    // The same from now on, in place of where it listened before.
+    dtrain_status_t listen(SocketAddress *socket);
     void connect(const Address &peer, Connection *connection); // may call failed() at once
     void forget(Handshake *handshake);
     bool idle() const { return strangers_.empty() && attempts_.empty(); }

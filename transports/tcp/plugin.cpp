@@ -47,8 +47,7 @@ dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {
     if (len < Address::wire_length)
         return dev->host().fail(DTRAIN_ERR_TRUNCATED, "tcp: an address takes %zu bytes",
                                 Address::wire_length);
-    dev->address(static_cast<uint8_t *>(buf));
-    return DTRAIN_OK;
+    return dev->address(static_cast<uint8_t *>(buf));
 }
 
 dtrain_status_t reachable(dtrain_tp_dev_t *dev, const void *address, size_t len) {
