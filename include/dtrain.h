@@ -37,10 +37,11 @@ typedef struct dtrain_comm dtrain_comm_t;       /* communicator: an ordered grou
 typedef struct dtrain_mem dtrain_mem_t;         /* registered memory                             */
 typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
 typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
-typedef struct dtrain_server dtrain_server_t;   /* parameter-server shards served by this process */
-typedef struct dtrain_table dtrain_table_t;     /* a named array spread over the servers         */
-typedef struct dtrain_reader dtrain_reader_t;   /* sequential reader of TFRecord files           */
-typedef struct dtrain_writer dtrain_writer_t;   /* writer of one TFRecord file                   */
+typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
+typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
+typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
+typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */
+typedef struct dtrain_writer dtrain_writer_t; /* writer of one TFRecord file                   */
 
 /* ---- status: 0 done, > 0 not finished, < 0 failed -------------------------------------------- */
 /* -20..-39: a connection is lost for good; -40..-59: the communicator is; -60..-79: the device. */
@@ -382,6 +383,67 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
                                        uint32_t dtype, int32_t peer, uint32_t tag,
                                        const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p);
+
+/* ---- gradient queues ------------------------------------------------------------------------- */
+/* All-reduces of named tensors that ranks submit in any order, from any thread: the ranks agree on
+ * what is ready everywhere, pack small tensors together and reduce them while the program computes
+ * on. A thread of the queue's own does it, whatever option progress says; it sleeps while nothing
+ * is submitted. See docs/GRADIENTS.md. */
+typedef struct dtrain_gradients_params {
+    uint32_t struct_size;
+    uint32_t flags;        /* none yet                                                            */
+    uint64_t bucket_bytes; /* tensors are packed together up to so much; larger ones are reduced
+                              where they are. 0: option gradients.bucket. Rank 0's counts         */
+    int64_t cycle_ns;      /* least time between two looks at what is ready, at most 1 s;
+                              0: option gradients.cycle                                           */
+    int64_t stall_warn_ns; /* a tensor that waits so long for other ranks is logged, and again
+                              after the same time; 0: option gradients.stall; < 0: never          */
+    int64_t stall_fail_ns; /* and fails; 0: option gradients.stall_limit; < 0: never              */
+} dtrain_gradients_params_t;
+/* Collective over comm, blocking: the queue gets a communicator of its own. Any number per
+ * communicator. params may be NULL. */
+DTRAIN_API dtrain_status_t dtrain_gradients_create(dtrain_comm_t *comm,
+                                                   const dtrain_gradients_params_t *params,
+                                                   dtrain_gradients_t **gradients_p);
+/* Exclusive. The queue ends on all ranks: what is submitted and not finished, and later calls, end
+ * with DTRAIN_ERR_CANCELED naming the rank that destroyed its queue first. Waits until the others
+ * know: for the bucket being reduced and at most a second more, if they are alive. */
+DTRAIN_API dtrain_status_t dtrain_gradients_destroy(dtrain_gradients_t *gradients);
+/* recv[i] = op over ranks of send[i], once every rank has submitted a tensor of this name (1 to 255
+ * bytes) with the same count (> 0), dtype and op. In place: send == recv. Fails with
+ * DTRAIN_ERR_BUSY while a tensor of this name is not finished on this rank. Ends with
+ * DTRAIN_ERR_MISMATCH on all ranks, for this tensor only, when they differ, with DTRAIN_ERR_TIMEOUT
+ * on all ranks, naming those that did not submit it, when the time of one of them is over. Among
+ * tensors that are ready a higher op_params.priority goes first (give the same on all ranks; the
+ * one counts that the rank gave which submitted the name first). Other ranks may have begun it: it
+ * cannot be cancelled. */
+DTRAIN_API dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const char *name,
+                                                   const void *send, void *recv, uint64_t count,
+                                                   uint32_t dtype, uint32_t op,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* For a rank that has run out of data: until all ranks have joined it contributes zeros to what the
+ * others submit (SUM, and AVG, which still divides by the number of all ranks; another op ends in
+ * DTRAIN_ERR_UNSUPPORTED on them). Done when all have joined; after that all go on as before. The
+ * event's peer, or *last_p of a blocking call (may be NULL), is the rank that joined last.
+ * params.timeout_ns 0 is none; after DTRAIN_ERR_TIMEOUT this rank stays joined. */
+DTRAIN_API dtrain_status_t dtrain_gradients_join(dtrain_gradients_t *gradients,
+                                                 const dtrain_op_params_t *params, int32_t *last_p,
+                                                 dtrain_request_t **request_p);
+/* Counted since the queue was made, on this rank. */
+typedef struct dtrain_gradients_counters {
+    uint32_t struct_size; /* the caller's, by DTRAIN_INIT; no more is written    */
+    uint32_t reserved;
+    uint64_t cycles;        /* tiny exchanges of what is ready                     */
+    uint64_t exchanges;     /* of them, followed by a full one (new names, joins)  */
+    uint64_t tensors;       /* of this rank, reduced                               */
+    uint64_t buckets;       /* all-reduces of data, packed or not                  */
+    uint64_t fused_tensors; /* tensors that were packed with others                */
+    uint64_t fused_bytes;   /* and the bytes of their buckets                      */
+    uint64_t stalls;        /* stall reports logged                                */
+} dtrain_gradients_counters_t;
+DTRAIN_API dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
+                                                  dtrain_gradients_counters_t *stats);
 
 /* ---- parameter server ------------------------------------------------------------------------ */
 /* A table is a dense array of `length` elements, split by key range over the job's servers; a job

@@ -128,7 +128,12 @@ dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p) {
 
 dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    return guard([&] { return comm->communicator->abort(reason); });
+    return guard([&] {
+        std::lock_guard lock(comm->gradients_mutex);
+        for (auto &entry : comm->gradients)
+            if (auto queue = entry.lock()) queue->abort(reason);
+        return comm->communicator->abort(reason);
+    });
 }
 
 int32_t dtrain_comm_rank(const dtrain_comm_t *comm) {

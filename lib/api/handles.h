@@ -7,6 +7,7 @@
 #include "engine/agent.h"
 #include "engine/completion_queue.h"
 #include "engine/helper.h"
+#include "gradients/queue.h"
 #include "memory/registration.h"
 #include "memory/registry.h"
 #include "ps/node.h"
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 struct dtrain_options {
     dtrain::api::Birth birth;
@@ -68,6 +70,9 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
 struct dtrain_comm : dtrain::api::Child {
     using Child::Child;
     std::unique_ptr<dtrain::collectives::Communicator> communicator;
+    // Aborted together with it.
+    std::mutex gradients_mutex;
+    std::vector<std::weak_ptr<dtrain::gradients::Queue>> gradients;
     // Kept as long as the communicator: tables are numbered in the order in which they are made.
     std::shared_ptr<dtrain::ps::Node> node;
 };

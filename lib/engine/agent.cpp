@@ -280,7 +280,11 @@ void Agent::finish(Operation *operation, const Outcome &outcome, const char *tex
     Outcome final = outcome; // both may be the operation's
     request->set_error(outcome.status < 0 ? text : "");
     operation->dispose();
-    request->complete(final);
+    complete(*request, final);
+}
+
+void Agent::complete(Request &request, const Outcome &outcome) {
+    request.complete(outcome);
     // The owner may be the thread that sleeps for the devices while another one works.
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_sleeper();
 }

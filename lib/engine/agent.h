@@ -35,6 +35,8 @@ class Agent {
     void wait(Request &request, int64_t deadline_ns);
     // As wait(), for a completion queue that is not empty.
     void wait(CompletionQueue &queue, int64_t deadline_ns);
+    // For a request that is not an operation's: it may be waited for here, too.
+    void complete(Request &request, const Outcome &outcome);
     // A bounded amount of work, unless another thread is at it; returns how much.
     int work();
     // Runs under the lock: for events from outside (failures, control messages).

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/helper.h"
 
+#include "engine/thread.h"
+
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <system_error>
 #include <unistd.h>
 
 namespace dtrain::engine {
@@ -16,20 +15,6 @@ namespace {
 constexpr int64_t longest_sleep = 1 * second;
 constexpr int64_t longest_poller_sleep = 10 * ms; // as the agent's own
 constexpr int64_t helper_spin = 20 * us;          // it shares the cores with the program's work
-
-// The program's signals are for the program's threads.
-class BlockedSignals {
-  public:
-    BlockedSignals() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-  private:
-    sigset_t before_;
-};
 
 } // namespace
 
@@ -44,13 +29,7 @@ Status Helper::start(bool manual, bool always_poll) {
     if (wake_ < 0) return fail_errno(errno, "helper thread: eventfd");
     agent_.set_helper(
         {.wake = [](void *self) { static_cast<Helper *>(self)->wake(); }, .arg = this});
-    BlockedSignals blocked;
-    try {
-        thread_ = std::thread([this] { run(); });
-    } catch (const std::system_error &e) {
-        return fail(DTRAIN_ERR_LIMIT, "helper thread: %s", e.what());
-    }
-    return DTRAIN_OK;
+    return start_thread(thread_, "dtrain", [this] { run(); });
 }
 
 Helper::~Helper() {
@@ -86,7 +65,6 @@ void Helper::wake() {
 }
 
 void Helper::run() {
-    pthread_setname_np(pthread_self(), "dtrain");
     while (!stop_) {
         serve();
         if (nobody_polls())

@@ -1,0 +1,168 @@
+// Which tensors are reduced next: the ranks' agreement as a state machine without a network.
+// SPDX-License-Identifier: Apache-2.0
+//
+// After Horovod (Sergeev and Del Balso, 2018), whose coordinator and response cache are replaced by
+// state that every rank derives alike. A cycle is one all-reduce (BAND) of a few words:
+//
+//   begin() -> words -> all-reduce -> reduced()
+//
+// with one bit per known tensor: "it waits here". What is set everywhere is agreed on. One more bit
+// asks for a full exchange, in which every rank learns every rank's report; it makes tensors known,
+// finds differences, and serves whatever is rare (joining, stalls, the end):
+//
+//   announce() -> report -> all-gather -> gathered()
+//
+// Then next_bucket() and finished() hand out what is agreed on, in the same order on every rank.
+// Not thread-safe.
+#pragma once
+#include "gradients/report.h"
+#include "gradients/table.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dtrain::gradients {
+
+// Equal on all ranks but for the times.
+struct Limits {
+    uint64_t bucket_bytes = 8 << 20;
+    uint64_t known_tensors = 4096;   // as long as no more are waiting
+    uint64_t fresh_bytes = 64 << 10; // of one report's announcements
+    int64_t stall_warn_ns = INT64_MAX;
+    int64_t stall_fail_ns = INT64_MAX;
+};
+
+struct Submission {
+    std::string name;
+    TensorSpec spec; // checked
+    int32_t priority = 0;
+    uint64_t id = 0; // the caller's, not 0
+    int64_t submitted_ns = 0;
+    int64_t expires_ns = INT64_MAX;
+};
+
+struct Bucket {
+    struct Item {
+        uint64_t id = 0; // 0: this rank has joined and contributes zeros
+        uint32_t tensor = 0;
+        uint64_t bytes = 0;
+    };
+    std::vector<Item> items;
+    uint32_t dtype = 0, op = 0;
+    uint64_t bytes = 0;
+    bool in_pieces = false; // of bucket_bytes at most: some rank has only that much memory for it
+};
+
+// What is to be done for the caller.
+struct Actions {
+    struct Failure {
+        uint64_t id;
+        Status status;
+        std::string text;
+    };
+    std::vector<Failure> failures;
+    std::vector<std::string> warnings;
+    int32_t last_joined = -1; // >= 0: all ranks had joined, this one last; have_joined() is over
+    int32_t closed_by = -1;   // >= 0: this rank ends the queue
+};
+
+class Negotiation {
+  public:
+    Negotiation(int32_t rank, int32_t size, const Limits &limits);
+
+    // ---- what this rank does ----
+    // BUSY: one of this name waits; STATE: this rank has joined; or why the tensor failed on the
+    // ranks that submitted it before this one.
+    Status submit(Submission submission);
+    void join();
+    void close();
+    bool has_joined() const { return joins_ || joined_[size_t(rank_)]; }
+
+    // ---- when a cycle is due ----
+    bool has_waiting() const { return waiting_count_ > 0; }
+    bool must_go_on() const { return !agreed_.empty() || closes_ || has_joined(); }
+
+    // ---- a cycle ----
+    Bits begin(int64_t now_ns);
+    // INTERNAL: the ranks' states differ, or a peer sends nonsense.
+    Status reduced(std::span<const uint64_t> words, bool &exchange, Actions &actions);
+    std::vector<uint8_t> announce(int64_t now_ns);
+    size_t longest_report() const; // of any rank in this exchange
+    Status gathered(std::span<const std::span<const uint8_t>> reports, int64_t now_ns,
+                    Actions &actions);
+    // False: nothing is agreed on. The bucket is this rank's until finished().
+    bool next_bucket(Bucket &out);
+    void finished(const Bucket &bucket, Actions &actions);
+
+  private:
+    struct Pending {
+        Submission submission;
+        uint64_t order = 0;          // of submitting
+        uint32_t tensor = no_tensor; // as what it is known
+        bool agreed = false;
+        int64_t warned_ns = 0; // when it was reported last; 0: not yet
+    };
+    struct Claim { // by one rank for one name, in one exchange
+        int32_t rank = 0;
+        TensorSpec spec;
+        int32_t priority = 0;
+        bool expired = false;
+    };
+    struct Condemned {
+        Status status = DTRAIN_OK;
+        std::string text;
+    };
+    using Claims = std::vector<Claim>;
+
+    void look_up(Pending &pending);
+    void look_up_all();
+    bool expired(const Pending &pending, int64_t now_ns) const;
+    int64_t next_due(const Pending &pending) const;
+    bool wants_exchange() const;
+    Status agree(uint32_t tensor, bool partial, Actions &actions);
+    void fail_tensor(const std::string &name, Status status, const std::string &text,
+                     Actions &actions);
+    void finish_joining(Actions &actions);
+
+    // The full exchange.
+    using Reports = std::vector<Report>;
+    Status read(std::span<const std::span<const uint8_t>> bytes, Reports &out) const;
+    void note_members(const Reports &reports, Actions &actions);
+    Status make_known(Reports &reports, Actions &actions);
+    Status settle(const std::string &name, const Claims &fresh, Reports &reports, Actions &actions);
+    Status agree_on_common(Reports &reports, Actions &actions);
+    void give_up_expired(Reports &reports, int64_t now_ns, Actions &actions);
+    void warn(const Reports &reports, int64_t now_ns, Actions &actions);
+    void remove(uint32_t tensor, Reports &reports);
+    static std::string difference(const std::string &name, const Claim &a, const Claim &b);
+    Claims claims_for(uint32_t tensor, const Reports &reports) const;
+    std::string missing(uint32_t tensor, const Reports &reports) const;
+
+    const int32_t rank_, size_;
+    const Limits limits_;
+    Table table_;
+    uint64_t cycle_ = 0;
+    uint32_t exchanges_ = 0; // as a check that the ranks are in step
+
+    std::unordered_map<std::string, Pending> pending_;
+    uint64_t orders_ = 0;
+    size_t waiting_count_ = 0; // of pending_, those not agreed on
+    size_t unknown_count_ = 0; // of those, the ones to announce
+    Bits waiting_;             // the others
+    int64_t due_ns_ = INT64_MAX;
+    bool query_ = false; // something is due in this cycle
+    // What failed on other ranks before this one submitted it.
+    std::unordered_map<std::string, Condemned> condemned_;
+
+    std::vector<bool> joined_; // by rank
+    int32_t joined_count_ = 0, last_joined_ = -1;
+    bool joins_ = false, closes_ = false; // to be told
+    bool all_joined_ = false;             // what is agreed on comes first
+
+    std::vector<uint32_t> agreed_; // in the order in which they are reduced
+};
+
+} // namespace dtrain::gradients

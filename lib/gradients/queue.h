@@ -1,0 +1,113 @@
+// A gradient queue: named tensors submitted in any order, reduced by a thread of its own.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The thread runs the cycles of Negotiation over a communicator of its own, and between them
+// reduces one bucket at a time, so that what is more urgent comes next. It sleeps while this rank
+// has nothing to say, but for one cycle a second, in which ranks learn of each other's stalls.
+#pragma once
+#include "collectives/communicator.h"
+#include "gradients/negotiation.h"
+#include "gradients/reducer.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace dtrain::gradients {
+
+struct QueueParams { // 0: the option gradients.*; times < 0: never
+    uint64_t bucket_bytes = 0;
+    int64_t cycle_ns = 0;
+    int64_t stall_warn_ns = 0;
+    int64_t stall_fail_ns = 0;
+};
+
+struct Stats {
+    uint64_t cycles = 0, exchanges = 0;
+    uint64_t tensors = 0, buckets = 0;
+    uint64_t fused_tensors = 0, fused_bytes = 0;
+    uint64_t stalls = 0;
+};
+
+class Queue {
+  public:
+    // Collective over `parent`, blocking. registry outlives the queue.
+    static Status create(collectives::Communicator &parent, const QueueParams &params,
+                         memory::Registry &registry, std::shared_ptr<Queue> &out);
+    // Waits for the thread: for a last cycle with the others, who then know.
+    ~Queue();
+
+    // Any thread. When they fail nothing was submitted. blocking: they return when the request is
+    // complete, whatever its outcome; timeout_ns as in CallOptions.
+    Status submit(Submission submission, const Buffers &buffers, engine::Request *request,
+                  int64_t timeout_ns, bool blocking);
+    // The outcome's peer is the rank that joined last. timeout_ns 0: none.
+    Status join(engine::Request *request, int64_t timeout_ns, bool blocking);
+    void abort(const char *reason);
+    Stats stats();
+
+  private:
+    struct Work { // of one submission
+        Buffers buffers;
+        engine::Request *request = nullptr;
+    };
+    struct Joining {
+        engine::Request *request = nullptr;
+        int64_t expires_ns = INT64_MAX;
+    };
+    struct Ended { // what completes, after the lock is given back
+        engine::Request *request;
+        engine::Outcome outcome;
+        std::string text;
+    };
+
+    Queue(std::unique_ptr<collectives::Communicator> communicator, memory::Registry &registry,
+          const Limits &limits, int64_t cycle_ns);
+    Status check_open(); // mutex_ is held
+    void wait_for(engine::Request &request);
+    int64_t expiry(int64_t timeout_ns, int64_t now_ns) const;
+
+    // The thread (cycle.cpp).
+    void run();
+    Status live();
+    void wait_until_due();
+    Status cycle();
+    Status exchange_reports(Actions &actions);
+    Status gather(const std::vector<uint8_t> &mine, size_t longest,
+                  std::vector<std::vector<uint8_t>> &all);
+    void carry_out(const Actions &actions);
+    Status reduce_next();
+    void end(Status status, const std::string &text);
+    void complete(std::vector<Ended> &ended);
+
+    std::unique_ptr<collectives::Communicator> communicator_;
+    engine::Agent &agent_;
+    Reducer reducer_;
+    const int64_t cycle_ns_;
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Negotiation negotiation_;
+    std::unordered_map<uint64_t, Work> work_; // by the submission's id
+    std::vector<Joining> joins_;
+    uint64_t ids_ = 0;
+    bool news_ = false;   // since the last cycle began
+    bool urgent_ = false; // somebody waits
+    Status ended_ = DTRAIN_OK;
+    std::string ended_text_;
+    Stats stats_;
+
+    // The thread's own.
+    int64_t begun_ns_ = 0;    // the last cycle
+    int64_t patience_ns_ = 0; // grows while cycles bring nothing
+    bool productive_ = false;
+    std::thread thread_;
+};
+
+} // namespace dtrain::gradients
