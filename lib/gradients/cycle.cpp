@@ -68,7 +68,8 @@ Status Queue::cycle() {
         std::lock_guard lock(mutex_);
         begun_ns_ = agent_.clock().now_ns();
         bool hopeful = news_ || productive_;
-        patience_ns_ = hopeful ? shortest_patience : std::min(2 * patience_ns_, longest_patience);
+        patience_ns_ = hopeful ? shortest_patience
+                               : std::clamp(2 * patience_ns_, shortest_patience, longest_patience);
         productive_ = news_ = urgent_ = false;
         words = negotiation_.begin(begun_ns_);
     }
@@ -76,7 +77,7 @@ Status Queue::cycle() {
         bytes_call(collectives::Kind::allreduce, words.data(), words.data(), words.size());
     call.dtype = DTRAIN_U64;
     call.op = DTRAIN_BAND;
-    if (Status s = communicator_->run(call); s != DTRAIN_OK) return s;
+    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
     Actions actions;
     bool exchange = false;
     Status s;
@@ -94,28 +95,27 @@ Status Queue::cycle() {
 }
 
 Status Queue::exchange_reports(Actions &actions) {
-    std::vector<uint8_t> mine;
+    std::vector<uint8_t> mine, packed;
     size_t longest;
     {
         std::lock_guard lock(mutex_);
         mine = negotiation_.announce(agent_.clock().now_ns());
         longest = negotiation_.longest_report();
     }
-    std::vector<std::vector<uint8_t>> all;
-    if (Status s = gather(mine, longest, all); s != DTRAIN_OK) return s;
-    std::vector<std::span<const uint8_t>> reports(all.begin(), all.end());
+    std::vector<std::span<const uint8_t>> reports;
+    if (Status s = gather(mine, longest, packed, reports); s != DTRAIN_OK) return s;
     std::lock_guard lock(mutex_);
     return negotiation_.gathered(reports, agent_.clock().now_ns(), actions);
 }
 
-Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest,
-                     std::vector<std::vector<uint8_t>> &all) {
+// `reports` view `packed`, in rank order.
+Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vector<uint8_t> &packed,
+                     std::vector<std::span<const uint8_t>> &reports) {
     std::vector<uint64_t> lengths(size_t(communicator_->size()));
-    uint64_t own = mine.size();
+    uint64_t own = mine.size(), total = 0;
     collectives::Call call =
         bytes_call(collectives::Kind::allgather, &own, lengths.data(), sizeof own);
-    if (Status s = communicator_->run(call); s != DTRAIN_OK) return s;
-    uint64_t total = 0;
+    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
     for (size_t r = 0; r < lengths.size(); r++) {
         if (lengths[r] > longest)
             return fail(DTRAIN_ERR_CORRUPT,
@@ -123,15 +123,15 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest,
                         static_cast<unsigned long long>(lengths[r]), r, longest);
         total += lengths[r];
     }
-    std::vector<uint8_t> packed(total);
+    packed.resize(total);
     call = bytes_call(collectives::Kind::allgather, mine.data(), packed.data(), own);
     call.ragged = true;
     call.counts = lengths.data();
-    if (Status s = communicator_->run(call); s != DTRAIN_OK) return s;
-    auto from = packed.begin();
+    if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
+    const uint8_t *from = packed.data();
     for (uint64_t length : lengths) {
-        all.emplace_back(from, from + int64_t(length));
-        from += int64_t(length);
+        reports.emplace_back(from, length);
+        from += length;
     }
     return DTRAIN_OK;
 }

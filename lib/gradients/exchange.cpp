@@ -144,7 +144,8 @@ Status Negotiation::settle(const std::string &name, const Claims &fresh, Reports
             fail_tensor(name, DTRAIN_ERR_MISMATCH, difference(name, claims[0], other), actions);
             return DTRAIN_OK;
         }
-    if (i == no_tensor) i = table_.add(name, waiting_anywhere(reports), cycle_);
+    if (i == no_tensor)
+        i = table_.add(name, table_.full() ? waiting_anywhere(reports) : Bits{}, cycle_);
     if (i == no_tensor) {
         fail_tensor(name, DTRAIN_ERR_LIMIT,
                     "gradients: tensor " + quoted(name) + ": " + std::to_string(max_tensors) +

@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t exchange_bytes = 16 << 20; // all ranks' announcements of one exchange, at most
 constexpr uint64_t least_bucket = 4 << 10, most_bucket = uint64_t{1} << 30;
 constexpr int64_t longest_cycle = 1 * second;
+// Threads wait for each other even when programs give their operations less time.
+constexpr int64_t least_timeout = 60 * second;
 
 // What must be the same on all ranks is rank 0's choice.
 struct Setup {
@@ -75,7 +77,9 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
 Queue::Queue(std::unique_ptr<collectives::Communicator> communicator, memory::Registry &registry,
              const Limits &limits, int64_t cycle_ns)
     : communicator_(std::move(communicator)), agent_(communicator_->session().agent()),
-      reducer_(*communicator_, registry, limits.bucket_bytes), cycle_ns_(cycle_ns),
+      cycle_ns_(cycle_ns),
+      timeout_ns_(std::max(communicator_->session().options().number("op.timeout"), least_timeout)),
+      reducer_(*communicator_, registry, limits.bucket_bytes, timeout_ns_),
       negotiation_(communicator_->rank(), communicator_->size(), limits) {}
 
 Queue::~Queue() {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -79,8 +80,8 @@ class Queue {
     void wait_until_due();
     Status cycle();
     Status exchange_reports(Actions &actions);
-    Status gather(const std::vector<uint8_t> &mine, size_t longest,
-                  std::vector<std::vector<uint8_t>> &all);
+    Status gather(const std::vector<uint8_t> &mine, size_t longest, std::vector<uint8_t> &packed,
+                  std::vector<std::span<const uint8_t>> &reports);
     void carry_out(const Actions &actions);
     Status reduce_next();
     void end(Status status, const std::string &text);
@@ -88,8 +89,9 @@ class Queue {
 
     std::unique_ptr<collectives::Communicator> communicator_;
     engine::Agent &agent_;
-    Reducer reducer_;
     const int64_t cycle_ns_;
+    const int64_t timeout_ns_; // of a collective of the thread's: a rank's queue does not answer
+    Reducer reducer_;
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -23,7 +23,7 @@ class Reducer {
   public:
     // All outlive this; bucket_bytes is the same on all ranks.
     Reducer(collectives::Communicator &communicator, memory::Registry &registry,
-            uint64_t bucket_bytes);
+            uint64_t bucket_bytes, int64_t timeout_ns);
     ~Reducer();
 
     // Blocking, collective. buffers: of each item; not read where its id is 0.
@@ -39,6 +39,7 @@ class Reducer {
     collectives::Communicator &communicator_;
     memory::Registry &registry_;
     const uint64_t bucket_bytes_;
+    const int64_t timeout_ns_; // of one all-reduce
     // One bucket, made when it is needed first: shared with the other ranks of the host if
     // possible.
     std::unique_ptr<memory::Registration> memory_;

@@ -19,7 +19,7 @@ uint32_t Table::least_used(const Bits &kept, uint64_t cycle) const {
 }
 
 uint32_t Table::add(const std::string &name, const Bits &kept, uint64_t cycle) {
-    if (free_.empty() && tensors_.size() >= capacity_)
+    if (full())
         if (uint32_t i = least_used(kept, cycle); i != no_tensor) remove(i);
     if (free_.empty()) {
         if (tensors_.size() >= max_tensors) return no_tensor;

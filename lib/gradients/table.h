@@ -31,6 +31,8 @@ class Table {
     Tensor &operator[](uint32_t i) { return tensors_[i]; }
     const Tensor &operator[](uint32_t i) const { return tensors_[i]; }
     uint32_t find(const std::string &name) const; // or no_tensor
+    // Nothing can be added without another number, or one that is in use.
+    bool full() const { return free_.empty() && tensors_.size() >= capacity_; }
     // A number for a new name: a free one, one that was not used for the longest time when there
     // are `capacity` already, or a new one. Not one whose bit in `kept` is set, or that is agreed
     // on, or was used in this cycle. no_tensor: there are max_tensors.
