@@ -60,6 +60,20 @@ void differs_from_what_is_known(void **) {
     assert_true(w.cycle() == std::vector<std::string>{"x"});
 }
 
+// The number of what failed is given to another tensor in the same exchange.
+void a_failed_tensors_number_is_free(void **) {
+    World w(2);
+    w.submit(0, "x", f32(10));
+    w.cycle();
+    w.submit(1, "x", f32(11));
+    w.submit(1, "y", f32(5));
+    assert_true(w.cycle().empty());
+    failure(w, 0, "x", DTRAIN_ERR_MISMATCH);
+    w.submit(0, "y", f32(5));
+    assert_true(w.cycle() == std::vector<std::string>{"y"});
+    assert_int_equal(w.longest_words, 2);
+}
+
 void all_may_change_together(void **) {
     World w(3);
     for (uint64_t count = 1; count < 20; count++)
@@ -162,6 +176,18 @@ void own_timeouts_do_the_same(void **) {
     assert_true(w.cycle() == std::vector<std::string>{"z"});
 }
 
+// What a rank never submitted because it had joined is no failure of its next epoch.
+void joining_forgets_failures(void **) {
+    World w(2);
+    w.submit(0, "x", f32(1), 0, 5 * second);
+    w.now_ns = 6 * second;
+    w.run();
+    failure(w, 0, "x", DTRAIN_ERR_TIMEOUT);
+    for (int r = 0; r < 2; r++) w.join(r);
+    w.run();
+    assert_int_equal(w.submit(1, "x", f32(1)), DTRAIN_OK);
+}
+
 void closing_is_known_to_all(void **) {
     World w(3);
     w.submit(1, "x", f32(1));
@@ -183,6 +209,26 @@ void ranks_out_of_step_are_noticed(void **) {
         Status s = n.reduced(words, exchange, actions);
         assert_int_equal(s, bit == 0 ? DTRAIN_OK : DTRAIN_ERR_INTERNAL);
     }
+}
+
+// What is being reduced waits nowhere, so nobody can announce it.
+void announcing_what_is_agreed_on(void **) {
+    Negotiation n(0, 1, {.bucket_bytes = 4});
+    auto exchange = [&](Report report) {
+        n.begin(1);
+        std::vector<uint8_t> bytes = encode(report);
+        std::vector<std::span<const uint8_t>> views = {bytes};
+        Actions actions;
+        return n.gathered(views, 1, actions);
+    };
+    Report report;
+    report.fresh = {{"x", f32(1), 0, false}, {"y", f32(1), 0, false}};
+    for (const Announcement &a : report.fresh)
+        assert_int_equal(n.submit({a.name, a.spec, 0, 1, 0, INT64_MAX}), DTRAIN_OK);
+    assert_int_equal(exchange(report), DTRAIN_OK);
+    report.waiting = report.expired = {0};
+    report.fresh = {{"x", f32(2), 0, false}};
+    assert_int_equal(exchange(report), DTRAIN_ERR_CORRUPT);
 }
 
 // A rank that lies may stop the others, nothing else.
@@ -263,14 +309,17 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(differences_fail_that_tensor_everywhere),
         cmocka_unit_test(differs_from_what_is_known),
+        cmocka_unit_test(a_failed_tensors_number_is_free),
         cmocka_unit_test(all_may_change_together),
         cmocka_unit_test(same_name_twice),
         cmocka_unit_test(too_many_wait),
         cmocka_unit_test(stalls_are_reported),
         cmocka_unit_test(stalls_fail_where_it_was_submitted),
         cmocka_unit_test(own_timeouts_do_the_same),
+        cmocka_unit_test(joining_forgets_failures),
         cmocka_unit_test(closing_is_known_to_all),
         cmocka_unit_test(ranks_out_of_step_are_noticed),
+        cmocka_unit_test(announcing_what_is_agreed_on),
         cmocka_unit_test(corrupt_reports),
         cmocka_unit_test(reports_arrive_as_they_were),
         cmocka_unit_test(tensors_that_cannot_be),
