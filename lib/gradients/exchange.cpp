@@ -208,7 +208,7 @@ void Negotiation::give_up_expired(Reports &reports, int64_t now_ns, Actions &act
     for (const Report &report : reports)
         for (size_t w = 0; w < over.size(); w++) over[w] |= report.expired[w];
     for_each_bit(over, [&](uint32_t i) {
-        if (i >= table_.size() || table_[i].name.empty()) return;
+        if (i >= table_.size() || table_[i].name.empty() || table_[i].agreed) return; // a peer errs
         const std::string name = table_[i].name;
         std::string text =
             "gradients: tensor " + quoted(name) + ": not submitted by " + missing(i, reports);

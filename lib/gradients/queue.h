@@ -90,7 +90,7 @@ class Queue {
     std::unique_ptr<collectives::Communicator> communicator_;
     engine::Agent &agent_;
     const int64_t cycle_ns_;
-    const int64_t timeout_ns_; // of a collective of the thread's: a rank's queue does not answer
+    const int64_t timeout_ns_; // of a collective of the thread's
     Reducer reducer_;
 
     std::mutex mutex_;

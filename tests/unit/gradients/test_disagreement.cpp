@@ -226,9 +226,14 @@ void announcing_what_is_agreed_on(void **) {
     for (const Announcement &a : report.fresh)
         assert_int_equal(n.submit({a.name, a.spec, 0, 1, 0, INT64_MAX}), DTRAIN_OK);
     assert_int_equal(exchange(report), DTRAIN_OK);
-    report.waiting = report.expired = {0};
+    report.waiting = {0};
+    report.expired = {3};
+    report.fresh.clear();
+    assert_int_equal(exchange(report), DTRAIN_OK); // nor give it up
     report.fresh = {{"x", f32(2), 0, false}};
     assert_int_equal(exchange(report), DTRAIN_ERR_CORRUPT);
+    Bucket bucket;
+    assert_true(n.next_bucket(bucket) && bucket.bytes == 4);
 }
 
 // A rank that lies may stop the others, nothing else.
