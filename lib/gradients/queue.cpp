@@ -68,8 +68,11 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
     std::shared_ptr<Queue> made(new Queue(std::move(own), registry, limits, cycle_ns));
     if (Status s = engine::start_thread(made->thread_, "dtrain-grad",
                                         [queue = made.get()] { queue->run(); });
-        s != DTRAIN_OK)
-        return s;
+        s != DTRAIN_OK) {
+        std::string text = error_text(); // the others' queues would wait for this one
+        (void)made->communicator_->abort(text.c_str());
+        return fail(s, "%s", text.c_str());
+    }
     out = std::move(made);
     return DTRAIN_OK;
 }
