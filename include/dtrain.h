@@ -216,6 +216,12 @@ typedef struct dtrain_op_params {
     void *stream;                      /* read only when stream_type is not 0                     */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
     int32_t priority;                  /* higher goes first; 0 is normal                          */
+    /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
+     * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
+     * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
+     * which the product is made. Ranks may differ in prescale, and in postscale except in an
+     * all-reduce. The send buffer is not changed unless the call is in place. */
+    double prescale, postscale;
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -283,7 +289,13 @@ enum {
     DTRAIN_I64 = 11,
     DTRAIN_U64 = 12
 };
-/* AVG of integers rounds toward zero; B* are bitwise and for integers only. */
+/* AVG of integers rounds toward zero; B* are bitwise and for integers only. ADASUM is for
+ * all-reduce of floating dtypes: gradients that agree are averaged, orthogonal ones added. Pairs of
+ * vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b) over a binary tree of ranks,
+ * the dot products in double; a vector of zeros adds nothing; a NaN or infinity makes everything
+ * NaN. It takes scratch memory of half the vector, of the whole one on some ranks when their number
+ * is no power of two. Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys
+ * 2021. */
 enum {
     DTRAIN_SUM = 1,
     DTRAIN_AVG = 2,
@@ -292,7 +304,8 @@ enum {
     DTRAIN_MAX = 5,
     DTRAIN_BAND = 6,
     DTRAIN_BOR = 7,
-    DTRAIN_BXOR = 8
+    DTRAIN_BXOR = 8,
+    DTRAIN_ADASUM = 9
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);

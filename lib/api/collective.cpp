@@ -7,6 +7,7 @@ using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::collectives::Call;
 using dtrain::collectives::Kind;
+using dtrain::collectives::Scaling;
 using dtrain::engine::Request;
 
 namespace {
@@ -15,9 +16,10 @@ Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *para
            dtrain_request_t **request_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+        comm->context, params, request_p,
+        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
             return comm->communicator->post(
-                call, {request, timeout_ns, blocking, &comm->context->registry});
+                call, {request, timeout_ns, blocking, &comm->context->registry, scaling});
         });
 }
 
@@ -220,7 +222,9 @@ dtrain_status_t dtrain_send(dtrain_comm_t *comm, const void *buffer, uint64_t co
     uint64_t bytes = 0;
     if (Status s = message_bytes("send", count, dtype, bytes); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+        comm->context, params, request_p,
+        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("send");
             return comm->communicator->post_send(buffer, bytes, peer, tag,
                                                  {request, timeout_ns, blocking});
         });
@@ -233,7 +237,9 @@ dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count, u
     uint64_t bytes = 0;
     if (Status s = message_bytes("recv", count, dtype, bytes); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        comm->context, params, request_p, [&](Request *request, int64_t timeout_ns, bool blocking) {
+        comm->context, params, request_p,
+        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("recv");
             return comm->communicator->post_recv(buffer, bytes, peer, tag,
                                                  {request, timeout_ns, blocking});
         });

@@ -23,6 +23,18 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
     return DTRAIN_OK;
 }
 
+const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
+                                         collectives::Scaling &out) {
+    if (params.prescale == 0 && params.postscale == 0) return nullptr;
+    if (params.prescale != 0) out.before = params.prescale;
+    if (params.postscale != 0) out.after = params.postscale;
+    return &out;
+}
+
+Status refuse_scaling(const char *what) {
+    return fail(DTRAIN_ERR_UNSUPPORTED, "%s: only reductions have a prescale or postscale", what);
+}
+
 Holds::Holds(const Operation &operation, engine::Request &request) : request_(request) {
     const dtrain_mem *mems[] = {operation.params.send_mem, operation.params.recv_mem};
     for (int i = 0; i < 2; i++)

@@ -35,24 +35,32 @@ void drop_request(engine::Request *request); // it was not posted after all
 // The status of a finished blocking operation, its text put where dtrain_last_error() finds it.
 Status blocking_result(const engine::Request &request);
 
-// post(request, timeout_ns, blocking) posts the operation or fails.
+// What the parameters say of scaling, as post() takes it; nullptr: nothing.
+const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
+                                         collectives::Scaling &out);
+
+Status refuse_scaling(const char *what); // what: the operation that has none
+
+// post(request, timeout_ns, blocking, scaling) posts the operation or fails.
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
                      dtrain_request_t **request_p, F &&post) {
     return guard([&]() -> Status {
         if (params == nullptr && request_p == nullptr) { // the short way
             engine::Request request;
-            Status s = post(&request, int64_t{0}, true);
+            Status s = post(&request, int64_t{0}, true, nullptr);
             return s == DTRAIN_OK ? blocking_result(request) : s;
         }
         Operation operation;
         if (Status s = Operation::read(context, params, request_p, operation); s != DTRAIN_OK)
             return s;
         int64_t timeout_ns = operation.params.timeout_ns;
+        collectives::Scaling factors;
+        const collectives::Scaling *scaling = read_scaling(operation.params, factors);
         if (operation.blocking) {
             engine::Request request;
             Holds holds(operation, request);
-            Status s = post(&request, timeout_ns, true);
+            Status s = post(&request, timeout_ns, true, scaling);
             if (s == DTRAIN_OK) return blocking_result(request);
             holds.undo();
             return s;
@@ -62,7 +70,7 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
             s != DTRAIN_OK)
             return s;
         Holds holds(operation, *request);
-        if (Status s = post(request, timeout_ns, false); s != DTRAIN_OK) {
+        if (Status s = post(request, timeout_ns, false, scaling); s != DTRAIN_OK) {
             holds.undo();
             drop_request(request);
             return s;

@@ -3,6 +3,7 @@
 
 #include "dtrain.h"
 
+#include <bit>
 #include <cstdio>
 #include <iterator>
 
@@ -10,14 +11,16 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr const char *kinds[] = {
-    "none",        "all_reduce",  "reduce",  "reduce_scatter", "reduce_scatterv", "all_gather",
-    "all_gatherv", "broadcast",   "gather",  "gatherv",        "scatter",         "scatterv",
-    "all_to_all",  "all_to_allv", "barrier", "split",          "duplicate",       "table_create"};
+    "none",       "all_reduce",  "reduce",       "reduce_scatter", "reduce_scatterv",
+    "all_gather", "all_gatherv", "broadcast",    "gather",         "gatherv",
+    "scatter",    "scatterv",    "all_to_all",   "all_to_allv",    "barrier",
+    "split",      "duplicate",   "table_create", "postscale",      "compressed_all_reduce"};
 constexpr const char *dtypes[] = {"",    "f32", "f64", "f16", "bf16", "i8", "u8",
                                   "i16", "u16", "i32", "u32", "i64",  "u64"};
-constexpr const char *ops[] = {"", "sum", "avg", "prod", "min", "max", "band", "bor", "bxor"};
-static_assert(std::size(kinds) == size_t(CallKind::table_create) + 1);
-static_assert(std::size(dtypes) == DTRAIN_U64 + 1 && std::size(ops) == DTRAIN_BXOR + 1);
+constexpr const char *ops[] = {"",    "sum",  "avg", "prod", "min",
+                               "max", "band", "bor", "bxor", "adasum"};
+static_assert(std::size(kinds) == size_t(CallKind::compressed_all_reduce) + 1);
+static_assert(std::size(dtypes) == DTRAIN_U64 + 1 && std::size(ops) == DTRAIN_ADASUM + 1);
 
 // Numbers come from other processes.
 template <size_t n> const char *pick(const char *const (&names)[n], uint8_t i) {
@@ -35,7 +38,9 @@ std::string describe(const CallRecord &record) {
         n += std::snprintf(text + n, sizeof text - size_t(n), format, value);
     };
     if (record.dtype != 0) add(" %s", pick(dtypes, record.dtype));
-    if (record.dtype != 0)
+    if (record.kind == CallKind::postscale)
+        add(" by %.17g", std::bit_cast<double>(record.count));
+    else if (record.dtype != 0)
         add("[%llu]", static_cast<unsigned long long>(record.count));
     else if (record.count != 0)
         add(" (%llu)", static_cast<unsigned long long>(record.count));

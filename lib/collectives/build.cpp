@@ -78,6 +78,11 @@ bool supports(Kind kind, Algorithm algorithm, int32_t size, bool uniform) {
 
 Status build(const CollectiveSpec &spec, Algorithm algorithm, engine::Schedule &out) {
     if (Status s = validate(spec); s < 0) return s;
+    if (spec.adasum && spec.size > 1) { // whatever the algorithm for sums
+        Plan plan(spec, out);
+        adasum_allreduce(plan);
+        return plan.status();
+    }
     bool uniform = spec.counts.empty() && spec.displs.empty() && spec.recv_counts.empty() &&
                    spec.recv_displs.empty();
     const Builder *builder = find(spec.kind, algorithm, spec.size, uniform);

@@ -40,6 +40,8 @@ void double_tree_allreduce(Plan &plan);
 void double_tree_reduce(Plan &plan);
 void double_tree_broadcast(Plan &plan);
 
+void adasum_allreduce(Plan &plan);
+
 void bruck_allreduce(Plan &plan);
 void bruck_allgather(Plan &plan);
 void bruck_alltoall(Plan &plan);

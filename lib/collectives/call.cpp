@@ -25,9 +25,13 @@ Status check_numbers(const Call &call, int32_t size) {
                     kind_name(call.kind), call.dtype);
     if (has_op(call.kind) && device::op_name(call.op) == nullptr)
         return fail(DTRAIN_ERR_INVALID,
-                    "%s: unknown op %u; known are 1 (DTRAIN_SUM) to 8 "
-                    "(DTRAIN_BXOR)",
+                    "%s: unknown op %u; known are 1 (DTRAIN_SUM) to 9 "
+                    "(DTRAIN_ADASUM)",
                     kind_name(call.kind), call.op);
+    if (has_op(call.kind) && call.op == DTRAIN_ADASUM &&
+        (call.kind != Kind::allreduce || !device::is_floating(call.dtype)))
+        return fail(DTRAIN_ERR_UNSUPPORTED, "%s of %s: adasum is for allreduce of floating dtypes",
+                    kind_name(call.kind), device::dtype_name(call.dtype));
     if (has_op(call.kind) && !device::op_valid(call.op, call.dtype))
         return fail(DTRAIN_ERR_INVALID, "%s: %s is for integers, not for %s", kind_name(call.kind),
                     device::op_name(call.op), device::dtype_name(call.dtype));
@@ -55,6 +59,7 @@ CollectiveSpec spec_of(const Call &call, int32_t rank, int32_t size) {
     if (call.recv_counts != nullptr) spec.recv_counts = {call.recv_counts, ranks};
     if (call.recv_displs != nullptr) spec.recv_displs = {call.recv_displs, ranks};
     spec.average = has_op(call.kind) && call.op == DTRAIN_AVG;
+    spec.adasum = call.kind == Kind::allreduce && call.op == DTRAIN_ADASUM;
     return spec;
 }
 

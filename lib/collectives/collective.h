@@ -61,6 +61,7 @@ struct CollectiveSpec {
     std::span<const uint64_t> recv_counts,
         recv_displs;                    // the output of alltoall; empty: as the input
     bool average = false;               // divide the sum by `size`
+    bool adasum = false;                // allreduce: not a sum, but build_adasum.cpp
     bool in_place = false;              // ignored where a rank has only one buffer
     uint64_t chunk_bytes = 256 * 1024;  // pieces of large messages, > 0
     const Topology *topology = nullptr; // the same on all ranks; nullptr: all are alike

@@ -5,6 +5,7 @@
 
 #include "collectives/message.h"
 #include "collectives/plan_cache.h"
+#include "collectives/scaled_call.h"
 #include "collectives/window_allreduce.h"
 #include "collectives/window_exchange.h"
 #include "collectives/window_transfer.h"
@@ -68,8 +69,8 @@ Status Communicator::prepare(const Call &call) {
     p.result_bytes = output_bytes(p.spec);
     p.is_valid = !call.ragged; // what the counts point to may change
     p.way = Way::schedule;
-    if (window_ == nullptr || (call.kind == Kind::allreduce && allreduce_by_messages_))
-        return DTRAIN_OK;
+    bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
+    if (window_ == nullptr || by_messages) return DTRAIN_OK;
     if (WindowExchange::suits(p.spec, call.ragged, *window_)) {
         p.way = Way::exchange;
         p.block_bytes = WindowExchange::block_bytes(p.spec);
@@ -87,12 +88,20 @@ Status Communicator::prepare(const Call &call) {
 }
 
 Status Communicator::post(const Call &call, const CallOptions &options) {
+    if (options.scaling != nullptr) [[unlikely]]
+        return post_scaled(*this, call, options);
     std::unique_lock order(order_);
     if (Status s = prepare(call); s != DTRAIN_OK) return s;
     Ticket mine;
     if (Status s = ticket(prepared_.record, mine); s != DTRAIN_OK) return s;
     if (prepared_.way == Way::schedule) return post_schedule(call, options, mine, order);
     return post_window(call, options, mine, order);
+}
+
+void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
+    if (options.inside) return agent_.post_inside(operation);
+    agent_.post(operation, options.blocking);
+    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
 }
 
 // ---- in shared memory ----
@@ -138,8 +147,7 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
             return DTRAIN_OK;
         }
         operation.deadline_ns = deadline(options.timeout_ns);
-        agent_.post(&operation, options.blocking);
-        if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+        hand_over(&operation, options);
         return DTRAIN_OK;
     };
     if (!options.blocking) return go(*new Operation(options.request, w, args..., *this, false));
@@ -191,8 +199,7 @@ Status Communicator::post_schedule(const Call &call, const CallOptions &options,
     auto *run = new engine::ScheduleRun(options.request, std::move(params));
     run->sequence = mine.seq;
     run->deadline_ns = deadline(options.timeout_ns);
-    agent_.post(run, options.blocking);
-    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+    hand_over(run, options);
     return DTRAIN_OK;
 }
 
@@ -200,8 +207,7 @@ Status Communicator::post_schedule(const Call &call, const CallOptions &options,
 
 Status Communicator::post_message(MessageOperation *message, const CallOptions &options) {
     message->deadline_ns = deadline(options.timeout_ns);
-    agent_.post(message, options.blocking);
-    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+    hand_over(message, options);
     return DTRAIN_OK;
 }
 

@@ -21,12 +21,19 @@ namespace dtrain::collectives {
 
 class PlanCache;
 
+// What a reduction's input and result are multiplied by.
+struct Scaling {
+    double before = 1, after = 1;
+};
+
 // How a call is to be run.
 struct CallOptions {
     engine::Request *request = nullptr;   // completed by the operation
     int64_t timeout_ns = 0;               // 0: option op.timeout; < 0: none
     bool blocking = false;                // the caller waits for the request, which is on its stack
     memory::Registry *registry = nullptr; // where the buffers may be found
+    const Scaling *scaling = nullptr;     // of a reduction, or nullptr; read by post() only
+    bool inside = false;                  // called by an operation, under the agent's lock
 };
 
 class Communicator final : public cluster::Group, public engine::OperationListener {
@@ -46,6 +53,10 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                      const CallOptions &options);
     Status post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
                      const CallOptions &options);
+    // Posts an operation of another kind that listens to this communicator; waits if blocking.
+    void hand_over(engine::Operation *operation, const CallOptions &options);
+    // On the agent's clock; 0: option op.timeout; < 0: INT64_MAX.
+    int64_t deadline(int64_t timeout_ns) const;
     // Blocking collective, for the library's own use.
     Status run(const Call &call, int64_t timeout_ns = 0);
 
@@ -130,7 +141,6 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
     bool run_inline(WindowOperation &operation);
-    int64_t deadline(int64_t timeout_ns) const;
     Status post_message(class MessageOperation *message, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 

@@ -103,7 +103,8 @@ void link_dependents(Linked &out) {
 
 std::string describe(int32_t rank, uint32_t index, const Step &step) {
     static constexpr const char *names[] = {"send to", "recv from", "recv_reduce from",
-                                            "copy",    "reduce",    "scale"};
+                                            "copy",    "reduce",    "scale",
+                                            "dots",    "add_sums",  "blend"};
     char text[128];
     const char *name = names[size_t(step.kind)];
     if (step.kind == StepKind::send || receives(step.kind))

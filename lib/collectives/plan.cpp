@@ -63,6 +63,26 @@ void Plan::finish(Extent sum) {
     if (spec.average && size > 1) emit(StepKind::scale, -1, nullptr, &sum);
 }
 
+void Plan::dots(int32_t peer, Extent other, Extent own, Extent sums) {
+    on_sums(StepKind::dots, peer, other, own, sums.offset);
+}
+void Plan::add_sums(Extent src, Extent dst) { on_sums(StepKind::add_sums, -1, src, dst, 0); }
+void Plan::blend(int32_t peer, Extent other, Extent own, Extent sums) {
+    if (own.bytes > 0) on_sums(StepKind::blend, peer, other, own, sums.offset);
+}
+
+// Not cut: there is one set of sums for all of it.
+void Plan::on_sums(StepKind kind, int32_t peer, Extent src, Extent dst, uint64_t sums) {
+    Step step;
+    step.kind = kind;
+    step.peer = peer;
+    step.src = {src.space, src.offset};
+    step.dst = {dst.space, dst.offset};
+    step.sums = sums;
+    step.bytes = dst.bytes;
+    add(step, true, true, kind != StepKind::dots);
+}
+
 Plan::Located Plan::locate(engine::Place place) {
     switch (place.space) {
     case Space::input:
@@ -99,11 +119,13 @@ void Plan::add(Step step, bool reads_src, bool reads_dst, bool writes_dst) {
         Located src = locate(step.src);
         if (src.memory) src.memory->read(src.begin, src.begin + step.bytes, index, deps);
     }
-    if (writes_dst) {
+    if (reads_dst || writes_dst) {
         Located dst = locate(step.dst);
         if (reads_dst) dst.memory->read(dst.begin, dst.begin + step.bytes, index, deps);
-        dst.memory->write(dst.begin, dst.begin + step.bytes, index, deps);
+        if (writes_dst) dst.memory->write(dst.begin, dst.begin + step.bytes, index, deps);
     }
+    if (step.kind == StepKind::dots) scratch_.write(step.sums, step.sums + sums_bytes, index, deps);
+    if (step.kind == StepKind::blend) scratch_.read(step.sums, step.sums + sums_bytes, index, deps);
     std::sort(deps.begin() + step.first_dep, deps.end());
     deps.erase(std::unique(deps.begin() + step.first_dep, deps.end()), deps.end());
     step.deps_count = uint32_t(deps.size()) - step.first_dep;

@@ -49,6 +49,11 @@ class Plan {
     void copy(Extent src, Extent dst);                      // skipped when they are the same memory
     void reduce(Extent src, Extent dst);                    // dst = dst op src
     void finish(Extent sum);                                // AVG: divides what is summed up
+    // ADASUM: `own` is this rank's vector, `other` the peer's, or parts of them.
+    static constexpr uint64_t sums_bytes = 3 * sizeof(double);
+    void dots(int32_t peer, Extent other, Extent own, Extent sums); // emitted for 0 bytes, too
+    void add_sums(Extent src, Extent dst);
+    void blend(int32_t peer, Extent other, Extent own, Extent sums); // own = both
 
     // Calls f(first byte, bytes) for each chunk of a transfer.
     template <class F> void each_chunk(uint64_t bytes, F f) const {
@@ -69,6 +74,7 @@ class Plan {
     };
     Located locate(engine::Place place);
     void emit(engine::StepKind kind, int32_t peer, const Extent *src, const Extent *dst);
+    void on_sums(engine::StepKind kind, int32_t peer, Extent src, Extent dst, uint64_t sums);
     void add(engine::Step step, bool reads_src, bool reads_dst, bool writes_dst);
 
     engine::Schedule &schedule_;

@@ -11,8 +11,8 @@ namespace {
 // Within one communicator rank and size are always the same.
 bool same(const CollectiveSpec &a, const CollectiveSpec &b) {
     return a.kind == b.kind && a.root == b.root && a.element_bytes == b.element_bytes &&
-           a.count == b.count && a.average == b.average && a.in_place == b.in_place &&
-           a.chunk_bytes == b.chunk_bytes;
+           a.count == b.count && a.average == b.average && a.adasum == b.adasum &&
+           a.in_place == b.in_place && a.chunk_bytes == b.chunk_bytes;
 }
 
 } // namespace

@@ -87,7 +87,10 @@ class Simulation {
         case StepKind::send:
         case StepKind::recv: return overhead;
         case StepKind::recv_reduce: return overhead + bytes * model_.reduce_ns_per_byte;
-        case StepKind::reduce: return bytes * model_.reduce_ns_per_byte;
+        case StepKind::reduce:
+        case StepKind::dots:
+        case StepKind::add_sums:
+        case StepKind::blend: return bytes * model_.reduce_ns_per_byte;
         case StepKind::copy:
         case StepKind::scale: break;
         }

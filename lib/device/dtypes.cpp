@@ -21,8 +21,9 @@ constexpr Dtype dtypes[] = {
 };
 static_assert(sizeof dtypes / sizeof *dtypes == DTRAIN_U64 + 1);
 
-constexpr const char *ops[] = {nullptr, "sum", "avg", "prod", "min", "max", "band", "bor", "bxor"};
-static_assert(sizeof ops / sizeof *ops == DTRAIN_BXOR + 1);
+constexpr const char *ops[] = {nullptr, "sum",  "avg", "prod", "min",
+                               "max",   "band", "bor", "bxor", "adasum"};
+static_assert(sizeof ops / sizeof *ops == DTRAIN_ADASUM + 1);
 
 const Dtype &lookup(uint32_t dtype) { return dtypes[dtype <= DTRAIN_U64 ? dtype : 0]; }
 
@@ -32,10 +33,13 @@ uint64_t dtype_size(uint32_t dtype) { return lookup(dtype).size; }
 
 const char *dtype_name(uint32_t dtype) { return lookup(dtype).name; }
 
-const char *op_name(uint32_t op) { return op <= DTRAIN_BXOR ? ops[op] : nullptr; }
+const char *op_name(uint32_t op) { return op <= DTRAIN_ADASUM ? ops[op] : nullptr; }
+
+bool is_floating(uint32_t dtype) { return dtype_name(dtype) != nullptr && !lookup(dtype).integer; }
 
 bool op_valid(uint32_t op, uint32_t dtype) {
     if (op_name(op) == nullptr || dtype_name(dtype) == nullptr) return false;
+    if (op == DTRAIN_ADASUM) return is_floating(dtype);
     return op < DTRAIN_BAND || lookup(dtype).integer;
 }
 

@@ -17,9 +17,22 @@ using ReduceFn = void(void *const *dsts, uint32_t m, const void *const *srcs, ui
 // dst[i] /= divisor
 using ScaleFn = void(void *dst, uint64_t count, uint32_t divisor);
 
+// dst[i] = src[i] * factor
+using MultiplyFn = void(void *dst, const void *src, uint64_t count, double factor);
+// dst[i] = x * a[i] + y * b[i]
+using BlendFn = void(void *dst, const void *a, double x, const void *b, double y, uint64_t count);
+// sums = {a.a, b.b, a.b}
+using DotsFn = void(const void *a, const void *b, uint64_t count, double *sums);
+using ConvertFn = void(void *dst, const void *src, uint64_t count);
+
 struct DtypeKernels {
     ReduceFn *ops[op_count];
     ScaleFn *scale;
+    MultiplyFn *multiply = nullptr; // floating dtypes have these three
+    BlendFn *blend = nullptr;
+    DotsFn *dots = nullptr;
+    ConvertFn *widen = nullptr;  // f16 and bf16: to f32,
+    ConvertFn *narrow = nullptr; // and from it
 };
 
 struct Kernels {

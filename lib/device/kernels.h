@@ -35,15 +35,31 @@ void reduce_to(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t 
 // dst[i] /= divisor, which is not 0; integers round toward zero.
 void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor);
 
+// ---- floating dtypes only ----
+
+// dst[i] = src[i] * factor; dst may be src.
+void multiply(void *dst, const void *src, uint64_t count, uint32_t dtype, double factor);
+// dst[i] = x * a[i] + y * b[i]; dst may be a or b.
+void blend(void *dst, const void *a, double x, const void *b, double y, uint64_t count,
+           uint32_t dtype);
+// sums = {a.a, b.b, a.b}, computed in double.
+void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double sums[3]);
+// f16 or bf16 to f32 and back (to nearest even).
+void widen(float *dst, const void *src, uint64_t count, uint32_t dtype);
+void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype);
+
 // For a destination that is read soon.
 void copy(void *dst, const void *src, uint64_t bytes);
 // For a destination larger than the cache or not read soon: its lines are not fetched first.
 void copy_stream(void *dst, const void *src, uint64_t bytes);
 
-uint64_t dtype_size(uint32_t dtype);        // bytes; 0 if unknown
-const char *dtype_name(uint32_t dtype);     // "f32"; nullptr if unknown
-const char *op_name(uint32_t op);           // "sum"; nullptr if unknown
-bool op_valid(uint32_t op, uint32_t dtype); // both known, and bitwise ops for integers only
+uint64_t dtype_size(uint32_t dtype);    // bytes; 0 if unknown
+const char *dtype_name(uint32_t dtype); // "f32"; nullptr if unknown
+const char *op_name(uint32_t op);       // "sum"; nullptr if unknown
+bool is_floating(uint32_t dtype);
+// Both known, bitwise ops for integers and ADASUM for floating dtypes only. ADASUM is no kernel:
+// collectives compose it.
+bool op_valid(uint32_t op, uint32_t dtype);
 
 // The variant chosen for this processor, for example "avx512_bf16" or "avx2".
 const char *kernel_target();

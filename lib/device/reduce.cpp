@@ -45,6 +45,27 @@ void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor) {
     best_kernels().dtypes[dtype]->scale(dst, count, divisor);
 }
 
+void multiply(void *dst, const void *src, uint64_t count, uint32_t dtype, double factor) {
+    best_kernels().dtypes[dtype]->multiply(dst, src, count, factor);
+}
+
+void blend(void *dst, const void *a, double x, const void *b, double y, uint64_t count,
+           uint32_t dtype) {
+    best_kernels().dtypes[dtype]->blend(dst, a, x, b, y, count);
+}
+
+void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double sums[3]) {
+    best_kernels().dtypes[dtype]->dots(a, b, count, sums);
+}
+
+void widen(float *dst, const void *src, uint64_t count, uint32_t dtype) {
+    best_kernels().dtypes[dtype]->widen(dst, src, count);
+}
+
+void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype) {
+    best_kernels().dtypes[dtype]->narrow(dst, src, count);
+}
+
 const char *kernel_target() { return best_kernels().target; }
 
 } // namespace dtrain::device

@@ -73,6 +73,8 @@ class Agent {
     void set_stall_check(int64_t after_ns) { stall_after_ns_ = after_ns; }
 
     // ---- under the lock, for operations ----
+    // As post(): begins once the lock is free.
+    void post_inside(Operation *operation);
     void wake(Operation *operation); // advance() it in this round
     void finish(Operation *operation, const Outcome &outcome, const char *text);
     int64_t now() const { return now_ns_; } // of this round
@@ -87,6 +89,7 @@ class Agent {
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
   private:
+    void enqueue(Operation *operation);
     template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
     int round();
     void start_posted();

@@ -10,6 +10,12 @@
 
 namespace dtrain::engine {
 
+namespace {
+
+constexpr uint64_t sums_count = 3;
+
+} // namespace
+
 ScheduleRun::ScheduleRun(Request *completed, RunParams params)
     : Operation(completed), params_(std::move(params)) {}
 
@@ -93,6 +99,9 @@ bool ScheduleRun::issue(uint32_t i) {
     case StepKind::copy:
     case StepKind::reduce:
     case StepKind::scale:
+    case StepKind::dots:
+    case StepKind::add_sums:
+    case StepKind::blend:
         work_locally(i);
         step_done(i);
         return true;
@@ -142,8 +151,25 @@ void ScheduleRun::work_locally(uint32_t i) {
         device::reduce_pair(place(step.dst), place(step.src), steps_[i].staging, step.bytes / size,
                             params_.dtype, params_.op);
         break;
+    case StepKind::dots:
+    case StepKind::add_sums:
+    case StepKind::blend: work_on_sums(step, step.bytes / size); break;
     default: break;
     }
+}
+
+void ScheduleRun::work_on_sums(const Step &step, uint64_t count) {
+    void *own = place(step.dst), *other = place(step.src);
+    if (step.kind == StepKind::add_sums)
+        return device::reduce(own, other, sums_count, DTRAIN_F64, DTRAIN_SUM);
+    const bool first = params_.rank < uint32_t(step.peer); // the order of ranks is the same on both
+    const void *a = first ? own : other, *b = first ? other : own;
+    auto *sums = reinterpret_cast<double *>(scratch_.get() + step.sums);
+    if (step.kind == StepKind::dots) return device::dots(a, b, count, params_.dtype, sums);
+    // A vector of zeros is orthogonal to everything.
+    const double x = sums[0] == 0 ? 1 : 1 - sums[2] / (2 * sums[0]);
+    const double y = sums[1] == 0 ? 1 : 1 - sums[2] / (2 * sums[1]);
+    device::blend(own, a, x, b, y, count, params_.dtype);
 }
 
 void ScheduleRun::step_done(uint32_t i) {

@@ -70,6 +70,7 @@ class ScheduleRun final : public Operation {
     Status post_send(uint32_t i);
     Status post_recv(uint32_t i, void *into);
     void work_locally(uint32_t i);
+    void work_on_sums(const Step &step, uint64_t count); // ADASUM
     void step_done(uint32_t i);
     void broken(Status status, int32_t peer_rank, const char *what);
     void end_if_idle();

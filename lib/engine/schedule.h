@@ -16,7 +16,11 @@ enum class StepKind : uint8_t {
                  //   overlaps it nowhere (then dst itself may serve as the staging)
     copy,        // dst = src
     reduce,      // dst = dst op src
-    scale // dst = dst / number of ranks (AVG; each element exactly once, when its sum is final)
+    scale, // dst = dst / number of ranks (AVG; each element exactly once, when its sum is final)
+    // ADASUM. Of the vectors in src and dst, a is the one whose rank, own or `peer`, is lower.
+    dots,     // sums = {a.a, b.b, a.b}
+    add_sums, // dst += src, three doubles
+    blend     // dst = a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b), by sums
 };
 
 // The memory a step touches: the caller's send buffer (never written), the caller's receive buffer,
@@ -31,9 +35,10 @@ struct Place {
 
 struct Step {
     StepKind kind = StepKind::copy;
-    int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce
+    int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce, dots, blend
     Place src, dst;
-    uint64_t bytes = 0;      // > 0; a multiple of the element size where it reduces
+    uint64_t sums = 0;       // offset in scratch of three doubles; dots, blend
+    uint64_t bytes = 0;      // > 0 (dots: >= 0); a multiple of the element size where it reduces
     uint32_t first_dep = 0;  // deps[first_dep .. first_dep + deps_count): steps that must be done
     uint32_t deps_count = 0; //   before this one starts; each has a smaller index than this one
     uint32_t message = 0;    // number of this message among those from its sender to its receiver;

@@ -24,7 +24,9 @@ enum class CallKind : uint8_t {
     barrier = 14,
     split = 15,
     duplicate = 16,
-    table_create = 17
+    table_create = 17,
+    postscale = 18, // what the next call's result is multiplied by; count: the double's bits
+    compressed_all_reduce = 19
 };
 
 struct CallRecord {

@@ -10,6 +10,7 @@
 #endif
 
 #include "device/kernel_table.h"
+#include "device/simd/floats-inl.h"
 #include "device/simd/formats-inl.h"
 #include "device/simd/loops-inl.h"
 #include "device/simd/ops-inl.h"
@@ -23,7 +24,19 @@ inline constexpr DtypeKernels float_kernels = {
     .ops = {nullptr,                                    // no op is 0
             &reduce<Sum, Format>, &reduce<Sum, Format>, // AVG
             &reduce<Prod, Format>, &reduce<Min, Format>, &reduce<Max, Format>},
-    .scale = &scale<Format>};
+    .scale = &scale<Format>,
+    .multiply = &multiply<Format>,
+    .blend = &blend<Format>,
+    .dots = &dots<Format>};
+
+// Formats that are computed in f32.
+template <class Format> inline constexpr DtypeKernels half_kernels() {
+    DtypeKernels kernels = float_kernels<Format>;
+    kernels.widen = &convert<Format, Plain<float>>;
+    kernels.narrow = &convert<Plain<float>, Format>;
+    return kernels;
+}
+template <class Format> inline constexpr DtypeKernels half = half_kernels<Format>();
 
 // Sums, products and bits are the same with and without a sign.
 template <class T, class Unsigned = Plain<hwy::MakeUnsigned<T>>, class Product = Unsigned>
@@ -37,8 +50,8 @@ inline constexpr DtypeKernels integer_kernels = {
 template <class Bf16Format> inline constexpr Kernels all_kernels(const char *target) {
     return {target,
             {nullptr, // no dtype is 0
-             &float_kernels<Plain<float>>, &float_kernels<Plain<double>>, &float_kernels<F16>,
-             &float_kernels<Bf16Format>, &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
+             &float_kernels<Plain<float>>, &float_kernels<Plain<double>>, &half<F16>,
+             &half<Bf16Format>, &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
              &integer_kernels<uint8_t, Plain<uint8_t>, WideByte>, &integer_kernels<int16_t>,
              &integer_kernels<uint16_t>, &integer_kernels<int32_t>, &integer_kernels<uint32_t>,
              &integer_kernels<int64_t>, &integer_kernels<uint64_t>}};
