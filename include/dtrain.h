@@ -458,6 +458,67 @@ typedef struct dtrain_gradients_counters {
 DTRAIN_API dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
                                                   dtrain_gradients_counters_t *stats);
 
+/* ---- compressed all-reduce ------------------------------------------------------------------- */
+/* An all-reduce of one f32 vector, again and again, with less on the wire. What a step does not
+ * send of its input is kept and added to the next step's (error feedback), so that over time
+ * nothing is lost. What to choose, formulas and sources: docs/COMPRESSION.md. Results are bitwise
+ * equal on all ranks. A NaN or infinity makes NaN, or infinity, of: its own element (F16, BF16,
+ * TOPK, which sends such elements first), its block (INT8, ONEBIT), everything (POWERSGD); it is
+ * never kept. */
+typedef struct dtrain_compressor dtrain_compressor_t;
+enum {
+    DTRAIN_COMPRESS_F16 = 1, /* beyond 65504: infinity                                        */
+    DTRAIN_COMPRESS_BF16 = 2,
+    DTRAIN_COMPRESS_INT8 = 3,    /* a block's greatest magnitude is 127                           */
+    DTRAIN_COMPRESS_TOPK = 4,    /* the elements of greatest magnitude, exactly                   */
+    DTRAIN_COMPRESS_ONEBIT = 5,  /* signs, and a block's mean magnitude                           */
+    DTRAIN_COMPRESS_POWERSGD = 6 /* a matrix of low rank                                          */
+};
+#define DTRAIN_COMPRESS_NO_FEEDBACK UINT32_C(1) /* what is not sent is lost */
+#define DTRAIN_COMPRESS_STOCHASTIC  UINT32_C(2) /* INT8: rounds at random, right on average */
+typedef struct dtrain_compressor_params {
+    uint32_t struct_size;
+    uint32_t kind;  /* DTRAIN_COMPRESS_*                                                          */
+    uint64_t count; /* elements of the vector, > 0; TOPK: < 2^32                                  */
+    uint32_t dtype; /* DTRAIN_F32, or 0 for it; others: DTRAIN_ERR_UNSUPPORTED */
+    uint32_t flags; /* DTRAIN_COMPRESS_NO_FEEDBACK, ...                                           */
+    uint32_t block; /* INT8, ONEBIT: elements with a scale of their own, a multiple of 8 up to
+                       65536; 0: 256                                                              */
+    uint32_t rank;  /* POWERSGD: at most 64; 0: 2                                                 */
+    uint64_t rows;  /* POWERSGD: of the matrix, a divisor of count; 0: nearly square              */
+    uint64_t seed;  /* of what is random                                                          */
+    double ratio;   /* TOPK: part of the elements that a rank sends, up to 1; 0: 0.01. One element
+                       at least                                                                   */
+} dtrain_compressor_params_t;
+/* Collective over comm, blocking: all ranks give the same parameters, else DTRAIN_ERR_MISMATCH. Its
+ * operations run on a duplicate of comm: they neither wait for nor disturb calls on comm. All
+ * memory is allocated now (docs/COMPRESSION.md says how much). */
+DTRAIN_API dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
+                                                    const dtrain_compressor_params_t *params,
+                                                    dtrain_compressor_t **compressor_p);
+/* Exclusive. Local: waits for nobody; a pending operation ends with DTRAIN_ERR_CANCELED. */
+DTRAIN_API dtrain_status_t dtrain_compressor_destroy(dtrain_compressor_t *compressor);
+/* recv = the sum (DTRAIN_SUM) or mean (DTRAIN_AVG) over ranks of send, nearly; both hold `count`
+ * f32. In place: send == recv. Collective; one at a time: DTRAIN_ERR_BUSY while the one before is
+ * not finished. After a failure the compressor is of no more use, like a broken communicator. */
+DTRAIN_API dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor,
+                                                       const float *send, float *recv, uint32_t op,
+                                                       const dtrain_op_params_t *params,
+                                                       dtrain_request_t **request_p);
+/* Forgets what was kept, as after create; call it on all ranks between the same two operations.
+ * DTRAIN_ERR_BUSY while an operation runs. */
+DTRAIN_API dtrain_status_t dtrain_compressor_reset(dtrain_compressor_t *compressor);
+typedef struct dtrain_compression_stats { /* 64 bytes, frozen; since create */
+    uint64_t operations;
+    uint64_t raw_bytes;  /* what this rank would have sent without compression,               */
+    uint64_t sent_bytes; /* and what it sent; both without headers, by the cheapest algorithm */
+    double residual;     /* Euclidean norm of what this rank keeps                            */
+    uint64_t reserved[4];
+} dtrain_compression_stats_t;
+/* DTRAIN_ERR_BUSY while an operation runs. */
+DTRAIN_API dtrain_status_t dtrain_compressor_stats(dtrain_compressor_t *compressor,
+                                                   dtrain_compression_stats_t *stats_p);
+
 /* ---- parameter server ------------------------------------------------------------------------ */
 /* A table is a dense array of `length` elements, split by key range over the job's servers; a job
  * without servers spreads it over its ranks. The same program runs either way.

@@ -1,0 +1,72 @@
+// dtrain_compressor_*
+// SPDX-License-Identifier: Apache-2.0
+#include "compression/compressor.h"
+#include "api/operation.h"
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+using dtrain::compression::Compressor;
+
+struct dtrain_compressor : dtrain::api::Child {
+    using Child::Child;
+    std::unique_ptr<Compressor> compressor;
+};
+
+dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
+                                         const dtrain_compressor_params_t *params,
+                                         dtrain_compressor_t **compressor_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (params == nullptr || compressor_p == nullptr)
+        return fail(DTRAIN_ERR_INVALID, "%s is NULL",
+                    params == nullptr ? "params" : "compressor_p");
+    return guard([&]() -> Status {
+        dtrain_compressor_params_t given;
+        dtrain::compression::Params checked;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        if (Status s = read_params(given, checked); s != DTRAIN_OK) return s;
+        auto fresh = std::make_unique<dtrain_compressor>(comm->context);
+        if (Status s = Compressor::create(*comm->communicator, checked, fresh->compressor);
+            s != DTRAIN_OK)
+            return s;
+        *compressor_p = fresh.release();
+        return DTRAIN_OK;
+    });
+}
+
+dtrain_status_t dtrain_compressor_destroy(dtrain_compressor_t *compressor) {
+    if (compressor == nullptr || !compressor->birth.here()) return DTRAIN_OK;
+    return guard([&] {
+        delete compressor;
+        return DTRAIN_OK;
+    });
+}
+
+dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor, const float *send,
+                                            float *recv, uint32_t op,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p) {
+    if (Status s = check_handle(compressor, "compressor"); s != DTRAIN_OK) return s;
+    return dtrain::api::run_operation(
+        compressor->context, params, request_p,
+        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
+            const dtrain::collectives::Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("compressed allreduce");
+            return compressor->compressor->post(
+                send, recv, op,
+                {.request = request, .timeout_ns = timeout_ns, .blocking = blocking});
+        });
+}
+
+dtrain_status_t dtrain_compressor_reset(dtrain_compressor_t *compressor) {
+    if (Status s = check_handle(compressor, "compressor"); s != DTRAIN_OK) return s;
+    return guard([&] { return compressor->compressor->reset(); });
+}
+
+dtrain_status_t dtrain_compressor_stats(dtrain_compressor_t *compressor,
+                                        dtrain_compression_stats_t *stats_p) {
+    if (Status s = check_handle(compressor, "compressor"); s != DTRAIN_OK) return s;
+    if (stats_p == nullptr) return fail(DTRAIN_ERR_INVALID, "stats_p is NULL");
+    return guard([&] { return compressor->compressor->stats(*stats_p); });
+}

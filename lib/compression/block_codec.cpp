@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compression/block_codec.h"
+
+#include "compression/elements.h"
+#include "device/kernels.h"
+
+#include <bit>
+#include <cfloat>
+#include <cstring>
+#include <limits>
+
+// The loops are written to be vectorised, which the default level of gcc 12 does not do.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-trapping-math")
+#endif
+
+namespace dtrain::compression {
+namespace {
+
+constexpr uint64_t scale_bytes = sizeof(float);
+constexpr float levels = 127;
+
+void put_scale(uint8_t *out, float scale) { std::memcpy(out, &scale, sizeof scale); }
+float get_scale(const uint8_t *in) {
+    float scale;
+    std::memcpy(&scale, in, sizeof scale);
+    return scale;
+}
+
+// The greatest magnitude as bits: NaN above infinity above numbers.
+uint32_t greatest(const float *x, uint32_t n) {
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t bits = magnitude_bits(x[i]);
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
+// To nearest even: adding 1.5 * 2^23 leaves the integer in the low bits.
+void round_nearest(const float *x, uint32_t n, float inverse, int8_t *out) {
+    constexpr float magic = 12582912;
+    for (uint32_t i = 0; i < n; i++)
+        out[i] =
+            int8_t(std::bit_cast<int32_t>(x[i] * inverse + magic) - std::bit_cast<int32_t>(magic));
+}
+
+// Up with the probability of the fraction: floor(x + u), u uniform in [0, 1).
+void round_stochastic(const float *x, uint32_t n, float inverse, uint64_t random, int8_t *out) {
+    constexpr float offset = 256; // makes all positive, so that truncation rounds down
+    for (uint32_t i = 0; i < n; i++) {
+        float u = float(mix32(uint32_t(random) ^ i * 0x9e3779b9u) >> 8) * 0x1p-24f;
+        int level = int(x[i] * inverse + u + offset) - int(offset);
+        out[i] = int8_t(level > int(levels) ? int(levels) : level);
+    }
+}
+
+void encode_int8(const float *x, uint32_t n, uint8_t *out, bool stochastic, uint64_t random) {
+    const float most = std::bit_cast<float>(greatest(x, n));
+    auto *bytes = reinterpret_cast<int8_t *>(out + scale_bytes);
+    // Below, 127 / most is no number; it is left to the feedback.
+    const bool is_number = most <= FLT_MAX, is_tiny = most < FLT_MIN * levels;
+    if (!is_number || is_tiny) {
+        put_scale(out, is_number ? 0 : std::numeric_limits<float>::quiet_NaN());
+        std::memset(bytes, 0, n);
+        return;
+    }
+    put_scale(out, most / levels);
+    if (stochastic)
+        round_stochastic(x, n, levels / most, random, bytes);
+    else
+        round_nearest(x, n, levels / most, bytes);
+}
+
+void decode_int8(const uint8_t *in, uint32_t n, float *x) {
+    const float scale = get_scale(in);
+    const auto *bytes = reinterpret_cast<const int8_t *>(in + scale_bytes);
+    for (uint32_t i = 0; i < n; i++) x[i] = scale * float(bytes[i]);
+}
+
+double sum_of_magnitudes(const float *x, uint32_t n) {
+    constexpr uint32_t lanes = 8;
+    double partial[lanes] = {}, sum = 0;
+    uint32_t i = 0;
+    for (; n - i >= lanes; i += lanes)
+        for (uint32_t k = 0; k < lanes; k++)
+            partial[k] += double(std::bit_cast<float>(magnitude_bits(x[i + k])));
+    for (; i < n; i++) partial[0] += double(std::bit_cast<float>(magnitude_bits(x[i])));
+    for (double p : partial) sum += p;
+    return sum;
+}
+
+void encode_onebit(const float *x, uint32_t n, uint8_t *out) {
+    const bool is_number = greatest(x, n) < infinity_bits;
+    put_scale(out, is_number ? float(sum_of_magnitudes(x, n) / n)
+                             : std::numeric_limits<float>::quiet_NaN());
+    uint8_t *bits = out + scale_bytes;
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint32_t byte = 0, end = n - i < 8 ? n - i : 8;
+        for (uint32_t k = 0; k < end; k++) byte |= (std::bit_cast<uint32_t>(x[i + k]) >> 31) << k;
+        bits[i / 8] = uint8_t(byte);
+    }
+}
+
+void decode_onebit(const uint8_t *in, uint32_t n, float *x) {
+    const uint32_t scale = std::bit_cast<uint32_t>(get_scale(in));
+    const uint8_t *bits = in + scale_bytes;
+    for (uint32_t i = 0; i < n; i++)
+        x[i] = std::bit_cast<float>(scale ^ uint32_t(bits[i / 8] >> i % 8 & 1) << 31);
+}
+
+uint32_t half_dtype(uint32_t kind) {
+    return kind == DTRAIN_COMPRESS_F16 ? DTRAIN_F16 : DTRAIN_BF16;
+}
+
+} // namespace
+
+uint64_t BlockCodec::block_bytes() const {
+    if (kind_ == DTRAIN_COMPRESS_INT8) return scale_bytes + block_;
+    if (kind_ == DTRAIN_COMPRESS_ONEBIT) return scale_bytes + block_ / 8;
+    return block_ * uint64_t{2};
+}
+
+void BlockCodec::encode(const float *x, uint32_t n, uint8_t *out, uint64_t random) const {
+    if (kind_ == DTRAIN_COMPRESS_INT8)
+        encode_int8(x, n, out, stochastic_, random);
+    else if (kind_ == DTRAIN_COMPRESS_ONEBIT)
+        encode_onebit(x, n, out);
+    else
+        device::narrow(out, x, n, half_dtype(kind_));
+}
+
+void BlockCodec::decode(const uint8_t *in, uint32_t n, float *x) const {
+    if (kind_ == DTRAIN_COMPRESS_INT8)
+        decode_int8(in, n, x);
+    else if (kind_ == DTRAIN_COMPRESS_ONEBIT)
+        decode_onebit(in, n, x);
+    else
+        device::widen(x, in, n, half_dtype(kind_));
+}
+
+} // namespace dtrain::compression

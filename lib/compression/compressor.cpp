@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compression/compressor.h"
+
+#include "collectives/sequence.h"
+#include "compression/elements.h"
+
+#include <cmath>
+#include <vector>
+
+namespace dtrain::compression {
+
+using collectives::Call;
+using collectives::Communicator;
+using collectives::Sequence;
+
+// One all-reduce: the method's arithmetic and calls in turn.
+class Run final : public Sequence {
+  public:
+    Run(Compressor &compressor, const collectives::CallOptions &options)
+        : Sequence(options.request, *compressor.comm_, options.timeout_ns),
+          compressor_(compressor) {
+        set_result_bytes(compressor.params_.count * sizeof(float));
+    }
+    void dispose() override {
+        compressor_.give_back();
+        delete this;
+    }
+
+  private:
+    Step step() override {
+        Action action = compressor_.method_->next();
+        switch (action.kind) {
+        case Action::Kind::again: break;
+        case Action::Kind::call: return call(action.call);
+        case Action::Kind::done: return Step::done;
+        case Action::Kind::corrupt: return broken(DTRAIN_ERR_CORRUPT, action.rank);
+        }
+        return Step::again;
+    }
+
+    Compressor &compressor_;
+};
+
+Status Compressor::create(Communicator &parent, const Params &params,
+                          std::unique_ptr<Compressor> &out) {
+    std::unique_ptr<Compressor> made(new Compressor(params));
+    if (Status s = parent.duplicate(made->comm_); s != DTRAIN_OK) return s;
+    if (Status s = made->compare_params(); s != DTRAIN_OK) return s;
+    made->method_ = make_method(params, {.rank = made->comm_->rank(), .size = made->comm_->size()});
+    out = std::move(made);
+    return DTRAIN_OK;
+}
+
+// All ranks see the same, so all of them fail, or none.
+Status Compressor::compare_params() {
+    std::vector<Params> all(size_t(comm_->size()));
+    Call call = {.kind = collectives::Kind::allgather,
+                 .send = &params_,
+                 .recv = all.data(),
+                 .count = sizeof params_};
+    if (Status s = comm_->run(call); s != DTRAIN_OK) return fail_within(s, "making a compressor");
+    for (size_t r = 1; r < all.size(); r++)
+        if (all[r] != all[0])
+            return fail(DTRAIN_ERR_MISMATCH,
+                        "compressor: ranks 0 and %zu gave different parameters (kind %u and %u, "
+                        "%llu and %llu elements)",
+                        r, all[0].kind, all[r].kind, static_cast<unsigned long long>(all[0].count),
+                        static_cast<unsigned long long>(all[r].count));
+    return DTRAIN_OK;
+}
+
+Status Compressor::take() {
+    if (!busy_.exchange(true, std::memory_order_acq_rel)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_BUSY, "the compressor's operation is not finished; wait for it");
+}
+
+Status Compressor::post(const float *send, float *recv, uint32_t op,
+                        const collectives::CallOptions &options) {
+    if (op != DTRAIN_SUM && op != DTRAIN_AVG)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "compressed allreduce: op %u: only sum and avg can be compressed", op);
+    Call plain = {.kind = collectives::Kind::allreduce,
+                  .send = send,
+                  .recv = recv,
+                  .count = params_.count,
+                  .dtype = DTRAIN_F32,
+                  .op = op};
+    collectives::CollectiveSpec spec;
+    if (Status s = check_call(plain, comm_->rank(), comm_->size(), spec); s != DTRAIN_OK) return s;
+    if (Status s = take(); s != DTRAIN_OK) return s;
+    cluster::CallRecord record = record_of(plain, comm_->size());
+    record.kind = cluster::CallKind::compressed_all_reduce;
+    if (Status s = comm_->note_call(record); s != DTRAIN_OK) {
+        give_back();
+        return s;
+    }
+    operations_++;
+    method_->begin(send, recv, op == DTRAIN_AVG);
+    comm_->hand_over(new Run(*this, options), options);
+    return DTRAIN_OK;
+}
+
+Status Compressor::reset() {
+    if (Status s = take(); s != DTRAIN_OK) return s;
+    method_->reset();
+    give_back();
+    return DTRAIN_OK;
+}
+
+Status Compressor::stats(dtrain_compression_stats_t &out) {
+    if (Status s = take(); s != DTRAIN_OK) return s;
+    out = {};
+    out.operations = operations_;
+    out.raw_bytes = operations_ * allreduce_bytes(params_.count * sizeof(float), comm_->size());
+    out.sent_bytes = operations_ * method_->sent_bytes();
+    out.residual = std::sqrt(method_->kept_square());
+    give_back();
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::compression

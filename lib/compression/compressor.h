@@ -1,0 +1,39 @@
+// A compressed all-reduce: a method, and the communicator on which it runs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/communicator.h"
+#include "compression/method.h"
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace dtrain::compression {
+
+class Compressor {
+  public:
+    // Collective over `parent`, blocking.
+    static Status create(collectives::Communicator &parent, const Params &params,
+                         std::unique_ptr<Compressor> &out);
+    // Any thread; one at a time, else BUSY.
+    Status post(const float *send, float *recv, uint32_t op,
+                const collectives::CallOptions &options);
+    Status reset();
+    Status stats(dtrain_compression_stats_t &out);
+
+  private:
+    friend class Run;
+    explicit Compressor(const Params &params) : params_(params) {}
+    Status compare_params();
+    Status take();
+    void give_back() { busy_.store(false, std::memory_order_release); }
+
+    const Params params_;
+    std::atomic<bool> busy_{false}; // an operation, or a call of reset() or stats()
+    std::unique_ptr<Method> method_;
+    uint64_t operations_ = 0;
+    // The last: when it is destroyed, its operations end.
+    std::unique_ptr<collectives::Communicator> comm_;
+};
+
+} // namespace dtrain::compression

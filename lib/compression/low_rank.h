@@ -1,0 +1,51 @@
+// PowerSGD: a matrix of low rank in place of the vector.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The vector is an n x m matrix M (row by row, filled up with zeros); the sum of all ranks' M is
+// approximated by P Q^T with P n x r and Q m x r: P = M Q, summed over ranks and orthonormalised;
+// Q = M^T P, summed over ranks. Q is kept as the start of the next run, so that runs are steps of
+// one power iteration. Source: Vogels et al.: PowerSGD, NeurIPS 2019.
+#pragma once
+#include "compression/method.h"
+
+#include <vector>
+
+namespace dtrain::compression {
+
+class LowRank final : public Method {
+  public:
+    LowRank(const Params &params, Group group);
+    // Whether P and Q are smaller than the vector.
+    static bool pays(const Params &params);
+    void begin(const float *send, float *recv, bool average) override;
+    Action next() override;
+    void reset() override;
+    uint64_t sent_bytes() const override {
+        return allreduce_bytes((p_.size() + q_.size()) * sizeof(float), group_.size);
+    }
+    double kept_square() const override;
+
+  private:
+    enum class Stage { multiply, orthonormalise, transpose, expand, renew, done };
+
+    // Calls f(row, first element, elements) for the next few rows; whether all were done.
+    template <class F> bool some_rows(F f);
+    Action sum(std::vector<float> &factor, Stage then);
+    void multiply_row(uint64_t row, uint64_t first, uint64_t n);
+    void expand_row(uint64_t row, uint64_t first, uint64_t n);
+    void renew_start();
+
+    const Params params_;
+    const Group group_;
+    std::vector<float> p_, q_; // column by column
+    std::vector<float> kept_;
+    std::vector<float> next_q_, row_;
+    const float *send_ = nullptr;
+    const float *vector_ = nullptr; // M: kept_, or without feedback the input
+    float *recv_ = nullptr;
+    bool average_ = false;
+    Stage stage_ = Stage::done;
+    uint64_t at_ = 0; // row
+};
+
+} // namespace dtrain::compression

@@ -1,0 +1,28 @@
+// What a compressor was asked for, checked and with the defaults filled in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "base/status.h"
+
+#include <cstdint>
+
+namespace dtrain::compression {
+
+// Compared between ranks as bytes: no padding.
+struct Params {
+    uint64_t count = 0;
+    uint64_t kept = 0;              // TOPK: elements that a rank sends
+    uint64_t rows = 0, columns = 0; // POWERSGD
+    uint64_t seed = 0;
+    uint32_t kind = 0; // DTRAIN_COMPRESS_*
+    uint32_t block = 0;
+    uint32_t rank = 0; // POWERSGD
+    uint32_t flags = 0;
+
+    bool has_feedback() const { return (flags & DTRAIN_COMPRESS_NO_FEEDBACK) == 0; }
+    bool is_stochastic() const { return (flags & DTRAIN_COMPRESS_STOCHASTIC) != 0; }
+    bool operator==(const Params &) const = default;
+};
+
+Status read_params(const dtrain_compressor_params_t &given, Params &out);
+
+} // namespace dtrain::compression
