@@ -11,6 +11,7 @@ typedef struct point {
     double accuracy;  /* of the test set, 0..1 */
     double rate;      /* training samples per second of all workers, since the beginning */
     double megabytes; /* given to and taken from the library by this worker */
+    double sent;      /* all-reduce: megabytes that it sent to the others, without headers */
 } point_t;
 
 /* `path` may be NULL: then nothing is written. 0, or -1 with the reason on stderr. */

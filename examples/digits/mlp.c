@@ -25,6 +25,15 @@ size_t mlp_parameters(const mlp_t *mlp) {
     return (PIXELS + 1) * mlp->hidden + (mlp->hidden + 1) * CLASSES;
 }
 
+tensor_t mlp_tensor(const mlp_t *mlp, int index) {
+    const size_t hidden = mlp->hidden, outputs = (PIXELS + 1) * hidden;
+    const tensor_t tensors[TENSORS] = {{0, PIXELS * hidden, PIXELS},
+                                       {PIXELS * hidden, hidden, 1},
+                                       {outputs, hidden * CLASSES, hidden},
+                                       {outputs + hidden * CLASSES, CLASSES, 1}};
+    return tensors[index];
+}
+
 /* Uniform with a variance that keeps activations and gradients in range (Glorot, Bengio 2010). */
 static void fill(float *weights, size_t inputs, size_t outputs, uint64_t *random) {
     float limit = sqrtf(6.0f / (float)(inputs + outputs));

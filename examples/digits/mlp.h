@@ -13,6 +13,13 @@ typedef struct mlp {
     float *delta;      /* scratch, [hidden] */
 } mlp_t;
 
+enum { TENSORS = 4 };
+typedef struct tensor {
+    size_t first, count; /* among the parameters */
+    size_t rows;         /* 1: a vector */
+} tensor_t;
+tensor_t mlp_tensor(const mlp_t *mlp, int index);
+
 typedef struct score {
     double loss;    /* sum over the samples */
     double correct; /* number of right answers */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "settings.h"
 
+#include "reduce.h"
 #include "status.h"
 
 #include <getopt.h>
@@ -12,6 +13,8 @@
 static const char usage[] =
     "usage: digits [option ...]\n"
     "  --mode single|allreduce|async|ssp|bsp  how to train (single)\n"
+    "  --compression none|f16|bf16|int8|topk|onebit|powersgd|scaled|adasum\n"
+    "                   mode allreduce: how gradients are reduced (none)\n"
     "  --data FOLDER    the .tfrecord files (examples/digits/data)\n"
     "  --curve FILE     write the loss curve there, as CSV\n"
     "  --epochs N       (40)\n"
@@ -56,16 +59,41 @@ static int parse_mode(const char *value, const char **mode) {
     return invalid("mode", value, "single, allreduce, async, ssp or bsp");
 }
 
+static int parse_compression(const char *value, const char **compression) {
+    *compression = reduce_find(value);
+    return *compression != NULL ? 0 : invalid("compression", value, "one of those of --help");
+}
+
 int settings_parse(settings_t *s, int argc, char **argv) {
-    enum { MODE, DATA, CURVE, EPOCHS, BATCH, HIDDEN, RATE, MOMENTUM, STALENESS, SEED, HELP };
-    static const struct option options[] = {
-        {"mode", 1, NULL, MODE},           {"data", 1, NULL, DATA},
-        {"curve", 1, NULL, CURVE},         {"epochs", 1, NULL, EPOCHS},
-        {"batch", 1, NULL, BATCH},         {"hidden", 1, NULL, HIDDEN},
-        {"rate", 1, NULL, RATE},           {"momentum", 1, NULL, MOMENTUM},
-        {"staleness", 1, NULL, STALENESS}, {"seed", 1, NULL, SEED},
-        {"help", 0, NULL, HELP},           {NULL, 0, NULL, 0}};
+    enum {
+        MODE,
+        COMPRESSION,
+        DATA,
+        CURVE,
+        EPOCHS,
+        BATCH,
+        HIDDEN,
+        RATE,
+        MOMENTUM,
+        STALENESS,
+        SEED,
+        HELP
+    };
+    static const struct option options[] = {{"mode", 1, NULL, MODE},
+                                            {"compression", 1, NULL, COMPRESSION},
+                                            {"data", 1, NULL, DATA},
+                                            {"curve", 1, NULL, CURVE},
+                                            {"epochs", 1, NULL, EPOCHS},
+                                            {"batch", 1, NULL, BATCH},
+                                            {"hidden", 1, NULL, HIDDEN},
+                                            {"rate", 1, NULL, RATE},
+                                            {"momentum", 1, NULL, MOMENTUM},
+                                            {"staleness", 1, NULL, STALENESS},
+                                            {"seed", 1, NULL, SEED},
+                                            {"help", 0, NULL, HELP},
+                                            {NULL, 0, NULL, 0}};
     *s = (settings_t){.mode = "single",
+                      .compression = "none",
                       .data = "examples/digits/data",
                       .epochs = 40,
                       .batch = 64,
@@ -79,6 +107,7 @@ int settings_parse(settings_t *s, int argc, char **argv) {
         const char *name = options[index].name;
         switch (option) {
         case MODE: result = parse_mode(optarg, &s->mode); break;
+        case COMPRESSION: result = parse_compression(optarg, &s->compression); break;
         case DATA: s->data = optarg; break;
         case CURVE: s->curve = optarg; break;
         case EPOCHS: result = parse_int(name, optarg, 1, &s->epochs); break;

@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 typedef struct settings {
-    const char *mode;  /* single, allreduce, async, ssp or bsp */
-    const char *data;  /* folder of the .tfrecord files */
-    const char *curve; /* CSV file for the loss curve, or NULL */
+    const char *mode;        /* single, allreduce, async, ssp or bsp */
+    const char *data;        /* folder of the .tfrecord files */
+    const char *compression; /* of the gradients in mode allreduce; see reduce.h */
+    const char *curve;       /* CSV file for the loss curve, or NULL */
     int epochs;
     int batch; /* samples per step over all workers */
     int hidden;

@@ -1,26 +1,14 @@
 /* One step at a time, on a batch of which every worker takes its slice. The slices' gradients are
  * summed over the workers, so that any number of them computes what one alone would.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "reduce.h"
 #include "status.h"
 #include "trainer.h"
 
 #include <stdlib.h>
 
-/* Sums the gradient and the score over the workers, in one operation. */
-static int sum_over_workers(trainer_t *t, score_t *score) {
-    if (t->comm == NULL) return 0;
-    t->gradient[t->count] = (float)score->loss;
-    t->gradient[t->count + 1] = (float)score->correct;
-    dtrain_status_t status = dtrain_allreduce(t->comm, t->gradient, t->gradient, t->count + 2,
-                                              DTRAIN_F32, DTRAIN_SUM, NULL, NULL);
-    if (status != DTRAIN_OK) return report(status, "all-reduce of the gradient");
-    *score = (score_t){t->gradient[t->count], t->gradient[t->count + 1]};
-    t->bytes += 2.0 * sizeof(float) * (double)(t->count + 2);
-    return 0;
-}
-
 static void descend(trainer_t *t, float *velocity, size_t batch) {
-    const float scale = 1.0f / (float)batch, rate = (float)t->settings.rate,
+    const float scale = reduce_scale(t, batch), rate = (float)t->settings.rate,
                 momentum = (float)t->settings.momentum;
     for (size_t i = 0; i < t->count; i++) {
         velocity[i] = momentum * velocity[i] + scale * t->gradient[i];
@@ -37,7 +25,7 @@ static int run_epoch(trainer_t *t, int epoch, size_t *order, float *velocity) {
         const size_t begin = now * rank / size, end = now * (rank + 1) / size;
         score_t score;
         trainer_gradient(t, order + first + begin, end - begin, &score);
-        if (sum_over_workers(t, &score) != 0) return -1;
+        if (reduce_gradient(t, &score, now) != 0) return -1;
         descend(t, velocity, now);
         trainer_step(t, epoch + (double)(first + now) / (double)all, now, &score, now);
     }
@@ -49,8 +37,10 @@ int train_synchronously(trainer_t *t) {
     size_t *order = malloc(t->train.count * sizeof *order);
     float *velocity = calloc(t->count, sizeof *velocity);
     int result = order != NULL && velocity != NULL ? 0 : report_text("out of memory");
+    if (result == 0) result = reduce_open(t);
     for (int epoch = 0; result == 0 && epoch < t->settings.epochs; epoch++)
         result = run_epoch(t, epoch, order, velocity);
+    if (reduce_close(t) != 0) result = -1;
     free(order);
     free(velocity);
     return result;

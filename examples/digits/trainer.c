@@ -17,7 +17,8 @@ static point_t point_of(const trainer_t *t, int epoch) {
                      t->score.loss / (double)t->scored,
                      t->accuracy,
                      t->samples / seconds,
-                     t->bytes / 1e6};
+                     t->bytes / 1e6,
+                     t->sent / 1e6};
 }
 
 void trainer_step(trainer_t *t, double done, size_t samples, const score_t *score, size_t scored) {

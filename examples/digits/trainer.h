@@ -22,9 +22,11 @@ typedef struct trainer {
     score_t score;     /* of the epoch so far */
     size_t scored;     /* samples in it */
     double samples;    /* trained on so far, by all workers as far as this one knows */
-    double bytes;      /* given to and taken from dtrain so far */
-    double accuracy;   /* of the last test */
-    double start;      /* when training began, now_seconds() */
+    dtrain_compressor_t *compressors[TENSORS]; /* of the gradient, or of its tensors; or NULL */
+    double bytes;                              /* given to and taken from dtrain so far */
+    double sent;                               /* to other workers by all-reduce, without headers */
+    double accuracy;                           /* of the last test */
+    double start;                              /* when training began, now_seconds() */
     progress_t progress;
     FILE *curve;
 } trainer_t;
