@@ -84,6 +84,13 @@ Status scale_input(const CollectiveSpec &spec, double factor, Call &call,
     return DTRAIN_OK;
 }
 
+// Ranks that scale the result of an all-reduce by other factors would go on with other results.
+Status agree_on(const Call &call, const Scaling &scaling, Communicator &comm) {
+    if (call.kind != Kind::allreduce || scaling.after == 1) return DTRAIN_OK;
+    return comm.note_call(
+        {.count = std::bit_cast<uint64_t>(scaling.after), .kind = cluster::CallKind::postscale});
+}
+
 } // namespace
 
 Status post_scaled(Communicator &comm, const Call &call, const CallOptions &options) {
@@ -94,30 +101,24 @@ Status post_scaled(Communicator &comm, const Call &call, const CallOptions &opti
     std::unique_ptr<uint8_t[]> own;
     if (scaling.before != 1)
         if (Status s = scale_input(spec, scaling.before, plain, own); s != DTRAIN_OK) return s;
-    // Who owns a part of an all-reduce's result would not matter if the factors differed: all would
-    // get the same plain result and scale it differently.
-    if (call.kind == Kind::allreduce && scaling.after != 1)
-        if (Status s = comm.note_call({.count = std::bit_cast<uint64_t>(scaling.after),
-                                       .kind = cluster::CallKind::postscale});
-            s != DTRAIN_OK)
-            return s;
     CallOptions plain_options = options;
     plain_options.scaling = nullptr;
     const uint64_t result = output_bytes(spec);
     const double after = result > 0 ? scaling.after : 1;
-    if (options.blocking) {
-        Status s = comm.post(plain, plain_options);
-        if (s == DTRAIN_OK && after != 1 && options.request->outcome().status == DTRAIN_OK)
-            device::multiply(plain.recv, plain.recv, result / spec.element_bytes, plain.dtype,
-                             after);
-        return s;
+    std::unique_ptr<ScaledCall> sequence;
+    if (!options.blocking && (after != 1 || own != nullptr))
+        sequence =
+            std::make_unique<ScaledCall>(comm, plain, result, after, std::move(own), options);
+    if (Status s = agree_on(call, scaling, comm); s != DTRAIN_OK) return s;
+    if (sequence != nullptr) {
+        if (Status s = sequence->post_call(plain_options); s != DTRAIN_OK) return s;
+        comm.hand_over(sequence.release(), options);
+        return DTRAIN_OK;
     }
-    if (after == 1 && own == nullptr) return comm.post(plain, plain_options);
-    auto sequence =
-        std::make_unique<ScaledCall>(comm, plain, result, after, std::move(own), options);
-    if (Status s = sequence->post_call(plain_options); s != DTRAIN_OK) return s;
-    comm.hand_over(sequence.release(), options);
-    return DTRAIN_OK;
+    Status s = comm.post(plain, plain_options);
+    if (s == DTRAIN_OK && after != 1 && options.request->outcome().status == DTRAIN_OK) // blocking
+        device::multiply(plain.recv, plain.recv, result / spec.element_bytes, plain.dtype, after);
+    return s;
 }
 
 } // namespace dtrain::collectives

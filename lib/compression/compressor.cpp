@@ -87,6 +87,7 @@ Status Compressor::post(const float *send, float *recv, uint32_t op,
                   .op = op};
     collectives::CollectiveSpec spec;
     if (Status s = check_call(plain, comm_->rank(), comm_->size(), spec); s != DTRAIN_OK) return s;
+    auto run = std::make_unique<Run>(*this, options);
     if (Status s = take(); s != DTRAIN_OK) return s;
     cluster::CallRecord record = record_of(plain, comm_->size());
     record.kind = cluster::CallKind::compressed_all_reduce;
@@ -96,7 +97,7 @@ Status Compressor::post(const float *send, float *recv, uint32_t op,
     }
     operations_++;
     method_->begin(send, recv, op == DTRAIN_AVG);
-    comm_->hand_over(new Run(*this, options), options);
+    comm_->hand_over(run.release(), options);
     return DTRAIN_OK;
 }
 
