@@ -15,7 +15,7 @@ static const struct way {
     {"f16", DTRAIN_COMPRESS_F16, DTRAIN_SUM, 0},
     {"bf16", DTRAIN_COMPRESS_BF16, DTRAIN_SUM, 0},
     {"int8", DTRAIN_COMPRESS_INT8, DTRAIN_SUM, 0},
-    {"topk", DTRAIN_COMPRESS_TOPK, DTRAIN_SUM, 0.02},
+    {"topk", DTRAIN_COMPRESS_TOPK, DTRAIN_SUM, 0.05},
     {"onebit", DTRAIN_COMPRESS_ONEBIT, DTRAIN_SUM, 0},
     {"powersgd", DTRAIN_COMPRESS_POWERSGD, DTRAIN_SUM, 0},
     {"scaled", 0, DTRAIN_SUM, 0},
