@@ -4,6 +4,7 @@
 #include "compression/elements.h"
 #include "device/kernels.h"
 
+#include <algorithm>
 #include <bit>
 #include <cfloat>
 #include <cstring>
@@ -37,12 +38,10 @@ uint32_t greatest(const float *x, uint32_t n) {
     return most;
 }
 
-// To nearest even: adding 1.5 * 2^23 leaves the integer in the low bits.
+// To nearest even: adding 1.5 * 2^23 leaves no room for a fraction.
 void round_nearest(const float *x, uint32_t n, float inverse, int8_t *out) {
     constexpr float magic = 12582912;
-    for (uint32_t i = 0; i < n; i++)
-        out[i] =
-            int8_t(std::bit_cast<int32_t>(x[i] * inverse + magic) - std::bit_cast<int32_t>(magic));
+    for (uint32_t i = 0; i < n; i++) out[i] = int8_t(int((x[i] * inverse + magic) - magic));
 }
 
 // Up with the probability of the fraction: floor(x + u), u uniform in [0, 1).
@@ -78,35 +77,53 @@ void decode_int8(const uint8_t *in, uint32_t n, float *x) {
     for (uint32_t i = 0; i < n; i++) x[i] = scale * float(bytes[i]);
 }
 
-double sum_of_magnitudes(const float *x, uint32_t n) {
+// In double: the sum of the largest floats is no float.
+float mean_magnitude(const float *x, uint32_t n) {
     constexpr uint32_t lanes = 8;
     double partial[lanes] = {}, sum = 0;
     uint32_t i = 0;
     for (; n - i >= lanes; i += lanes)
-        for (uint32_t k = 0; k < lanes; k++)
-            partial[k] += double(std::bit_cast<float>(magnitude_bits(x[i + k])));
-    for (; i < n; i++) partial[0] += double(std::bit_cast<float>(magnitude_bits(x[i])));
+        for (uint32_t k = 0; k < lanes; k++) partial[k] += double(__builtin_fabsf(x[i + k]));
+    for (uint32_t k = 0; i < n; i++, k++) partial[k] += double(__builtin_fabsf(x[i]));
     for (double p : partial) sum += p;
-    return sum;
+    return float(sum / n);
+}
+
+// The multiplication moves the lowest bit of each byte to its place in the highest byte.
+uint8_t pack_signs(const float *x) {
+    uint64_t signs = 0;
+    for (uint32_t k = 0; k < 8; k++)
+        signs |= uint64_t(std::bit_cast<uint32_t>(x[k]) >> 31) << 8 * k;
+    return uint8_t(signs * 0x0102040810204080u >> 56);
 }
 
 void encode_onebit(const float *x, uint32_t n, uint8_t *out) {
     const bool is_number = greatest(x, n) < infinity_bits;
-    put_scale(out, is_number ? float(sum_of_magnitudes(x, n) / n)
-                             : std::numeric_limits<float>::quiet_NaN());
+    put_scale(out, is_number ? mean_magnitude(x, n) : std::numeric_limits<float>::quiet_NaN());
     uint8_t *bits = out + scale_bytes;
-    for (uint32_t i = 0; i < n; i += 8) {
-        uint32_t byte = 0, end = n - i < 8 ? n - i : 8;
-        for (uint32_t k = 0; k < end; k++) byte |= (std::bit_cast<uint32_t>(x[i + k]) >> 31) << k;
-        bits[i / 8] = uint8_t(byte);
-    }
+    uint32_t i = 0;
+    for (; n - i >= 8; i += 8) bits[i / 8] = pack_signs(x + i);
+    if (i == n) return;
+    float rest[8] = {};
+    std::copy(x + i, x + n, rest);
+    bits[i / 8] = pack_signs(rest);
 }
 
 void decode_onebit(const uint8_t *in, uint32_t n, float *x) {
+    constexpr uint32_t sign = 0x80000000;
     const uint32_t scale = std::bit_cast<uint32_t>(get_scale(in));
     const uint8_t *bits = in + scale_bytes;
-    for (uint32_t i = 0; i < n; i++)
-        x[i] = std::bit_cast<float>(scale ^ uint32_t(bits[i / 8] >> i % 8 & 1) << 31);
+    auto decode_byte = [&](uint8_t byte, float *out) {
+        static constexpr uint32_t masks[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+        for (uint32_t k = 0; k < 8; k++)
+            out[k] = std::bit_cast<float>(scale ^ ((byte & masks[k]) == masks[k] ? sign : 0));
+    };
+    uint32_t i = 0;
+    for (; n - i >= 8; i += 8) decode_byte(bits[i / 8], x + i);
+    if (i == n) return;
+    float rest[8];
+    decode_byte(bits[i / 8], rest);
+    std::copy(rest, rest + (n - i), x + i);
 }
 
 uint32_t half_dtype(uint32_t kind) {
