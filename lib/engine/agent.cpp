@@ -62,18 +62,16 @@ WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yield_ns = yiel
 
 // ---- posting and waiting ------------------------------------------------------------------------
 
-void Agent::enqueue(Operation *operation) {
+// Who holds the lock starts it: everybody looks into the inbox after unlocking (settle()).
+void Agent::post_inside(Operation *operation) {
     pending_.fetch_add(1, std::memory_order_acq_rel);
     Operation *head = inbox_.load(std::memory_order_relaxed);
     do operation->next_posted_ = head;
     while (!inbox_.compare_exchange_weak(head, operation, std::memory_order_seq_cst));
 }
 
-// Everybody looks into the inbox after unlocking (settle()).
-void Agent::post_inside(Operation *operation) { enqueue(operation); }
-
 void Agent::post(Operation *operation, bool with_waiter) {
-    enqueue(operation);
+    post_inside(operation);
     settle();
     if (!with_waiter && !has_poller()) call_helper();
 }

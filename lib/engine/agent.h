@@ -89,7 +89,6 @@ class Agent {
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
   private:
-    void enqueue(Operation *operation);
     template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
     int round();
     void start_posted();
