@@ -92,6 +92,11 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
+        auto self = int32_t(session->self());
+        if (Status s = context->timeline->joined(*context->agent, *context->helper, self,
+                                                 session->job().members()[size_t(self)].host);
+            s != DTRAIN_OK)
+            return s;
         return Communicator::make_world(std::move(session), given.timeout_ns, made);
     });
 }

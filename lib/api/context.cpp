@@ -53,6 +53,8 @@ Status open_context(dtrain_context &context) {
     context.agent->set_stall_check(context.options.number("stall.check"));
     if (Status s = context.agent->open(); s != DTRAIN_OK) return s;
     if (Status s = open_transports(context); s != DTRAIN_OK) return s;
+    context.timeline =
+        std::make_unique<dtrain::api::Timeline>(*context.agent, context.options.text("timeline"));
     context.helper = std::make_unique<dtrain::engine::Helper>(*context.agent);
     std::string_view progress = context.options.text("progress");
     return context.helper->start(progress == "manual", progress == "thread");

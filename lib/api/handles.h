@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/fork.h"
+#include "api/timeline.h"
 #include "base/options.h"
 #include "collectives/communicator.h"
 #include "engine/agent.h"
@@ -31,6 +32,7 @@ struct dtrain_context {
     std::unique_ptr<dtrain::transport::Host> host; // outlives the agent's devices
     dtrain::memory::Registry registry;
     std::unique_ptr<dtrain::engine::Agent> agent;
+    std::unique_ptr<dtrain::api::Timeline> timeline; // outlives the helper
     std::unique_ptr<dtrain::engine::Helper> helper;
     std::atomic<uint32_t> children{0}; // handles made from it
     // A context belongs to one job at a time: its ranks share the transports' addresses.

@@ -57,6 +57,9 @@ constexpr OptionSpec table[] = {
      "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
     {"tcp.interface", "", text, 0, 0, nullptr,
      "network interface for data; empty: the one of the control connection"},
+    {"timeline", "", text, 0, 0, nullptr,
+     "file for a timeline of each rank's operations: %r is the rank, without it \".<rank>.json\" "
+     "is appended; empty: none"},
     {"topology", "", text, 0, 0, nullptr,
      "where this host stands, the outermost first, as in zone/rack: collectives cross each border "
      "as rarely as they can; hosts are known without it"},

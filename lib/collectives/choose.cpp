@@ -6,18 +6,9 @@
 #include "collectives/topology.h"
 
 #include <limits>
-#include <numeric>
 
 namespace dtrain::collectives {
 namespace {
-
-// What predict() wants: the vector's bytes, or those of an average block.
-uint64_t typical_bytes(const CollectiveSpec &spec) {
-    if (spec.counts.empty()) return spec.count * spec.element_bytes;
-    uint64_t total = std::accumulate(spec.counts.begin(), spec.counts.end(), uint64_t{0});
-    uint64_t n = uint64_t(spec.size);
-    return (total / n + (total % n != 0)) * spec.element_bytes;
-}
 
 double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
             const NetworkModel &model) {

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cinttypes>
+#include <numeric>
 
 namespace dtrain::collectives {
 namespace {
@@ -107,6 +108,13 @@ uint64_t output_bytes(const CollectiveSpec &spec) {
     case Kind::barrier: break;
     }
     return 0;
+}
+
+uint64_t typical_bytes(const CollectiveSpec &spec) {
+    if (spec.counts.empty()) return spec.count * spec.element_bytes;
+    uint64_t total = std::accumulate(spec.counts.begin(), spec.counts.end(), uint64_t{0});
+    auto n = uint64_t(spec.size);
+    return (total / n + (total % n != 0)) * spec.element_bytes;
 }
 
 SharedBase in_place_base(const CollectiveSpec &spec) {

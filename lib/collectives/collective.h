@@ -75,6 +75,9 @@ Status validate(const CollectiveSpec &spec);
 uint64_t input_bytes(const CollectiveSpec &spec);
 uint64_t output_bytes(const CollectiveSpec &spec);
 
+// What the cost model counts in: bytes of the vector, or of an average rank's block.
+uint64_t typical_bytes(const CollectiveSpec &spec);
+
 // Where input and output begin within the memory that they share in place, in bytes.
 struct SharedBase {
     uint64_t input = 0, output = 0;

@@ -119,7 +119,8 @@ Status Communicator::post_window(const Call &call, const CallOptions &options, c
                           .number = ++window_calls_,
                           .position = window_->reserve(prepared_.block_bytes, prepared_.blocks),
                           .ring_bytes = prepared_.block_bytes * prepared_.blocks,
-                          .result_bytes = prepared_.result_bytes};
+                          .result_bytes = prepared_.result_bytes,
+                          .group = tag_id_};
     order.unlock();
     switch (way) {
     case Way::exchange: return run_window<WindowExchange>(w, options, mine);
@@ -142,7 +143,9 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
                                 Args &...args) {
     auto go = [&](Operation &operation) {
         operation.sequence = mine.seq;
+        operation.begun_ns = begun();
         if (options.blocking && run_inline(operation)) {
+            if (operation.begun_ns != 0) note_end(operation);
             options.request->complete({.bytes = w.result_bytes});
             return DTRAIN_OK;
         }
@@ -155,6 +158,9 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
     Operation operation(options.request, w, args..., *this, true);
     return go(operation);
 }
+
+// A window operation that its caller has run to its end.
+void Communicator::note_end(const WindowOperation &operation) { agent_.record(operation, {}); }
 
 // The fast path: no lock, no hand-over, as long as the others are about as fast.
 bool Communicator::run_inline(WindowOperation &operation) {
@@ -196,8 +202,11 @@ Status Communicator::post_schedule(const Call &call, const CallOptions &options,
     params.dtype = call.dtype;
     params.op = call.op;
     params.result_bytes = output_bytes(spec);
+    params.name = kind_name(spec.kind);
+    params.bytes = typical_bytes(spec);
     auto *run = new engine::ScheduleRun(options.request, std::move(params));
     run->sequence = mine.seq;
+    run->begun_ns = begun();
     run->deadline_ns = deadline(options.timeout_ns);
     hand_over(run, options);
     return DTRAIN_OK;

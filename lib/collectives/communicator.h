@@ -141,6 +141,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
     bool run_inline(WindowOperation &operation);
+    void note_end(const WindowOperation &operation);
+    // The time, when somebody wants to know how long calls take; else 0.
+    int64_t begun() const { return agent_.timeline().on() ? agent_.clock().now_ns() : 0; }
     Status post_message(class MessageOperation *message, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 

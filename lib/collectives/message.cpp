@@ -124,6 +124,13 @@ void MessageOperation::timed_out(engine::Agent &agent) {
     fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, text.c_str());
 }
 
+void MessageOperation::describe(trace::Record &record) const {
+    record.name = params_.direction == Direction::send ? "send" : "recv";
+    record.bytes = outcome_.bytes;
+    record.group = engine::tag_group(params_.tag);
+    if (params_.rank >= 0) record.peer = params_.rank;
+}
+
 void MessageOperation::end() {
     params_.mesh->order().release(this);
     params_.listener->operation_ended(*this);

@@ -31,6 +31,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override { return params_.rank == int32_t(rank); }
+    void describe(trace::Record &record) const override;
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);

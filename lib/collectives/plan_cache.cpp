@@ -24,7 +24,7 @@ Status PlanCache::make(const CollectiveSpec &spec, std::shared_ptr<const engine:
     if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
     engine::Schedule schedule;
     if (Status s = build(spec, algorithm, schedule); s != DTRAIN_OK) return s;
-    out = engine::Plan::make(std::move(schedule));
+    out = engine::Plan::make(std::move(schedule), algorithm_name(algorithm));
     return DTRAIN_OK;
 }
 

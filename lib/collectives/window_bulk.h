@@ -42,6 +42,9 @@ class WindowBulk : public WindowOperation {
     enum class Stage : uint8_t { announce, gather, map, direct, end, pipeline };
     Step move() override;
     bool lacks(uint32_t rank) const override;
+    const char *way() const override {
+        return stage_ == Stage::pipeline ? "window pipeline" : "window direct";
+    }
     Step announce_buffers();
     Step gather();
     Step map();

@@ -19,6 +19,7 @@ class WindowExchange final : public WindowOperation {
 
   private:
     Step move() override;
+    const char *way() const override { return "window exchange"; }
     bool lacks(uint32_t rank) const override { return rank == seen_; }
     void publish();
     void combine();

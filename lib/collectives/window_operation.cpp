@@ -78,6 +78,14 @@ void WindowOperation::timed_out(engine::Agent &) {
     listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, "timed out");
 }
 
+void WindowOperation::describe(trace::Record &record) const {
+    record.name = kind_name(call_.spec.kind);
+    record.way = way();
+    record.bytes = typical_bytes(call_.spec);
+    record.group = call_.group;
+    record.dtype = uint8_t(call_.dtype);
+}
+
 void WindowOperation::dispose() {
     if (!on_stack_) delete this;
 }

@@ -22,6 +22,7 @@ struct WindowCall {
     uint64_t position = 0; // of its first byte in the rings
     uint64_t ring_bytes = 0;
     uint64_t result_bytes = 0;
+    uint32_t group = 0; // the communicator's tag number
 };
 
 // Small and blocking ones are driven by their caller (run()), without the agent; what does not end
@@ -43,10 +44,12 @@ class WindowOperation : public engine::Operation {
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
+    void describe(trace::Record &record) const override;
     void dispose() override;
 
   protected:
     virtual Step move() = 0;                     // as step(), when it is its turn
+    virtual const char *way() const = 0;         // for the timeline
     virtual bool lacks(uint32_t rank) const = 0; // it waits for this rank, after a move()
 
     // A header is used again two operations later, so all have to have announced the one in

@@ -22,7 +22,7 @@ constexpr int follower_spins = 64;
 
 } // namespace
 
-Agent::Agent(Clock &clock, Log &log) : clock_(clock), log_(log) {
+Agent::Agent(Clock &clock, Log &log) : clock_(clock), log_(log), timeline_(log) {
     set_policy(WaitPolicy{});
     now_ns_ = clock.now_ns();
 }
@@ -64,6 +64,7 @@ WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yield_ns = yiel
 
 // Who holds the lock starts it: everybody looks into the inbox after unlocking (settle()).
 void Agent::post_inside(Operation *operation) {
+    if (timeline_.on() && operation->begun_ns == 0) operation->begun_ns = clock_.now_ns();
     pending_.fetch_add(1, std::memory_order_acq_rel);
     Operation *head = inbox_.load(std::memory_order_relaxed);
     do operation->next_posted_ = head;
@@ -275,7 +276,19 @@ void Agent::check_time() {
     });
 }
 
+void Agent::record(const Operation &operation, const Outcome &outcome) {
+    if (!timeline_.on()) return;
+    trace::Record record = {.begin_ns = operation.begun_ns,
+                            .end_ns = clock_.now_ns(),
+                            .call = operation.sequence,
+                            .peer = outcome.peer,
+                            .status = outcome.status};
+    operation.describe(record);
+    if (*record.name != 0) timeline_.record(record);
+}
+
 void Agent::finish(Operation *operation, const Outcome &outcome, const char *text) {
+    if (operation->begun_ns != 0) record(*operation, outcome);
     active_[operation->index_] = active_.back();
     active_[operation->index_]->index_ = operation->index_;
     active_.pop_back();

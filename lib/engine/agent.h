@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/idle.h"
 #include "engine/operation.h"
+#include "trace/timeline.h"
 #include "transport/device.h"
 
 #include <atomic>
@@ -86,6 +87,9 @@ class Agent {
 
     Clock &clock() { return clock_; }
     Log &log() { return log_; }
+    trace::Timeline &timeline() { return timeline_; }
+    // What began has ended: to the timeline, if it is on. Any thread.
+    void record(const Operation &operation, const Outcome &outcome);
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
   private:
@@ -116,6 +120,7 @@ class Agent {
     std::atomic<int64_t> yield_ns_;
     int epoll_ = -1, wake_ = -1;
     Helper helper_;
+    trace::Timeline timeline_;
     int64_t stall_after_ns_ = 20 * ms;
 };
 

@@ -81,6 +81,7 @@ int ScheduleRun::advance(Agent &) {
 bool ScheduleRun::issue(uint32_t i) {
     const Step &step = params_.plan->schedule.steps[i];
     Status s = DTRAIN_OK;
+    trace_begin(steps_[i]);
     switch (step.kind) {
     case StepKind::send: s = post_send(i); break;
     case StepKind::recv: s = post_recv(i, place(step.dst)); break;
@@ -172,8 +173,37 @@ void ScheduleRun::work_on_sums(const Step &step, uint64_t count) {
     device::blend(own, a, x, b, y, count, params_.dtype);
 }
 
+void ScheduleRun::trace_begin(StepRun &step) {
+    if (agent_->timeline().on()) step.begun_ns = agent_->clock().now_ns();
+}
+
+void ScheduleRun::trace_end(StepRun &step_run, StepKind kind) {
+    if (step_run.begun_ns == 0) return;
+    static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy", "reduce",
+                                            "scale", "dots", "add_sums", "blend"};
+    const Step &step = params_.plan->schedule.steps[index(step_run)];
+    agent_->timeline().record({.begin_ns = step_run.begun_ns,
+                               .end_ns = agent_->clock().now_ns(),
+                               .name = names[size_t(kind)],
+                               .bytes = step.bytes,
+                               .call = sequence,
+                               .group = params_.group,
+                               .peer = step.peer,
+                               .track = trace::Track::steps});
+    step_run.begun_ns = 0;
+}
+
+void ScheduleRun::describe(trace::Record &record) const {
+    record.name = params_.name;
+    record.way = params_.plan->algorithm;
+    record.bytes = params_.bytes;
+    record.group = params_.group;
+    record.dtype = uint8_t(params_.dtype);
+}
+
 void ScheduleRun::step_done(uint32_t i) {
     left_--;
+    trace_end(steps_[i], params_.plan->schedule.steps[i].kind);
     const Plan &plan = *params_.plan;
     for (uint32_t k = plan.first_successor[i]; k < plan.first_successor[i + 1]; k++)
         if (--steps_[plan.successors[k]].waits_for == 0) {
@@ -202,7 +232,11 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
                       static_cast<unsigned long long>(step.bytes));
         run.broken(DTRAIN_ERR_MISMATCH, step.peer, text);
     } else if (good) {
-        if (step.kind == StepKind::recv_reduce) run.work_locally(i);
+        if (step.kind == StepKind::recv_reduce) {
+            run.trace_end(step_run, StepKind::recv);
+            run.trace_begin(step_run);
+            run.work_locally(i);
+        }
         run.step_done(i);
     }
     if (step_run.staging != nullptr) {

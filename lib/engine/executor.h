@@ -40,6 +40,8 @@ struct RunParams {
     void *output = nullptr;
     uint32_t dtype = 0, op = 0; // of the steps that reduce
     uint64_t result_bytes = 0;  // for the outcome
+    const char *name = "";      // for the timeline, as `bytes`; static storage
+    uint64_t bytes = 0;
 };
 
 class ScheduleRun final : public Operation {
@@ -53,11 +55,13 @@ class ScheduleRun final : public Operation {
     void stalled(Agent &agent) override;
     void timed_out(Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
+    void describe(trace::Record &record) const override;
 
   private:
     struct StepRun : Completion {
         ScheduleRun *run = nullptr;
         void *staging = nullptr;
+        int64_t begun_ns = 0;   // while the timeline is on
         uint32_t waits_for = 0; // steps
         bool pending = false;   // in a transport
         bool lost = false;      // with its connection
@@ -72,6 +76,8 @@ class ScheduleRun final : public Operation {
     void work_locally(uint32_t i);
     void work_on_sums(const Step &step, uint64_t count); // ADASUM
     void step_done(uint32_t i);
+    void trace_begin(StepRun &step);
+    void trace_end(StepRun &step, StepKind kind);
     void broken(Status status, int32_t peer_rank, const char *what);
     void end_if_idle();
 

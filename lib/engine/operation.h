@@ -3,6 +3,7 @@
 #pragma once
 #include "dtrain_transport.h"
 #include "engine/request.h"
+#include "trace/record.h"
 
 #include <cstdint>
 
@@ -42,11 +43,15 @@ class Operation {
     virtual bool waits_for(uint32_t /*rank*/) const { return false; }
     // Its deadline has passed: it has to fail.
     virtual void timed_out(Agent &agent) = 0;
+    // What it is, for the timeline; times and outcome are the agent's. Without a name it is not
+    // shown.
+    virtual void describe(trace::Record &) const {}
     // Gives up the memory (pool or heap), before the request is completed.
     virtual void dispose() { delete this; }
 
     Request *const request;
     int64_t deadline_ns = INT64_MAX;
+    int64_t begun_ns = 0; // when the call was made, if somebody wants to know; else 0
     int64_t moved_ns = 0; // when something moved last
     uint32_t stalls = 0;  // how often in a row stalled() was called
     bool polled = false;

@@ -3,8 +3,9 @@
 
 namespace dtrain::engine {
 
-std::shared_ptr<const Plan> Plan::make(Schedule &&schedule) {
+std::shared_ptr<const Plan> Plan::make(Schedule &&schedule, const char *algorithm) {
     auto plan = std::make_shared<Plan>();
+    plan->algorithm = algorithm;
     plan->schedule = std::move(schedule);
     const Schedule &s = plan->schedule;
     plan->first_successor.assign(s.steps.size() + 1, 0);

@@ -10,12 +10,13 @@
 namespace dtrain::engine {
 
 struct Plan {
+    const char *algorithm = ""; // its name; static storage
     Schedule schedule;
     std::vector<uint32_t>
         first_successor; // of step i: [first_successor[i], first_successor[i + 1])
     std::vector<uint32_t> successors;
 
-    static std::shared_ptr<const Plan> make(Schedule &&schedule);
+    static std::shared_ptr<const Plan> make(Schedule &&schedule, const char *algorithm = "");
 };
 
 } // namespace dtrain::engine

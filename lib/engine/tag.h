@@ -36,6 +36,7 @@ constexpr uint64_t collective_bits(uint32_t call, uint32_t fingerprint) {
     return low(call, call_bits) << 26 | low(fingerprint, fingerprint_bits) << message_bits;
 }
 
+constexpr uint32_t tag_group(uint64_t tag) { return uint32_t(tag >> 54); }
 constexpr uint32_t tag_source(uint64_t tag) { return uint32_t(low(tag >> 40, source_bits)); }
 
 inline constexpr uint64_t source_mask = low(~uint64_t{0}, source_bits) << 40;

@@ -44,6 +44,21 @@ void TableOperation::fail(engine::Agent &, const engine::Outcome &outcome, const
     node_.work();
 }
 
+void TableOperation::describe(trace::Record &record) const {
+    switch (transfer_.kind) {
+    case RequestKind::push: record.name = "push"; break;
+    case RequestKind::pull: record.name = "pull"; break;
+    case RequestKind::push_pull: record.name = "push_pull"; break;
+    case RequestKind::set: record.name = "set"; break;
+    case RequestKind::clock: record.name = "clock"; break;
+    default: record.name = "table"; break; // made or given up
+    }
+    const ClientTable &table = *transfer_.table;
+    record.way = agent_->timeline().intern("table " + table.name);
+    record.bytes = transfer_.range.count * device::dtype_size(table.params.dtype);
+    record.dtype = uint8_t(table.params.dtype);
+}
+
 void TableOperation::timed_out(engine::Agent &agent) {
     char text[error_text_size];
     std::snprintf(text, sizeof text,

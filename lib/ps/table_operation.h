@@ -16,6 +16,7 @@ class TableOperation final : public engine::Operation {
     int advance(engine::Agent &agent) override;
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void timed_out(engine::Agent &agent) override;
+    void describe(trace::Record &record) const override;
 
   private:
     Node &node_;

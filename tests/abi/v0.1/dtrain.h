@@ -574,6 +574,21 @@ DTRAIN_API dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const v
 /* Exclusive. Frees the handle in any case; an error says that the file was not written. */
 DTRAIN_API dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer);
 
+/* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
+ */
+/* Writes every operation that begins from now on, and every step of it, to a file of this rank:
+ * path with %r replaced by the rank, or with ".<rank>.json" appended; an existing file is replaced.
+ * Before the context has joined a job nothing happens until it does. The option "timeline" does
+ * the same from the start. DTRAIN_ERR_IO: the file cannot be written; DTRAIN_ERR_STATE: one is
+ * being written already. When a disk is full later, the timeline ends with a warning, the job goes
+ * on. See docs/TIMELINE.md. */
+DTRAIN_API dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *path);
+/* Writes what is left and ends the file. DTRAIN_ERR_STATE: none is being written. */
+DTRAIN_API dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context);
+/* Notes that the program has come to a point of this name (copied). Nothing when none is written.
+ */
+DTRAIN_API dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name);
+
 #ifdef __cplusplus
 }
 #endif

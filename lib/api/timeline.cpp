@@ -1,0 +1,76 @@
+// dtrain_timeline_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/timeline.h"
+
+#include "api/guard.h"
+#include "api/handles.h"
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+
+namespace dtrain::api {
+
+Status Timeline::open(engine::Agent &agent, engine::Helper &helper, const std::string &path) {
+    Status s = agent.timeline().start({.path = path, .rank = rank_, .host = host_});
+    if (s != DTRAIN_OK) return s;
+    helper.remove(&writer); // one that a full disk ended is still there
+    helper.add(&writer);
+    return DTRAIN_OK;
+}
+
+Status Timeline::joined(engine::Agent &agent, engine::Helper &helper, int32_t rank,
+                        const std::string &host) {
+    std::lock_guard lock(mutex_);
+    rank_ = rank;
+    host_ = host;
+    if (wanted_.empty()) return DTRAIN_OK;
+    Status s = open(agent, helper, wanted_);
+    if (s == DTRAIN_OK) wanted_.clear();
+    return s;
+}
+
+Status Timeline::start(engine::Agent &agent, engine::Helper &helper, const char *path) {
+    std::lock_guard lock(mutex_);
+    if (rank_ >= 0) return open(agent, helper, path);
+    wanted_ = path;
+    return DTRAIN_OK;
+}
+
+Status Timeline::stop(engine::Agent &agent, engine::Helper &helper) {
+    std::lock_guard lock(mutex_);
+    helper.remove(&writer);
+    bool waited = !wanted_.empty();
+    wanted_.clear();
+    Status s = agent.timeline().stop();
+    return waited ? DTRAIN_OK : s;
+}
+
+} // namespace dtrain::api
+
+dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *path) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "timeline: path is empty");
+    return guard([&] { return context->timeline->start(*context->agent, *context->helper, path); });
+}
+
+dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    return guard([&] { return context->timeline->stop(*context->agent, *context->helper); });
+}
+
+dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    if (name == nullptr) return fail(DTRAIN_ERR_INVALID, "name is NULL");
+    dtrain::trace::Timeline &timeline = context->agent->timeline();
+    if (!timeline.on()) return DTRAIN_OK;
+    return guard([&] {
+        int64_t now = context->agent->clock().now_ns();
+        timeline.record({.begin_ns = now,
+                         .end_ns = now,
+                         .name = timeline.intern(name),
+                         .track = dtrain::trace::Track::marks});
+        return DTRAIN_OK;
+    });
+}

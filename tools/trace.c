@@ -1,0 +1,143 @@
+/* dtrain-trace: joins the timelines of a job's ranks into one file.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtrain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: dtrain-trace merge OUT IN ...\n"
+    "Joins the timelines that ranks have written (option timeline) into one that\n"
+    "chrome://tracing and ui.perfetto.dev show. Ranks of one host share a clock; those of other\n"
+    "hosts are moved by the difference of the hosts' times of day when the files were begun.\n"
+    "Files of ranks that were killed are fine: what is incomplete at their end is left out.\n";
+
+/* Of the first file: what the others are moved to. */
+typedef struct reference {
+    char host[256];
+    int64_t wall_offset_ns;
+    int known;
+} reference_t;
+
+static int unusable(const char *path, long line, const char *why) {
+    fprintf(stderr, "dtrain-trace: %s, line %ld: %s\n", path, line, why);
+    return -1;
+}
+
+/* A line of a timeline is one event; a quote inside of a text has a backslash before it, so none
+ * contains such a key. */
+static const char *value_of(const char *line, const char *key) {
+    const char *at = strstr(line, key);
+    return at != NULL ? at + strlen(key) : NULL;
+}
+
+/* Without its comma; NULL when it is not a whole event. */
+static char *trim(char *line) {
+    size_t length = strcspn(line, "\n");
+    if (line[length] != '\n') return NULL; /* the process was killed here */
+    if (length > 0 && line[length - 1] == ',') length--;
+    line[length] = 0;
+    return length > 1 && line[0] == '{' && line[length - 1] == '}' ? line : NULL;
+}
+
+/* Learns what the file says of its clock; *shift_ns is what to add to its times. */
+static void learn(const char *line, reference_t *first, reference_t *own, int64_t *shift_ns) {
+    const char *host = value_of(line, "\"name\":\"dtrain_host\"");
+    const char *offset = value_of(line, "\"name\":\"dtrain_wall_offset\"");
+    if (host != NULL && (host = value_of(host, "\"host\":")) != NULL)
+        snprintf(own->host, sizeof own->host, "%s", host);
+    if (offset == NULL || (offset = value_of(offset, "\"ns\":")) == NULL) return;
+    own->wall_offset_ns = strtoll(offset, NULL, 10);
+    own->known = 1;
+    if (!first->known) *first = *own;
+    if (strcmp(first->host, own->host) != 0)
+        *shift_ns = own->wall_offset_ns - first->wall_offset_ns;
+}
+
+static void print_moved(FILE *out, const char *line, int64_t shift_ns) {
+    const char *time = value_of(line, ",\"ts\":");
+    if (shift_ns == 0 || time == NULL) {
+        fputs(line, out);
+        return;
+    }
+    char *end;
+    int64_t ns = strtoll(time, &end, 10) * 1000 + shift_ns;
+    if (*end == '.') end++;
+    for (int unit = 100; *end >= '0' && *end <= '9'; end++, unit /= 10) ns += (*end - '0') * unit;
+    fprintf(out, "%.*s%" PRId64 ".%03d%s", (int)(time - line), line, ns / 1000, (int)(ns % 1000),
+            end);
+}
+
+static int merge_file(FILE *out, const char *path, reference_t *first, long *events) {
+    FILE *in = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0;
+    long number = 0;
+    int64_t shift_ns = 0;
+    reference_t own = {.known = 0};
+    int result = 0;
+    if (in == NULL) {
+        fprintf(stderr, "dtrain-trace: ");
+        perror(path);
+        return -1;
+    }
+    while (result == 0 && getline(&line, &room, in) > 0) {
+        const int last = fgetc(in);
+        if (last != EOF) ungetc(last, in);
+        if (number++ == 0) {
+            if (strcmp(line, "[\n") != 0) result = unusable(path, 1, "not a timeline of dtrain");
+            continue;
+        }
+        if (strcmp(line, "]\n") == 0) continue;
+        if (trim(line) == NULL) {
+            if (last != EOF) result = unusable(path, number, "not an event");
+            continue;
+        }
+        learn(line, first, &own, &shift_ns);
+        if ((*events)++ > 0) fputs(",\n", out);
+        print_moved(out, line, shift_ns);
+    }
+    if (ferror(in)) result = unusable(path, number, "cannot be read further");
+    free(line);
+    fclose(in);
+    return result;
+}
+
+static int merge(const char *to, char **from) {
+    FILE *out = fopen(to, "w");
+    reference_t first = {.known = 0};
+    long events = 0;
+    int result = 0;
+    if (out != NULL) {
+        fputs("[\n", out);
+        for (; result == 0 && *from != NULL; from++)
+            result = merge_file(out, *from, &first, &events);
+        fputs("\n]\n", out);
+        if (result != 0) {
+            fclose(out);
+            remove(to);
+            return -1;
+        }
+    }
+    if (out == NULL || ferror(out) | fclose(out)) {
+        fprintf(stderr, "dtrain-trace: ");
+        perror(to);
+        return -1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("dtrain-trace %s\n", dtrain_version_string());
+        return EXIT_SUCCESS;
+    }
+    if (argc < 4 || strcmp(argv[1], "merge") != 0) {
+        const int help = argc == 2 && strcmp(argv[1], "--help") == 0;
+        fputs(usage, help ? stdout : stderr);
+        return help ? EXIT_SUCCESS : 2;
+    }
+    return merge(argv[2], argv + 3) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
