@@ -24,7 +24,19 @@ void Log::write(int32_t level, const char *format, ...) {
 }
 
 void Log::write_line(int32_t level, const char *line) {
-    if (!enabled(level)) return;
+    if (enabled(level)) put(level, line);
+}
+
+void Log::tell(const char *format, ...) {
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    put(DTRAIN_LOG_INFO, line);
+}
+
+void Log::put(int32_t level, const char *line) {
     std::lock_guard lock(mutex_);
     if (sink_ != nullptr) {
         sink_(arg_, level, line);

@@ -15,8 +15,12 @@ class Log {
     bool enabled(int32_t level) const { return level <= level_.load(std::memory_order_relaxed); }
     [[gnu::format(printf, 3, 4)]] void write(int32_t level, const char *format, ...);
     void write_line(int32_t level, const char *line);
+    // What the user has asked for: whatever the level.
+    [[gnu::format(printf, 2, 3)]] void tell(const char *format, ...);
 
   private:
+    void put(int32_t level, const char *line);
+
     std::atomic<int32_t> level_{DTRAIN_LOG_WARN};
     std::mutex mutex_; // a sink is replaced only when no line is in it
     dtrain_log_fn sink_ = nullptr;

@@ -19,6 +19,8 @@ constexpr OptionSpec table[] = {
      "algorithm of all-reduce; auto: the cost model's choice"},
     {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
      "pieces into which schedules cut large messages"},
+    {"explain", "no", boolean, 0, 0, nullptr,
+     "log which way collectives take, why, and how the prediction compares (rank 0)"},
     {"gradients.bucket", "8M", size, 64 * KiB, GiB, nullptr,
      "gradient queues reduce small tensors together, up to so much at a time"},
     {"gradients.cycle", "500us", duration, 0, 1 * second, nullptr,

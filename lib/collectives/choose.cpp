@@ -5,7 +5,7 @@
 #include "collectives/build.h"
 #include "collectives/topology.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace dtrain::collectives {
 namespace {
@@ -18,31 +18,36 @@ double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
     return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
 }
 
+bool is_uniform(const CollectiveSpec &spec) {
+    return spec.counts.empty() && spec.displs.empty() && spec.recv_counts.empty() &&
+           spec.recv_displs.empty();
+}
+
 } // namespace
+
+std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model) {
+    bool uniform = is_uniform(spec);
+    // The counts of alltoall differ by rank; there is no choice without equal ones anyway.
+    uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
+    std::vector<Candidate> found;
+    for (int i = 0; i < algorithm_count; i++)
+        if (auto algorithm = Algorithm(i); supports(spec.kind, algorithm, spec.size, uniform))
+            found.push_back({algorithm, cost(spec, algorithm, bytes, model)});
+    std::stable_sort(found.begin(), found.end(),
+                     [](const Candidate &a, const Candidate &b) { return a.ns < b.ns; });
+    return found;
+}
 
 Status choose(const CollectiveSpec &spec, const NetworkModel &model,
               std::optional<Algorithm> forced, Algorithm &out) {
-    bool uniform = spec.counts.empty() && spec.displs.empty() && spec.recv_counts.empty() &&
-                   spec.recv_displs.empty();
-    if (forced) {
-        if (!supports(spec.kind, *forced, spec.size, uniform))
-            return fail(DTRAIN_ERR_UNSUPPORTED, "%s over %d ranks cannot use the algorithm \"%s\"",
-                        kind_name(spec.kind), spec.size, algorithm_name(*forced));
-        out = *forced;
+    if (!forced) {
+        out = candidates(spec, model).front().algorithm; // "direct" supports everything
         return DTRAIN_OK;
     }
-    // The counts of alltoall differ by rank; there is no choice without equal ones anyway.
-    uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
-    out = Algorithm::direct;
-    double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < algorithm_count; i++) {
-        auto algorithm = Algorithm(i);
-        if (!supports(spec.kind, algorithm, spec.size, uniform)) continue;
-        double ns = cost(spec, algorithm, bytes, model);
-        if (ns >= least) continue;
-        least = ns;
-        out = algorithm;
-    }
+    if (!supports(spec.kind, *forced, spec.size, is_uniform(spec)))
+        return fail(DTRAIN_ERR_UNSUPPORTED, "%s over %d ranks cannot use the algorithm \"%s\"",
+                    kind_name(spec.kind), spec.size, algorithm_name(*forced));
+    out = *forced;
     return DTRAIN_OK;
 }
 

@@ -4,8 +4,16 @@
 #include "collectives/price.h"
 
 #include <optional>
+#include <vector>
 
 namespace dtrain::collectives {
+
+struct Candidate {
+    Algorithm algorithm;
+    double ns; // predicted
+};
+// The algorithms that support the spec, the cheapest first; in the order of Algorithm when equal.
+std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model);
 
 // The cheapest prediction among the algorithms that support the spec; the first one in the order of
 // Algorithm when equal. Reads only what is equal on all ranks, so all ranks choose alike if they

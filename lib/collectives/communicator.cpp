@@ -159,8 +159,12 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
     return go(operation);
 }
 
-// A window operation that its caller has run to its end.
-void Communicator::note_end(const WindowOperation &operation) { agent_.record(operation, {}); }
+// A window operation that its caller has run to its end: the agent does not know of it.
+void Communicator::note_end(const WindowOperation &operation) {
+    agent_.record(operation, {});
+    if (explainer_ != nullptr)
+        explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
+}
 
 // The fast path: no lock, no hand-over, as long as the others are about as fast.
 bool Communicator::run_inline(WindowOperation &operation) {

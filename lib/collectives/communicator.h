@@ -4,6 +4,7 @@
 #include "cluster/session.h"
 #include "collectives/call.h"
 #include "collectives/choose.h"
+#include "collectives/explain.h"
 #include "collectives/peer_memory.h"
 #include "collectives/topology.h"
 #include "collectives/window_operation.h"
@@ -143,7 +144,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     bool run_inline(WindowOperation &operation);
     void note_end(const WindowOperation &operation);
     // The time, when somebody wants to know how long calls take; else 0.
-    int64_t begun() const { return agent_.timeline().on() ? agent_.clock().now_ns() : 0; }
+    int64_t begun() const {
+        return agent_.timeline().on() || explainer_ != nullptr ? agent_.clock().now_ns() : 0;
+    }
     Status post_message(class MessageOperation *message, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 
@@ -172,6 +175,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     uint64_t window_calls_ = 0;
     Prepared prepared_;
     std::unique_ptr<PlanCache> plans_;
+    std::unique_ptr<Explainer> explainer_; // on rank 0, if wanted
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
     std::unique_ptr<PeerMemory> peer_memory_;  // together with window_

@@ -141,7 +141,11 @@ Status Communicator::set_up(int64_t timeout_ns) {
     if (allreduce_by_messages_) forced = Algorithm(setup.algorithm);
     plans_->set_choice(setup.model, forced);
     prepared_.is_valid = false;
-    if (size() > 1 && setup.window_bytes != 0) return open_window(setup, timeout_ns);
+    if (size() > 1 && setup.window_bytes != 0)
+        if (Status s = open_window(setup, timeout_ns); s != DTRAIN_OK) return s;
+    if (rank_ == 0 && session_->options().number("explain") != 0)
+        explainer_ = std::make_unique<Explainer>(
+            agent_.log(), Explainer::Rules{size(), chunk_bytes_, setup.model, forced});
     return DTRAIN_OK;
 }
 

@@ -116,6 +116,8 @@ bool Communicator::operation_started(engine::Operation &operation) {
 }
 
 void Communicator::operation_ended(engine::Operation &operation) {
+    if (explainer_ != nullptr && operation.begun_ns != 0 && !broken_)
+        explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
     in_flight_[operation.owner_index] = in_flight_.back();
     in_flight_[operation.owner_index]->owner_index = operation.owner_index;
     in_flight_.pop_back();

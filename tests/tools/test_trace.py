@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Timelines of real jobs, and dtrain-trace. usage: test_trace.py FOLDER_OF_PROGRAMS TRACED
+"""Timelines and explanations of real jobs, and dtrain-trace. usage: test_trace.py FOLDER_OF_PROGRAMS TRACED
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -142,6 +142,17 @@ class Timelines(unittest.TestCase):
             said = [line for line in err.splitlines() if f"t.{rank}.json ends here" in line]
             self.assertEqual(len(said), 1, err)
             self.assertIn("No space left on device", said[0])
+
+
+class Explained(unittest.TestCase):
+    def test_by_the_environment_and_not_on_stdout(self):
+        code, out, err = run("2", DTRAIN_EXPLAIN="1", DTRAIN_TRANSPORTS="tcp")
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("explain", out)
+        said = [line for line in err.splitlines() if "explain: allreduce of 200000 bytes" in line]
+        self.assertEqual(len(said), 1, err)
+        self.assertRegex(said[0], r"over 2 ranks: \w+ \(predicted [0-9.]+ us\), took [0-9.]+ us; "
+                                  r"others predicted: \w+ [0-9.]+ us, ")
 
 
 class Merging(unittest.TestCase):
