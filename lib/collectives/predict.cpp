@@ -61,6 +61,7 @@ class Formula {
     }
     double exchange(bool sends, bool receives, double work = 0) const;
     double sums_at_end(double last, double overlapped) const;
+    double sums_of_trees(double sum, double wire, double height) const;
     double doubling_blocks(double blocks, double block, bool tree) const;
     int32_t log2_up() const { return int32_t(std::bit_width(uint32_t(size_ - 1))); }
     int32_t log2_down() const { return int32_t(std::bit_width(uint32_t(size_))) - 1; }
@@ -149,8 +150,10 @@ double Formula::doubling_blocks(double blocks, double block, bool tree) const {
     }
     if (tree && last < held) before = doubling_blocks(last, block, true);
     Chunks chunks = cut(last * block);
-    return std::max(before + round(chunks),
-                    time + chunks.count * std::max(o_, chunks.bytes * wire_));
+    double own = before + round(chunks), after = chunks.count * std::max(o_, chunks.bytes * wire_);
+    // The root of a gather may take it while the largest lot is on its way.
+    if (kind_ == Kind::gather && own < time) after = std::max(0.0, after - o_ - latency_);
+    return std::max(own, time + after);
 }
 
 double Formula::halving_doubling() const {
@@ -166,6 +169,13 @@ double Formula::halving_doubling() const {
     time += round(chunks, sum_); // and the first round's chunks come through the same link
     if (!lonely_fold() && chunks.count > 1) time += total / 2 * wire_;
     if (kind_ == Kind::allreduce) time += hop(chunks.bytes);
+    // Chunks of the folds and of the rounds get into each other's way; how much, measured on the
+    // simulation.
+    if (chunks.count > 1) {
+        if (kind_ == Kind::allreduce) time += total * wire_ * (lonely_fold() ? 0.8 : 0.35);
+        bool short_path = kind_ == Kind::reduce && !lonely_fold();
+        time += total * std::max(0.0, sum_ - wire_) * (short_path ? 0.4 : 1);
+    }
     if (scatters) time += lonely_fold() ? 2 * o_ + m_ * wire_ : round(cut(m_, 2));
     return time;
 }
@@ -184,25 +194,37 @@ double Formula::binomial_tree() const {
     return first_up + first_down + more * std::max(2 * o_ + chunks.bytes * sum_, wire);
 }
 
+// The sums between two pairs of chunks. Where summing is slower than the link, the first children's
+// chunks pile up in front of the second children's (first come, first served), so that each level
+// lags; how far, measured on the simulation.
+double Formula::sums_of_trees(double sum, double wire, double height) const {
+    if (sum <= wire) return 2 * sum;
+    double lag = wire > 0 ? 2 + 2 * sum / (3 * wire) : height + 1;
+    return sum * std::clamp(lag, 2.0, std::max(2.5, height + 1));
+}
+
 double Formula::double_tree() const {
     Chunks chunks = cut(m_ / 2, 4); // of each half
     double wire = chunks.bytes * wire_, sum = chunks.bytes * sum_, more = chunks.count - 1;
     double up = hop(chunks.bytes, sum_), down = hop(chunks.bytes);
-    // On each level a second child comes later; the topmost may have none.
+    // On each level a second child comes later; the topmost may have none. Where summing is the
+    // bottleneck, the next chunk of the first child comes between.
     double later_up = std::max(o_ + sum, wire), later_down = std::max(o_, wire);
+    if (sum >= wire) later_up += sum * std::min(more, 1.5);
     // Between two pairs of chunks: a transfer over the busiest link for each child and parent, and
     // those that wait behind what leaves have ready from the start.
     if (kind_ == Kind::allreduce) {
         double height = log2_down(), slots = height - !folded(), peers = std::min(n_, 4.0);
         double links = peers * wire + (n_ > 3 ? std::max(wire, sum) : 0);
         return height * (up + down) + slots * (later_up + later_down) +
-               more * std::max(2 * peers * o_ + 2 * sum, links);
+               more * std::max(2 * peers * o_ + sums_of_trees(sum, wire, height), links);
     }
     double height = log2_up(), slots = height - lonely_fold();
     if (kind_ == Kind::broadcast)
         return height * down + slots * later_down + more * std::max(4 * o_, 2 * wire);
     double behind = n_ == 2 ? 0 : n_ == 3 ? wire : std::max(wire, 2 * sum);
-    return height * up + slots * later_up + more * std::max(4 * o_ + 2 * sum, 2 * wire + behind);
+    double busy = 4 * o_ + sums_of_trees(sum, wire, height);
+    return height * up + slots * later_up + more * std::max(busy, 2 * wire + behind);
 }
 
 double Formula::bruck() const {

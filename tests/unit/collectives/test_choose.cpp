@@ -1,12 +1,18 @@
 // The choice against what the alternatives really cost.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "collectives/build.h"
 #include "collectives/choose.h"
 #include "every_rank.h"
 #include "networks.h"
 
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+#include <vector>
 
 using namespace dtrain;
 using namespace dtrain::collectives;
@@ -17,9 +23,50 @@ constexpr double tolerance = 1.2; // times the best
 // Predictions exceed the simulation by less than this (test_price.cpp): what is predicted to cost
 // more than this times the choice need not be simulated.
 constexpr double hopeless = 1.7 * tolerance;
-constexpr size_t most_steps = 100'000; // of a simulation
 
+// Those of networks.h and some where one resource is much slower than the others.
+const std::vector<std::pair<const char *, NetworkModel>> grid_networks = [] {
+    std::vector<std::pair<const char *, NetworkModel>> all;
+    for (size_t i = 0; i < std::size(networks); i++)
+        all.emplace_back(network_names[i], networks[i]);
+    all.insert(all.end(), {{"rdma", {2000, 200, 0.04, 0.05, 0.03}},
+                           {"1 Gbit/s", {50000, 2000, 8.0, 0.05, 0.03}},
+                           {"costly system calls", {100, 1500, 0.3, 0.08, 0.06}},
+                           {"slow sums", {1000, 2500, 0.1, 0.3, 0.1}}});
+    return all;
+}();
+
+// With DTRAIN_FULL_GRID set: minutes instead of seconds.
+struct Grid {
+    std::vector<int32_t> sizes;
+    uint64_t factor;            // from one number of bytes to the next
+    size_t most_steps;          // of a simulation, all ranks together
+    std::vector<int32_t> large; // for small messages only
+};
+const Grid &grid() {
+#ifdef __OPTIMIZE__
+    static const Grid fast = {{2, 3, 4, 5, 6, 8, 13, 16, 17, 31, 64, 100}, 16, 60'000, {1024}};
+#else
+    static const Grid fast = {{2, 3, 4, 8, 13}, 64, 3'000, {256}}; // sanitizers are slow
+#endif
+    static const Grid full = {{2, 3, 4, 5, 6, 7, 8, 12, 13, 16, 17, 31, 64, 100, 256, 1024},
+                              8,
+                              3'000'000,
+                              {1024, 4096, 10007, 16384}};
+    return std::getenv("DTRAIN_FULL_GRID") != nullptr ? full : fast;
+}
+
+// Infinite when it is too large to be simulated.
 double simulate(const CollectiveSpec &call, Algorithm algorithm, const NetworkModel &model) {
+    size_t steps = 0;
+    for (int32_t rank : {0, call.size / 2, call.size - 1}) {
+        CollectiveSpec one = call;
+        one.rank = rank;
+        engine::Schedule schedule;
+        assert_int_equal(build(one, algorithm, schedule), DTRAIN_OK);
+        steps = std::max(steps, schedule.steps.size() * size_t(call.size));
+    }
+    if (steps > grid().most_steps) return std::numeric_limits<double>::infinity();
     EveryRank ranks(call);
     assert_int_equal(ranks.build(algorithm), DTRAIN_OK);
     double ns = 0;
@@ -38,11 +85,11 @@ Algorithm chosen(const CollectiveSpec &call, const NetworkModel &model) {
     return algorithm;
 }
 
-// Returns how much worse the choice is than the best.
-double regret(const CollectiveSpec &call, size_t network) {
-    const NetworkModel &model = networks[network];
+// Returns how much worse the choice is than the best; 1 when it is too large to tell.
+double regret(const CollectiveSpec &call, const char *network, const NetworkModel &model) {
     Algorithm choice = chosen(call, model);
     double cost = simulate(call, choice, model), best = cost;
+    if (!std::isfinite(cost)) return 1;
     Algorithm winner = choice;
     for (int i = 0; i < algorithm_count; i++) {
         if (Algorithm(i) == choice || predicted(call, Algorithm(i), model) > hopeless * cost)
@@ -52,23 +99,29 @@ double regret(const CollectiveSpec &call, size_t network) {
     }
     if (cost > tolerance * best)
         fail_msg("%s over %d ranks, count %" PRIu64 ", %s: %s costs %.0f ns, %s %.0f ns",
-                 kind_name(call.kind), call.size, call.count, network_names[network],
-                 algorithm_name(choice), cost, algorithm_name(winner), best);
+                 kind_name(call.kind), call.size, call.count, network, algorithm_name(choice), cost,
+                 algorithm_name(winner), best);
     return cost / best;
 }
 
 void never_much_worse_than_the_best(void **) {
-    double worst = 1;
-    for (int kind = 0; kind < kind_count; kind++)
-        for (int32_t size : {2, 3, 4, 6, 8, 13, 16, 31, 64})
-            for (uint64_t bytes = 4; bytes <= (1 << 28); bytes *= 16)
-                for (size_t network = 0; network < std::size(networks); network++) {
-                    CollectiveSpec call = call_of(Kind(kind), size, bytes);
-                    uint64_t chunks = bytes / call.chunk_bytes * uint64_t(size);
-                    if (chunks * 8 > most_steps) continue;
-                    worst = std::max(worst, regret(call, network));
-                }
-    print_message("the choice cost at most %.2f times the best\n", worst);
+    for (int kind = 0; kind < kind_count; kind++) {
+        double worst = 1;
+        for (int32_t size : grid().sizes)
+            for (uint64_t bytes = 4; bytes <= (1 << 28); bytes *= grid().factor)
+                for (auto &[name, model] : grid_networks)
+                    worst = std::max(worst, regret(call_of(Kind(kind), size, bytes), name, model));
+        print_message("%-14s the choice cost at most %.2f times the best\n", kind_name(Kind(kind)),
+                      worst);
+    }
+}
+
+void many_ranks(void **) {
+    for (Kind kind : {Kind::allreduce, Kind::reduce, Kind::broadcast, Kind::barrier})
+        for (int32_t size : grid().large)
+            for (uint64_t bytes : {4, 4096})
+                for (auto &[name, model] : grid_networks)
+                    regret(call_of(kind, size, bytes), name, model);
 }
 
 // Up to 16,384 ranks and 1 GiB: the least prediction, whatever the rank.
@@ -126,6 +179,7 @@ void counts_that_differ(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(never_much_worse_than_the_best),
+        cmocka_unit_test(many_ranks),
         cmocka_unit_test(same_on_all_ranks),
         cmocka_unit_test(sensible_choices),
         cmocka_unit_test(forced),
