@@ -634,6 +634,12 @@ DTRAIN_API dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const v
 /* Exclusive. Frees the handle in any case; an error says that the file was not written. */
 DTRAIN_API dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer);
 
+/* ---- tuning ---------------------------------------------------------------------------------- */
+/* Collective, blocking, some seconds: measures messages, sums and copies between the ranks of comm
+ * while nothing else runs, and rank 0 writes what it found to path, which the option "tuning.file"
+ * reads. comm goes on as before. DTRAIN_ERR_IO on all ranks when the file cannot be written. */
+DTRAIN_API dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *path);
+
 /* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
  */
 /* Writes every operation that begins from now on, and every step of it, to a file of this rank:

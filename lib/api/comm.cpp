@@ -141,6 +141,12 @@ dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason) {
     });
 }
 
+dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *path) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "tuning: path is empty");
+    return guard([&] { return comm->communicator->tune(path); });
+}
+
 int32_t dtrain_comm_rank(const dtrain_comm_t *comm) {
     return comm == nullptr ? -1 : comm->communicator->rank();
 }

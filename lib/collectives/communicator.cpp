@@ -71,7 +71,7 @@ Status Communicator::prepare(const Call &call) {
     p.way = Way::schedule;
     bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
     if (window_ == nullptr || by_messages) return DTRAIN_OK;
-    if (WindowExchange::suits(p.spec, call.ragged, *window_)) {
+    if (WindowExchange::suits(p.spec, call.ragged, *window_, exchange_bytes_)) {
         p.way = Way::exchange;
         p.block_bytes = WindowExchange::block_bytes(p.spec);
         p.blocks = 1;

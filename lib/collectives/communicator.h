@@ -21,6 +21,9 @@
 namespace dtrain::collectives {
 
 class PlanCache;
+class Measurement;
+struct Machine;
+struct Tuning;
 
 // What a reduction's input and result are multiplied by.
 struct Scaling {
@@ -61,6 +64,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // Blocking collective, for the library's own use.
     Status run(const Call &call, int64_t timeout_ns = 0);
 
+    // Collective and blocking: measures, and rank 0 writes what it found (tuning.h).
+    Status tune(const char *path);
+
     Status abort(const char *reason);
     Status status(); // OK, or why it is broken, with text
     std::vector<int32_t> failed_ranks();
@@ -93,7 +99,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
   private:
     struct Setup {             // what rank 0 decides for all
         uint64_t window_bytes; // per rank; 0: no window
-        uint64_t chunk_bytes;
+        uint64_t chunk_bytes, exchange_bytes;
         NetworkModel model;
         int32_t algorithm; // by messages, forced for all-reduce; or -1
         uint8_t handle[transport::Device::max_blob];
@@ -129,6 +135,13 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status open_window(const Setup &setup, int64_t timeout_ns);
     void offer(Setup &setup);
     Status attach_window(const Setup &setup, int64_t deadline_ns);
+
+    Machine machine() const;
+    void apply_tuning(Setup &setup) const;
+    void set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages);
+    Status find_exchange_limit(Measurement &measurement, uint64_t &best);
+    Status find_chunk(Measurement &measurement, uint64_t &best);
+    Status measure(Tuning &out);
 
     Status ticket(cluster::CallRecord record, Ticket &out); // order_ is held
     Status prepare(const Call &call);                       // order_ is held
@@ -179,7 +192,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
     std::unique_ptr<PeerMemory> peer_memory_;  // together with window_
-    uint64_t chunk_bytes_ = 0;
+    uint64_t chunk_bytes_ = 0, exchange_bytes_ = 0;
     bool allreduce_by_messages_ = false; // although there is a window
 
     // Under the agent's lock.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator.h"
 #include "collectives/plan_cache.h"
+#include "collectives/window_exchange.h"
 #include "engine/tag.h"
 
 #include <algorithm>
@@ -136,6 +137,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
             s != DTRAIN_OK)
             return fail_within(s, "making a communicator of %d ranks", size());
     chunk_bytes_ = setup.chunk_bytes;
+    exchange_bytes_ = setup.exchange_bytes;
     allreduce_by_messages_ = setup.algorithm >= 0;
     std::optional<Algorithm> forced;
     if (allreduce_by_messages_) forced = Algorithm(setup.algorithm);
@@ -168,6 +170,8 @@ void Communicator::offer(Setup &setup) {
             near.slow_down_to(attr);
     }
     setup.model = network_model(far, near, session_->ranks_per_core());
+    setup.exchange_bytes = WindowExchange::default_allreduce_bytes;
+    apply_tuning(setup);
     if (size() == 1 || uint32_t(size()) > max_window_ranks || !same ||
         !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)

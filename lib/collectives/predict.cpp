@@ -173,6 +173,7 @@ double Formula::halving_doubling() const {
     // simulation.
     if (chunks.count > 1) {
         if (kind_ == Kind::allreduce) time += total * wire_ * (lonely_fold() ? 0.8 : 0.35);
+        if (kind_ == Kind::reduce && lonely_fold()) time += 2.5 * chunks.bytes * wire_;
         bool short_path = kind_ == Kind::reduce && !lonely_fold();
         time += total * std::max(0.0, sum_ - wire_) * (short_path ? 0.4 : 1);
     }

@@ -9,8 +9,6 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t allreduce_bytes = 16 << 10; // at most
-
 bool rooted(Kind kind) { return kind == Kind::broadcast || kind == Kind::scatter; }
 
 // Elements of `rank`'s block, and of all blocks before it.
@@ -59,7 +57,8 @@ uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
     return most <= Header::inline_bytes ? 0 : std::bit_ceil(most);
 }
 
-bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window) {
+bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window,
+                           uint64_t allreduce_bytes) {
     if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
     uint64_t most = most_published(spec), limit = window.exchange_bytes();
     // The pipeline moves less than reading everything from everyone, or nothing if it is shared.

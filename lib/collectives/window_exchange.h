@@ -14,7 +14,10 @@ class WindowExchange final : public WindowOperation {
         : WindowOperation(completed, call, listener, on_stack),
           end_(call.position + call.ring_bytes) {}
     // Equal on all ranks, as is what it takes of each rank's ring: one block of so many bytes.
-    static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window);
+    // allreduce_bytes: from there on the pipeline moves less.
+    static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window,
+                      uint64_t allreduce_bytes);
+    static constexpr uint64_t default_allreduce_bytes = 16 << 10;
     static uint64_t block_bytes(const CollectiveSpec &spec);
 
   private:

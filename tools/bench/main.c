@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "print.h"
 #include "threads.h"
+#include "tune.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static int bench_rank(const options_t *options, dtrain_comm_t *comm) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "tune") == 0) return tune_main(argc - 1, argv + 1);
     options_t options;
     int result = options_parse(&options, argc, argv);
     if (result == 0) result = check_names(&options);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char usage[] =
-    "usage: dtrain-bench [option ...]\n"
+    "usage: dtrain-bench [option ...], or dtrain-bench tune [--out FILE]\n"
     "Measures operations between the ranks of a job (run it by dtrain-run) or between threads.\n"
     "  --operations A,B     (allreduce; \"all\"): %s\n"
     "  --sizes A,B          bytes, with K, M, G (4,1K,16K,64K,1M,16M); for the operations with a\n"

@@ -1,0 +1,142 @@
+// Fitting the cost model to the machine, and using what was fitted.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/cores.h"
+#include "collectives/communicator.h"
+#include "collectives/measure.h"
+#include "collectives/plan_cache.h"
+#include "collectives/tuning.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t exchange_sizes[] = {4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10};
+constexpr uint64_t chunk_sizes[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
+constexpr uint64_t chunked_bytes = 4 << 20;
+constexpr double clearly = 0.95; // less is noise
+
+} // namespace
+
+// Of the job, not of this communicator: what was measured serves its parts, too.
+Machine Communicator::machine() const {
+    Machine machine;
+    machine.cpu = cpu_name();
+    machine.cores = cluster::usable_cores();
+    machine.ranks = session_->workers();
+    std::set<std::string> hosts, names;
+    for (uint32_t m = 0; m < session_->workers(); m++)
+        hosts.insert(session_->job().members()[m].host);
+    machine.hosts = hosts.size();
+    machine.bandwidth = UINT64_MAX;
+    for (uint32_t member : members_) {
+        if (member == members_[rank_]) continue; // no transport leads to itself
+        transport::Device &device = *session_->mesh().device(member);
+        names.insert(std::string(device.name()));
+        machine.bandwidth = std::min(machine.bandwidth, uint64_t(device.attr().bandwidth_bps));
+    }
+    for (const std::string &name : names)
+        machine.transports += (machine.transports.empty() ? "" : "+") + name;
+    return machine;
+}
+
+// The option's file, if it is of this machine, in place of what the transports say of themselves.
+void Communicator::apply_tuning(Setup &setup) const {
+    std::string path(session_->options().text("tuning.file"));
+    if (path.empty() || size() == 1) return;
+    Log &log = agent_.log();
+    Tuning tuning;
+    if (read_tuning(path.c_str(), tuning) != DTRAIN_OK) {
+        log.write(DTRAIN_LOG_WARN, "tuning file %s: %s; the built-in cost model is used",
+                  path.c_str(), error_text());
+        return;
+    }
+    std::string differs = difference(tuning.machine, machine());
+    if (!differs.empty()) {
+        // Parts of the job may use other transports than all of it.
+        log.write(uint32_t(size()) == session_->workers() ? DTRAIN_LOG_WARN : DTRAIN_LOG_INFO,
+                  "tuning file %s is of another machine or job: %s; the built-in cost model is "
+                  "used",
+                  path.c_str(), differs.c_str());
+        return;
+    }
+    setup.model = tuning.model;
+    setup.exchange_bytes = tuning.exchange_bytes;
+    setup.chunk_bytes = tuning.chunk_bytes;
+}
+
+// All ranks at the same point of the order of calls.
+void Communicator::set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages) {
+    std::lock_guard order(order_);
+    exchange_bytes_ = exchange_bytes;
+    chunk_bytes_ = chunk_bytes;
+    allreduce_by_messages_ = by_messages;
+    prepared_.is_valid = false;
+}
+
+// The largest size at which reading everything from everyone is not slower than the pipeline.
+Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &best) {
+    for (uint64_t bytes : exchange_sizes) {
+        double exchange, pipeline;
+        set_limits(bytes, chunk_bytes_, false);
+        if (Status s = measurement.allreduce(bytes, exchange); s != DTRAIN_OK) return s;
+        set_limits(0, chunk_bytes_, false);
+        if (Status s = measurement.allreduce(bytes, pipeline); s != DTRAIN_OK) return s;
+        if (pipeline < exchange * clearly) break;
+        best = bytes;
+    }
+    return DTRAIN_OK;
+}
+
+Status Communicator::find_chunk(Measurement &measurement, uint64_t &best) {
+    double least = 0;
+    for (uint64_t bytes : chunk_sizes) {
+        double ns;
+        set_limits(exchange_bytes_, bytes, true);
+        if (Status s = measurement.allreduce(chunked_bytes, ns); s != DTRAIN_OK) return s;
+        if (least > 0 && ns > least * clearly) continue;
+        least = ns;
+        best = bytes;
+    }
+    return DTRAIN_OK;
+}
+
+Status Communicator::measure(Tuning &out) {
+    const bool by_messages = allreduce_by_messages_;
+    const uint64_t exchange_bytes = exchange_bytes_, chunk_bytes = chunk_bytes_;
+    out.machine = machine();
+    out.exchange_bytes = exchange_bytes;
+    out.chunk_bytes = chunk_bytes;
+    Measurement measurement(*this);
+    Status s = measurement.network(out.model);
+    if (s == DTRAIN_OK) {
+        std::lock_guard order(order_); // chunks are compared with the algorithms it leads to
+        plans_->set_choice(out.model, std::nullopt);
+    }
+    if (s == DTRAIN_OK && window_ != nullptr)
+        s = find_exchange_limit(measurement, out.exchange_bytes);
+    if (s == DTRAIN_OK) s = find_chunk(measurement, out.chunk_bytes);
+    set_limits(exchange_bytes, chunk_bytes, by_messages);
+    return s;
+}
+
+Status Communicator::tune(const char *path) {
+    if (size() == 1) return fail(DTRAIN_ERR_INVALID, "tuning needs at least two ranks");
+    Tuning tuning;
+    if (Status s = measure(tuning); s != DTRAIN_OK) return fail_within(s, "tuning");
+    int32_t written = DTRAIN_OK;
+    if (rank_ == 0) written = write_tuning(path, tuning);
+    const int32_t mine = written;
+    Call call;
+    call.kind = Kind::broadcast;
+    call.recv = &written;
+    call.count = sizeof written;
+    call.root = 0;
+    std::string text = error_text();
+    if (Status s = run(call); s != DTRAIN_OK) return s;
+    if (mine != DTRAIN_OK) return fail(mine, "%s", text.c_str());
+    return written == DTRAIN_OK ? written : fail(written, "rank 0 could not write %s", path);
+}
+
+} // namespace dtrain::collectives
