@@ -67,6 +67,8 @@ constexpr OptionSpec table[] = {
      "as rarely as they can; hosts are known without it"},
     {"transports", "shm,tcp", text, 0, 0, nullptr,
      "transports to open, best first; each pair of ranks uses the fastest that both can"},
+    {"tuning.adapt", "no", boolean, 0, 0, nullptr,
+     "try the two or three best algorithms of each kind and size, keep the fastest"},
     {"tuning.file", "", text, 0, 0, nullptr,
      "what \"dtrain-bench tune\" has measured on this machine; read by each communicator's rank 0"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,

@@ -92,6 +92,8 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
         return post_scaled(*this, call, options);
     std::unique_lock order(order_);
     if (Status s = prepare(call); s != DTRAIN_OK) return s;
+    if (adaptation_ != nullptr)
+        if (Status s = adapt(call, order); s != DTRAIN_OK) return s;
     Ticket mine;
     if (Status s = ticket(prepared_.record, mine); s != DTRAIN_OK) return s;
     if (prepared_.way == Way::schedule) return post_schedule(call, options, mine, order);
@@ -186,13 +188,46 @@ bool Communicator::run_inline(WindowOperation &operation) {
 
 // ---- over messages ----
 
+// When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
+// the same call on all of them, which waits for the others once.
+Status Communicator::adapt(const Call &call, std::unique_lock<std::mutex> &order) {
+    CollectiveSpec spec = prepared_.spec;
+    spec.chunk_bytes = chunk_bytes_;
+    if (prepared_.way != Way::schedule || call.ragged || agreeing_ || !adaptation_->due(spec))
+        return DTRAIN_OK;
+    agreeing_ = true;
+    order.unlock();
+    Adaptation::Times times = adaptation_->measured(spec), slowest{};
+    Call agree;
+    agree.kind = Kind::allreduce;
+    agree.send = times.data();
+    agree.recv = slowest.data();
+    agree.count = times.size();
+    agree.dtype = DTRAIN_F64;
+    agree.op = DTRAIN_MAX;
+    Status s = run(agree);
+    order.lock();
+    agreeing_ = false;
+    if (s != DTRAIN_OK) return s;
+    Algorithm algorithm = adaptation_->decide(spec, slowest);
+    if (explainer_ != nullptr)
+        agent_.log().tell("explain: %s of %llu bytes over %d ranks: %s from now on, as measured",
+                          kind_name(spec.kind),
+                          static_cast<unsigned long long>(typical_bytes(spec)), size(),
+                          algorithm_name(algorithm));
+    return prepare(call);
+}
+
 Status Communicator::post_schedule(const Call &call, const CallOptions &options, const Ticket &mine,
                                    std::unique_lock<std::mutex> &order) {
     CollectiveSpec spec = prepared_.spec;
     spec.chunk_bytes = chunk_bytes_;
     if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
-    if (Status s = plans_->get(spec, call.ragged, params.plan); s != DTRAIN_OK) return s;
+    std::optional<Algorithm> wanted;
+    if (adaptation_ != nullptr && !call.ragged && !agreeing_)
+        wanted = adaptation_->next(spec, mine.seq);
+    if (Status s = plans_->get(spec, call.ragged, wanted, params.plan); s != DTRAIN_OK) return s;
     order.unlock();
     params.mesh = &session_->mesh();
     params.staging = &session_->staging();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/session.h"
+#include "collectives/adapt.h"
 #include "collectives/call.h"
 #include "collectives/choose.h"
 #include "collectives/explain.h"
@@ -102,6 +103,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
         uint64_t chunk_bytes, exchange_bytes;
         NetworkModel model;
         int32_t algorithm; // by messages, forced for all-reduce; or -1
+        int32_t adapts;    // 1: option tuning.adapt
         uint8_t handle[transport::Device::max_blob];
     };
     // What a call was given, in the order of calls.
@@ -154,11 +156,13 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                       Args &...args);
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
+    Status adapt(const Call &call, std::unique_lock<std::mutex> &order);
     bool run_inline(WindowOperation &operation);
     void note_end(const WindowOperation &operation);
     // The time, when somebody wants to know how long calls take; else 0.
     int64_t begun() const {
-        return agent_.timeline().on() || explainer_ != nullptr ? agent_.clock().now_ns() : 0;
+        bool wanted = agent_.timeline().on() || explainer_ != nullptr || adaptation_ != nullptr;
+        return wanted ? agent_.clock().now_ns() : 0;
     }
     Status post_message(class MessageOperation *message, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
@@ -188,7 +192,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     uint64_t window_calls_ = 0;
     Prepared prepared_;
     std::unique_ptr<PlanCache> plans_;
-    std::unique_ptr<Explainer> explainer_; // on rank 0, if wanted
+    std::unique_ptr<Explainer> explainer_;   // on rank 0, if wanted
+    std::unique_ptr<Adaptation> adaptation_; // on all ranks or none
+    bool agreeing_ = false;                  // the call that is made is the adaptation's own
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
     std::unique_ptr<PeerMemory> peer_memory_;  // together with window_

@@ -145,6 +145,8 @@ Status Communicator::set_up(int64_t timeout_ns) {
     prepared_.is_valid = false;
     if (size() > 1 && setup.window_bytes != 0)
         if (Status s = open_window(setup, timeout_ns); s != DTRAIN_OK) return s;
+    if (setup.adapts != 0 && size() > 1 && !forced)
+        adaptation_ = std::make_unique<Adaptation>(setup.model);
     if (rank_ == 0 && session_->options().number("explain") != 0)
         explainer_ = std::make_unique<Explainer>(
             agent_.log(), Explainer::Rules{size(), chunk_bytes_, setup.model, forced});
@@ -156,6 +158,7 @@ void Communicator::offer(Setup &setup) {
     engine::Mesh &mesh = session_->mesh();
     setup.chunk_bytes = uint64_t(options.number("chunk.bytes"));
     setup.algorithm = -1;
+    setup.adapts = int32_t(options.number("tuning.adapt"));
     Algorithm algorithm; // "auto" and "window" are the same: none that uses messages
     if (parse_algorithm(options.text("allreduce.algorithm"), algorithm))
         setup.algorithm = int32_t(algorithm);

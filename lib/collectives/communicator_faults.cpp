@@ -116,8 +116,11 @@ bool Communicator::operation_started(engine::Operation &operation) {
 }
 
 void Communicator::operation_ended(engine::Operation &operation) {
-    if (explainer_ != nullptr && operation.begun_ns != 0 && !broken_)
-        explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
+    if (operation.begun_ns != 0 && !broken_) {
+        int64_t elapsed_ns = agent_.clock().now_ns() - operation.begun_ns;
+        if (explainer_ != nullptr) explainer_->ended(operation, elapsed_ns);
+        if (adaptation_ != nullptr) adaptation_->ended(operation.sequence, elapsed_ns);
+    }
     in_flight_[operation.owner_index] = in_flight_.back();
     in_flight_[operation.owner_index]->owner_index = operation.owner_index;
     in_flight_.pop_back();

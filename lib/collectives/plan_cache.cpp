@@ -17,10 +17,11 @@ bool same(const CollectiveSpec &a, const CollectiveSpec &b) {
 
 } // namespace
 
-Status PlanCache::make(const CollectiveSpec &spec, std::shared_ptr<const engine::Plan> &out) const {
+Status PlanCache::make(const CollectiveSpec &spec, std::optional<Algorithm> wanted,
+                       std::shared_ptr<const engine::Plan> &out) const {
     Algorithm algorithm = Algorithm::direct;
-    std::optional<Algorithm> forced;
-    if (spec.kind == Kind::allreduce) forced = forced_;
+    std::optional<Algorithm> forced = wanted;
+    if (spec.kind == Kind::allreduce && forced_) forced = forced_;
     if (Status s = choose(spec, model_, forced, algorithm); s != DTRAIN_OK) return s;
     engine::Schedule schedule;
     if (Status s = build(spec, algorithm, schedule); s != DTRAIN_OK) return s;
@@ -28,22 +29,22 @@ Status PlanCache::make(const CollectiveSpec &spec, std::shared_ptr<const engine:
     return DTRAIN_OK;
 }
 
-Status PlanCache::get(const CollectiveSpec &spec, bool ragged,
+Status PlanCache::get(const CollectiveSpec &spec, bool ragged, std::optional<Algorithm> wanted,
                       std::shared_ptr<const engine::Plan> &out) {
-    if (ragged) return make(spec, out);
+    if (ragged) return make(spec, wanted, out);
     calls_++;
     for (Entry &entry : entries_)
-        if (same(entry.spec, spec)) {
+        if (same(entry.spec, spec) && entry.wanted == wanted) {
             entry.used = calls_;
             out = entry.plan;
             return DTRAIN_OK;
         }
-    if (Status s = make(spec, out); s != DTRAIN_OK) return s;
+    if (Status s = make(spec, wanted, out); s != DTRAIN_OK) return s;
     if (entries_.size() == most)
         entries_.erase(
             std::min_element(entries_.begin(), entries_.end(),
                              [](const Entry &a, const Entry &b) { return a.used < b.used; }));
-    entries_.push_back({spec, out, calls_});
+    entries_.push_back({spec, wanted, out, calls_});
     return DTRAIN_OK;
 }
 

@@ -19,16 +19,20 @@ class PlanCache {
         model_ = model;
         forced_ = forced;
     }
-    // A plan for the spec, made or found. Ragged calls are made anew each time.
-    Status get(const CollectiveSpec &spec, bool ragged, std::shared_ptr<const engine::Plan> &out);
+    // A plan for the spec, made or found. Ragged calls are made anew each time. `wanted`: in place
+    // of the choice, unless that is forced.
+    Status get(const CollectiveSpec &spec, bool ragged, std::optional<Algorithm> wanted,
+               std::shared_ptr<const engine::Plan> &out);
 
   private:
     struct Entry {
         CollectiveSpec spec;
+        std::optional<Algorithm> wanted;
         std::shared_ptr<const engine::Plan> plan;
         uint64_t used; // when, in calls
     };
-    Status make(const CollectiveSpec &spec, std::shared_ptr<const engine::Plan> &out) const;
+    Status make(const CollectiveSpec &spec, std::optional<Algorithm> wanted,
+                std::shared_ptr<const engine::Plan> &out) const;
 
     static constexpr size_t most = 64;
     NetworkModel model_;

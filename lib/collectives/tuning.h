@@ -31,8 +31,8 @@ struct Tuning {
 
 inline constexpr size_t max_tuning_bytes = 4096;
 std::string to_text(const Tuning &tuning);
-// Any text may be given. NOT_FOUND or IO: it cannot be read. CORRUPT: incomplete, changed, or out of range; VERSION: of another format.
-// `out` is untouched on failure.
+// Any text may be given. NOT_FOUND or IO: it cannot be read. CORRUPT: incomplete, changed, or out
+// of range; VERSION: of another format. `out` is untouched on failure.
 Status parse_tuning(std::string_view text, Tuning &out);
 // The same with a file; IO when it cannot be read or written. A file appears as a whole or not.
 Status read_tuning(const char *path, Tuning &out);
