@@ -61,7 +61,11 @@ void Communicator::apply_tuning(Setup &setup) const {
                   path.c_str(), differs.c_str());
         return;
     }
-    setup.model = tuning.model;
+    NetworkModel model = tuning.model; // what it does not know stays as it is
+    model.host_latency_ns = setup.model.host_latency_ns;
+    model.host_overhead_ns = setup.model.host_overhead_ns;
+    model.host_ns_per_byte = setup.model.host_ns_per_byte;
+    setup.model = model;
     setup.exchange_bytes = tuning.exchange_bytes;
     setup.chunk_bytes = tuning.chunk_bytes;
 }
