@@ -38,6 +38,7 @@ typedef struct dtrain_mem dtrain_mem_t;         /* registered memory            
 typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
 typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
 typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
+typedef struct dtrain_graph dtrain_graph_t;     /* who averages with whom                        */
 typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
 typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
 typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */
@@ -248,7 +249,8 @@ typedef struct dtrain_comm_params {
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);
-/* Exclusive. Local: waits for nobody; pending operations end with DTRAIN_ERR_CANCELED. */
+/* Exclusive. Local: waits for nobody; pending operations end with DTRAIN_ERR_CANCELED.
+ * DTRAIN_ERR_BUSY while graphs of it exist. */
 DTRAIN_API dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm);
 /* One communicator per color (>= 0; negative: none for this rank, *new_p becomes NULL), ranks
  * ordered by (key, old rank). Collective, blocking. */
@@ -518,6 +520,87 @@ typedef struct dtrain_compression_stats { /* 64 bytes, frozen; since create */
 /* DTRAIN_ERR_BUSY while an operation runs. */
 DTRAIN_API dtrain_status_t dtrain_compressor_stats(dtrain_compressor_t *compressor,
                                                    dtrain_compression_stats_t *stats_p);
+
+/* ---- graphs: averages with neighbours instead of all ranks (docs/DECENTRALIZED.md) ----------- */
+/* A graph is a mixing matrix W over the ranks of a communicator: W[i][j] is the weight with which
+ * rank i takes in the value of rank j. Steps of dtrain_neighbor_average() bring all ranks' values
+ * to their mean when W's rows and columns each sum to one. Every kind but CUSTOM is such:
+ *   RING         the ranks before and after            GRID  a torus, as square as possible
+ *   EXPONENTIAL  from ranks rank - 1, - 2, - 4, ...    FULL  all ranks
+ * with Metropolis-Hastings weights 1 / (1 + the larger number of neighbours of the two), which
+ * EXPONENTIAL, whose edges go one way, has, too (they are all alike). At most 2^20 edges. */
+enum {
+    DTRAIN_GRAPH_RING = 1,
+    DTRAIN_GRAPH_GRID = 2,
+    DTRAIN_GRAPH_EXPONENTIAL = 3,
+    DTRAIN_GRAPH_FULL = 4,
+    DTRAIN_GRAPH_CUSTOM = 5
+};
+/* For CUSTOM: columns need not sum to one; values then tend to a common, but weighted mean. */
+#define DTRAIN_GRAPH_ROWS_ONLY UINT64_C(1)
+#define DTRAIN_GRAPH_SIGNED    UINT64_C(2) /* for CUSTOM: weights may be negative */
+typedef struct dtrain_graph_params {
+    uint32_t struct_size;
+    uint32_t kind;  /* DTRAIN_GRAPH_*, the same on all ranks                         */
+    uint64_t flags; /* DTRAIN_GRAPH_ROWS_ONLY, DTRAIN_GRAPH_SIGNED; equal on all ranks */
+    /* For CUSTOM only; the arrays are read during the call. */
+    int32_t in_count, out_count;
+    const int32_t *in_neighbors;  /* [in_count]: ranks that this rank hears of, not itself       */
+    const double *in_weights;     /* [in_count]; NULL on all ranks: Metropolis-Hastings weights,
+                                     for edges that all go both ways                             */
+    const int32_t *out_neighbors; /* [out_count]: ranks that hear of this one, to be checked
+                                     against what they say; NULL: whoever names this rank        */
+    double self_weight;           /* with in_weights: of the own value                           */
+} dtrain_graph_params_t;
+/* Collective, blocking. Refused on all ranks, naming rank or edge, and without harm to comm:
+ *   ERR_INVALID   weights of a rank that do not sum to 1 within 1e-6 (as does what others give its
+ *                 value, without ROWS_ONLY), a rank that cannot be reached from another along edges
+ *                 of a weight that is not 0, an edge given twice, to itself or to no rank, a weight
+ *                 that is not finite or is negative
+ *   ERR_MISMATCH  kinds or flags differ between ranks, or out_neighbors from what others expect
+ *   ERR_LIMIT     more edges than 2^20
+ * The graph has to be destroyed before comm. */
+DTRAIN_API dtrain_status_t dtrain_graph_create(dtrain_comm_t *comm,
+                                               const dtrain_graph_params_t *params,
+                                               dtrain_graph_t **graph_p);
+/* Exclusive, local; NULL is fine. Operations in flight go on. */
+DTRAIN_API void dtrain_graph_destroy(dtrain_graph_t *graph);
+enum { DTRAIN_GRAPH_IN = 1, DTRAIN_GRAPH_OUT = 2 };
+/* Writes up to max of the ranks that this one hears of (IN) or that hear of it (OUT), in ascending
+ * order, and the weights of these edges (each array may be NULL); returns how many there are, or
+ * < 0. */
+DTRAIN_API int32_t dtrain_graph_neighbors(const dtrain_graph_t *graph, uint32_t direction,
+                                          int32_t *ranks, double *weights, int32_t max);
+/* W[rank][rank] */
+DTRAIN_API dtrain_status_t dtrain_graph_self_weight(const dtrain_graph_t *graph, double *weight_p);
+/* 1 - the largest modulus of W's eigenvalues besides the 1 of the mean: k averages leave about
+ * (1 - gap)^k of the distance to the mean, so more is better; 1 for FULL, and with 0 or less the
+ * values do not come together (a ring of even size without self weights). Local; a dense method in
+ * memory and time of n^2 and n^3 for n ranks, DTRAIN_ERR_LIMIT beyond 256. */
+DTRAIN_API dtrain_status_t dtrain_graph_spectral_gap(const dtrain_graph_t *graph, double *gap_p);
+/* Operations over a graph are collectives of its communicator: all ranks call them in the same
+ * order among its others; they wait for neighbours only.
+ *
+ * recv[i] = self_weight * send[i] + sum over in-neighbours of weight * their send[i], for f32, f64,
+ * f16 and bf16. Added up in the order of the ranks, the own one included, f16 and bf16 in f32 with
+ * one rounding at the end; weights are rounded to f32 unless the dtype is f64. In place:
+ * send == recv. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_average(dtrain_graph_t *graph, const void *send,
+                                                   void *recv, uint64_t count, uint32_t dtype,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* recv gets a block of count elements, their send, from each in-neighbour in the order of
+ * dtrain_graph_neighbors(). Not in place. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_allgather(dtrain_graph_t *graph, const void *send,
+                                                     void *recv, uint64_t count, uint32_t dtype,
+                                                     const dtrain_op_params_t *params,
+                                                     dtrain_request_t **request_p);
+/* send holds a block of count elements for each out-neighbour, recv gets one from each
+ * in-neighbour, both in the order of dtrain_graph_neighbors(). Not in place. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const void *send,
+                                                    void *recv, uint64_t count, uint32_t dtype,
+                                                    const dtrain_op_params_t *params,
+                                                    dtrain_request_t **request_p);
 
 /* ---- parameter server ------------------------------------------------------------------------ */
 /* A table is a dense array of `length` elements, split by key range over the job's servers; a job

@@ -77,6 +77,7 @@ struct dtrain_comm : dtrain::api::Child {
     std::vector<std::weak_ptr<dtrain::gradients::Queue>> gradients;
     // Kept as long as the communicator: tables are numbered in the order in which they are made.
     std::shared_ptr<dtrain::ps::Node> node;
+    std::atomic<uint32_t> graphs{0}; // made on it
 };
 
 struct dtrain_cq : dtrain::api::Child {

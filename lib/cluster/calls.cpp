@@ -10,16 +10,35 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr const char *kinds[] = {
-    "none",       "all_reduce",  "reduce",       "reduce_scatter", "reduce_scatterv",
-    "all_gather", "all_gatherv", "broadcast",    "gather",         "gatherv",
-    "scatter",    "scatterv",    "all_to_all",   "all_to_allv",    "barrier",
-    "split",      "duplicate",   "table_create", "postscale",      "compressed_all_reduce"};
+constexpr const char *kinds[] = {"none",
+                                 "all_reduce",
+                                 "reduce",
+                                 "reduce_scatter",
+                                 "reduce_scatterv",
+                                 "all_gather",
+                                 "all_gatherv",
+                                 "broadcast",
+                                 "gather",
+                                 "gatherv",
+                                 "scatter",
+                                 "scatterv",
+                                 "all_to_all",
+                                 "all_to_allv",
+                                 "barrier",
+                                 "split",
+                                 "duplicate",
+                                 "table_create",
+                                 "postscale",
+                                 "compressed_all_reduce",
+                                 "neighbor_average",
+                                 "neighbor_allgather",
+                                 "neighbor_alltoall",
+                                 "graph_create"};
 constexpr const char *dtypes[] = {"",    "f32", "f64", "f16", "bf16", "i8", "u8",
                                   "i16", "u16", "i32", "u32", "i64",  "u64"};
 constexpr const char *ops[] = {"",    "sum",  "avg", "prod", "min",
                                "max", "band", "bor", "bxor", "adasum"};
-static_assert(std::size(kinds) == size_t(CallKind::compressed_all_reduce) + 1);
+static_assert(std::size(kinds) == size_t(CallKind::graph_create) + 1);
 static_assert(std::size(dtypes) == DTRAIN_U64 + 1 && std::size(ops) == DTRAIN_ADASUM + 1);
 
 // Numbers come from other processes.
@@ -45,7 +64,8 @@ std::string describe(const CallRecord &record) {
     else if (record.count != 0)
         add(" (%llu)", static_cast<unsigned long long>(record.count));
     if (record.op != 0) add(" %s", pick(ops, record.op));
-    if (record.root >= 0) add(" root %d", record.root);
+    bool over_graph = record.kind >= CallKind::neighbor_average;
+    if (record.root >= 0) add(over_graph ? " graph %d" : " root %d", record.root);
     return text;
 }
 

@@ -1,4 +1,5 @@
-// The algorithms. Each writes the steps of one rank for size > 1; build() has checked the spec.
+// The algorithms. Each writes the steps of one rank for size > 1 (the
+// neighbours' kinds: for any); build() has checked the spec.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/plan.h"
@@ -14,6 +15,10 @@ void direct_gather(Plan &plan);
 void direct_scatter(Plan &plan);
 void direct_alltoall(Plan &plan);
 void direct_barrier(Plan &plan);
+
+void direct_neighbor_average(Plan &plan);
+void direct_neighbor_allgather(Plan &plan);
+void direct_neighbor_alltoall(Plan &plan);
 
 void ring_allreduce(Plan &plan);
 void ring_reduce_scatter(Plan &plan);

@@ -38,6 +38,9 @@ Status check_numbers(const Call &call, int32_t size) {
     if (has_root(call.kind) && (call.root < 0 || call.root >= size))
         return fail(DTRAIN_ERR_INVALID, "%s: root %d is not a rank of this communicator (0 to %d)",
                     kind_name(call.kind), call.root, size - 1);
+    if (call.kind == Kind::neighbor_average && !device::is_floating(call.dtype))
+        return fail(DTRAIN_ERR_INVALID, "%s: weights are for f32, f64, f16 and bf16, not for %s",
+                    kind_name(call.kind), device::dtype_name(call.dtype));
     if (call.ragged && call.counts == nullptr)
         return fail(DTRAIN_ERR_INVALID, "%s: counts is NULL", kind_name(call.kind));
     if (call.ragged && call.kind == Kind::alltoall && call.recv_counts == nullptr)
@@ -51,13 +54,14 @@ CollectiveSpec spec_of(const Call &call, int32_t rank, int32_t size) {
     spec.kind = call.kind;
     spec.size = size;
     spec.rank = rank;
-    if (has_root(call.kind)) spec.root = call.root;
+    if (has_root(call.kind) || over_graph(call.kind)) spec.root = call.root;
     spec.element_bytes = uint32_t(device::dtype_size(call.dtype));
     spec.count = call.count;
     if (call.counts != nullptr) spec.counts = {call.counts, ranks};
     if (call.displs != nullptr) spec.displs = {call.displs, ranks};
     if (call.recv_counts != nullptr) spec.recv_counts = {call.recv_counts, ranks};
     if (call.recv_displs != nullptr) spec.recv_displs = {call.recv_displs, ranks};
+    spec.graph = call.graph;
     spec.average = has_op(call.kind) && call.op == DTRAIN_AVG;
     spec.adasum = call.kind == Kind::allreduce && call.op == DTRAIN_ADASUM;
     return spec;
@@ -110,7 +114,7 @@ cluster::CallRecord record_of(const Call &call, int32_t size) {
     struct Names {
         CallKind plain, ragged;
     };
-    static constexpr Names names[kind_count] = {
+    static constexpr Names names[all_kinds] = {
         {CallKind::all_reduce, CallKind::all_reduce},
         {CallKind::reduce, CallKind::reduce},
         {CallKind::reduce_scatter, CallKind::reduce_scatterv},
@@ -120,6 +124,9 @@ cluster::CallRecord record_of(const Call &call, int32_t size) {
         {CallKind::scatter, CallKind::scatterv},
         {CallKind::all_to_all, CallKind::all_to_allv},
         {CallKind::barrier, CallKind::barrier},
+        {CallKind::neighbor_average, CallKind::neighbor_average},
+        {CallKind::neighbor_allgather, CallKind::neighbor_allgather},
+        {CallKind::neighbor_alltoall, CallKind::neighbor_alltoall},
     };
     cluster::CallRecord record;
     const Names &name = names[size_t(call.kind)];
@@ -127,7 +134,7 @@ cluster::CallRecord record_of(const Call &call, int32_t size) {
     if (call.kind == Kind::barrier) return record;
     record.dtype = uint8_t(call.dtype);
     record.op = has_op(call.kind) ? uint8_t(call.op) : uint8_t(0);
-    record.root = has_root(call.kind) ? call.root : -1;
+    record.root = has_root(call.kind) || over_graph(call.kind) ? call.root : -1;
     record.count = call.count;
     // Ragged counts must agree, except in all_to_allv, where each rank has its own.
     if (call.ragged && call.kind != Kind::alltoall) {

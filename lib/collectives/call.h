@@ -18,7 +18,8 @@ struct Call {
     const uint64_t *recv_counts = nullptr, *recv_displs = nullptr; // alltoallv only
     uint32_t dtype = DTRAIN_U8;
     uint32_t op = 0;
-    int32_t root = -1; // -1: the kind has none
+    int32_t root = -1; // -1: the kind has none; of the neighbours' kinds the graph's number
+    const Graph *graph = nullptr; // of the neighbours' kinds
 
     bool operator==(const Call &) const = default;
 };

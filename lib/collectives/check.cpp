@@ -62,21 +62,24 @@ Status check_bounds(const CollectiveSpec &spec, const Schedule &schedule) {
         uint64_t size = memory.size_of(place.space) * spec.element_bytes;
         return place.offset % spec.element_bytes || bytes > size || place.offset > size - bytes;
     };
-    auto overlap = [&](const Step &step) { // but not the same place
-        uint64_t src = memory.address(step.src.space, step.src.offset / spec.element_bytes);
-        uint64_t dst = memory.address(step.dst.space, step.dst.offset / spec.element_bytes);
+    auto overlap = [&](const Place &a, const Place &b, uint64_t bytes) { // but not the same place
+        uint64_t src = memory.address(a.space, a.offset / spec.element_bytes);
+        uint64_t dst = memory.address(b.space, b.offset / spec.element_bytes);
         uint64_t distance = src < dst ? dst - src : src - dst;
-        return distance && distance < step.bytes / spec.element_bytes;
+        return distance && distance < bytes / spec.element_bytes;
     };
     for (uint32_t i = 0; i < schedule.steps.size(); i++) {
         const Step &step = schedule.steps[i];
         const char *what = nullptr;
         if (step.bytes == 0 || step.bytes % spec.element_bytes) what = "not a number of elements";
-        if (reads_src(step.kind) && outside(step.src, step.bytes)) what = "source out of bounds";
+        each_read(schedule, step, [&](const Place &src) {
+            if (outside(src, step.bytes))
+                what = "source out of bounds";
+            else if (writes_dst(step.kind) && overlap(src, step.dst, step.bytes))
+                what = "source and target overlap";
+        });
         if (writes_dst(step.kind) && outside(step.dst, step.bytes)) what = "target out of bounds";
         if (writes_dst(step.kind) && step.dst.space == Space::input) what = "writes the input";
-        if (reads_src(step.kind) && writes_dst(step.kind) && overlap(step))
-            what = "source and target overlap";
         if (what)
             return fail(DTRAIN_ERR_INVALID, "%s: %s", describe(spec.rank, i, step).c_str(), what);
     }

@@ -22,13 +22,21 @@ Status check_barrier(const Linked &linked);
 Status check_run(std::span<const CollectiveSpec> specs, const Linked &linked, uint64_t seed,
                  bool rendezvous);
 
-// What a step touches: 0 to 2 of the three.
+// What a step touches: 0 to 2 of the three, besides its terms.
 constexpr bool reads_src(engine::StepKind kind) {
-    return kind != engine::StepKind::recv && kind != engine::StepKind::scale;
+    return kind != engine::StepKind::recv && kind != engine::StepKind::scale &&
+           kind != engine::StepKind::weigh; // reads its terms
 }
 constexpr bool reads_dst(engine::StepKind kind) {
     return kind == engine::StepKind::reduce || kind == engine::StepKind::scale;
 }
 constexpr bool writes_dst(engine::StepKind kind) { return kind != engine::StepKind::send; }
+
+// Calls f(place) for each place that the step reads.
+template <class F> void each_read(const engine::Schedule &schedule, const engine::Step &step, F f) {
+    if (reads_src(step.kind)) f(step.src);
+    for (uint32_t t = 0; t < step.terms_count; t++) f(schedule.terms[step.first_term + t].src);
+    if (reads_dst(step.kind)) f(step.dst);
+}
 
 } // namespace dtrain::collectives

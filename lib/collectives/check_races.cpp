@@ -96,9 +96,9 @@ Status check_races(const CollectiveSpec &spec, const Schedule &schedule) {
     for (uint32_t i = 0; i < schedule.steps.size(); i++) {
         const Step &step = schedule.steps[i];
         uint32_t culprit = no_step;
-        if (reads_src(step.kind)) culprit = accesses.read(step.src, step.bytes, i);
-        if (culprit == no_step && reads_dst(step.kind))
-            culprit = accesses.read(step.dst, step.bytes, i);
+        each_read(schedule, step, [&](const Place &place) {
+            if (culprit == no_step) culprit = accesses.read(place, step.bytes, i);
+        });
         if (culprit == no_step && writes_dst(step.kind))
             culprit = accesses.write(step.dst, step.bytes, i);
         if (culprit != no_step)

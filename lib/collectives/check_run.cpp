@@ -81,6 +81,7 @@ class Run {
 
     Status finish_local(uint32_t id) {
         const Step &step = linked_.step(id);
+        if (step.kind == StepKind::weigh) return weigh(id);
         Symbol *dst = at(id, step.dst);
         const Symbol *src = reads_src(step.kind) ? at(id, step.src) : dst;
         for (uint64_t i = 0; i < step.bytes / element_; i++) {
@@ -90,6 +91,24 @@ class Run {
             if (step.kind == StepKind::copy) dst[i] = src[i];
             if (step.kind == StepKind::reduce) dst[i] = combined(dst[i], src[i]);
             if (step.kind == StepKind::scale) dst[i] = averaged(dst[i]);
+        }
+        end(id);
+        return DTRAIN_OK;
+    }
+
+    Status weigh(uint32_t id) {
+        const Step &step = linked_.step(id);
+        const auto &terms = linked_.schedules[size_t(linked_.owner[id])].terms;
+        for (uint64_t i = 0; i < step.bytes / element_; i++) {
+            Symbol sum;
+            for (uint32_t t = step.first_term; t < step.first_term + step.terms_count; t++) {
+                const Symbol &part = at(id, terms[t].src)[i];
+                if (!part.defined())
+                    return fail(DTRAIN_ERR_INVALID, "%s: reads what nobody wrote",
+                                describe(linked_, id).c_str());
+                sum = weighed(sum, part, terms[t].weight);
+            }
+            at(id, step.dst)[i] = sum;
         }
         end(id);
         return DTRAIN_OK;

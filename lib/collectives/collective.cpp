@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/collective.h"
 
+#include "collectives/graph.h"
 #include "collectives/layout.h"
 
 #include <bit>
@@ -11,9 +12,18 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr const char *kind_names[kind_count] = {"allreduce", "reduce",    "reduce_scatter",
-                                                "allgather", "broadcast", "gather",
-                                                "scatter",   "alltoall",  "barrier"};
+constexpr const char *kind_names[all_kinds] = {"allreduce",
+                                               "reduce",
+                                               "reduce_scatter",
+                                               "allgather",
+                                               "broadcast",
+                                               "gather",
+                                               "scatter",
+                                               "alltoall",
+                                               "barrier",
+                                               "neighbor_average",
+                                               "neighbor_allgather",
+                                               "neighbor_alltoall"};
 constexpr const char *algorithm_names[algorithm_count] = {
     "direct",      "ring",  "recursive_doubling", "halving_doubling", "binomial_tree",
     "double_tree", "bruck", "hierarchical",       "hierarchical_tree"};
@@ -21,7 +31,8 @@ constexpr const char *algorithm_names[algorithm_count] = {
 constexpr uint64_t max_bytes = uint64_t{1} << 62; // of one buffer: sums of two cannot overflow
 
 bool whole_vector(Kind kind) {
-    return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast;
+    return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast ||
+           kind == Kind::neighbor_average;
 }
 
 Status check_blocks(const CollectiveSpec &spec, std::span<const uint64_t> counts,
@@ -61,7 +72,7 @@ Status validate(const CollectiveSpec &spec) {
     const char *name = kind_name(spec.kind);
     if (spec.size < 1 || spec.rank < 0 || spec.rank >= spec.size)
         return fail(DTRAIN_ERR_INVALID, "%s: rank %d of %d", name, spec.rank, spec.size);
-    if (spec.root < 0 || spec.root >= spec.size)
+    if (spec.root < 0 || (spec.root >= spec.size && !over_graph(spec.kind)))
         return fail(DTRAIN_ERR_INVALID, "%s: root %d of %d ranks", name, spec.root, spec.size);
     if (!std::has_single_bit(spec.element_bytes) || spec.element_bytes > 8 || !spec.chunk_bytes)
         return fail(DTRAIN_ERR_INVALID, "%s: elements of %u bytes in chunks of %" PRIu64, name,
@@ -69,6 +80,11 @@ Status validate(const CollectiveSpec &spec) {
     if (spec.kind == Kind::alltoall && spec.in_place &&
         !(spec.counts.empty() && spec.displs.empty()))
         return fail(DTRAIN_ERR_INVALID, "alltoall in place needs equal counts");
+    if (over_graph(spec.kind) != (spec.graph != nullptr) ||
+        (spec.graph != nullptr && spec.graph->size() != spec.size))
+        return fail(DTRAIN_ERR_INVALID, "%s: no graph of its %d ranks", name, spec.size);
+    if (spec.in_place && over_graph(spec.kind) && spec.kind != Kind::neighbor_average)
+        return fail(DTRAIN_ERR_INVALID, "%s is not done in place", name);
     if (whole_vector(spec.kind)) {
         if (spec.count > max_bytes / spec.element_bytes)
             return fail(DTRAIN_ERR_LIMIT, "%s: %" PRIu64 " elements are more than 2^62 bytes", name,
@@ -88,6 +104,10 @@ uint64_t input_bytes(const CollectiveSpec &spec) {
     case Kind::alltoall: return Layout(spec).end();
     case Kind::allgather:
     case Kind::gather: return Layout(spec).bytes(spec.rank);
+    case Kind::neighbor_average:
+    case Kind::neighbor_allgather: return spec.count * spec.element_bytes;
+    case Kind::neighbor_alltoall:
+        return spec.graph->out_of(spec.rank).size() * spec.count * spec.element_bytes;
     case Kind::broadcast:
     case Kind::barrier: break;
     }
@@ -98,6 +118,7 @@ uint64_t output_bytes(const CollectiveSpec &spec) {
     bool root = spec.rank == spec.root;
     switch (spec.kind) {
     case Kind::allreduce:
+    case Kind::neighbor_average:
     case Kind::broadcast: return spec.count * spec.element_bytes;
     case Kind::reduce: return root ? spec.count * spec.element_bytes : 0;
     case Kind::gather: return root ? Layout(spec).end() : 0;
@@ -105,6 +126,9 @@ uint64_t output_bytes(const CollectiveSpec &spec) {
     case Kind::alltoall: return Layout::of_output(spec).end();
     case Kind::reduce_scatter:
     case Kind::scatter: return Layout(spec).bytes(spec.rank);
+    case Kind::neighbor_allgather:
+    case Kind::neighbor_alltoall:
+        return spec.graph->into(spec.rank).size() * spec.count * spec.element_bytes;
     case Kind::barrier: break;
     }
     return 0;

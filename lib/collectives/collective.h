@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kinds and buffers are those of dtrain.h; the v-variants are the same kinds with counts per rank.
+// Blocks of neighbours are packed, in the order of their ranks.
 #pragma once
 #include "base/status.h"
 #include "engine/schedule.h"
@@ -21,9 +22,15 @@ enum class Kind : uint8_t {
     gather,
     scatter,
     alltoall,
-    barrier
+    barrier,
+    neighbor_average, // over a graph, as the next two
+    neighbor_allgather,
+    neighbor_alltoall
 };
-inline constexpr int kind_count = 9;
+inline constexpr int kind_count = 9; // those of all ranks, which come first
+inline constexpr int all_kinds = 12;
+
+constexpr bool over_graph(Kind kind) { return kind >= Kind::neighbor_average; }
 
 enum class Algorithm : uint8_t {
     direct,             // everyone sends to everyone it concerns
@@ -45,12 +52,15 @@ const char *kind_name(Kind kind);
 const char *algorithm_name(Algorithm algorithm);
 bool parse_algorithm(std::string_view name, Algorithm &out);
 
+class Graph;
+
 // One rank's call. Spans belong to the caller. All ranks agree on everything but rank, in_place
 // and, for alltoall, the counts and displacements.
 struct CollectiveSpec {
     Kind kind = Kind::barrier;
     int32_t size = 1, rank = 0;
-    int32_t root = 0;           // reduce, broadcast, gather, scatter
+    int32_t root = 0; // reduce, broadcast, gather, scatter; of the neighbours' kinds the graph's
+                      // number, which tells plans apart when a graph is gone
     uint32_t element_bytes = 1; // 1, 2, 4 or 8
     // Elements: of the vector (allreduce, reduce, broadcast) or of each rank's block (the others).
     uint64_t count = 0;
@@ -65,6 +75,7 @@ struct CollectiveSpec {
     bool in_place = false;              // ignored where a rank has only one buffer
     uint64_t chunk_bytes = 256 * 1024;  // pieces of large messages, > 0
     const Topology *topology = nullptr; // the same on all ranks; nullptr: all are alike
+    const Graph *graph = nullptr;       // of the neighbours' kinds; outlives the building of plans
 };
 
 // Overflow-checked: ERR_INVALID or ERR_LIMIT when the spec cannot be.

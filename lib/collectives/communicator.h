@@ -79,6 +79,8 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     uint32_t member(uint32_t rank) const { return members_[rank]; }
     uint64_t uid() const { return uid_; }
     uint32_t tag_id() const { return tag_id_; }
+    // Numbers the graphs made on it, equally on all ranks.
+    int32_t next_graph() { return ++graphs_; }
     // Notes a collective call of another kind (table_create), so that a mismatch is found; the
     // call's own messages are up to the caller.
     Status note_call(cluster::CallRecord record);
@@ -187,6 +189,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // The order of calls.
     std::mutex order_;
     uint64_t seq_ = 0, fingerprint_ = 0;
+    std::atomic<int32_t> graphs_{0};
     static constexpr size_t kept_records = 64;
     std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
     uint64_t window_calls_ = 0;

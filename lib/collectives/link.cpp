@@ -31,6 +31,11 @@ Status check_step(const Schedule &schedule, int32_t rank, uint32_t index, int32_
         step.deps_count > schedule.deps.size() - step.first_dep)
         return fail(DTRAIN_ERR_INVALID, "%s: dependencies out of range",
                     describe(rank, index, step).c_str());
+    if (step.first_term > schedule.terms.size() ||
+        step.terms_count > schedule.terms.size() - step.first_term ||
+        (step.kind == StepKind::weigh) != (step.terms_count > 0))
+        return fail(DTRAIN_ERR_INVALID, "%s: terms out of range",
+                    describe(rank, index, step).c_str());
     for (uint32_t i = 0; i < step.deps_count; i++)
         if (schedule.deps[step.first_dep + i] >= index)
             return fail(DTRAIN_ERR_INVALID, "%s: depends on step %u, which is not before it",
@@ -102,9 +107,9 @@ void link_dependents(Linked &out) {
 } // namespace
 
 std::string describe(int32_t rank, uint32_t index, const Step &step) {
-    static constexpr const char *names[] = {"send to", "recv from", "recv_reduce from",
-                                            "copy",    "reduce",    "scale",
-                                            "dots",    "add_sums",  "blend"};
+    static constexpr const char *names[] = {
+        "send to", "recv from", "recv_reduce from", "copy",  "reduce",
+        "scale",   "dots",      "add_sums",         "blend", "weigh"};
     char text[128];
     const char *name = names[size_t(step.kind)];
     if (step.kind == StepKind::send || receives(step.kind))

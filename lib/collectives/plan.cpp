@@ -111,18 +111,36 @@ void Plan::emit(StepKind kind, int32_t peer, const Extent *src, const Extent *ds
     });
 }
 
+void Plan::weigh(std::span<const Weighed> terms, Extent dst) {
+    if (dst.bytes == 0) return;
+    Step step;
+    step.kind = StepKind::weigh;
+    step.bytes = dst.bytes;
+    step.dst = {dst.space, dst.offset};
+    step.first_term = uint32_t(schedule_.terms.size());
+    step.terms_count = uint32_t(terms.size());
+    for (const Weighed &term : terms)
+        schedule_.terms.push_back({{term.src.space, term.src.offset}, term.weight});
+    add(step, false, false, true);
+}
+
+void Plan::read(engine::Place src, uint64_t bytes) {
+    Located from = locate(src);
+    auto index = uint32_t(schedule_.steps.size());
+    if (from.memory) from.memory->read(from.begin, from.begin + bytes, index, schedule_.deps);
+}
+
 void Plan::add(Step step, bool reads_src, bool reads_dst, bool writes_dst) {
     auto index = uint32_t(schedule_.steps.size());
     auto &deps = schedule_.deps;
     step.first_dep = uint32_t(deps.size());
-    if (reads_src) {
-        Located src = locate(step.src);
-        if (src.memory) src.memory->read(src.begin, src.begin + step.bytes, index, deps);
-    }
-    if (reads_dst || writes_dst) {
+    if (reads_src) read(step.src, step.bytes);
+    for (uint32_t t = 0; t < step.terms_count; t++)
+        read(schedule_.terms[step.first_term + t].src, step.bytes);
+    if (reads_dst) read(step.dst, step.bytes);
+    if (writes_dst) {
         Located dst = locate(step.dst);
-        if (reads_dst) dst.memory->read(dst.begin, dst.begin + step.bytes, index, deps);
-        if (writes_dst) dst.memory->write(dst.begin, dst.begin + step.bytes, index, deps);
+        dst.memory->write(dst.begin, dst.begin + step.bytes, index, deps);
     }
     if (step.kind == StepKind::dots) scratch_.write(step.sums, step.sums + sums_bytes, index, deps);
     if (step.kind == StepKind::blend) scratch_.read(step.sums, step.sums + sums_bytes, index, deps);

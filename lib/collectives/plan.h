@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace dtrain::collectives {
@@ -22,6 +23,11 @@ struct Extent {
     uint64_t offset = 0, bytes = 0;
 
     Extent part(uint64_t first, uint64_t length) const { return {space, offset + first, length}; }
+};
+
+struct Weighed {
+    Extent src;
+    double weight;
 };
 
 class Plan {
@@ -54,6 +60,8 @@ class Plan {
     void dots(int32_t peer, Extent other, Extent own, Extent sums); // emitted for 0 bytes, too
     void add_sums(Extent src, Extent dst);
     void blend(int32_t peer, Extent other, Extent own, Extent sums); // own = both
+    // dst = weighted sum of the terms, in one step: at most a chunk.
+    void weigh(std::span<const Weighed> terms, Extent dst);
 
     // Calls f(first byte, bytes) for each chunk of a transfer.
     template <class F> void each_chunk(uint64_t bytes, F f) const {
@@ -76,6 +84,7 @@ class Plan {
     void emit(engine::StepKind kind, int32_t peer, const Extent *src, const Extent *dst);
     void on_sums(engine::StepKind kind, int32_t peer, Extent src, Extent dst, uint64_t sums);
     void add(engine::Step step, bool reads_src, bool reads_dst, bool writes_dst);
+    void read(engine::Place src, uint64_t bytes); // notes it for the step being made
 
     engine::Schedule &schedule_;
     uint64_t chunk_;

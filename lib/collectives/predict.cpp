@@ -109,6 +109,9 @@ double Formula::direct() const {
     case Kind::broadcast: return exchange(true, false);
     case Kind::scatter: return exchange(true, false, copied);
     case Kind::gather: return exchange(false, true, copied);
+    case Kind::neighbor_average: // nothing to choose from
+    case Kind::neighbor_allgather:
+    case Kind::neighbor_alltoall: break;
     }
     return 0;
 }

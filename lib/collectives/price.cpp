@@ -91,6 +91,7 @@ class Simulation {
         case StepKind::dots:
         case StepKind::add_sums:
         case StepKind::blend: return bytes * model_.reduce_ns_per_byte;
+        case StepKind::weigh: return bytes * step.terms_count * model_.reduce_ns_per_byte;
         case StepKind::copy:
         case StepKind::scale: break;
         }

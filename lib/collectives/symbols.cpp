@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/symbols.h"
 
+#include "collectives/graph.h"
 #include "collectives/layout.h"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ void Expectation::expect_block(const CollectiveSpec &from, uint64_t source, uint
 void Expectation::expect_output(const CollectiveSpec &spec) {
     output_.assign(output_bytes(spec) / spec.element_bytes, {});
     if (output_.empty()) return;
+    if (over_graph(spec.kind)) return expect_from_neighbors(spec);
     Layout blocks(spec);
     uint64_t own = blocks.offset(spec.rank);
     switch (spec.kind) {
@@ -84,7 +86,24 @@ void Expectation::expect_output(const CollectiveSpec &spec) {
                          received.offset(from.rank));
         break;
     }
-    case Kind::barrier: break;
+    default: break;
+    }
+}
+
+void Expectation::expect_from_neighbors(const CollectiveSpec &spec) {
+    if (spec.kind == Kind::neighbor_average) {
+        for (const Edge &part : spec.graph->row(spec.rank))
+            for (uint64_t i = 0; i < output_.size(); i++)
+                output_[i] = weighed(output_[i], symbol_of(part.from, i), part.weight);
+        return;
+    }
+    uint64_t bytes = spec.count * spec.element_bytes, target = 0;
+    for (const Edge &edge : spec.graph->into(spec.rank)) {
+        std::span<const Edge> out = spec.graph->out_of(edge.from);
+        uint64_t block = 0; // of the sender's
+        while (spec.kind == Kind::neighbor_alltoall && out[block].to != spec.rank) block++;
+        expect_block(specs_[size_t(edge.from)], block * bytes, bytes, target);
+        target += bytes;
     }
 }
 

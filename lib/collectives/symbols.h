@@ -3,6 +3,7 @@
 #pragma once
 #include "collectives/collective.h"
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,6 +35,11 @@ constexpr Symbol combined(Symbol a, Symbol b) {
     return {a.sum + b.sum, mix(a.shape + b.shape) | 1};
 }
 constexpr Symbol averaged(Symbol a) { return {mix(a.sum), mix(a.shape) | 1}; }
+// A weighted sum so far and its next part: here the order counts.
+constexpr Symbol weighed(Symbol sum, Symbol part, double weight) {
+    uint64_t w = mix(std::bit_cast<uint64_t>(weight));
+    return {mix(sum.sum) + mix(part.sum + w), mix(mix(sum.shape) + mix(part.shape + w)) | 1};
+}
 
 // One rank's buffers, in elements.
 class SymbolMemory {
@@ -68,6 +74,7 @@ class Expectation {
     Symbol sum_of(uint64_t element) const;
     void expect_block(const CollectiveSpec &from, uint64_t source, uint64_t bytes, uint64_t target);
     void expect_output(const CollectiveSpec &spec);
+    void expect_from_neighbors(const CollectiveSpec &spec);
     Status explain(const CollectiveSpec &spec, uint64_t element, Symbol got, Symbol want) const;
 
     std::span<const CollectiveSpec> specs_;

@@ -36,9 +36,8 @@ uint64_t published_bytes(const CollectiveSpec &spec, uint32_t rank) {
     case Kind::broadcast: return rank == uint32_t(spec.root) ? spec.count * spec.element_bytes : 0;
     case Kind::scatter:
         return rank == uint32_t(spec.root) ? block_start(spec, ranks) * spec.element_bytes : 0;
-    case Kind::barrier: return 0;
+    default: return 0;
     }
-    return 0;
 }
 
 uint64_t most_published(const CollectiveSpec &spec) {
@@ -59,6 +58,7 @@ uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
 
 bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window,
                            uint64_t allreduce_bytes) {
+    if (over_graph(spec.kind)) return false;                 // neighbours only
     if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
     uint64_t most = most_published(spec), limit = window.exchange_bytes();
     // The pipeline moves less than reading everything from everyone, or nothing if it is shared.
@@ -155,7 +155,7 @@ void WindowExchange::combine() {
         device::copy(recv, contribution(uint32_t(spec.root)) + own,
                      block_count(spec, rank_) * size);
         return;
-    case Kind::barrier: return;
+    default: return;
     }
 }
 

@@ -47,6 +47,7 @@ uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
 } // namespace
 
 bool WindowTransfer::suits(const CollectiveSpec &spec, bool ragged) {
+    if (over_graph(spec.kind)) return false;
     switch (spec.kind) {
     case Kind::allreduce:
     case Kind::barrier: return false;

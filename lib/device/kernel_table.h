@@ -24,6 +24,10 @@ using BlendFn = void(void *dst, const void *a, double x, const void *b, double y
 // sums = {a.a, b.b, a.b}
 using DotsFn = void(const void *a, const void *b, uint64_t count, double *sums);
 using ConvertFn = void(void *dst, const void *src, uint64_t count);
+// dst[i] = weights[0] * srcs[0][i] + weights[1] * srcs[1][i] + ..., n >= 1. dst may be one of the
+// srcs.
+using WeighFn = void(void *dst, const void *const *srcs, const double *weights, uint32_t n,
+                     uint64_t count);
 
 struct DtypeKernels {
     ReduceFn *ops[op_count];
@@ -33,6 +37,7 @@ struct DtypeKernels {
     DotsFn *dots = nullptr;
     ConvertFn *widen = nullptr;  // f16 and bf16: to f32,
     ConvertFn *narrow = nullptr; // and from it
+    WeighFn *weigh = nullptr;    // floating dtypes
 };
 
 struct Kernels {

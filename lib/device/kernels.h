@@ -1,4 +1,4 @@
-// The arithmetic of collectives on host memory: reduce, scale and copy.
+// The arithmetic of collectives on host memory: reduce, scale, weigh and copy.
 // SPDX-License-Identifier: Apache-2.0
 //
 // dtypes and ops are the DTRAIN_* numbers of dtrain.h; AVG reduces as SUM and is finished by
@@ -47,6 +47,11 @@ void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double s
 // f16 or bf16 to f32 and back (to nearest even).
 void widen(float *dst, const void *src, uint64_t count, uint32_t dtype);
 void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype);
+// dst[i] = weights[0] * srcs[0][i] + weights[1] * srcs[1][i] + ..., from left to right, n >= 1, for
+// a floating-point dtype; dst may be one of the srcs. Weights are rounded to f32 unless the dtype
+// is f64; f16 and bf16 stay f32 on the way and are rounded once, at the end.
+void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count,
+           uint32_t dtype);
 
 // For a destination that is read soon.
 void copy(void *dst, const void *src, uint64_t bytes);

@@ -66,6 +66,11 @@ void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype) {
     best_kernels().dtypes[dtype]->narrow(dst, src, count);
 }
 
+void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count,
+           uint32_t dtype) {
+    best_kernels().dtypes[dtype]->weigh(dst, srcs, weights, n, count);
+}
+
 const char *kernel_target() { return best_kernels().target; }
 
 } // namespace dtrain::device

@@ -103,6 +103,7 @@ bool ScheduleRun::issue(uint32_t i) {
     case StepKind::dots:
     case StepKind::add_sums:
     case StepKind::blend:
+    case StepKind::weigh:
         work_locally(i);
         step_done(i);
         return true;
@@ -148,6 +149,7 @@ void ScheduleRun::work_locally(uint32_t i) {
         device::scale(place(step.dst), step.bytes / size, params_.dtype,
                       uint32_t(params_.members.size()));
         break;
+    case StepKind::weigh: weigh(step, step.bytes / size); break;
     case StepKind::recv_reduce:
         device::reduce_pair(place(step.dst), place(step.src), steps_[i].staging, step.bytes / size,
                             params_.dtype, params_.op);
@@ -179,8 +181,8 @@ void ScheduleRun::trace_begin(StepRun &step) {
 
 void ScheduleRun::trace_end(StepRun &step_run, StepKind kind) {
     if (step_run.begun_ns == 0) return;
-    static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy", "reduce",
-                                            "scale", "dots", "add_sums", "blend"};
+    static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy",  "reduce",
+                                            "scale", "dots", "add_sums", "blend", "weigh"};
     const Step &step = params_.plan->schedule.steps[index(step_run)];
     agent_->timeline().record({.begin_ns = step_run.begun_ns,
                                .end_ns = agent_->clock().now_ns(),
@@ -199,6 +201,18 @@ void ScheduleRun::describe(trace::Record &record) const {
     record.bytes = params_.bytes;
     record.group = params_.group;
     record.dtype = uint8_t(params_.dtype);
+}
+
+void ScheduleRun::weigh(const Step &step, uint64_t count) {
+    sources_.clear();
+    weights_.clear();
+    for (uint32_t t = step.first_term; t < step.first_term + step.terms_count; t++) {
+        const Term &term = params_.plan->schedule.terms[t];
+        sources_.push_back(place(term.src));
+        weights_.push_back(term.weight);
+    }
+    device::weigh(place(step.dst), sources_.data(), weights_.data(), step.terms_count, count,
+                  params_.dtype);
 }
 
 void ScheduleRun::step_done(uint32_t i) {

@@ -75,6 +75,7 @@ class ScheduleRun final : public Operation {
     Status post_recv(uint32_t i, void *into);
     void work_locally(uint32_t i);
     void work_on_sums(const Step &step, uint64_t count); // ADASUM
+    void weigh(const Step &step, uint64_t count);
     void step_done(uint32_t i);
     void trace_begin(StepRun &step);
     void trace_end(StepRun &step, StepKind kind);
@@ -86,6 +87,8 @@ class ScheduleRun final : public Operation {
     std::vector<StepRun> steps_;
     std::vector<uint32_t> ready_; // heap-ordered: the lowest index first
     std::unique_ptr<uint8_t[]> scratch_;
+    std::vector<const void *> sources_; // of the terms being weighed: kept for its memory
+    std::vector<double> weights_;
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
     Outcome outcome_;
     char text_[error_text_size] = {};

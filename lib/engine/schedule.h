@@ -20,7 +20,8 @@ enum class StepKind : uint8_t {
     // ADASUM. Of the vectors in src and dst, a is the one whose rank, own or `peer`, is lower.
     dots,     // sums = {a.a, b.b, a.b}
     add_sums, // dst += src, three doubles
-    blend     // dst = a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b), by sums
+    blend,    // dst = a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b), by sums
+    weigh     // dst = sum of the terms, added up in their order; dst may be one of them
 };
 
 // The memory a step touches: the caller's send buffer (never written), the caller's receive buffer,
@@ -33,6 +34,12 @@ struct Place {
     uint64_t offset = 0; // bytes
 };
 
+// What a weighted sum adds up.
+struct Term {
+    Place src;
+    double weight = 0;
+};
+
 struct Step {
     StepKind kind = StepKind::copy;
     int32_t peer = -1; // rank in the communicator; send, recv, recv_reduce, dots, blend
@@ -43,11 +50,14 @@ struct Step {
     uint32_t deps_count = 0; //   before this one starts; each has a smaller index than this one
     uint32_t message = 0;    // number of this message among those from its sender to its receiver;
                              //   both sides count 0, 1, 2, ... in the order of their steps
+    uint32_t first_term = 0; // terms[first_term .. first_term + terms_count): weigh; else none
+    uint32_t terms_count = 0;
 };
 
 struct Schedule {
     std::vector<Step> steps;
     std::vector<uint32_t> deps;
+    std::vector<Term> terms;
     uint64_t scratch_bytes = 0;
     uint32_t max_message = 0; // number of messages of the busiest pair
 };

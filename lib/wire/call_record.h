@@ -26,13 +26,17 @@ enum class CallKind : uint8_t {
     duplicate = 16,
     table_create = 17,
     postscale = 18, // what the next call's result is multiplied by; count: the double's bits
-    compressed_all_reduce = 19
+    compressed_all_reduce = 19,
+    neighbor_average = 20,
+    neighbor_allgather = 21,
+    neighbor_alltoall = 22,
+    graph_create = 23
 };
 
 struct CallRecord {
     uint64_t seq = 0;   // the call's number in its group, counted by each rank from 1
     uint64_t count = 0; // elements, or whatever else all ranks must agree on
-    int32_t root = -1;  // -1: the call has none
+    int32_t root = -1;  // or the graph's number; -1: the call has none
     CallKind kind = CallKind::none;
     uint8_t dtype = 0; // DTRAIN_F32, ...; 0: none
     uint8_t op = 0;    // DTRAIN_SUM, ...; 0: none

@@ -91,6 +91,52 @@ void reduce(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, 
     for_all(ReduceStep<Op, Format>{dsts, srcs, m, n}, count);
 }
 
+// dst = weights[0] * srcs[0] + weights[1] * srcs[1] + ..., each product rounded before it is added:
+// a fused multiply-add, which some processors lack, would give other bits.
+template <class Format> struct WeighStep {
+    using Lane = typename Format::Lane;
+    using Stored = typename Format::Stored;
+    Stored *dst;
+    const void *const *srcs;
+    const double *weights;
+    uint32_t n;
+
+    template <class D> HWY_INLINE hn::Vec<D> weight(D d, uint32_t k) const {
+        return hn::Set(d, static_cast<Lane>(weights[k]));
+    }
+    const Stored *source(uint32_t k, uint64_t i) const {
+        return static_cast<const Stored *>(srcs[k]) + i;
+    }
+    template <class D>
+    static HWY_INLINE void accumulate(D d, Two<D> &sum, hn::Vec<D> w, const Stored *p) {
+        const Two<D> more = Format::load2(d, p);
+        sum.first = hn::Add(sum.first, hn::Mul(w, more.first));
+        sum.second = hn::Add(sum.second, hn::Mul(w, more.second));
+    }
+    template <class D> HWY_INLINE void run(D d, uint64_t i) const {
+        auto sum = hn::Mul(weight(d, 0), Format::load(d, source(0, i)));
+        for (uint32_t k = 1; k < n; k++)
+            sum = hn::Add(sum, hn::Mul(weight(d, k), Format::load(d, source(k, i))));
+        Format::store(d, sum, dst + i);
+    }
+    template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
+        const uint64_t two = 2 * hn::Lanes(d);
+        for (uint64_t end = i + 4 * two; i < end; i += two) {
+            Two<D> sum = Format::load2(d, source(0, i));
+            const auto first = weight(d, 0);
+            sum = {hn::Mul(first, sum.first), hn::Mul(first, sum.second)};
+            for (uint32_t k = 1; k < n; k++) accumulate(d, sum, weight(d, k), source(k, i));
+            Format::store2(d, sum, dst + i);
+        }
+    }
+};
+
+template <class Format>
+void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count) {
+    for_all(WeighStep<Format>{static_cast<typename Format::Stored *>(dst), srcs, weights, n},
+            count);
+}
+
 template <class Format> struct ScaleStep {
     using Lane = typename Format::Lane;
     typename Format::Stored *dst;

@@ -27,7 +27,8 @@ inline constexpr DtypeKernels float_kernels = {
     .scale = &scale<Format>,
     .multiply = &multiply<Format>,
     .blend = &blend<Format>,
-    .dots = &dots<Format>};
+    .dots = &dots<Format>,
+    .weigh = &weigh<Format>};
 
 // Formats that are computed in f32.
 template <class Format> inline constexpr DtypeKernels half_kernels() {
@@ -45,7 +46,8 @@ inline constexpr DtypeKernels integer_kernels = {
             &reduce<Sum, Unsigned>, &reduce<Sum, Unsigned>, // AVG
             &reduce<Prod, Product>, &reduce<Min, Plain<T>>, &reduce<Max, Plain<T>>,
             &reduce<BitAnd, Unsigned>, &reduce<BitOr, Unsigned>, &reduce<BitXor, Unsigned>},
-    .scale = &scale_integers<T>};
+    .scale = &scale_integers<T>,
+    .weigh = nullptr};
 
 template <class Bf16Format> inline constexpr Kernels all_kernels(const char *target) {
     return {target,

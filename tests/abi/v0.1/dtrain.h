@@ -37,11 +37,11 @@ typedef struct dtrain_comm dtrain_comm_t;       /* communicator: an ordered grou
 typedef struct dtrain_mem dtrain_mem_t;         /* registered memory                             */
 typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
 typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
-typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
-typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
-typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
-typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */
-typedef struct dtrain_writer dtrain_writer_t; /* writer of one TFRecord file                   */
+typedef struct dtrain_graph dtrain_graph_t;     /* who averages with whom                        */
+typedef struct dtrain_server dtrain_server_t;   /* parameter-server shards served by this process */
+typedef struct dtrain_table dtrain_table_t;     /* a named array spread over the servers         */
+typedef struct dtrain_reader dtrain_reader_t;   /* sequential reader of TFRecord files           */
+typedef struct dtrain_writer dtrain_writer_t;   /* writer of one TFRecord file                   */
 
 /* ---- status: 0 done, > 0 not finished, < 0 failed -------------------------------------------- */
 /* -20..-39: a connection is lost for good; -40..-59: the communicator is; -60..-79: the device. */
@@ -216,12 +216,6 @@ typedef struct dtrain_op_params {
     void *stream;                      /* read only when stream_type is not 0                     */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
     int32_t priority;                  /* higher goes first; 0 is normal                          */
-    /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
-     * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
-     * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
-     * which the product is made. Ranks may differ in prescale, and in postscale except in an
-     * all-reduce. The send buffer is not changed unless the call is in place. */
-    double prescale, postscale;
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -248,7 +242,8 @@ typedef struct dtrain_comm_params {
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);
-/* Exclusive. Local: waits for nobody; pending operations end with DTRAIN_ERR_CANCELED. */
+/* Exclusive. Local: waits for nobody; pending operations end with DTRAIN_ERR_CANCELED.
+ * DTRAIN_ERR_BUSY while graphs of it exist. */
 DTRAIN_API dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm);
 /* One communicator per color (>= 0; negative: none for this rank, *new_p becomes NULL), ranks
  * ordered by (key, old rank). Collective, blocking. */
@@ -289,13 +284,7 @@ enum {
     DTRAIN_I64 = 11,
     DTRAIN_U64 = 12
 };
-/* AVG of integers rounds toward zero; B* are bitwise and for integers only. ADASUM is for
- * all-reduce of floating dtypes: gradients that agree are averaged, orthogonal ones added. Pairs of
- * vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b) over a binary tree of ranks,
- * the dot products in double; a vector of zeros adds nothing; a NaN or infinity makes everything
- * NaN. It takes scratch memory of half the vector, of the whole one on some ranks when their number
- * is no power of two. Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys
- * 2021. */
+/* AVG of integers rounds toward zero; B* are bitwise and for integers only. */
 enum {
     DTRAIN_SUM = 1,
     DTRAIN_AVG = 2,
@@ -304,8 +293,7 @@ enum {
     DTRAIN_MAX = 5,
     DTRAIN_BAND = 6,
     DTRAIN_BOR = 7,
-    DTRAIN_BXOR = 8,
-    DTRAIN_ADASUM = 9
+    DTRAIN_BXOR = 8
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
@@ -397,67 +385,86 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
                                        const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p);
 
-/* ---- compressed all-reduce ---------------------------------------------------------------------
- */
-/* An all-reduce of one f32 vector, again and again, with less on the wire. What a step does not
- * send of its input is kept and added to the next step's (error feedback), so that over time
- * nothing is lost. What to choose, formulas and sources: docs/COMPRESSION.md. Results are bitwise
- * equal on all ranks. A NaN or infinity makes NaN, or infinity, of: its own element (F16, BF16,
- * TOPK, which sends such elements first), its block (INT8, ONEBIT), everything (POWERSGD); it is
- * never kept. */
-typedef struct dtrain_compressor dtrain_compressor_t;
+/* ---- graphs: averages with neighbours instead of all ranks (docs/DECENTRALIZED.md) ----------- */
+/* A graph is a mixing matrix W over the ranks of a communicator: W[i][j] is the weight with which
+ * rank i takes in the value of rank j. Steps of dtrain_neighbor_average() bring all ranks' values
+ * to their mean when W's rows and columns each sum to one. Every kind but CUSTOM is such:
+ *   RING         the ranks before and after            GRID  a torus, as square as possible
+ *   EXPONENTIAL  from ranks rank - 1, - 2, - 4, ...    FULL  all ranks
+ * with Metropolis-Hastings weights 1 / (1 + the larger number of neighbours of the two), which
+ * EXPONENTIAL, whose edges go one way, has, too (they are all alike). At most 2^20 edges. */
 enum {
-    DTRAIN_COMPRESS_F16 = 1, /* beyond 65504: infinity                                        */
-    DTRAIN_COMPRESS_BF16 = 2,
-    DTRAIN_COMPRESS_INT8 = 3,    /* a block's greatest magnitude is 127                           */
-    DTRAIN_COMPRESS_TOPK = 4,    /* the elements of greatest magnitude, exactly                   */
-    DTRAIN_COMPRESS_ONEBIT = 5,  /* signs, and a block's mean magnitude                           */
-    DTRAIN_COMPRESS_POWERSGD = 6 /* a matrix of low rank                                          */
+    DTRAIN_GRAPH_RING = 1,
+    DTRAIN_GRAPH_GRID = 2,
+    DTRAIN_GRAPH_EXPONENTIAL = 3,
+    DTRAIN_GRAPH_FULL = 4,
+    DTRAIN_GRAPH_CUSTOM = 5
 };
-#define DTRAIN_COMPRESS_NO_FEEDBACK UINT32_C(1) /* what is not sent is lost */
-#define DTRAIN_COMPRESS_STOCHASTIC  UINT32_C(2) /* INT8: rounds at random, right on average */
-typedef struct dtrain_compressor_params {
+/* For CUSTOM: columns need not sum to one; values then tend to a common, but weighted mean. */
+#define DTRAIN_GRAPH_ROWS_ONLY UINT64_C(1)
+#define DTRAIN_GRAPH_SIGNED    UINT64_C(2) /* for CUSTOM: weights may be negative */
+typedef struct dtrain_graph_params {
     uint32_t struct_size;
-    uint32_t kind;  /* DTRAIN_COMPRESS_*                                                          */
-    uint64_t count; /* elements of the vector, > 0; TOPK: < 2^32                                  */
-    uint32_t dtype; /* DTRAIN_F32, or 0 for it; others: DTRAIN_ERR_UNSUPPORTED */
-    uint32_t flags; /* DTRAIN_COMPRESS_NO_FEEDBACK, ...                                           */
-    uint32_t block; /* INT8, ONEBIT: elements with a scale of their own, a multiple of 8 up to
-                       65536; 0: 256                                                              */
-    uint32_t rank;  /* POWERSGD: at most 64; 0: 2                                                 */
-    uint64_t rows;  /* POWERSGD: of the matrix, a divisor of count; 0: nearly square              */
-    uint64_t seed;  /* of what is random                                                          */
-    double ratio;   /* TOPK: part of the elements that a rank sends, up to 1; 0: 0.01. One element
-                       at least                                                                   */
-} dtrain_compressor_params_t;
-/* Collective over comm, blocking: all ranks give the same parameters, else DTRAIN_ERR_MISMATCH. Its
- * operations run on a duplicate of comm: they neither wait for nor disturb calls on comm. All
- * memory is allocated now (docs/COMPRESSION.md says how much). */
-DTRAIN_API dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
-                                                    const dtrain_compressor_params_t *params,
-                                                    dtrain_compressor_t **compressor_p);
-/* Exclusive. Local: waits for nobody; a pending operation ends with DTRAIN_ERR_CANCELED. */
-DTRAIN_API dtrain_status_t dtrain_compressor_destroy(dtrain_compressor_t *compressor);
-/* recv = the sum (DTRAIN_SUM) or mean (DTRAIN_AVG) over ranks of send, nearly; both hold `count`
- * f32. In place: send == recv. Collective; one at a time: DTRAIN_ERR_BUSY while the one before is
- * not finished. After a failure the compressor is of no more use, like a broken communicator. */
-DTRAIN_API dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor,
-                                                       const float *send, float *recv, uint32_t op,
-                                                       const dtrain_op_params_t *params,
-                                                       dtrain_request_t **request_p);
-/* Forgets what was kept, as after create; call it on all ranks between the same two operations.
- * DTRAIN_ERR_BUSY while an operation runs. */
-DTRAIN_API dtrain_status_t dtrain_compressor_reset(dtrain_compressor_t *compressor);
-typedef struct dtrain_compression_stats { /* 64 bytes, frozen; since create */
-    uint64_t operations;
-    uint64_t raw_bytes;  /* what this rank would have sent without compression,               */
-    uint64_t sent_bytes; /* and what it sent; both without headers, by the cheapest algorithm */
-    double residual;     /* Euclidean norm of what this rank keeps                            */
-    uint64_t reserved[4];
-} dtrain_compression_stats_t;
-/* DTRAIN_ERR_BUSY while an operation runs. */
-DTRAIN_API dtrain_status_t dtrain_compressor_stats(dtrain_compressor_t *compressor,
-                                                   dtrain_compression_stats_t *stats_p);
+    uint32_t kind;  /* DTRAIN_GRAPH_*, the same on all ranks                         */
+    uint64_t flags; /* DTRAIN_GRAPH_ROWS_ONLY, DTRAIN_GRAPH_SIGNED; equal on all ranks */
+    /* For CUSTOM only; the arrays are read during the call. */
+    int32_t in_count, out_count;
+    const int32_t *in_neighbors;  /* [in_count]: ranks that this rank hears of, not itself       */
+    const double *in_weights;     /* [in_count]; NULL on all ranks: Metropolis-Hastings weights,
+                                     for edges that all go both ways                             */
+    const int32_t *out_neighbors; /* [out_count]: ranks that hear of this one, to be checked
+                                     against what they say; NULL: whoever names this rank        */
+    double self_weight;           /* with in_weights: of the own value                           */
+} dtrain_graph_params_t;
+/* Collective, blocking. Refused on all ranks, naming rank or edge, and without harm to comm:
+ *   ERR_INVALID   weights of a rank that do not sum to 1 within 1e-6 (as does what others give its
+ *                 value, without ROWS_ONLY), a rank that cannot be reached from another along edges
+ *                 of a weight that is not 0, an edge given twice, to itself or to no rank, a weight
+ *                 that is not finite or is negative
+ *   ERR_MISMATCH  kinds or flags differ between ranks, or out_neighbors from what others expect
+ *   ERR_LIMIT     more edges than 2^20
+ * The graph has to be destroyed before comm. */
+DTRAIN_API dtrain_status_t dtrain_graph_create(dtrain_comm_t *comm,
+                                               const dtrain_graph_params_t *params,
+                                               dtrain_graph_t **graph_p);
+/* Exclusive, local; NULL is fine. Operations in flight go on. */
+DTRAIN_API void dtrain_graph_destroy(dtrain_graph_t *graph);
+enum { DTRAIN_GRAPH_IN = 1, DTRAIN_GRAPH_OUT = 2 };
+/* Writes up to max of the ranks that this one hears of (IN) or that hear of it (OUT), in ascending
+ * order, and the weights of these edges (each array may be NULL); returns how many there are, or
+ * < 0. */
+DTRAIN_API int32_t dtrain_graph_neighbors(const dtrain_graph_t *graph, uint32_t direction,
+                                          int32_t *ranks, double *weights, int32_t max);
+/* W[rank][rank] */
+DTRAIN_API dtrain_status_t dtrain_graph_self_weight(const dtrain_graph_t *graph, double *weight_p);
+/* 1 - the largest modulus of W's eigenvalues besides the 1 of the mean: k averages leave about
+ * (1 - gap)^k of the distance to the mean, so more is better; 1 for FULL, and with 0 or less the
+ * values do not come together (a ring of even size without self weights). Local; a dense method in
+ * memory and time of n^2 and n^3 for n ranks, DTRAIN_ERR_LIMIT beyond 256. */
+DTRAIN_API dtrain_status_t dtrain_graph_spectral_gap(const dtrain_graph_t *graph, double *gap_p);
+/* Operations over a graph are collectives of its communicator: all ranks call them in the same
+ * order among its others; they wait for neighbours only.
+ *
+ * recv[i] = self_weight * send[i] + sum over in-neighbours of weight * their send[i], for f32, f64,
+ * f16 and bf16. Added up in the order of the ranks, the own one included, f16 and bf16 in f32 with
+ * one rounding at the end; weights are rounded to f32 unless the dtype is f64. In place:
+ * send == recv. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_average(dtrain_graph_t *graph, const void *send,
+                                                   void *recv, uint64_t count, uint32_t dtype,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* recv gets a block of count elements, their send, from each in-neighbour in the order of
+ * dtrain_graph_neighbors(). Not in place. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_allgather(dtrain_graph_t *graph, const void *send,
+                                                     void *recv, uint64_t count, uint32_t dtype,
+                                                     const dtrain_op_params_t *params,
+                                                     dtrain_request_t **request_p);
+/* send holds a block of count elements for each out-neighbour, recv gets one from each
+ * in-neighbour, both in the order of dtrain_graph_neighbors(). Not in place. */
+DTRAIN_API dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const void *send,
+                                                    void *recv, uint64_t count, uint32_t dtype,
+                                                    const dtrain_op_params_t *params,
+                                                    dtrain_request_t **request_p);
 
 /* ---- parameter server ------------------------------------------------------------------------ */
 /* A table is a dense array of `length` elements, split by key range over the job's servers; a job
@@ -573,27 +580,6 @@ DTRAIN_API dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const v
                                                 uint64_t length);
 /* Exclusive. Frees the handle in any case; an error says that the file was not written. */
 DTRAIN_API dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer);
-
-/* ---- tuning ---------------------------------------------------------------------------------- */
-/* Collective, blocking, some seconds: measures messages, sums and copies between the ranks of comm
- * while nothing else runs, and rank 0 writes what it found to path, which the option "tuning.file"
- * reads. comm goes on as before. DTRAIN_ERR_IO on all ranks when the file cannot be written. */
-DTRAIN_API dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *path);
-
-/* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
- */
-/* Writes every operation that begins from now on, and every step of it, to a file of this rank:
- * path with %r replaced by the rank, or with ".<rank>.json" appended; an existing file is replaced.
- * Before the context has joined a job nothing happens until it does. The option "timeline" does
- * the same from the start. DTRAIN_ERR_IO: the file cannot be written; DTRAIN_ERR_STATE: one is
- * being written already. When a disk is full later, the timeline ends with a warning, the job goes
- * on. See docs/TIMELINE.md. */
-DTRAIN_API dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *path);
-/* Writes what is left and ends the file. DTRAIN_ERR_STATE: none is being written. */
-DTRAIN_API dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context);
-/* Notes that the program has come to a point of this name (copied). Nothing when none is written.
- */
-DTRAIN_API dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name);
 
 #ifdef __cplusplus
 }

@@ -131,6 +131,38 @@ inline uint64_t fold(const void *const *srcs, uint32_t n, uint64_t i, uint32_t d
     }
 }
 
+// A weighted sum from left to right in F; the product is rounded before it is added.
+template <class F, class Load>
+F weighed(Load load, const double *weights, const void *const *srcs, uint32_t n, uint64_t i) {
+    F sum = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        volatile F product = static_cast<F>(weights[k]) * load(srcs[k], i);
+        sum = k == 0 ? product : sum + product;
+    }
+    return canonical(sum);
+}
+
+// The bits of the weighted sum of element i, in the low bytes.
+inline uint64_t weigh(const void *const *srcs, const double *weights, uint32_t n, uint64_t i,
+                      uint32_t dtype) {
+    auto load = [](auto zero) {
+        return [zero](const void *src, uint64_t at) {
+            auto value = zero;
+            std::memcpy(&value, static_cast<const char *>(src) + at * sizeof value, sizeof value);
+            return value;
+        };
+    };
+    if (dtype == DTRAIN_F32)
+        return bits_as<uint32_t>(weighed<float>(load(0.0f), weights, srcs, n, i));
+    if (dtype == DTRAIN_F64)
+        return bits_as<uint64_t>(weighed<double>(load(0.0), weights, srcs, n, i));
+    const int mantissa = dtype == DTRAIN_F16 ? 10 : 7;
+    auto half = [&](const void *src, uint64_t at) {
+        return static_cast<float>(from_half(load(uint16_t{0})(src, at), mantissa));
+    };
+    return to_half(weighed<float>(half, weights, srcs, n, i), mantissa);
+}
+
 // The bits of an element divided, in the low bytes; bits holds the element in its low bytes.
 inline uint64_t divide(uint64_t bits, uint32_t dtype, uint32_t divisor) {
     const auto f32 = static_cast<float>(divisor);

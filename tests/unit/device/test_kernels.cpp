@@ -183,6 +183,43 @@ void scale_equals_reference(void **) {
     });
 }
 
+// Out of place, and onto each of the sources.
+void check_weigh(const Case &c) {
+    const uint64_t size = dtype_size(c.dtype);
+    const double all[] = {1.0 / 3, 0.25, -0.7, 1e-3, 1, 0, 0x1p-30};
+    std::vector<Buffer> buffers;
+    std::vector<const void *> srcs;
+    for (uint32_t k = 0; k < c.n; k++) {
+        buffers.emplace_back(c.count, c.dtype, k % 2 ? 0 : c.offset);
+        srcs.push_back(buffers[k].data);
+    }
+    std::vector<uint64_t> expected(c.count);
+    for (uint64_t i = 0; i < c.count; i++)
+        expected[i] = reference::weigh(srcs.data(), all, c.n, i, c.dtype);
+    for (uint32_t k = 0; k <= c.n; k++) {
+        Guarded out(c.count * size, c.offset);
+        std::vector<const void *> with_dst = srcs;
+        if (k < c.n) {
+            if (c.count > 0) std::memcpy(out.data, srcs[k], c.count * size);
+            with_dst[k] = out.data;
+        }
+        c.kernels->dtypes[c.dtype]->weigh(out.data, with_dst.data(), all, c.n, c.count);
+        out.check();
+        expect(c, out.data, expected);
+    }
+}
+
+void weigh_equals_reference(void **) {
+    for_each_kernel([&](const Kernels *kernels, uint32_t dtype, uint32_t op) {
+        if (op != DTRAIN_SUM || !is_floating(dtype)) return;
+        for (uint32_t n : {1, 2, 3, 7})
+            for (uint64_t count : {0, 1, 5, 16, 33, 127, 1000, 2100})
+                check_weigh({kernels, dtype, op, n, count, 1});
+    });
+    assert_false(is_floating(DTRAIN_I8));
+    assert_false(is_floating(0));
+}
+
 // All 65536 values of both 16-bit formats: unchanged by * 1 (but for the NaNs), and rounded right
 // when combined with values of other magnitudes.
 void halves_exhaustively(void **) {
@@ -275,13 +312,10 @@ int main() {
         std::printf(" %s", kernels->target);
     std::printf("\n");
     const CMUnitTest tests[] = {
-        cmocka_unit_test(reduce_equals_reference),
-        cmocka_unit_test(reduce_many_equals_reference),
-        cmocka_unit_test(scale_equals_reference),
-        cmocka_unit_test(halves_exhaustively),
-        cmocka_unit_test(reduce_many_keeps_the_order),
-        cmocka_unit_test(reduce_many_rounds_once),
-        cmocka_unit_test(public_functions),
+        cmocka_unit_test(reduce_equals_reference), cmocka_unit_test(reduce_many_equals_reference),
+        cmocka_unit_test(scale_equals_reference),  cmocka_unit_test(weigh_equals_reference),
+        cmocka_unit_test(halves_exhaustively),     cmocka_unit_test(reduce_many_keeps_the_order),
+        cmocka_unit_test(reduce_many_rounds_once), cmocka_unit_test(public_functions),
         cmocka_unit_test(names_and_validity),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,0 +1,133 @@
+// dtrain_graph_* and dtrain_neighbor_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/operation.h"
+#include "collectives/graph_agree.h"
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+using dtrain::collectives::Call;
+using dtrain::collectives::Edge;
+using dtrain::collectives::Kind;
+
+struct dtrain_graph : dtrain::api::Child {
+    explicit dtrain_graph(dtrain_comm *owner) : Child(owner->context), comm(owner) {
+        comm->graphs++;
+    }
+    ~dtrain_graph() { comm->graphs--; }
+    dtrain_comm *const comm;
+    int32_t number = 0; // among the communicator's
+    std::unique_ptr<dtrain::collectives::Graph> graph;
+};
+
+namespace {
+
+Status run(dtrain_graph_t *graph, Call call, const dtrain_op_params_t *params,
+           dtrain_request_t **request_p) {
+    if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
+    call.root = graph->number;
+    call.graph = graph->graph.get();
+    return dtrain::api::run_operation(
+        graph->context, params, request_p,
+        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking) {
+            return graph->comm->communicator->post(
+                call, {request, timeout_ns, blocking, &graph->context->registry});
+        });
+}
+
+} // namespace
+
+dtrain_status_t dtrain_graph_create(dtrain_comm_t *comm, const dtrain_graph_params_t *params,
+                                    dtrain_graph_t **graph_p) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (graph_p == nullptr) return fail(DTRAIN_ERR_INVALID, "graph_p is NULL");
+    return guard([&]() -> Status {
+        dtrain_graph_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        auto fresh = std::make_unique<dtrain_graph>(comm);
+        fresh->number = comm->communicator->next_graph();
+        if (Status s = agree_on_graph(*comm->communicator, given, fresh->graph); s != DTRAIN_OK)
+            return s;
+        *graph_p = fresh.release();
+        return DTRAIN_OK;
+    });
+}
+
+void dtrain_graph_destroy(dtrain_graph_t *graph) {
+    if (graph != nullptr && graph->birth.here()) delete graph;
+}
+
+int32_t dtrain_graph_neighbors(const dtrain_graph_t *graph, uint32_t direction, int32_t *ranks,
+                               double *weights, int32_t max) {
+    if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
+    if (direction != DTRAIN_GRAPH_IN && direction != DTRAIN_GRAPH_OUT)
+        return fail(DTRAIN_ERR_INVALID, "direction %u is neither DTRAIN_GRAPH_IN nor _OUT",
+                    direction);
+    if (max < 0) return fail(DTRAIN_ERR_INVALID, "there is no room for %d neighbours", max);
+    int32_t rank = graph->comm->communicator->rank();
+    bool in = direction == DTRAIN_GRAPH_IN;
+    std::span<const Edge> edges = in ? graph->graph->into(rank) : graph->graph->out_of(rank);
+    for (size_t i = 0; i < std::min(edges.size(), size_t(max)); i++) {
+        if (ranks != nullptr) ranks[i] = in ? edges[i].from : edges[i].to;
+        if (weights != nullptr) weights[i] = edges[i].weight;
+    }
+    return int32_t(edges.size());
+}
+
+dtrain_status_t dtrain_graph_self_weight(const dtrain_graph_t *graph, double *weight_p) {
+    if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
+    if (weight_p == nullptr) return fail(DTRAIN_ERR_INVALID, "weight_p is NULL");
+    *weight_p = graph->graph->self(graph->comm->communicator->rank());
+    return DTRAIN_OK;
+}
+
+dtrain_status_t dtrain_graph_spectral_gap(const dtrain_graph_t *graph, double *gap_p) {
+    if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
+    if (gap_p == nullptr) return fail(DTRAIN_ERR_INVALID, "gap_p is NULL");
+    return guard([&] {
+        double modulus = 0;
+        Status s = second_eigenvalue(*graph->graph, modulus);
+        if (s == DTRAIN_OK) *gap_p = 1 - modulus;
+        return s;
+    });
+}
+
+dtrain_status_t dtrain_neighbor_average(dtrain_graph_t *graph, const void *send, void *recv,
+                                        uint64_t count, uint32_t dtype,
+                                        const dtrain_op_params_t *params,
+                                        dtrain_request_t **request_p) {
+    return run(graph,
+               {.kind = Kind::neighbor_average,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_neighbor_allgather(dtrain_graph_t *graph, const void *send, void *recv,
+                                          uint64_t count, uint32_t dtype,
+                                          const dtrain_op_params_t *params,
+                                          dtrain_request_t **request_p) {
+    return run(graph,
+               {.kind = Kind::neighbor_allgather,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const void *send, void *recv,
+                                         uint64_t count, uint32_t dtype,
+                                         const dtrain_op_params_t *params,
+                                         dtrain_request_t **request_p) {
+    return run(graph,
+               {.kind = Kind::neighbor_alltoall,
+                .send = send,
+                .recv = recv,
+                .count = count,
+                .dtype = dtype},
+               params, request_p);
+}

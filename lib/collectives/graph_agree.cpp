@@ -1,0 +1,204 @@
+// All ranks of a communicator make one graph.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/graph_agree.h"
+
+#include <algorithm>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr int32_t not_stated = -1;
+
+// What each rank tells the others of its parameters, before the lists.
+struct Wish {
+    uint32_t kind = 0;
+    uint32_t refused = 0; // the rank itself knows why
+    uint64_t flags = 0;
+    double self_weight = 0;
+    int32_t in_count = 0, out_count = not_stated;
+    uint64_t weighted = 0;
+};
+
+struct InEdge {
+    double weight = 0;
+    int32_t from = 0, reserved = 0;
+};
+
+Status refuse_lists(const dtrain_graph_params_t &p, int32_t size) {
+    bool given = p.in_count != 0 || p.out_count != 0 || p.in_neighbors != nullptr ||
+                 p.in_weights != nullptr || p.out_neighbors != nullptr || p.self_weight != 0;
+    if (p.kind != DTRAIN_GRAPH_CUSTOM)
+        return given ? fail(DTRAIN_ERR_INVALID,
+                            "neighbours and weights are for "
+                            "DTRAIN_GRAPH_CUSTOM, not for kind %u",
+                            p.kind)
+                     : DTRAIN_OK;
+    for (int32_t count : {p.in_count, p.out_count})
+        if (count < 0 || count >= std::max(size, 2))
+            return fail(DTRAIN_ERR_INVALID, "%d neighbours among %d ranks", count, size);
+    if ((p.in_count > 0 && p.in_neighbors == nullptr) ||
+        (p.out_count > 0 && p.out_neighbors == nullptr))
+        return fail(DTRAIN_ERR_INVALID, "a list of neighbours is NULL");
+    if (p.in_weights == nullptr && p.self_weight != 0)
+        return fail(DTRAIN_ERR_INVALID, "a self_weight without in_weights");
+    return DTRAIN_OK;
+}
+
+Status refuse(const dtrain_graph_params_t &p, int32_t size) {
+    if (p.kind < DTRAIN_GRAPH_RING || p.kind > DTRAIN_GRAPH_CUSTOM)
+        return fail(DTRAIN_ERR_INVALID,
+                    "unknown kind %u; known are 1 (DTRAIN_GRAPH_RING) to 5 "
+                    "(DTRAIN_GRAPH_CUSTOM)",
+                    p.kind);
+    if ((p.flags & ~(DTRAIN_GRAPH_ROWS_ONLY | DTRAIN_GRAPH_SIGNED)) != 0)
+        return fail(DTRAIN_ERR_UNSUPPORTED, "unknown flags 0x%llx",
+                    static_cast<unsigned long long>(p.flags));
+    return refuse_lists(p, size);
+}
+
+Status compare(const std::vector<Wish> &wishes) {
+    const Wish &first = wishes[0];
+    uint64_t edges = 0;
+    for (size_t rank = 0; rank < wishes.size(); rank++) {
+        const Wish &wish = wishes[rank];
+        if (wish.refused != 0)
+            return fail(DTRAIN_ERR_INVALID, "rank %zu was given parameters that are not valid",
+                        rank);
+        if (wish.kind != first.kind || wish.flags != first.flags)
+            return fail(DTRAIN_ERR_MISMATCH,
+                        "rank 0 wants kind %u, flags 0x%llx, rank %zu kind %u, flags 0x%llx",
+                        first.kind, static_cast<unsigned long long>(first.flags), rank, wish.kind,
+                        static_cast<unsigned long long>(wish.flags));
+        if (wish.weighted != first.weighted)
+            return fail(DTRAIN_ERR_MISMATCH, "rank %zu gives %s weights, rank 0 does%s", rank,
+                        wish.weighted ? "" : "no", first.weighted ? "" : " not");
+        edges += uint64_t(wish.in_count);
+    }
+    return edges <= max_edges ? DTRAIN_OK
+                              : fail(DTRAIN_ERR_LIMIT, "%llu edges; the most are %llu",
+                                     static_cast<unsigned long long>(edges),
+                                     static_cast<unsigned long long>(max_edges));
+}
+
+template <class T> Status allgather(Communicator &comm, const T &mine, std::vector<T> &all) {
+    all.resize(size_t(comm.size()));
+    return comm.run({.kind = Kind::allgather,
+                     .send = &mine,
+                     .recv = all.data(),
+                     .count = sizeof mine,
+                     .dtype = DTRAIN_U8});
+}
+
+// counts[rank] items of each rank, one list after the other.
+template <class T>
+Status allgather(Communicator &comm, const std::vector<T> &mine, std::vector<uint64_t> counts,
+                 std::vector<T> &all) {
+    uint64_t total = 0;
+    for (uint64_t &count : counts) {
+        total += count;
+        count *= sizeof(T);
+    }
+    all.resize(total);
+    return comm.run({.kind = Kind::allgather,
+                     .ragged = true,
+                     .send = mine.data(),
+                     .recv = all.data(),
+                     .counts = counts.data(),
+                     .dtype = DTRAIN_U8});
+}
+
+Status gather_edges(Communicator &comm, const dtrain_graph_params_t &params,
+                    const std::vector<Wish> &wishes, std::vector<Edge> &out) {
+    std::vector<InEdge> mine, all;
+    for (int32_t i = 0; i < params.in_count; i++)
+        mine.push_back(
+            {params.in_weights != nullptr ? params.in_weights[i] : 0, params.in_neighbors[i], 0});
+    std::vector<uint64_t> counts;
+    for (const Wish &wish : wishes) counts.push_back(uint64_t(wish.in_count));
+    if (Status s = allgather(comm, mine, counts, all); s != DTRAIN_OK) return s;
+    auto next = all.begin();
+    for (int32_t rank = 0; rank < comm.size(); rank++)
+        for (uint64_t i = 0; i < counts[size_t(rank)]; i++, ++next)
+            out.push_back({next->from, rank, next->weight});
+    return DTRAIN_OK;
+}
+
+// Those who stated whom they send to have to mean the same edges as the receivers.
+Status compare_senders(Communicator &comm, const dtrain_graph_params_t &params,
+                       const std::vector<Wish> &wishes, const Graph &graph) {
+    std::vector<int32_t> mine, all;
+    if (params.out_neighbors != nullptr)
+        mine.assign(params.out_neighbors, params.out_neighbors + params.out_count);
+    std::vector<uint64_t> counts;
+    for (const Wish &wish : wishes) counts.push_back(uint64_t(std::max(wish.out_count, 0)));
+    if (Status s = allgather(comm, mine, counts, all); s != DTRAIN_OK) return s;
+    auto next = all.begin();
+    for (int32_t rank = 0; rank < comm.size(); rank++) {
+        std::vector<int32_t> stated(next, next + int64_t(counts[size_t(rank)])), heard;
+        next += int64_t(counts[size_t(rank)]);
+        if (wishes[size_t(rank)].out_count == not_stated) continue;
+        std::sort(stated.begin(), stated.end());
+        for (const Edge &edge : graph.out_of(rank)) heard.push_back(edge.to);
+        auto [a, b] = std::mismatch(stated.begin(), stated.end(), heard.begin(), heard.end());
+        if (a == stated.end() && b == heard.end()) continue;
+        bool too_many = b == heard.end() || (a != stated.end() && *a <= *b);
+        return fail(DTRAIN_ERR_MISMATCH,
+                    too_many
+                        ? "rank %d says that it sends to rank %d, which does not expect it, or "
+                          "says so twice"
+                        : "rank %d does not say that it sends to rank %d, which expects it",
+                    rank, too_many ? *a : *b);
+    }
+    return DTRAIN_OK;
+}
+
+Status make_custom(Communicator &comm, const dtrain_graph_params_t &params,
+                   const std::vector<Wish> &wishes, Graph &out) {
+    std::vector<Edge> edges;
+    if (Status s = gather_edges(comm, params, wishes, edges); s != DTRAIN_OK) return s;
+    std::vector<double> self;
+    for (const Wish &wish : wishes) self.push_back(wish.self_weight);
+    bool is_signed = (params.flags & DTRAIN_GRAPH_SIGNED) != 0;
+    Status verdict = check_edges(comm.size(), self, edges, is_signed);
+    if (verdict == DTRAIN_OK && wishes[0].weighted == 0)
+        verdict = metropolis_weights(comm.size(), edges, self);
+    if (verdict != DTRAIN_OK) return verdict;
+    out = Graph(std::move(self), std::move(edges));
+    return compare_senders(comm, params, wishes, out);
+}
+
+Status agree(Communicator &comm, const dtrain_graph_params_t &params, Graph &out) {
+    Wish mine;
+    Status refused = refuse(params, comm.size());
+    std::string why = refused != DTRAIN_OK ? error_text() : "";
+    mine.refused = refused != DTRAIN_OK;
+    mine.kind = params.kind;
+    mine.flags = params.flags;
+    mine.self_weight = params.self_weight;
+    mine.in_count = mine.refused ? 0 : params.in_count;
+    if (params.out_neighbors != nullptr) mine.out_count = mine.refused ? 0 : params.out_count;
+    mine.weighted = params.in_weights != nullptr;
+    std::vector<Wish> wishes;
+    if (Status s = allgather(comm, mine, wishes); s != DTRAIN_OK) return s;
+    if (refused != DTRAIN_OK) return fail(refused, "%s", why.c_str());
+    if (Status s = compare(wishes); s != DTRAIN_OK) return s;
+    Status s = params.kind == DTRAIN_GRAPH_CUSTOM ? make_custom(comm, params, wishes, out)
+                                                  : make_graph(params.kind, comm.size(), out);
+    if (s != DTRAIN_OK) return s;
+    return check_mixing(out, (params.flags & DTRAIN_GRAPH_ROWS_ONLY) != 0);
+}
+
+} // namespace
+
+Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
+                      std::unique_ptr<Graph> &out) {
+    cluster::CallRecord record;
+    record.kind = cluster::CallKind::graph_create;
+    if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
+    Graph made({}, {});
+    if (Status s = agree(comm, params, made); s != DTRAIN_OK) return fail_within(s, "graph_create");
+    out = std::make_unique<Graph>(std::move(made));
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::collectives
