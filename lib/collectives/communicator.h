@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                              std::unique_ptr<Communicator> &out);
     Status split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out);
     Status duplicate(std::unique_ptr<Communicator> &out);
+    // ranks: of this communicator, in their new order; the same on all ranks. No `out` for the
+    // others.
+    Status subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out);
     Status shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out);
     ~Communicator() override; // pending operations end with CANCELED
 
@@ -131,10 +135,12 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                  uint64_t uid, uint32_t tag_id);
+    // tag_id was taken; it is freed if there is no communicator in the end.
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                        uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
                        std::unique_ptr<Communicator> &out);
     Topology find_topology() const;
+    Status take_common_tag(bool joins, uint32_t &tag);
     Status set_up(int64_t timeout_ns);
     Status open_window(const Setup &setup, int64_t timeout_ns);
     void offer(Setup &setup);

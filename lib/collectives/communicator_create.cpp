@@ -64,7 +64,9 @@ Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vecto
                            uint64_t uid, uint32_t tag_id)
     : session_(std::move(session)), agent_(session_->agent()), members_(std::move(members)),
       member_ids_(members_.begin(), members_.end()), uid_(uid), tag_id_(tag_id),
-      topology_(find_topology()), plans_(std::make_unique<PlanCache>()), gone_(members_.size()),
+      topology_(find_topology()),
+      // Nothing left over from one that had the same tag matches.
+      fingerprint_(uid), plans_(std::make_unique<PlanCache>()), gone_(members_.size()),
       failed_(members_.size()) {
     auto me = std::find(members_.begin(), members_.end(), session_->self());
     rank_ = uint32_t(me - members_.begin());
@@ -105,10 +107,11 @@ Communicator::~Communicator() {
 Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                           uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
                           std::unique_ptr<Communicator> &out) {
-    if (members.size() > engine::max_ranks)
+    if (members.size() > engine::max_ranks) {
+        session->free_tag(tag_id);
         return fail(DTRAIN_ERR_LIMIT, "a communicator of %zu ranks; the most are %u",
                     members.size(), engine::max_ranks);
-    session->take_tag(tag_id);
+    }
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), std::move(members), uid, tag_id));
     made->session_->add_group(uid, made.get());
@@ -121,6 +124,7 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
                                 std::unique_ptr<Communicator> &out) {
     std::vector<uint32_t> workers(session->workers());
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
+    session->take_tag(0); // the first
     Status s = make(std::move(session), std::move(workers), world_uid, 0, timeout_ns, out);
     if (s == DTRAIN_OK) out->is_world_ = true;
     return s;
@@ -243,12 +247,41 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
 
 // ---- from other communicators ----
 
+// A tag that is free on all ranks and taken now on those that join. Other threads may be about to
+// take one for another communicator that shares some of the ranks: then none gets it, and they look
+// elsewhere, each at places of its own.
+Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
+    for (uint64_t attempt = 0;; attempt++) {
+        cluster::TagSet mine = session_->used_tags(), used{};
+        std::vector<cluster::TagSet> all(members_.size());
+        Status s = run(bytes_call(Kind::allgather, &mine, all.data(), sizeof mine));
+        if (s != DTRAIN_OK) return s;
+        for (const cluster::TagSet &tags : all)
+            for (size_t i = 0; i < used.size(); i++) used[i] |= tags[i];
+        uint64_t first = attempt == 0 ? 0 : derived_uid(uid_, attempt), tried = 0;
+        auto taken = [&] { return (used[tag / 64] >> tag % 64 & 1) != 0; };
+        do tag = uint32_t((first + tried++) % cluster::group_tags);
+        while (taken() && tried < cluster::group_tags);
+        if (taken())
+            return fail(DTRAIN_ERR_LIMIT, "there are %zu communicators already; destroy some",
+                        cluster::group_tags);
+        bool have = joins && session_->take_tag(tag);
+        int32_t good = have || !joins ? 1 : 0, all_good = 0;
+        Call call = bytes_call(Kind::allreduce, &good, &all_good, 1);
+        call.dtype = DTRAIN_I32;
+        call.op = DTRAIN_MIN;
+        s = run(call);
+        if (s == DTRAIN_OK && all_good == 1) return DTRAIN_OK;
+        if (have) session_->free_tag(tag);
+        if (s != DTRAIN_OK) return s;
+    }
+}
+
 Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out) {
     struct Wish {
         int32_t color, key;
-        cluster::TagSet used;
     };
-    Wish mine = {color, key, session_->used_tags()};
+    Wish mine = {color, key};
     std::vector<Wish> all(members_.size());
     if (Status s = run(bytes_call(Kind::allgather, &mine, all.data(), sizeof mine)); s != DTRAIN_OK)
         return fail_within(s, "split");
@@ -257,14 +290,8 @@ Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communica
         std::lock_guard order(order_);
         seq = seq_;
     }
-    cluster::TagSet used{};
-    for (const Wish &wish : all)
-        for (size_t i = 0; i < used.size(); i++) used[i] |= wish.used[i];
     uint32_t tag = 0;
-    while (tag < cluster::group_tags && (used[tag / 64] >> tag % 64 & 1) != 0) tag++;
-    if (tag == cluster::group_tags)
-        return fail(DTRAIN_ERR_LIMIT, "split: there are %zu communicators already; destroy some",
-                    cluster::group_tags);
+    if (Status s = take_common_tag(color >= 0, tag); s != DTRAIN_OK) return fail_within(s, "split");
     out.reset();
     if (color < 0) return DTRAIN_OK;
     std::vector<uint32_t> ranks;
@@ -292,6 +319,8 @@ Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &o
             session_->job().shrink(uid_, member_ids_, session_->used_tags(), timeout_ns, result);
         s != DTRAIN_OK)
         return s;
+    if (!session_->take_tag(result.tag_id))
+        return fail(DTRAIN_ERR_BUSY, "another thread made a communicator while this one shrank");
     std::vector<uint32_t> members(result.survivors.begin(), result.survivors.end());
     return make(session_, std::move(members), result.group, result.tag_id, timeout_ns, out);
 }
