@@ -249,6 +249,12 @@ DTRAIN_API dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm);
  * ordered by (key, old rank). Collective, blocking. */
 DTRAIN_API dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color, int32_t key,
                                              dtrain_comm_t **new_p);
+/* A communicator of ranks[count], in this order: a process set. All ranks of comm call, with the
+ * same list (else DTRAIN_ERR_MISMATCH, without harm to comm); *new_p becomes NULL on those not in
+ * it. DTRAIN_ERR_INVALID: an empty list, a rank named twice, or not of comm. Collective, blocking.
+ */
+DTRAIN_API dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks,
+                                              int32_t count, dtrain_comm_t **new_p);
 DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p);
 /* Ends every pending and later operation on all ranks with DTRAIN_ERR_ABORTED and this reason
  * (may be NULL). Never waits for a peer. */
