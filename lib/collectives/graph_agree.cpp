@@ -24,17 +24,17 @@ struct InEdge {
     int32_t from = 0, reserved = 0;
 };
 
+// Alone, a rank may name another: to be told that there is none.
+bool possible(int32_t count, int32_t size) { return count >= 0 && count < std::max(size, 2); }
+
 Status refuse_lists(const dtrain_graph_params_t &p, int32_t size) {
     bool given = p.in_count != 0 || p.out_count != 0 || p.in_neighbors != nullptr ||
                  p.in_weights != nullptr || p.out_neighbors != nullptr || p.self_weight != 0;
-    if (p.kind != DTRAIN_GRAPH_CUSTOM)
-        return given ? fail(DTRAIN_ERR_INVALID,
-                            "neighbours and weights are for "
-                            "DTRAIN_GRAPH_CUSTOM, not for kind %u",
-                            p.kind)
-                     : DTRAIN_OK;
+    if (p.kind != DTRAIN_GRAPH_CUSTOM && given)
+        return fail(DTRAIN_ERR_INVALID,
+                    "neighbours and weights are for DTRAIN_GRAPH_CUSTOM, not for kind %u", p.kind);
     for (int32_t count : {p.in_count, p.out_count})
-        if (count < 0 || count >= std::max(size, 2))
+        if (!possible(count, size))
             return fail(DTRAIN_ERR_INVALID, "%d neighbours among %d ranks", count, size);
     if ((p.in_count > 0 && p.in_neighbors == nullptr) ||
         (p.out_count > 0 && p.out_neighbors == nullptr))
@@ -58,26 +58,29 @@ Status refuse(const dtrain_graph_params_t &p, int32_t size) {
 
 Status compare(const std::vector<Wish> &wishes) {
     const Wish &first = wishes[0];
-    uint64_t edges = 0;
-    for (size_t rank = 0; rank < wishes.size(); rank++) {
-        const Wish &wish = wishes[rank];
-        if (wish.refused != 0)
-            return fail(DTRAIN_ERR_INVALID, "rank %zu was given parameters that are not valid",
+    auto size = int32_t(wishes.size());
+    uint64_t in = 0, out = 0;
+    for (int32_t rank = 0; rank < size; rank++) {
+        const Wish &wish = wishes[size_t(rank)];
+        bool counts = possible(wish.in_count, size) &&
+                      (wish.out_count == not_stated || possible(wish.out_count, size));
+        if (wish.refused != 0 || !counts)
+            return fail(DTRAIN_ERR_INVALID, "rank %d was given parameters that are not valid",
                         rank);
         if (wish.kind != first.kind || wish.flags != first.flags)
             return fail(DTRAIN_ERR_MISMATCH,
-                        "rank 0 wants kind %u, flags 0x%llx, rank %zu kind %u, flags 0x%llx",
+                        "rank 0 wants kind %u, flags 0x%llx, rank %d kind %u, flags 0x%llx",
                         first.kind, static_cast<unsigned long long>(first.flags), rank, wish.kind,
                         static_cast<unsigned long long>(wish.flags));
         if (wish.weighted != first.weighted)
-            return fail(DTRAIN_ERR_MISMATCH, "rank %zu gives %s weights, rank 0 does%s", rank,
-                        wish.weighted ? "" : "no", first.weighted ? "" : " not");
-        edges += uint64_t(wish.in_count);
+            return fail(DTRAIN_ERR_MISMATCH, "of rank 0 and rank %d only one gives weights", rank);
+        in += uint64_t(wish.in_count);
+        out += uint64_t(std::max(wish.out_count, 0));
     }
-    return edges <= max_edges ? DTRAIN_OK
-                              : fail(DTRAIN_ERR_LIMIT, "%llu edges; the most are %llu",
-                                     static_cast<unsigned long long>(edges),
-                                     static_cast<unsigned long long>(max_edges));
+    if (in <= max_edges && out <= max_edges) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_LIMIT, "%llu edges; the most are %llu",
+                static_cast<unsigned long long>(std::max(in, out)),
+                static_cast<unsigned long long>(max_edges));
 }
 
 template <class T> Status allgather(Communicator &comm, const T &mine, std::vector<T> &all) {
