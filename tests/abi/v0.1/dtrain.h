@@ -397,8 +397,8 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
  * to their mean when W's rows and columns each sum to one. Every kind but CUSTOM is such:
  *   RING         the ranks before and after            GRID  a torus, as square as possible
  *   EXPONENTIAL  from ranks rank - 1, - 2, - 4, ...    FULL  all ranks
- * with Metropolis-Hastings weights 1 / (1 + the larger number of neighbours of the two), which
- * EXPONENTIAL, whose edges go one way, has, too (they are all alike). At most 2^20 edges. */
+ * with Metropolis-Hastings weights, 1 / (1 + the larger number of neighbours of the two ranks);
+ * EXPONENTIAL, whose edges go one way, weighs all alike. A graph has at most 2^20 edges. */
 enum {
     DTRAIN_GRAPH_RING = 1,
     DTRAIN_GRAPH_GRID = 2,
@@ -423,10 +423,10 @@ typedef struct dtrain_graph_params {
     double self_weight;           /* with in_weights: of the own value                           */
 } dtrain_graph_params_t;
 /* Collective, blocking. Refused on all ranks, naming rank or edge, and without harm to comm:
- *   ERR_INVALID   weights of a rank that do not sum to 1 within 1e-6 (as does what others give its
- *                 value, without ROWS_ONLY), a rank that cannot be reached from another along edges
- *                 of a weight that is not 0, an edge given twice, to itself or to no rank, a weight
- *                 that is not finite or is negative
+ *   ERR_INVALID   a row that does not sum to 1 within 1e-6, or a column without ROWS_ONLY; a rank
+ *                 that cannot be reached from another along edges whose weight is not 0; an edge
+ *                 given twice, to the rank itself or to none; a weight that is not finite, or is
+ *                 negative without SIGNED; parameters of a rank that are wrong by themselves
  *   ERR_MISMATCH  kinds or flags differ between ranks, or out_neighbors from what others expect
  *   ERR_LIMIT     more edges than 2^20
  * The graph has to be destroyed before comm. */
