@@ -58,6 +58,9 @@ class Graph;
 // and, for alltoall, the counts and displacements.
 struct CollectiveSpec {
     Kind kind = Kind::barrier;
+    bool average = false;  // divide the sum by `size`
+    bool adasum = false;   // allreduce: not a sum, but build_adasum.cpp
+    bool in_place = false; // ignored where a rank has only one buffer
     int32_t size = 1, rank = 0;
     int32_t root = 0; // reduce, broadcast, gather, scatter; of the neighbours' kinds the graph's
                       // number, which tells plans apart when a graph is gone
@@ -70,9 +73,6 @@ struct CollectiveSpec {
     std::span<const uint64_t> counts, displs;
     std::span<const uint64_t> recv_counts,
         recv_displs;                    // the output of alltoall; empty: as the input
-    bool average = false;               // divide the sum by `size`
-    bool adasum = false;                // allreduce: not a sum, but build_adasum.cpp
-    bool in_place = false;              // ignored where a rank has only one buffer
     uint64_t chunk_bytes = 256 * 1024;  // pieces of large messages, > 0
     const Topology *topology = nullptr; // the same on all ranks; nullptr: all are alike
     const Graph *graph = nullptr;       // of the neighbours' kinds; outlives the building of plans
