@@ -10,6 +10,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::collectives::Scaling;
 using dtrain::engine::Request;
 using dtrain::gradients::Queue;
 
@@ -89,7 +90,8 @@ dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const cha
     if (Status s = check_submission(name, send, recv, count, dtype, op); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         gradients->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking) {
+        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("gradients_submit");
             dtrain::gradients::Submission submission;
             submission.name = name;
             submission.spec = {.count = count, .dtype = uint8_t(dtype), .op = uint8_t(op)};
@@ -107,7 +109,8 @@ dtrain_status_t dtrain_gradients_join(dtrain_gradients_t *gradients,
     if (Status s = check_handle(gradients, "gradients"); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         gradients->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking) {
+        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("gradients_join");
             Status s = gradients->queue->join(request, timeout_ns, blocking);
             bool done = s == DTRAIN_OK && blocking && request->outcome().status == DTRAIN_OK;
             if (done && last_p != nullptr) *last_p = request->outcome().peer;

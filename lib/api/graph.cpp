@@ -10,6 +10,7 @@ using dtrain::api::guard;
 using dtrain::collectives::Call;
 using dtrain::collectives::Edge;
 using dtrain::collectives::Kind;
+using dtrain::collectives::Scaling;
 
 struct dtrain_graph : dtrain::api::Child {
     explicit dtrain_graph(dtrain_comm *owner) : Child(owner->context), comm(owner) {
@@ -30,7 +31,9 @@ Status run(dtrain_graph_t *graph, Call call, const dtrain_op_params_t *params,
     call.graph = graph->graph.get();
     return dtrain::api::run_operation(
         graph->context, params, request_p,
-        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking) {
+        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
+            const Scaling *scaling) {
+            if (scaling != nullptr) return dtrain::api::refuse_scaling("a neighbour collective");
             return graph->comm->communicator->post(
                 call, {request, timeout_ns, blocking, &graph->context->registry});
         });

@@ -10,10 +10,19 @@
 namespace dtrain::collectives {
 namespace {
 
+bool has_hosts(const CollectiveSpec &spec) {
+    return spec.topology != nullptr && spec.topology->levels() > 0;
+}
+
+// Those that need hosts are others in disguise without them.
+bool makes_sense(const CollectiveSpec &spec, Algorithm algorithm) {
+    return has_hosts(spec) ||
+           (algorithm != Algorithm::hierarchical && algorithm != Algorithm::hierarchical_tree);
+}
+
 double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
             const NetworkModel &model) {
-    bool has_hosts = spec.topology != nullptr && spec.topology->levels() > 0;
-    if (has_hosts && spec.kind == Kind::allreduce)
+    if (has_hosts(spec) && spec.kind == Kind::allreduce)
         return predict_on(*spec.topology, algorithm, spec.size, bytes, model, spec.chunk_bytes);
     return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
 }
@@ -31,7 +40,8 @@ std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel
     uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
     std::vector<Candidate> found;
     for (int i = 0; i < algorithm_count; i++)
-        if (auto algorithm = Algorithm(i); supports(spec.kind, algorithm, spec.size, uniform))
+        if (auto algorithm = Algorithm(i);
+            supports(spec.kind, algorithm, spec.size, uniform) && makes_sense(spec, algorithm))
             found.push_back({algorithm, cost(spec, algorithm, bytes, model)});
     std::stable_sort(found.begin(), found.end(),
                      [](const Candidate &a, const Candidate &b) { return a.ns < b.ns; });

@@ -16,6 +16,11 @@ Status check_tensor(std::string_view name, uint64_t count, uint32_t dtype, uint3
         return fail(DTRAIN_ERR_INVALID,
                     "gradients: tensor \"%s\": dtype %u with op %u is not possible", known.c_str(),
                     dtype, op);
+    if (op == DTRAIN_ADASUM)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "gradients: tensor \"%s\": ADASUM is not for tensors that are packed together; "
+                    "use dtrain_allreduce()",
+                    known.c_str());
     if (count == 0 || count > uint64_t(INT64_MAX) / size)
         return fail(DTRAIN_ERR_INVALID, "gradients: tensor \"%s\" of %llu elements", known.c_str(),
                     static_cast<unsigned long long>(count));

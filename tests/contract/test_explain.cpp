@@ -60,7 +60,7 @@ void each_way_once_and_a_table(void **) {
                      1);
     assert_int_equal(said.count("allreduce of 400000 bytes f32 over 2 ranks: window pipeline"), 1);
     assert_int_equal(said.count("window direct (inside a host, all ranks' buffers are shared"), 1);
-    assert_int_equal(said.count("broadcast of 400000 bytes", " (predicted "), 1);
+    assert_int_equal(said.count("broadcast of 400000 bytes f32 over 2 ranks: window pipeline"), 1);
     assert_int_equal(said.count("explain: "), said.all.size());
     // The table: a heading and a line for each of the four.
     assert_int_equal(said.all.size(), 4 + 1 + 4);
@@ -77,6 +77,15 @@ void each_way_once_and_a_table(void **) {
     assert_true(has("allreduce 262144 window pipeline 3 - "));
     assert_true(has("allreduce 262144 window direct 1 - "));
     assert_true(has("broadcast 262144 "));
+}
+
+void predicted_over_messages(void **) {
+    Lines lines[2];
+    calls(2, {{"transports", "tcp"}}, lines, [](int, dtrain_context_t *, dtrain_comm_t *comm) {
+        std::vector<float> data(100000);
+        OK(dtrain_broadcast(comm, data.data(), data.size(), DTRAIN_F32, 0, nullptr, nullptr));
+    });
+    assert_int_equal(lines[0].count("broadcast of 400000 bytes", " (predicted "), 1);
 }
 
 void what_is_forced(void **) {
@@ -141,6 +150,7 @@ void adapting_ranks_always_take_the_same(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(each_way_once_and_a_table),
+        cmocka_unit_test(predicted_over_messages),
         cmocka_unit_test(what_is_forced),
         cmocka_unit_test(adapting_ranks_always_take_the_same),
         cmocka_unit_test(silent_unless_wanted),

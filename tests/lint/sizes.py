@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""No source file is longer than 600 lines; those of more than 300 are listed.
+"""No source file is longer than 600 lines, but for the API, which is one file by design; those of
+more than 300 are listed.
 usage: sizes.py [FOLDER]
 
 SPDX-License-Identifier: Apache-2.0
@@ -11,6 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CAP, LONG = 600, 300
+WHOLE = ("include/dtrain.h", "tests/abi/v0.1/dtrain.h")
 
 
 def lengths(root):
@@ -26,7 +28,7 @@ def lengths(root):
 
 def check_sizes(root):
     return [f"{path}: {lines} lines, more than {CAP}"
-            for path, lines in sorted(lengths(root).items()) if lines > CAP]
+            for path, lines in sorted(lengths(root).items()) if lines > CAP and str(path) not in WHOLE]
 
 
 def main(root):

@@ -37,11 +37,12 @@ typedef struct dtrain_comm dtrain_comm_t;       /* communicator: an ordered grou
 typedef struct dtrain_mem dtrain_mem_t;         /* registered memory                             */
 typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
 typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
+typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
 typedef struct dtrain_graph dtrain_graph_t;     /* who averages with whom                        */
-typedef struct dtrain_server dtrain_server_t;   /* parameter-server shards served by this process */
-typedef struct dtrain_table dtrain_table_t;     /* a named array spread over the servers         */
-typedef struct dtrain_reader dtrain_reader_t;   /* sequential reader of TFRecord files           */
-typedef struct dtrain_writer dtrain_writer_t;   /* writer of one TFRecord file                   */
+typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
+typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
+typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */
+typedef struct dtrain_writer dtrain_writer_t; /* writer of one TFRecord file                   */
 
 /* ---- status: 0 done, > 0 not finished, < 0 failed -------------------------------------------- */
 /* -20..-39: a connection is lost for good; -40..-59: the communicator is; -60..-79: the device. */
@@ -216,6 +217,12 @@ typedef struct dtrain_op_params {
     void *stream;                      /* read only when stream_type is not 0                     */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
     int32_t priority;                  /* higher goes first; 0 is normal                          */
+    /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
+     * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
+     * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
+     * which the product is made. Ranks may differ in prescale, and in postscale except in an
+     * all-reduce. The send buffer is not changed unless the call is in place. */
+    double prescale, postscale;
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -290,7 +297,13 @@ enum {
     DTRAIN_I64 = 11,
     DTRAIN_U64 = 12
 };
-/* AVG of integers rounds toward zero; B* are bitwise and for integers only. */
+/* AVG of integers rounds toward zero; B* are bitwise and for integers only. ADASUM is for
+ * all-reduce of floating dtypes: gradients that agree are averaged, orthogonal ones added. Pairs of
+ * vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b) over a binary tree of ranks,
+ * the dot products in double; a vector of zeros adds nothing; a NaN or infinity makes everything
+ * NaN. It takes scratch memory of half the vector, of the whole one on some ranks when their number
+ * is no power of two. Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys
+ * 2021. */
 enum {
     DTRAIN_SUM = 1,
     DTRAIN_AVG = 2,
@@ -299,7 +312,8 @@ enum {
     DTRAIN_MAX = 5,
     DTRAIN_BAND = 6,
     DTRAIN_BOR = 7,
-    DTRAIN_BXOR = 8
+    DTRAIN_BXOR = 8,
+    DTRAIN_ADASUM = 9
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
@@ -390,6 +404,128 @@ DTRAIN_API dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64
                                        uint32_t dtype, int32_t peer, uint32_t tag,
                                        const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p);
+
+/* ---- gradient queues ------------------------------------------------------------------------- */
+/* All-reduces of named tensors that ranks submit in any order, from any thread: the ranks agree on
+ * what is ready everywhere, pack small tensors together and reduce them while the program computes
+ * on. A thread of the queue's own does it, whatever option progress says; it sleeps while nothing
+ * is submitted. See docs/GRADIENTS.md. */
+typedef struct dtrain_gradients_params {
+    uint32_t struct_size;
+    uint32_t flags;        /* none yet                                                            */
+    uint64_t bucket_bytes; /* tensors are packed together up to so much; larger ones are reduced
+                              where they are. 0: option gradients.bucket. Rank 0's counts         */
+    int64_t cycle_ns;      /* least time between two looks at what is ready, at most 1 s;
+                              0: option gradients.cycle                                           */
+    int64_t stall_warn_ns; /* a tensor that waits so long for other ranks is logged, and again
+                              after the same time; 0: option gradients.stall; < 0: never          */
+    int64_t stall_fail_ns; /* and fails; 0: option gradients.stall_limit; < 0: never              */
+} dtrain_gradients_params_t;
+/* Collective over comm, blocking: the queue gets a communicator of its own. Any number per
+ * communicator. params may be NULL. */
+DTRAIN_API dtrain_status_t dtrain_gradients_create(dtrain_comm_t *comm,
+                                                   const dtrain_gradients_params_t *params,
+                                                   dtrain_gradients_t **gradients_p);
+/* Exclusive. The queue ends on all ranks: what is submitted and not finished, and later calls, end
+ * with DTRAIN_ERR_CANCELED naming the rank that destroyed its queue first. Waits until the others
+ * know: for the bucket being reduced and at most a second more, if they are alive. */
+DTRAIN_API dtrain_status_t dtrain_gradients_destroy(dtrain_gradients_t *gradients);
+/* recv[i] = op over ranks of send[i], once every rank has submitted a tensor of this name (1 to 255
+ * bytes) with the same count (> 0), dtype and op. In place: send == recv. Fails with
+ * DTRAIN_ERR_BUSY while a tensor of this name is not finished on this rank. Ends with
+ * DTRAIN_ERR_MISMATCH on all ranks, for this tensor only, when they differ, with DTRAIN_ERR_TIMEOUT
+ * on all ranks, naming those that did not submit it, when the time of one of them is over. Among
+ * tensors that are ready a higher op_params.priority goes first (give the same on all ranks; the
+ * one counts that the rank gave which submitted the name first). Other ranks may have begun it: it
+ * cannot be cancelled. */
+DTRAIN_API dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const char *name,
+                                                   const void *send, void *recv, uint64_t count,
+                                                   uint32_t dtype, uint32_t op,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* For a rank that has run out of data: until all ranks have joined it contributes zeros to what the
+ * others submit (SUM, and AVG, which still divides by the number of all ranks; another op ends in
+ * DTRAIN_ERR_UNSUPPORTED on them). Done when all have joined; after that all go on as before. The
+ * event's peer, or *last_p of a blocking call (may be NULL), is the rank that joined last.
+ * params.timeout_ns 0 is none; after DTRAIN_ERR_TIMEOUT this rank stays joined. */
+DTRAIN_API dtrain_status_t dtrain_gradients_join(dtrain_gradients_t *gradients,
+                                                 const dtrain_op_params_t *params, int32_t *last_p,
+                                                 dtrain_request_t **request_p);
+/* Counted since the queue was made, on this rank. */
+typedef struct dtrain_gradients_counters {
+    uint32_t struct_size; /* the caller's, by DTRAIN_INIT; no more is written    */
+    uint32_t reserved;
+    uint64_t cycles;        /* tiny exchanges of what is ready                     */
+    uint64_t exchanges;     /* of them, followed by a full one (new names, joins)  */
+    uint64_t tensors;       /* of this rank, reduced                               */
+    uint64_t buckets;       /* all-reduces of data, packed or not                  */
+    uint64_t fused_tensors; /* tensors that were packed with others                */
+    uint64_t fused_bytes;   /* and the bytes of their buckets                      */
+    uint64_t stalls;        /* stall reports logged                                */
+} dtrain_gradients_counters_t;
+DTRAIN_API dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
+                                                  dtrain_gradients_counters_t *stats);
+
+/* ---- compressed all-reduce ------------------------------------------------------------------- */
+/* An all-reduce of one f32 vector, again and again, with less on the wire. What a step does not
+ * send of its input is kept and added to the next step's (error feedback), so that over time
+ * nothing is lost. What to choose, formulas and sources: docs/COMPRESSION.md. Results are bitwise
+ * equal on all ranks. A NaN or infinity makes NaN, or infinity, of: its own element (F16, BF16,
+ * TOPK, which sends such elements first), its block (INT8, ONEBIT), everything (POWERSGD); it is
+ * never kept. */
+typedef struct dtrain_compressor dtrain_compressor_t;
+enum {
+    DTRAIN_COMPRESS_F16 = 1, /* beyond 65504: infinity                                        */
+    DTRAIN_COMPRESS_BF16 = 2,
+    DTRAIN_COMPRESS_INT8 = 3,    /* a block's greatest magnitude is 127                           */
+    DTRAIN_COMPRESS_TOPK = 4,    /* the elements of greatest magnitude, exactly                   */
+    DTRAIN_COMPRESS_ONEBIT = 5,  /* signs, and a block's mean magnitude                           */
+    DTRAIN_COMPRESS_POWERSGD = 6 /* a matrix of low rank                                          */
+};
+#define DTRAIN_COMPRESS_NO_FEEDBACK UINT32_C(1) /* what is not sent is lost */
+#define DTRAIN_COMPRESS_STOCHASTIC  UINT32_C(2) /* INT8: rounds at random, right on average */
+typedef struct dtrain_compressor_params {
+    uint32_t struct_size;
+    uint32_t kind;  /* DTRAIN_COMPRESS_*                                                          */
+    uint64_t count; /* elements of the vector, > 0; TOPK: < 2^32                                  */
+    uint32_t dtype; /* DTRAIN_F32, or 0 for it; others: DTRAIN_ERR_UNSUPPORTED */
+    uint32_t flags; /* DTRAIN_COMPRESS_NO_FEEDBACK, ...                                           */
+    uint32_t block; /* INT8, ONEBIT: elements with a scale of their own, a multiple of 8 up to
+                       65536; 0: 256                                                              */
+    uint32_t rank;  /* POWERSGD: at most 64; 0: 2                                                 */
+    uint64_t rows;  /* POWERSGD: of the matrix, a divisor of count; 0: nearly square              */
+    uint64_t seed;  /* of what is random                                                          */
+    double ratio;   /* TOPK: part of the elements that a rank sends, up to 1; 0: 0.01. One element
+                       at least                                                                   */
+} dtrain_compressor_params_t;
+/* Collective over comm, blocking: all ranks give the same parameters, else DTRAIN_ERR_MISMATCH. Its
+ * operations run on a duplicate of comm: they neither wait for nor disturb calls on comm. All
+ * memory is allocated now (docs/COMPRESSION.md says how much). */
+DTRAIN_API dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
+                                                    const dtrain_compressor_params_t *params,
+                                                    dtrain_compressor_t **compressor_p);
+/* Exclusive. Local: waits for nobody; a pending operation ends with DTRAIN_ERR_CANCELED. */
+DTRAIN_API dtrain_status_t dtrain_compressor_destroy(dtrain_compressor_t *compressor);
+/* recv = the sum (DTRAIN_SUM) or mean (DTRAIN_AVG) over ranks of send, nearly; both hold `count`
+ * f32. In place: send == recv. Collective; one at a time: DTRAIN_ERR_BUSY while the one before is
+ * not finished. After a failure the compressor is of no more use, like a broken communicator. */
+DTRAIN_API dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor,
+                                                       const float *send, float *recv, uint32_t op,
+                                                       const dtrain_op_params_t *params,
+                                                       dtrain_request_t **request_p);
+/* Forgets what was kept, as after create; call it on all ranks between the same two operations.
+ * DTRAIN_ERR_BUSY while an operation runs. */
+DTRAIN_API dtrain_status_t dtrain_compressor_reset(dtrain_compressor_t *compressor);
+typedef struct dtrain_compression_stats { /* 64 bytes, frozen; since create */
+    uint64_t operations;
+    uint64_t raw_bytes;  /* what this rank would have sent without compression,               */
+    uint64_t sent_bytes; /* and what it sent; both without headers, by the cheapest algorithm */
+    double residual;     /* Euclidean norm of what this rank keeps                            */
+    uint64_t reserved[4];
+} dtrain_compression_stats_t;
+/* DTRAIN_ERR_BUSY while an operation runs. */
+DTRAIN_API dtrain_status_t dtrain_compressor_stats(dtrain_compressor_t *compressor,
+                                                   dtrain_compression_stats_t *stats_p);
 
 /* ---- graphs: averages with neighbours instead of all ranks (docs/DECENTRALIZED.md) ----------- */
 /* A graph is a mixing matrix W over the ranks of a communicator: W[i][j] is the weight with which
@@ -586,6 +722,27 @@ DTRAIN_API dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const v
                                                 uint64_t length);
 /* Exclusive. Frees the handle in any case; an error says that the file was not written. */
 DTRAIN_API dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer);
+
+/* ---- tuning ---------------------------------------------------------------------------------- */
+/* Collective, blocking, some seconds: measures messages, sums and copies between the ranks of comm
+ * while nothing else runs, and rank 0 writes what it found to path, which the option "tuning.file"
+ * reads. comm goes on as before. DTRAIN_ERR_IO on all ranks when the file cannot be written. */
+DTRAIN_API dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *path);
+
+/* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
+ */
+/* Writes every operation that begins from now on, and every step of it, to a file of this rank:
+ * path with %r replaced by the rank, or with ".<rank>.json" appended; an existing file is replaced.
+ * Before the context has joined a job nothing happens until it does. The option "timeline" does
+ * the same from the start. DTRAIN_ERR_IO: the file cannot be written; DTRAIN_ERR_STATE: one is
+ * being written already. When a disk is full later, the timeline ends with a warning, the job goes
+ * on. See docs/TIMELINE.md. */
+DTRAIN_API dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *path);
+/* Writes what is left and ends the file. DTRAIN_ERR_STATE: none is being written. */
+DTRAIN_API dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context);
+/* Notes that the program has come to a point of this name (copied). Nothing when none is written.
+ */
+DTRAIN_API dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name);
 
 #ifdef __cplusplus
 }
