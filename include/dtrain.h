@@ -38,7 +38,7 @@ typedef struct dtrain_mem dtrain_mem_t;         /* registered memory            
 typedef struct dtrain_cq dtrain_cq_t;           /* completion queue                              */
 typedef struct dtrain_request dtrain_request_t; /* one operation in flight                       */
 typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
-typedef struct dtrain_graph dtrain_graph_t;     /* who averages with whom                        */
+typedef struct dtrain_graph dtrain_graph_t;   /* who averages with whom                        */
 typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
 typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
 typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */

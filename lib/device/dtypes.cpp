@@ -43,5 +43,4 @@ bool op_valid(uint32_t op, uint32_t dtype) {
     return op < DTRAIN_BAND || lookup(dtype).integer;
 }
 
-
 } // namespace dtrain::device
