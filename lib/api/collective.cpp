@@ -1,6 +1,6 @@
 // The collectives of the C API and point to point: arguments in, one Call out.
 // SPDX-License-Identifier: Apache-2.0
-#include "api/operation.h"
+#include "api/persistent.h"
 
 using dtrain::fail;
 using dtrain::Status;
@@ -15,6 +15,8 @@ namespace {
 Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *params,
            dtrain_request_t **request_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (dtrain::api::wants_persistent(params))
+        return dtrain::api::make_persistent(comm, call, params, request_p);
     return dtrain::api::run_operation(
         comm->context, params, request_p,
         [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {

@@ -103,6 +103,9 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
 
 dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm) {
     if (comm == nullptr || !comm->birth.here()) return DTRAIN_OK;
+    if (uint32_t left = comm->persistent; left > 0)
+        return fail(DTRAIN_ERR_BUSY,
+                    "%u persistent requests of the communicator exist; free them first", left);
     if (uint32_t left = comm->graphs; left > 0)
         return fail(DTRAIN_ERR_BUSY, "%u graphs of the communicator exist; destroy them first",
                     left);

@@ -77,7 +77,8 @@ struct dtrain_comm : dtrain::api::Child {
     std::vector<std::weak_ptr<dtrain::gradients::Queue>> gradients;
     // Kept as long as the communicator: tables are numbered in the order in which they are made.
     std::shared_ptr<dtrain::ps::Node> node;
-    std::atomic<uint32_t> graphs{0}; // made on it
+    std::atomic<uint32_t> graphs{0};     // made on it
+    std::atomic<uint32_t> persistent{0}; // requests for it
 };
 
 struct dtrain_cq : dtrain::api::Child {

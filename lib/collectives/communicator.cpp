@@ -59,10 +59,10 @@ Status Communicator::note_call(cluster::CallRecord record) {
 
 // Programs make the same call again and again: then it is known to be right, and which way it
 // takes.
-Status Communicator::prepare(const Call &call) {
-    if (call == prepared_.call && prepared_.is_valid) return DTRAIN_OK;
-    Prepared &p = prepared_;
+Status Communicator::prepare(const Call &call, Prepared &p) {
+    if (p.is_valid && call == p.call) return DTRAIN_OK;
     p.is_valid = false;
+    p.plan.reset();
     if (Status s = check_call(call, rank(), size(), p.spec); s != DTRAIN_OK) return s;
     p.call = call;
     p.record = record_of(call, size());
@@ -91,13 +91,42 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
     if (options.scaling != nullptr) [[unlikely]]
         return post_scaled(*this, call, options);
     std::unique_lock order(order_);
-    if (Status s = prepare(call); s != DTRAIN_OK) return s;
+    if (Status s = prepare(call, prepared_); s != DTRAIN_OK) return s;
+    return post_prepared(prepared_, options, order);
+}
+
+Status Communicator::post_prepared(Prepared &prepared, const CallOptions &options,
+                                   std::unique_lock<std::mutex> &order) {
     if (adaptation_ != nullptr)
-        if (Status s = adapt(call, order); s != DTRAIN_OK) return s;
+        if (Status s = adapt(prepared, order); s != DTRAIN_OK) return s;
     Ticket mine;
-    if (Status s = ticket(prepared_.record, mine); s != DTRAIN_OK) return s;
-    if (prepared_.way == Way::schedule) return post_schedule(call, options, mine, order);
-    return post_window(call, options, mine, order);
+    if (Status s = ticket(prepared.record, mine); s != DTRAIN_OK) return s;
+    if (prepared.way == Way::schedule) return post_schedule(prepared, options, mine, order);
+    return post_window(prepared, options, mine, order);
+}
+
+Status Communicator::prepare_persistent(const Call &call, Prepared &out) {
+    out.call = call;
+    const uint64_t **arrays[] = {&out.call.counts, &out.call.displs, &out.call.recv_counts,
+                                 &out.call.recv_displs};
+    out.arrays.reserve(members_.size() * std::size(arrays)); // so that none moves
+    for (const uint64_t **array : arrays) {
+        if (!call.ragged || *array == nullptr) continue;
+        size_t first = out.arrays.size();
+        out.arrays.insert(out.arrays.end(), *array, *array + members_.size());
+        *array = out.arrays.data() + first;
+    }
+    const Call kept = out.call;
+    std::lock_guard order(order_);
+    if (Status s = prepare(kept, out); s != DTRAIN_OK) return s;
+    out.is_valid = true;
+    return DTRAIN_OK;
+}
+
+Status Communicator::post(Prepared &prepared, const CallOptions &options) {
+    if (options.scaling != nullptr) return post_scaled(*this, prepared.call, options);
+    std::unique_lock order(order_);
+    return post_prepared(prepared, options, order);
 }
 
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
@@ -108,20 +137,21 @@ void Communicator::hand_over(engine::Operation *operation, const CallOptions &op
 
 // ---- in shared memory ----
 
-Status Communicator::post_window(const Call &call, const CallOptions &options, const Ticket &mine,
-                                 std::unique_lock<std::mutex> &order) {
-    const Way way = prepared_.way;
+Status Communicator::post_window(const Prepared &prepared, const CallOptions &options,
+                                 const Ticket &mine, std::unique_lock<std::mutex> &order) {
+    const Way way = prepared.way;
+    const Call &call = prepared.call;
     const WindowCall w = {.window = window_.get(),
-                          .spec = prepared_.spec,
+                          .spec = prepared.spec,
                           .send = call.send,
                           .recv = call.recv,
                           .dtype = call.dtype,
                           .op = call.op,
                           .fingerprint = mine.fingerprint,
                           .number = ++window_calls_,
-                          .position = window_->reserve(prepared_.block_bytes, prepared_.blocks),
-                          .ring_bytes = prepared_.block_bytes * prepared_.blocks,
-                          .result_bytes = prepared_.result_bytes,
+                          .position = window_->reserve(prepared.block_bytes, prepared.blocks),
+                          .ring_bytes = prepared.block_bytes * prepared.blocks,
+                          .result_bytes = prepared.result_bytes,
                           .group = tag_id_};
     order.unlock();
     switch (way) {
@@ -190,10 +220,11 @@ bool Communicator::run_inline(WindowOperation &operation) {
 
 // When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
 // the same call on all of them, which waits for the others once.
-Status Communicator::adapt(const Call &call, std::unique_lock<std::mutex> &order) {
-    CollectiveSpec spec = prepared_.spec;
+Status Communicator::adapt(Prepared &prepared, std::unique_lock<std::mutex> &order) {
+    const Call call = prepared.call;
+    CollectiveSpec spec = prepared.spec;
     spec.chunk_bytes = chunk_bytes_;
-    if (prepared_.way != Way::schedule || call.ragged || agreeing_ || !adaptation_->due(spec))
+    if (prepared.way != Way::schedule || call.ragged || agreeing_ || !adaptation_->due(spec))
         return DTRAIN_OK;
     agreeing_ = true;
     order.unlock();
@@ -215,19 +246,24 @@ Status Communicator::adapt(const Call &call, std::unique_lock<std::mutex> &order
                           kind_name(spec.kind),
                           static_cast<unsigned long long>(typical_bytes(spec)), size(),
                           algorithm_name(algorithm));
-    return prepare(call);
+    return prepare(call, prepared); // which may have been the call that was just made
 }
 
-Status Communicator::post_schedule(const Call &call, const CallOptions &options, const Ticket &mine,
-                                   std::unique_lock<std::mutex> &order) {
-    CollectiveSpec spec = prepared_.spec;
+Status Communicator::post_schedule(Prepared &prepared, const CallOptions &options,
+                                   const Ticket &mine, std::unique_lock<std::mutex> &order) {
+    const Call call = prepared.call; // another thread may replace it once the order is unlocked
+    CollectiveSpec spec = prepared.spec;
     spec.chunk_bytes = chunk_bytes_;
     if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
     std::optional<Algorithm> wanted;
     if (adaptation_ != nullptr && !call.ragged && !agreeing_)
         wanted = adaptation_->next(spec, mine.seq);
-    if (Status s = plans_->get(spec, call.ragged, wanted, params.plan); s != DTRAIN_OK) return s;
+    if (prepared.plan == nullptr || wanted)
+        if (Status s = plans_->get(spec, call.ragged, wanted, prepared.plan); s != DTRAIN_OK)
+            return s;
+    params.plan = prepared.plan;
+    if (!prepared.is_valid || wanted) prepared.plan.reset();
     order.unlock();
     params.mesh = &session_->mesh();
     params.staging = &session_->staging();

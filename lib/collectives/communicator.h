@@ -7,6 +7,7 @@
 #include "collectives/choose.h"
 #include "collectives/explain.h"
 #include "collectives/peer_memory.h"
+#include "collectives/prepared.h"
 #include "collectives/topology.h"
 #include "collectives/window_operation.h"
 #include "engine/executor.h"
@@ -58,6 +59,10 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // Posts; any thread. When it fails nothing was posted. A call without data, or of one rank, may
     // be complete on return.
     Status post(const Call &call, const CallOptions &options);
+    // The same in two steps: `out`, which keeps copies of the call's arrays, may be posted again
+    // and again while it is not running.
+    Status prepare_persistent(const Call &call, Prepared &out);
+    Status post(Prepared &prepared, const CallOptions &options);
     Status post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
                      const CallOptions &options);
     Status post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
@@ -116,17 +121,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     struct Ticket {
         uint64_t seq = 0, fingerprint = 0;
     };
-    enum class Way : uint8_t { exchange, allreduce, transfer, schedule };
-    // The last call, checked, and what follows from it.
-    struct Prepared {
-        Call call;
-        CollectiveSpec spec;
-        cluster::CallRecord record;
-        uint64_t result_bytes = 0;
-        uint64_t block_bytes = 0, blocks = 0; // of the window's rings
-        Way way = Way::schedule;
-        bool is_valid = false;
-    };
+    using Way = Prepared::Way;
     struct Fault {
         Status status = DTRAIN_OK;
         int32_t rank = -1; // the guilty one
@@ -154,17 +149,19 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status measure(Tuning &out);
 
     Status ticket(cluster::CallRecord record, Ticket &out); // order_ is held
-    Status prepare(const Call &call);                       // order_ is held
-    Status post_window(const Call &call, const CallOptions &options, const Ticket &ticket,
+    Status prepare(const Call &call, Prepared &out);        // order_ is held
+    Status post_prepared(Prepared &prepared, const CallOptions &options,
+                         std::unique_lock<std::mutex> &order);
+    Status post_window(const Prepared &prepared, const CallOptions &options, const Ticket &ticket,
                        std::unique_lock<std::mutex> &order);
-    Status post_schedule(const Call &call, const CallOptions &options, const Ticket &ticket,
+    Status post_schedule(Prepared &prepared, const CallOptions &options, const Ticket &ticket,
                          std::unique_lock<std::mutex> &order);
     template <class Operation, class... Args>
     Status run_window(const WindowCall &w, const CallOptions &options, const Ticket &ticket,
                       Args &...args);
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
-    Status adapt(const Call &call, std::unique_lock<std::mutex> &order);
+    Status adapt(Prepared &prepared, std::unique_lock<std::mutex> &order);
     bool run_inline(WindowOperation &operation);
     void note_end(const WindowOperation &operation);
     // The time, when somebody wants to know how long calls take; else 0.
@@ -199,7 +196,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     static constexpr size_t kept_records = 64;
     std::array<cluster::CallRecord, kept_records> records_{}; // by seq; order_ or under the agent's
     uint64_t window_calls_ = 0;
-    Prepared prepared_;
+    Prepared prepared_; // the last call
     std::unique_ptr<PlanCache> plans_;
     std::unique_ptr<Explainer> explainer_;   // on rank 0, if wanted
     std::unique_ptr<Adaptation> adaptation_; // on all ranks or none

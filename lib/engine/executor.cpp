@@ -19,7 +19,11 @@ constexpr uint64_t sums_count = 3;
 ScheduleRun::ScheduleRun(Request *completed, RunParams params)
     : Operation(completed), params_(std::move(params)) {}
 
-ScheduleRun::~ScheduleRun() = default;
+ScheduleRun::~ScheduleRun() {
+    RunMemory *none = nullptr;
+    if (memory_ != nullptr && params_.plan->spare.compare_exchange_strong(none, memory_.get()))
+        memory_.release();
+}
 
 uint8_t *ScheduleRun::place(const Place &place) const {
     switch (place.space) {
@@ -27,20 +31,24 @@ uint8_t *ScheduleRun::place(const Place &place) const {
     case Space::input:
         return const_cast<uint8_t *>(static_cast<const uint8_t *>(params_.input)) + place.offset;
     case Space::output: return static_cast<uint8_t *>(params_.output) + place.offset;
-    case Space::scratch: return scratch_.get() + place.offset;
+    case Space::scratch: return memory_->scratch.get() + place.offset;
     }
     return nullptr;
 }
 
 void ScheduleRun::start(Agent &agent) {
     agent_ = &agent;
+    memory_.reset(params_.plan->spare.exchange(nullptr));
+    if (memory_ == nullptr) memory_ = std::make_unique<RunMemory>();
+    memory_->steps.clear();
+    memory_->ready.clear();
     if (!params_.listener->operation_started(*this)) return;
     const Schedule &schedule = params_.plan->schedule;
     left_ = uint32_t(schedule.steps.size());
-    steps_.resize(left_);
-    if (schedule.scratch_bytes > 0) {
-        scratch_.reset(new (std::nothrow) uint8_t[schedule.scratch_bytes]);
-        if (scratch_ == nullptr) {
+    memory_->steps.resize(left_);
+    if (schedule.scratch_bytes > 0 && memory_->scratch == nullptr) {
+        memory_->scratch.reset(new (std::nothrow) uint8_t[schedule.scratch_bytes]);
+        if (memory_->scratch == nullptr) {
             char text[96];
             std::snprintf(text, sizeof text, "%llu bytes of scratch memory",
                           static_cast<unsigned long long>(schedule.scratch_bytes));
@@ -48,31 +56,33 @@ void ScheduleRun::start(Agent &agent) {
         }
     }
     for (uint32_t i = 0; i < left_; i++) {
-        steps_[i].done = &step_event;
-        steps_[i].run = this;
-        steps_[i].waits_for = schedule.steps[i].deps_count;
-        if (steps_[i].waits_for == 0) ready_.push_back(i); // ascending: already a min-heap
+        memory_->steps[i].done = &step_event;
+        memory_->steps[i].run = this;
+        memory_->steps[i].waits_for = schedule.steps[i].deps_count;
+        if (memory_->steps[i].waits_for == 0)
+            memory_->ready.push_back(i); // ascending: already a min-heap
     }
     agent.wake(this);
 }
 
 int ScheduleRun::advance(Agent &) {
     int done = 0;
-    std::vector<uint32_t> later;
-    while (!ready_.empty() && outcome_.status == DTRAIN_OK) {
-        std::pop_heap(ready_.begin(), ready_.end(), std::greater<>());
-        uint32_t i = ready_.back();
-        ready_.pop_back();
+    std::vector<uint32_t> &later = memory_->later;
+    later.clear();
+    while (!memory_->ready.empty() && outcome_.status == DTRAIN_OK) {
+        std::pop_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
+        uint32_t i = memory_->ready.back();
+        memory_->ready.pop_back();
         if (issue(i))
             done++;
         else
             later.push_back(i);
     }
     for (uint32_t i : later) {
-        ready_.push_back(i);
-        std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+        memory_->ready.push_back(i);
+        std::push_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
     }
-    polled = !ready_.empty(); // held back by the transport or for staging memory: try again
+    polled = !memory_->ready.empty(); // held back by the transport or for staging memory: try again
     if (done > 0) moved_ns = agent_->now();
     end_if_idle();
     return done;
@@ -81,7 +91,7 @@ int ScheduleRun::advance(Agent &) {
 bool ScheduleRun::issue(uint32_t i) {
     const Step &step = params_.plan->schedule.steps[i];
     Status s = DTRAIN_OK;
-    trace_begin(steps_[i]);
+    trace_begin(memory_->steps[i]);
     switch (step.kind) {
     case StepKind::send: s = post_send(i); break;
     case StepKind::recv: s = post_recv(i, place(step.dst)); break;
@@ -90,7 +100,7 @@ bool ScheduleRun::issue(uint32_t i) {
         if (buffer == nullptr) return false;
         s = post_recv(i, buffer);
         if (s == DTRAIN_OK) {
-            steps_[i].staging = buffer;
+            memory_->steps[i].staging = buffer;
             staged_++;
         } else {
             params_.staging->give_back(buffer, step.bytes);
@@ -111,7 +121,7 @@ bool ScheduleRun::issue(uint32_t i) {
     // A connection that cannot be made now is tried again until the listener ends it.
     if (s == DTRAIN_ERR_BUSY || connection_lost(s)) return false;
     if (s == DTRAIN_OK) {
-        steps_[i].pending = true;
+        memory_->steps[i].pending = true;
         pending_++;
     } else {
         broken(s, step.peer, error_text());
@@ -124,7 +134,8 @@ Status ScheduleRun::post_send(uint32_t i) {
     dtrain_tp_iov_t iov = {.addr = place(step.src), .len = step.bytes, .mr = nullptr};
     uint64_t tag =
         make_tag(params_.group, params_.rank, TagClass::collective, params_.bits | step.message);
-    return params_.mesh->send(params_.members[uint32_t(step.peer)], tag, &iov, 1, &steps_[i]);
+    return params_.mesh->send(params_.members[uint32_t(step.peer)], tag, &iov, 1,
+                              &memory_->steps[i]);
 }
 
 Status ScheduleRun::post_recv(uint32_t i, void *into) {
@@ -133,7 +144,7 @@ Status ScheduleRun::post_recv(uint32_t i, void *into) {
     uint64_t tag = make_tag(params_.group, uint32_t(step.peer), TagClass::collective,
                             params_.bits | step.message);
     return params_.mesh->recv(params_.members[uint32_t(step.peer)], tag, exact, &iov, 1,
-                              &steps_[i]);
+                              &memory_->steps[i]);
 }
 
 void ScheduleRun::work_locally(uint32_t i) {
@@ -151,8 +162,8 @@ void ScheduleRun::work_locally(uint32_t i) {
         break;
     case StepKind::weigh: weigh(step, step.bytes / size); break;
     case StepKind::recv_reduce:
-        device::reduce_pair(place(step.dst), place(step.src), steps_[i].staging, step.bytes / size,
-                            params_.dtype, params_.op);
+        device::reduce_pair(place(step.dst), place(step.src), memory_->steps[i].staging,
+                            step.bytes / size, params_.dtype, params_.op);
         break;
     case StepKind::dots:
     case StepKind::add_sums:
@@ -167,7 +178,7 @@ void ScheduleRun::work_on_sums(const Step &step, uint64_t count) {
         return device::reduce(own, other, sums_count, DTRAIN_F64, DTRAIN_SUM);
     const bool first = params_.rank < uint32_t(step.peer); // the order of ranks is the same on both
     const void *a = first ? own : other, *b = first ? other : own;
-    auto *sums = reinterpret_cast<double *>(scratch_.get() + step.sums);
+    auto *sums = reinterpret_cast<double *>(memory_->scratch.get() + step.sums);
     if (step.kind == StepKind::dots) return device::dots(a, b, count, params_.dtype, sums);
     // A vector of zeros is orthogonal to everything.
     const double x = sums[0] == 0 ? 1 : 1 - sums[2] / (2 * sums[0]);
@@ -204,25 +215,25 @@ void ScheduleRun::describe(trace::Record &record) const {
 }
 
 void ScheduleRun::weigh(const Step &step, uint64_t count) {
-    sources_.clear();
-    weights_.clear();
+    memory_->sources.clear();
+    memory_->weights.clear();
     for (uint32_t t = step.first_term; t < step.first_term + step.terms_count; t++) {
         const Term &term = params_.plan->schedule.terms[t];
-        sources_.push_back(place(term.src));
-        weights_.push_back(term.weight);
+        memory_->sources.push_back(place(term.src));
+        memory_->weights.push_back(term.weight);
     }
-    device::weigh(place(step.dst), sources_.data(), weights_.data(), step.terms_count, count,
-                  params_.dtype);
+    device::weigh(place(step.dst), memory_->sources.data(), memory_->weights.data(),
+                  step.terms_count, count, params_.dtype);
 }
 
 void ScheduleRun::step_done(uint32_t i) {
     left_--;
-    trace_end(steps_[i], params_.plan->schedule.steps[i].kind);
+    trace_end(memory_->steps[i], params_.plan->schedule.steps[i].kind);
     const Plan &plan = *params_.plan;
     for (uint32_t k = plan.first_successor[i]; k < plan.first_successor[i + 1]; k++)
-        if (--steps_[plan.successors[k]].waits_for == 0) {
-            ready_.push_back(plan.successors[k]);
-            std::push_heap(ready_.begin(), ready_.end(), std::greater<>());
+        if (--memory_->steps[plan.successors[k]].waits_for == 0) {
+            memory_->ready.push_back(plan.successors[k]);
+            std::push_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
         }
 }
 
@@ -276,7 +287,7 @@ void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
     if (outcome_.status != DTRAIN_OK) return;
     outcome_ = outcome;
     std::snprintf(text_, sizeof text_, "%s", text);
-    for (StepRun &step : steps_)
+    for (StepRun &step : memory_->steps)
         if (step.pending)
             params_.mesh->cancel(
                 params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)], &step);
@@ -289,7 +300,7 @@ void ScheduleRun::stalled(Agent &) {
         return;
     }
     // What could not be withdrawn goes with its connection.
-    for (StepRun &step : steps_)
+    for (StepRun &step : memory_->steps)
         if (step.pending)
             params_.mesh->drop(
                 params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)]);
@@ -299,14 +310,14 @@ bool ScheduleRun::waits_for(uint32_t rank) const {
     auto concerns = [&](uint32_t i) {
         return params_.plan->schedule.steps[i].peer == int32_t(rank);
     };
-    for (const StepRun &step : steps_)
+    for (const StepRun &step : memory_->steps)
         if ((step.pending || step.lost) && concerns(index(step))) return true;
-    return std::any_of(ready_.begin(), ready_.end(), concerns);
+    return std::any_of(memory_->ready.begin(), memory_->ready.end(), concerns);
 }
 
 void ScheduleRun::timed_out(Agent &) {
     std::string text = "timed out";
-    for (uint32_t i : ready_) {
+    for (uint32_t i : memory_->ready) {
         int32_t peer = params_.plan->schedule.steps[i].peer;
         std::string trouble =
             peer < 0 ? "" : params_.mesh->trouble(params_.members[uint32_t(peer)]);

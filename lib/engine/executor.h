@@ -58,17 +58,9 @@ class ScheduleRun final : public Operation {
     void describe(trace::Record &record) const override;
 
   private:
-    struct StepRun : Completion {
-        ScheduleRun *run = nullptr;
-        void *staging = nullptr;
-        int64_t begun_ns = 0;   // while the timeline is on
-        uint32_t waits_for = 0; // steps
-        bool pending = false;   // in a transport
-        bool lost = false;      // with its connection
-    };
     static void step_event(Completion *self, const dtrain_tp_done_t &event);
 
-    uint32_t index(const StepRun &step) const { return uint32_t(&step - steps_.data()); }
+    uint32_t index(const StepRun &step) const { return uint32_t(&step - memory_->steps.data()); }
     uint8_t *place(const Place &place) const;
     bool issue(uint32_t i); // false: not now
     Status post_send(uint32_t i);
@@ -84,11 +76,7 @@ class ScheduleRun final : public Operation {
 
     const RunParams params_;
     Agent *agent_ = nullptr;
-    std::vector<StepRun> steps_;
-    std::vector<uint32_t> ready_; // heap-ordered: the lowest index first
-    std::unique_ptr<uint8_t[]> scratch_;
-    std::vector<const void *> sources_; // of the terms being weighed: kept for its memory
-    std::vector<double> weights_;
+    std::unique_ptr<RunMemory> memory_;            // from start() on
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
     Outcome outcome_;
     char text_[error_text_size] = {};

@@ -1,8 +1,10 @@
-// A schedule prepared for running: what each step unblocks. Immutable, shared by many runs.
+// A schedule prepared for running: what each step unblocks. Shared by many runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "engine/run_memory.h"
 #include "engine/schedule.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,11 +12,17 @@
 namespace dtrain::engine {
 
 struct Plan {
+    Plan() = default;
+    Plan(const Plan &) = delete;
+    Plan &operator=(const Plan &) = delete;
+    ~Plan() { delete spare.load(); }
     const char *algorithm = ""; // its name; static storage
     Schedule schedule;
     std::vector<uint32_t>
         first_successor; // of step i: [first_successor[i], first_successor[i + 1])
     std::vector<uint32_t> successors;
+    // Of the last run, for the next one: running again allocates nothing but the operation.
+    mutable std::atomic<RunMemory *> spare{nullptr};
 
     static std::shared_ptr<const Plan> make(Schedule &&schedule, const char *algorithm = "");
 };

@@ -5,7 +5,9 @@
 #include "engine/completion_queue.h"
 #include "engine/futex.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <new>
 
 namespace dtrain::engine {
@@ -18,6 +20,34 @@ Request *Request::create(uint64_t user_tag, CompletionQueue *queue, bool with_ha
     request->queue = queue;
     request->handle_given = with_handle;
     return request;
+}
+
+Request *Request::create_persistent(uint64_t user_tag, CompletionQueue *queue,
+                                    std::unique_ptr<Restart> restart) {
+    Request *request = create(user_tag, queue, true);
+    if (request == nullptr) return nullptr;
+    request->references_ = 1;
+    request->state_ = finished;
+    request->restart = std::move(restart);
+    return request;
+}
+
+bool Request::rearm() {
+    if (!done()) return false;
+    references_.fetch_add(1, std::memory_order_relaxed);
+    outcome_ = {};
+    text_[0] = '\0';
+    std::fill(std::begin(holds), std::end(holds), nullptr);
+    cancellable = nullptr;
+    state_.store(running, std::memory_order_release);
+    return true;
+}
+
+void Request::disarm(Status status, const char *text) {
+    outcome_.status = status;
+    set_error(text);
+    state_.store(finished, std::memory_order_release);
+    release();
 }
 
 void Request::release() {

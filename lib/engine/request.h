@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace dtrain::engine {
 
@@ -16,6 +17,15 @@ struct Outcome {
     int32_t peer = -1;    // sender of a receive, guilty rank of an ERR_PEER
     uint64_t bytes = 0;   // moved into the caller's buffer
     uint64_t version = 0; // table operations
+};
+
+class Request;
+
+// What a persistent request does each time that it is started.
+class Restart {
+  public:
+    virtual ~Restart() = default;
+    virtual Status start(Request *request) = 0; // posts; when it fails nothing was posted
 };
 
 // Shared by the operation, which completes it once, and its owner, who waits. A blocking call keeps
@@ -40,7 +50,14 @@ class Request {
 
     // For heap requests.
     static Request *create(uint64_t user_tag, CompletionQueue *queue, bool with_handle);
+    // Finished as it were, until it is started; its reference is the handle's.
+    static Request *create_persistent(uint64_t user_tag, CompletionQueue *queue,
+                                      std::unique_ptr<Restart> restart);
     void release(); // gives up one reference
+
+    // For the next operation of a persistent one; false: it has not finished.
+    bool rearm();
+    void disarm(Status status, const char *text); // that could not be begun
 
     uint64_t user_tag = 0;
     CompletionQueue *queue = nullptr; // where complete() reports, too
@@ -48,6 +65,7 @@ class Request {
     void *context = nullptr;          // the C layer's, valid until done
     // What complete() counts down: the users of registered memory.
     std::atomic<uint32_t> *holds[4] = {};
+    std::unique_ptr<Restart> restart; // persistent requests
     // The operation, if it can end early: valid, under the agent's lock, until done.
     Operation *cancellable = nullptr;
 

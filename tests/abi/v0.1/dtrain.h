@@ -195,6 +195,9 @@ DTRAIN_API dtrain_status_t dtrain_request_wait(dtrain_request_t *request, int64_
 /* Asks for an early end; the request still completes (DTRAIN_ERR_CANCELED if nothing was done yet).
  * Collectives that other ranks may have begun cannot be cancelled: DTRAIN_ERR_STATE. */
 DTRAIN_API dtrain_status_t dtrain_request_cancel(dtrain_request_t *request);
+/* Begins persistent operations (DTRAIN_OP_PERSISTENT), in this order. The first failure ends it:
+ * those before run. DTRAIN_ERR_BUSY: that one has not finished. Exclusive for each request. */
+DTRAIN_API dtrain_status_t dtrain_request_start(dtrain_request_t *const *requests, uint32_t count);
 /* The outcome of a finished request; DTRAIN_ERR_STATE while it runs. */
 DTRAIN_API dtrain_status_t dtrain_request_result(dtrain_request_t *request,
                                                  dtrain_event_t *event_p);
@@ -207,9 +210,16 @@ DTRAIN_API void dtrain_request_free(dtrain_request_t *request);
  * operation is done. With a request_p or a cq it returns at once, and the buffers belong to the
  * library until the operation completes, which it does exactly once. */
 enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
+/* Collectives: the call only prepares the operation. Its request (request_p is required) counts as
+ * finished until dtrain_request_start(), which begins it with these same arguments as often as it
+ * is called: no argument is checked, no algorithm chosen, no schedule built again. Starting, not
+ * preparing, has its place in the order of calls that all ranks keep. Arrays of counts are copied;
+ * the buffers are the library's from each start to its end. A communicator with persistent
+ * requests cannot be destroyed: free them first. */
+#define DTRAIN_OP_PERSISTENT UINT32_C(1)
 typedef struct dtrain_op_params {
     uint32_t struct_size;
-    uint32_t flags;                    /* none yet                                                */
+    uint32_t flags;                    /* DTRAIN_OP_PERSISTENT                                    */
     uint64_t user_tag;                 /* returned in the event                                   */
     dtrain_cq_t *cq;                   /* where to report                                         */
     int64_t timeout_ns;                /* 0: option op.timeout; < 0: none                         */

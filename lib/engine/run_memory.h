@@ -1,0 +1,32 @@
+// What a run of a schedule keeps of its steps; kept by the plan from run to run.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/operation.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dtrain::engine {
+
+class ScheduleRun;
+
+struct StepRun : Completion {
+    ScheduleRun *run = nullptr;
+    void *staging = nullptr;
+    int64_t begun_ns = 0;   // while the timeline is on
+    uint32_t waits_for = 0; // steps
+    bool pending = false;   // in a transport
+    bool lost = false;      // with its connection
+};
+
+struct RunMemory {
+    std::vector<StepRun> steps;
+    std::vector<uint32_t> ready; // heap-ordered: the lowest index first
+    std::vector<uint32_t> later; // of them, what could not be issued now
+    std::unique_ptr<uint8_t[]> scratch;
+    std::vector<const void *> sources; // of the terms being weighed
+    std::vector<double> weights;
+};
+
+} // namespace dtrain::engine

@@ -1,0 +1,181 @@
+// Operations that are prepared once and started many times, alone and in groups.
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/ranks.h"
+
+#include <latch>
+
+namespace {
+
+constexpr int ranks_here = 3;
+
+dtrain_op_params_t persistent() {
+    dtrain_op_params_t params;
+    DTRAIN_INIT(&params);
+    params.flags = DTRAIN_OP_PERSISTENT;
+    return params;
+}
+
+float value(int rank, size_t i, int round) { return float(rank + 1) * float(i % 7) + float(round); }
+float total(size_t i, int round) {
+    float sum = 0;
+    for (int rank = 0; rank < ranks_here; rank++) sum += value(rank, i, round);
+    return sum;
+}
+
+// A sum, a sum in place, a ragged all-gather and a broadcast, of `count` elements about.
+struct Step {
+    Step(dtrain_comm_t *comm, size_t count)
+        : rank(dtrain_comm_rank(comm)), mine(count), sum(count), in_place(count), root_has(count) {
+        dtrain_op_params_t params = persistent();
+        std::vector<uint64_t> counts; // only needed while the operation is prepared
+        for (int r = 0; r < ranks_here; r++) counts.push_back(count / size_t(r + 1));
+        gathered.resize(counts[0] + counts[1] + counts[2]);
+        OK(dtrain_allreduce(comm, mine.data(), sum.data(), count, DTRAIN_F32, DTRAIN_SUM, &params,
+                            &requests[0]));
+        OK(dtrain_allreduce(comm, in_place.data(), in_place.data(), count, DTRAIN_F32, DTRAIN_SUM,
+                            &params, &requests[1]));
+        OK(dtrain_allgatherv(comm, mine.data(), gathered.data(), counts.data(), nullptr, DTRAIN_F32,
+                             &params, &requests[2]));
+        OK(dtrain_broadcast(comm, root_has.data(), count, DTRAIN_F32, 1, &params, &requests[3]));
+        counts.assign(ranks_here, UINT64_MAX);
+    }
+    ~Step() {
+        for (dtrain_request_t *request : requests) dtrain_request_free(request);
+    }
+    void fill(int round) {
+        for (size_t i = 0; i < mine.size(); i++) {
+            mine[i] = in_place[i] = value(rank, i, round);
+            root_has[i] = rank == 1 ? value(9, i, round) : -1;
+        }
+    }
+    void check(int round) const {
+        size_t at = 0;
+        for (int r = 0; r < ranks_here; r++)
+            for (size_t i = 0; i < mine.size() / size_t(r + 1); i++)
+                REQUIRE(gathered[at++] == value(r, i, round));
+        for (size_t i = 0; i < mine.size(); i++) {
+            REQUIRE(sum[i] == total(i, round) && in_place[i] == total(i, round));
+            REQUIRE(root_has[i] == value(9, i, round));
+        }
+    }
+    const int rank;
+    std::vector<float> mine, sum, in_place, root_has, gathered;
+    dtrain_request_t *requests[4] = {};
+};
+
+void again_and_again(const ranks::Options &options, size_t count) {
+    ranks::run(ranks_here, options, [&](int, dtrain_comm_t *comm) {
+        Step step(comm, count);
+        for (dtrain_request_t *request : step.requests)
+            OK(dtrain_request_test(request)); // not begun: nothing to wait for
+        for (int round = 0; round < 25; round++) {
+            step.fill(round);
+            OK(dtrain_request_start(step.requests, 4));
+            for (dtrain_request_t *request : step.requests) OK(dtrain_request_wait(request, -1));
+            step.check(round);
+            // Between them other calls, which replace what the communicator knows of the last one.
+            float one = 1;
+            OK(dtrain_allreduce(comm, &one, &one, 1, DTRAIN_F32, DTRAIN_SUM, nullptr, nullptr));
+            REQUIRE(one == ranks_here);
+        }
+    });
+}
+
+void in_shared_memory(void **) {
+    for (size_t count : {6u, 3000u, 200000u}) again_and_again({}, count);
+}
+void over_tcp(void **) {
+    for (size_t count : {6u, 3000u, 200000u}) again_and_again({{"transports", "tcp"}}, count);
+}
+
+void reports_to_a_queue(void **) {
+    ranks::run_with_contexts(
+        ranks_here, {}, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+            dtrain_cq_t *queue = nullptr;
+            OK(dtrain_cq_create(context, 1, &queue)); // a place for one
+            dtrain_op_params_t params = persistent();
+            params.cq = queue;
+            params.user_tag = 77;
+            params.postscale = 0.5;
+            float data = 0;
+            dtrain_request_t *request = nullptr;
+            OK(dtrain_allreduce(comm, &data, &data, 1, DTRAIN_F32, DTRAIN_SUM, &params, &request));
+            for (int round = 0; round < 10; round++) {
+                data = float(rank + round);
+                OK(dtrain_request_start(&request, 1));
+                dtrain_event_t event;
+                REQUIRE(dtrain_cq_poll(queue, &event, 1, -1) == 1);
+                REQUIRE(event.user_tag == 77 && event.request == request &&
+                        event.status == DTRAIN_OK);
+                REQUIRE(data == float(3 + 3 * round) / 2);
+            }
+            dtrain_request_free(request);
+            OK(dtrain_cq_destroy(queue));
+        });
+}
+
+void misuse(void **) {
+    std::latch looked(1);
+    ranks::run(2, {}, [&](int rank, dtrain_comm_t *comm) {
+        dtrain_op_params_t params = persistent();
+        float data[2] = {1, 2};
+        dtrain_request_t *request = nullptr, *once = nullptr, *const nothing = nullptr;
+        FAILS(DTRAIN_ERR_INVALID,
+              dtrain_allreduce(comm, data, data, 2, DTRAIN_F32, DTRAIN_SUM, &params, nullptr));
+        FAILS(DTRAIN_ERR_INVALID,
+              dtrain_allreduce(comm, data, data, 2, 99, DTRAIN_SUM, &params, &request));
+        FAILS(DTRAIN_ERR_UNSUPPORTED,
+              dtrain_send(comm, data, 2, DTRAIN_F32, 1 - rank, 0, &params, &request));
+        REQUIRE(request == nullptr);
+        FAILS(DTRAIN_ERR_INVALID, dtrain_request_start(nullptr, 1));
+        FAILS(DTRAIN_ERR_INVALID, dtrain_request_start(&nothing, 1));
+        OK(dtrain_request_start(nullptr, 0));
+        OK(dtrain_allreduce(comm, data, data, 2, DTRAIN_F32, DTRAIN_SUM, &params, &request));
+        FAILS(DTRAIN_ERR_BUSY, dtrain_comm_destroy(comm));
+        if (rank == 1) looked.wait();
+        OK(dtrain_request_start(&request, 1));
+        if (rank == 0) {
+            dtrain_status_t again = dtrain_request_start(&request, 1);
+            looked.count_down();
+            REQUIRE(again == DTRAIN_ERR_BUSY);
+        }
+        OK(dtrain_request_wait(request, -1));
+        REQUIRE(data[0] == 2 && data[1] == 4);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        OK(dtrain_allreduce(comm, data, data, 2, DTRAIN_F32, DTRAIN_SUM, nullptr, &once));
+        FAILS(DTRAIN_ERR_INVALID, dtrain_request_start(&once, 1));
+        OK(dtrain_request_wait(once, -1));
+        dtrain_request_free(once);
+        dtrain_request_free(request);
+    });
+}
+
+// It ends on its own, and the communicator is free when it has.
+void freed_while_it_runs(void **) {
+    ranks::run(2, {}, [](int, dtrain_comm_t *comm) {
+        dtrain_comm_t *own = nullptr;
+        OK(dtrain_comm_duplicate(comm, &own));
+        dtrain_op_params_t params = persistent();
+        float data[2] = {1, 2};
+        dtrain_request_t *request = nullptr;
+        OK(dtrain_allreduce(own, data, data, 2, DTRAIN_F32, DTRAIN_SUM, &params, &request));
+        OK(dtrain_request_start(&request, 1));
+        dtrain_request_free(request);
+        OK(dtrain_barrier(own, nullptr, nullptr));
+        REQUIRE(data[0] == 2 && data[1] == 4);
+        dtrain_status_t s = DTRAIN_ERR_BUSY;
+        while (s == DTRAIN_ERR_BUSY) s = dtrain_comm_destroy(own);
+        REQUIRE(s == DTRAIN_OK);
+    });
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(in_shared_memory),    cmocka_unit_test(over_tcp),
+        cmocka_unit_test(reports_to_a_queue),  cmocka_unit_test(misuse),
+        cmocka_unit_test(freed_while_it_runs),
+    };
+    return cmocka_run_group_tests_name("persistent", tests, nullptr, nullptr);
+}
