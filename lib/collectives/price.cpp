@@ -72,7 +72,8 @@ class Simulation {
         return size_t(topology_ == nullptr ? rank : topology_->group(0, rank));
     }
     bool is_local(uint32_t id) const {
-        return topology_ != nullptr && host(linked_.owner[id]) == host(linked_.step(id).peer);
+        int32_t peer = linked_.step(id).peer; // -1: none
+        return topology_ != nullptr && peer >= 0 && host(linked_.owner[id]) == host(peer);
     }
     Link &link_of(uint32_t id) {
         int32_t rank = linked_.owner[id];
