@@ -220,7 +220,7 @@ uint32_t from_environment(const char *name, uint32_t otherwise) {
 void random_schedules(void **) {
     uint32_t first = from_environment("DTRAIN_SEED", 1);
     uint32_t count =
-        std::getenv("DTRAIN_SEED") != nullptr ? 1 : from_environment("DTRAIN_SEEDS", 1500);
+        from_environment("DTRAIN_SEEDS", std::getenv("DTRAIN_SEED") != nullptr ? 1 : 1500);
     size_t survivors = 0, failures = 0;
     for (uint32_t seed = first; seed < first + count; seed++) {
         Game game(seed);
