@@ -8,7 +8,8 @@
 namespace dtrain::cluster {
 
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
-    : agent_(agent), helper_(helper), options_(options), mesh_(agent),
+    : agent_(agent), helper_(helper), options_(options),
+      op_timeout_ns_(options.number("op.timeout")), mesh_(agent),
       staging_(uint64_t(options.number("chunk.bytes"))) {}
 
 Session::~Session() {

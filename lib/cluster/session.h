@@ -58,6 +58,8 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Agent &agent() { return agent_; }
     engine::Staging &staging() { return staging_; } // under the agent's lock
     const Options &options() const { return options_; }
+    // Option op.timeout: looking one up takes longer than a small operation.
+    int64_t op_timeout_ns() const { return op_timeout_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     uint32_t workers() const { return workers_; }
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
@@ -102,6 +104,7 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Agent &agent_;
     engine::Helper &helper_;
     const Options &options_;
+    const int64_t op_timeout_ns_;
     Identity identity_;
     uint32_t workers_ = 0;
     uint32_t ranks_per_core_ = 1;

@@ -36,7 +36,7 @@ uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
 
 int64_t Communicator::deadline(int64_t timeout_ns) const {
     if (timeout_ns < 0) return INT64_MAX;
-    if (timeout_ns == 0) timeout_ns = session_->options().number("op.timeout");
+    if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     int64_t deadline_ns;
     if (__builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &deadline_ns)) return INT64_MAX;
     return deadline_ns;

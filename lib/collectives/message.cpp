@@ -16,6 +16,7 @@ constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transpo
 
 MessageOperation::MessageOperation(engine::Request *completed, const Params &params)
     : Operation(completed), params_(params) {
+    text_[0] = '\0';
     done = &event;
     completed->cancellable = this;
 }

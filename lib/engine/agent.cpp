@@ -296,7 +296,7 @@ void Agent::finish(Operation *operation, const Outcome &outcome, const char *tex
     pending_.fetch_sub(1, std::memory_order_acq_rel);
     Request *request = operation->request;
     Outcome final = outcome; // both may be the operation's
-    request->set_error(outcome.status < 0 ? text : "");
+    if (outcome.status < 0) request->set_error(text);
     operation->dispose();
     complete(*request, final);
 }

@@ -17,7 +17,9 @@ constexpr uint64_t sums_count = 3;
 } // namespace
 
 ScheduleRun::ScheduleRun(Request *completed, RunParams params)
-    : Operation(completed), params_(std::move(params)) {}
+    : Operation(completed), params_(std::move(params)) {
+    text_[0] = '\0';
+}
 
 ScheduleRun::~ScheduleRun() {
     RunMemory *none = nullptr;

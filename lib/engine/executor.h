@@ -79,7 +79,7 @@ class ScheduleRun final : public Operation {
     std::unique_ptr<RunMemory> memory_;            // from start() on
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
     Outcome outcome_;
-    char text_[error_text_size] = {};
+    char text_[error_text_size]; // "" at first
 };
 
 } // namespace dtrain::engine

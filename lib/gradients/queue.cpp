@@ -81,7 +81,7 @@ Queue::Queue(std::unique_ptr<collectives::Communicator> communicator, memory::Re
              const Limits &limits, int64_t cycle_ns)
     : communicator_(std::move(communicator)), agent_(communicator_->session().agent()),
       cycle_ns_(cycle_ns),
-      timeout_ns_(std::max(communicator_->session().options().number("op.timeout"), least_timeout)),
+      timeout_ns_(std::max(communicator_->session().op_timeout_ns(), least_timeout)),
       reducer_(*communicator_, registry, limits.bucket_bytes, timeout_ns_),
       negotiation_(communicator_->rank(), communicator_->size(), limits) {}
 
@@ -109,7 +109,7 @@ int64_t Queue::expiry(int64_t timeout_ns, int64_t now_ns) const {
 
 Status Queue::submit(Submission submission, const Buffers &buffers, engine::Request *request,
                      int64_t timeout_ns, bool blocking) {
-    if (timeout_ns == 0) timeout_ns = communicator_->session().options().number("op.timeout");
+    if (timeout_ns == 0) timeout_ns = communicator_->session().op_timeout_ns();
     submission.submitted_ns = agent_.clock().now_ns();
     submission.expires_ns = expiry(timeout_ns, submission.submitted_ns);
     {

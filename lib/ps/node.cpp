@@ -130,7 +130,7 @@ int Node::work() {
 Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                   bool blocking) {
     auto *operation = new TableOperation(request, *this, transfer);
-    if (timeout_ns == 0) timeout_ns = session_->options().number("op.timeout");
+    if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     if (timeout_ns < 0 ||
         __builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &operation->deadline_ns))
         operation->deadline_ns = INT64_MAX;
@@ -162,7 +162,7 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
 void Node::destroy_table(ClientTable *table) {
     uint32_t id = table->id;
     agent_.locked([&] { client_->destroy(table, agent_.now()); });
-    int64_t until = agent_.clock().now_ns() + session_->options().number("op.timeout");
+    int64_t until = agent_.clock().now_ns() + session_->op_timeout_ns();
     auto served = [&] {
         bool held = false;
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
