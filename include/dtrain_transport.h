@@ -175,6 +175,9 @@ typedef struct dtrain_tp_ops {
      * that may run at the same time as others of its device. */
     void (*window_ring)(dtrain_tp_win_t *win);
     void (*window_free)(dtrain_tp_win_t *win); /* local; others keep their mapping */
+    /* Bytes of messages that progress() has moved so far, in and out: while they grow nobody falls
+     * asleep, although nothing completes. NULL: only completions tell. */
+    uint64_t (*moved)(dtrain_tp_dev_t *dev);
 } dtrain_tp_ops_t;
 
 struct dtrain_tp_plugin {

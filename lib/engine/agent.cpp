@@ -238,7 +238,10 @@ int Agent::poll_devices() {
             auto *completion = reinterpret_cast<Completion *>(events[i].cookie);
             completion->done(completion, events[i]);
         }
-        if (n > 0) total += n;
+        if (n > 0)
+            total += n;
+        else if (device->has_moved())
+            total++; // a part of something large
     }
     return total;
 }

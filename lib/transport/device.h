@@ -34,6 +34,13 @@ class Device {
     const std::vector<uint8_t> &address() const { return address_; }
     // Asks for it again, before anything is connected.
     Status renew_address();
+    // Whether progress() has moved bytes since the last time that it was asked. Under the lock.
+    bool has_moved() {
+        if (ops_.moved == nullptr) return false;
+        uint64_t before = moved_;
+        moved_ = ops_.moved(dev_);
+        return moved_ != before;
+    }
     bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
 
   private:
@@ -46,6 +53,7 @@ class Device {
     dtrain_tp_attr_t attr_{};
     dtrain_tp_dev_t *dev_ = nullptr;
     std::vector<uint8_t> address_;
+    uint64_t moved_ = 0;
 };
 
 } // namespace dtrain::transport

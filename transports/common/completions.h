@@ -32,6 +32,8 @@ class Completions {
         return int32_t(n);
     }
 
+    uint64_t moved = 0; // bytes so far, of what has completed or will
+
   private:
     Queue<dtrain_tp_done_t> queue_;
     size_t reserved_ = 0;

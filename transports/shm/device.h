@@ -22,6 +22,7 @@ class Device final : private Watcher {
     void cancel(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
 
+    uint64_t moved() const { return shared_.done.moved; }
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int event_fd() const { return shared_.poller.fd(); }
     Status arm();

@@ -119,6 +119,8 @@ void *window_address(dtrain_tp_win_t *win) { return window_of(win)->address(); }
 void window_ring(dtrain_tp_win_t *win) { window_of(win)->ring(); }
 void window_free(dtrain_tp_win_t *win) { window_of(win)->device().free_window(window_of(win)); }
 
+uint64_t moved(dtrain_tp_dev_t *dev) { return device_of(dev)->moved(); }
+
 constexpr dtrain_tp_ops_t ops = {
     .struct_size = sizeof(dtrain_tp_ops_t),
     .reserved = 0,
@@ -147,6 +149,7 @@ constexpr dtrain_tp_ops_t ops = {
     .window_address = window_address,
     .window_ring = window_ring,
     .window_free = window_free,
+    .moved = moved,
 };
 
 } // namespace

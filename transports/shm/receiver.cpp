@@ -85,6 +85,7 @@ Receiver::Step Receiver::take_piece(const Frame &frame) {
     ring_.advance(sizeof frame);
     take_bytes(frame.bytes, incoming->receive->into);
     incoming->left -= frame.bytes;
+    done_.moved += frame.bytes;
     if (incoming->left == 0) end(*incoming);
     publish(); // the peer copies the next one in while this side copies out
     return Step::taken;

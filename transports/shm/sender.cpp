@@ -116,6 +116,7 @@ void Sender::stream() {
             bytes = std::min(bytes, room - sizeof(Frame));
         }
         write_frame({static_cast<uint32_t>(bytes), FrameKind::piece, op->slot, op->tag}, op->from);
+        done_.moved += bytes;
         ring_.publish(); // the peer copies this one out while the next one is copied in
         if (op->from.remaining() != 0) continue;
         streaming_.remove(op);

@@ -179,6 +179,7 @@ constexpr dtrain_tp_ops_t ops = {
     .window_address = &window_address,
     .window_ring = &window_ring,
     .window_free = &window_free,
+    .moved = nullptr,
 };
 
 } // namespace

@@ -32,6 +32,7 @@ Connection::Read Connection::read() {
             fail(got ? strerrordesc_np(errno) : "closed by the peer");
             return Read::lost;
         }
+        shared_.completions.moved += uint64_t(got);
         const size_t placed = std::min(size_t(got), direct);
         if (placed) payload_written(placed);
         if (!consume(shared_.scratch, size_t(got) - placed)) return Read::lost;

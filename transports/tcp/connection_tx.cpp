@@ -50,6 +50,7 @@ bool Connection::write_frame(uint64_t *bytes) {
     }
     uint64_t rest = written < 0 ? 0 : uint64_t(written);
     *bytes += rest;
+    shared_.completions.moved += rest;
     const size_t header = std::min<size_t>(rest, out_header_left_);
     out_header_left_ -= header;
     rest -= header;

@@ -25,6 +25,7 @@ class Device : private Lobby::Owner {
                          uint64_t cookie);
     void cancel(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
+    uint64_t moved() const { return shared_.completions.moved; }
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int32_t event_fd() const { return shared_.poller.fd(); }
     dtrain_status_t arm();

@@ -83,6 +83,8 @@ int32_t event_fd(dtrain_tp_dev_t *dev) { return dev->event_fd(); }
 
 dtrain_status_t arm(dtrain_tp_dev_t *dev) { return dev->arm(); }
 
+uint64_t moved(dtrain_tp_dev_t *dev) { return dev->moved(); }
+
 constexpr dtrain_tp_ops_t make_ops() {
     dtrain_tp_ops_t ops{};
     ops.struct_size = sizeof ops;
@@ -101,6 +103,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.progress = progress;
     ops.event_fd = event_fd;
     ops.arm = arm;
+    ops.moved = moved;
     return ops;
 }
 constexpr dtrain_tp_ops_t ops = make_ops();
