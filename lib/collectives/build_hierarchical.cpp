@@ -31,6 +31,7 @@ class Level {
     // Among the team's members, by their groups of this level.
     Level(const Plan &plan, const Team &team, uint32_t level) {
         std::map<int32_t, size_t> places;
+        members_ = team.ranks().size();
         for (int32_t rank : team.ranks()) {
             int32_t group = plan.spec.topology->group(level, rank);
             auto [at, is_new] = places.try_emplace(group, groups_.size());
@@ -40,7 +41,8 @@ class Level {
         }
         for (const auto &group : groups_) smallest_ = std::min(smallest_, group.size());
     }
-    bool divides() const { return groups_.size() > 1 && groups_[own_].size() > 0 && uneven(); }
+    // Neither all in one group, nor each in a group of its own.
+    bool divides() const { return groups_.size() > 1 && groups_.size() < members_; }
     const std::vector<int32_t> &own() const { return groups_[own_]; }
     size_t smallest() const { return smallest_; }
     // The leaders of a shard, one of each group.
@@ -51,13 +53,8 @@ class Level {
     }
 
   private:
-    bool uneven() const { // not each member a group of its own
-        for (const auto &group : groups_)
-            if (group.size() > 1) return true;
-        return false;
-    }
     std::vector<std::vector<int32_t>> groups_;
-    size_t own_ = 0, smallest_ = SIZE_MAX;
+    size_t members_ = 0, own_ = 0, smallest_ = SIZE_MAX;
 };
 
 void add_up(Plan &plan, const Team &team, uint32_t level, const Shape &shape, Extent own,

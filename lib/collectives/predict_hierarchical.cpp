@@ -21,12 +21,11 @@ NetworkModel mixed(const Topology &topology, Algorithm algorithm, int32_t size,
     // Around the ring one rank of a host sends out, in a tree few, else all at the same time.
     const double wire = model.ns_per_byte * (is_ring || is_tree ? 1 : members);
     NetworkModel m = model;
+    m.ns_per_byte = wire;
+    if (algorithm == Algorithm::direct || algorithm == Algorithm::bruck) return m;
     m.latency_ns = out * model.latency_ns + (1 - out) * model.host_latency_ns;
     m.overhead_ns = out * model.overhead_ns + (1 - out) * model.host_overhead_ns;
     m.ns_per_byte = is_ring || is_tree ? wire : out * wire + (1 - out) * model.host_ns_per_byte;
-    if (algorithm != Algorithm::direct && algorithm != Algorithm::bruck) return m;
-    m = model;
-    m.ns_per_byte = wire;
     return m;
 }
 

@@ -8,11 +8,6 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t bytes_per_step = 1 << 20; // the agent has other work, too
-constexpr uint32_t rounds_per_step = 8;
-constexpr uint64_t smallest_chunk = 16 << 10;
-constexpr uint64_t cache_bytes = 32 << 20; // results of larger calls do not stay in the cache
-
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
 
 // Small calls are cut into two blocks, so that the stages overlap.

@@ -6,6 +6,13 @@
 
 namespace dtrain::collectives {
 
+// Of one step: the agent has other work, too.
+inline constexpr uint64_t bytes_per_step = 1 << 20; // direct
+inline constexpr uint32_t rounds_per_step = 8;      // of the pipeline's stages
+inline constexpr uint64_t smallest_chunk = 16 << 10;
+inline constexpr uint64_t cache_bytes = 32
+                                        << 20; // results of larger calls do not stay in the cache
+
 // Each rank tells in its header where its buffers are. When all that others have to touch are
 // shared, they load and store them as they are: the direct way. Otherwise the data goes block by
 // block through the rings: the pipeline, which those begin at once whose own are not shared.
@@ -24,7 +31,7 @@ class WindowBulk : public WindowOperation {
     virtual Step pipeline() = 0; // as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
 
-    // The other stage is read from these, which count positions as the rings do.
+    // What the ranks wait for: positions of the rings, counted by each rank's flags.
     uint64_t end() const { return call_.position + call_.ring_bytes; }
     void publish(Counter RankFlags::*counter, uint64_t position) {
         (call_.window->flags(rank_).*counter).value.store(position, std::memory_order_release);

@@ -8,11 +8,8 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t bytes_per_step = 1 << 20; // the agent has other work, too
-constexpr uint32_t rounds_per_step = 8;
-constexpr uint64_t smallest_chunk = 16 << 10, largest_chunk = 128 << 10;
-constexpr uint64_t pieces_overlap = 8;     // blocks of a short call, so that its stages overlap
-constexpr uint64_t cache_bytes = 32 << 20; // results of larger calls do not stay in the cache
+constexpr uint64_t largest_chunk = 128 << 10;
+constexpr uint64_t pieces_overlap = 8; // blocks of a short call, so that its stages overlap
 
 bool adds_up(Kind kind) { return kind == Kind::reduce_scatter || kind == Kind::reduce; }
 
