@@ -159,6 +159,7 @@ void destroyed_with_pending_work(void **) {
         dtrain_request_t *request = nullptr;
         if (rank == 0) request = queue->start("only on 0", &x, 1);
         if (rank == 1) request = queue->start("only on 1", &x, 1);
+        OK(dtrain_barrier(comm, nullptr, nullptr)); // a submission later than the end is refused
         if (rank == 0) {
             queue.reset(); // the others live on
             FAILS(DTRAIN_ERR_CANCELED, dtrain_request_test(request));
