@@ -16,7 +16,7 @@ Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *para
            dtrain_request_t **request_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (dtrain::api::wants_persistent(params))
-        return dtrain::api::make_persistent(comm, call, params, request_p);
+        return dtrain::api::make_persistent_call(comm, call, nullptr, params, request_p);
     return dtrain::api::run_operation(
         comm->context, params, request_p,
         [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
@@ -37,6 +37,14 @@ Status message_bytes(const char *what, uint64_t count, uint32_t dtype, uint64_t 
         return fail(DTRAIN_ERR_INVALID, "%s: %llu elements are more bytes than 64 bits count", what,
                     static_cast<unsigned long long>(count));
     return DTRAIN_OK;
+}
+
+template <class Post>
+Status run_message(dtrain_comm_t *comm, const dtrain_op_params_t *params,
+                   dtrain_request_t **request_p, Post &&post) {
+    if (dtrain::api::wants_persistent(params))
+        return dtrain::api::make_persistent(comm, params, request_p, post);
+    return dtrain::api::run_operation(comm->context, params, request_p, post);
 }
 
 } // namespace
@@ -223,9 +231,9 @@ dtrain_status_t dtrain_send(dtrain_comm_t *comm, const void *buffer, uint64_t co
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     uint64_t bytes = 0;
     if (Status s = message_bytes("send", count, dtype, bytes); s != DTRAIN_OK) return s;
-    return dtrain::api::run_operation(
-        comm->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+    return run_message(
+        comm, params, request_p,
+        [=](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
             if (scaling != nullptr) return dtrain::api::refuse_scaling("send");
             return comm->communicator->post_send(buffer, bytes, peer, tag,
                                                  {request, timeout_ns, blocking});
@@ -238,9 +246,9 @@ dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count, u
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     uint64_t bytes = 0;
     if (Status s = message_bytes("recv", count, dtype, bytes); s != DTRAIN_OK) return s;
-    return dtrain::api::run_operation(
-        comm->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
+    return run_message(
+        comm, params, request_p,
+        [=](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
             if (scaling != nullptr) return dtrain::api::refuse_scaling("recv");
             return comm->communicator->post_recv(buffer, bytes, peer, tag,
                                                  {request, timeout_ns, blocking});

@@ -1,6 +1,6 @@
 // dtrain_graph_* and dtrain_neighbor_*
 // SPDX-License-Identifier: Apache-2.0
-#include "api/operation.h"
+#include "api/persistent.h"
 #include "collectives/graph_agree.h"
 
 using dtrain::fail;
@@ -19,16 +19,24 @@ struct dtrain_graph : dtrain::api::Child {
     ~dtrain_graph() { comm->graphs--; }
     dtrain_comm *const comm;
     int32_t number = 0; // among the communicator's
-    std::unique_ptr<dtrain::collectives::Graph> graph;
+    std::shared_ptr<const dtrain::collectives::Graph> graph;
 };
 
 namespace {
 
-Status run(dtrain_graph_t *graph, Call call, const dtrain_op_params_t *params,
-           dtrain_request_t **request_p) {
+Status run(dtrain_graph_t *graph, Kind kind, const void *send, void *recv, uint64_t count,
+           uint32_t dtype, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
-    call.root = graph->number;
-    call.graph = graph->graph.get();
+    const Call call = {.kind = kind,
+                       .send = send,
+                       .recv = recv,
+                       .count = count,
+                       .dtype = dtype,
+                       .root = graph->number,
+                       .graph = graph->graph.get()};
+    if (dtrain::api::wants_persistent(params))
+        return dtrain::api::make_persistent_call(graph->comm, call, graph->graph, params,
+                                                 request_p);
     return dtrain::api::run_operation(
         graph->context, params, request_p,
         [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
@@ -100,37 +108,19 @@ dtrain_status_t dtrain_neighbor_average(dtrain_graph_t *graph, const void *send,
                                         uint64_t count, uint32_t dtype,
                                         const dtrain_op_params_t *params,
                                         dtrain_request_t **request_p) {
-    return run(graph,
-               {.kind = Kind::neighbor_average,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .dtype = dtype},
-               params, request_p);
+    return run(graph, Kind::neighbor_average, send, recv, count, dtype, params, request_p);
 }
 
 dtrain_status_t dtrain_neighbor_allgather(dtrain_graph_t *graph, const void *send, void *recv,
                                           uint64_t count, uint32_t dtype,
                                           const dtrain_op_params_t *params,
                                           dtrain_request_t **request_p) {
-    return run(graph,
-               {.kind = Kind::neighbor_allgather,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .dtype = dtype},
-               params, request_p);
+    return run(graph, Kind::neighbor_allgather, send, recv, count, dtype, params, request_p);
 }
 
 dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const void *send, void *recv,
                                          uint64_t count, uint32_t dtype,
                                          const dtrain_op_params_t *params,
                                          dtrain_request_t **request_p) {
-    return run(graph,
-               {.kind = Kind::neighbor_alltoall,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .dtype = dtype},
-               params, request_p);
+    return run(graph, Kind::neighbor_alltoall, send, recv, count, dtype, params, request_p);
 }

@@ -7,6 +7,8 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
                        dtrain_request_t **request_p, Operation &out) {
     if (Status s = take(out.params, params); s != DTRAIN_OK) return s;
     const dtrain_op_params_t &p = out.params;
+    if (p.flags & DTRAIN_OP_PERSISTENT)
+        return fail(DTRAIN_ERR_UNSUPPORTED, "only collectives and messages can be persistent");
     if (p.flags != 0) return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
     if (p.stream_type != DTRAIN_STREAM_NONE)
         return fail(

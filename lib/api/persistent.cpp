@@ -2,66 +2,65 @@
 #include "api/persistent.h"
 
 namespace dtrain::api {
-namespace {
 
-class PersistentCall final : public engine::Restart {
-  public:
-    PersistentCall(dtrain_comm *comm, const Operation &operation)
-        : comm_(comm), operation_(operation) {
-        scaling_ = read_scaling(operation_.params, factors_);
-        comm_->persistent++;
-    }
-    ~PersistentCall() override { comm_->persistent--; }
+PersistentOperation::PersistentOperation(dtrain_comm *comm, const Operation &operation)
+    : comm_(comm), operation_(operation) {
+    scaling_ = read_scaling(operation_.params, factors_);
+    comm_->persistent++;
+}
 
-    Status prepare(const collectives::Call &call) {
-        return comm_->communicator->prepare_persistent(call, prepared_);
-    }
+PersistentOperation::~PersistentOperation() { comm_->persistent--; }
 
-    Status start(engine::Request *request) override {
-        if (request->queue != nullptr && !request->queue->reserve())
-            return fail(DTRAIN_ERR_BUSY, "the completion queue is full; take events from it, or "
-                                         "make it deeper");
-        Holds holds(operation_, *request);
-        Status s =
-            comm_->communicator->post(prepared_, {request, operation_.params.timeout_ns, false,
-                                                  &comm_->context->registry, scaling_});
-        if (s == DTRAIN_OK) return s;
-        holds.undo();
-        if (request->queue != nullptr) request->queue->unreserve();
-        return s;
-    }
+Status PersistentOperation::start(engine::Request *request) {
+    if (request->queue != nullptr && !request->queue->reserve())
+        return fail(DTRAIN_ERR_BUSY, "the completion queue is full; take events from it, or "
+                                     "make it deeper");
+    Holds holds(operation_, *request);
+    Status s = post(request, operation_.params.timeout_ns, scaling_);
+    if (s == DTRAIN_OK) return s;
+    holds.undo();
+    if (request->queue != nullptr) request->queue->unreserve();
+    return s;
+}
 
-  private:
-    dtrain_comm *const comm_;
-    const Operation operation_;
-    collectives::Scaling factors_;
-    const collectives::Scaling *scaling_ = nullptr;
-    collectives::Prepared prepared_;
-};
+Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
+                       dtrain_request_t **request_p, Operation &out) {
+    if (request_p == nullptr)
+        return fail(DTRAIN_ERR_INVALID,
+                    "a persistent operation is started by its request: request_p is NULL");
+    dtrain_op_params_t once;
+    if (Status s = take(once, params); s != DTRAIN_OK) return s;
+    once.flags &= ~DTRAIN_OP_PERSISTENT;
+    return Operation::read(comm->context, &once, request_p, out);
+}
 
-} // namespace
+Status hand_out(dtrain_comm *comm, const Operation &operation,
+                std::unique_ptr<PersistentOperation> made, dtrain_request_t **request_p) {
+    const dtrain_op_params_t &params = operation.params;
+    engine::CompletionQueue *queue = params.cq != nullptr ? params.cq->queue.get() : nullptr;
+    engine::Request *request =
+        engine::Request::create_persistent(params.user_tag, queue, std::move(made));
+    if (request == nullptr) return fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
+    request->context = comm->context;
+    *request_p = reinterpret_cast<dtrain_request_t *>(request);
+    return DTRAIN_OK;
+}
 
-Status make_persistent(dtrain_comm *comm, const collectives::Call &call,
-                       const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
+                            std::shared_ptr<const collectives::Graph> graph,
+                            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     return guard([&]() -> Status {
-        if (request_p == nullptr)
-            return fail(DTRAIN_ERR_INVALID,
-                        "a persistent operation is started by its request: request_p is NULL");
-        dtrain_op_params_t once;
-        if (Status s = take(once, params); s != DTRAIN_OK) return s;
-        once.flags &= ~DTRAIN_OP_PERSISTENT;
-        Operation operation;
-        if (Status s = Operation::read(comm->context, &once, request_p, operation); s != DTRAIN_OK)
+        auto prepared = std::make_unique<collectives::Prepared>();
+        if (Status s = comm->communicator->prepare_persistent(call, *prepared); s != DTRAIN_OK)
             return s;
-        auto made = std::make_unique<PersistentCall>(comm, operation);
-        if (Status s = made->prepare(call); s != DTRAIN_OK) return s;
-        engine::CompletionQueue *queue = once.cq != nullptr ? once.cq->queue.get() : nullptr;
-        engine::Request *request =
-            engine::Request::create_persistent(once.user_tag, queue, std::move(made));
-        if (request == nullptr) return fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
-        request->context = comm->context;
-        *request_p = reinterpret_cast<dtrain_request_t *>(request);
-        return DTRAIN_OK;
+        return make_persistent(
+            comm, params, request_p,
+            [comm, prepared = std::move(prepared),
+             graph = std::move(graph)](engine::Request *request, int64_t timeout_ns, bool blocking,
+                                       const collectives::Scaling *scaling) {
+                return comm->communicator->post(
+                    *prepared, {request, timeout_ns, blocking, &comm->context->registry, scaling});
+            });
     });
 }
 

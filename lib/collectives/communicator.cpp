@@ -185,7 +185,8 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
         hand_over(&operation, options);
         return DTRAIN_OK;
     };
-    if (!options.blocking) return go(*new Operation(options.request, w, args..., *this, false));
+    if (!options.blocking)
+        return go(*new (*options.request) Operation(options.request, w, args..., *this, false));
     // A blocking call needs no memory: it is over when this function returns.
     Operation operation(options.request, w, args..., *this, true);
     return go(operation);
@@ -279,7 +280,7 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
     params.result_bytes = output_bytes(spec);
     params.name = kind_name(spec.kind);
     params.bytes = typical_bytes(spec);
-    auto *run = new engine::ScheduleRun(options.request, std::move(params));
+    auto *run = new (*options.request) engine::ScheduleRun(options.request, std::move(params));
     run->sequence = mine.seq;
     run->begun_ns = begun();
     run->deadline_ns = deadline(options.timeout_ns);
@@ -311,7 +312,7 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
     params.buffer = const_cast<void *>(buffer); // sends do not write
     params.bytes = bytes;
-    return post_message(new MessageOperation(options.request, params), options);
+    return post_message(new (*options.request) MessageOperation(options.request, params), options);
 }
 
 // One member for each transport that leads to some rank but not to rank 0.
@@ -348,7 +349,7 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
     params.buffer = buffer;
     params.bytes = bytes;
-    return post_message(new MessageOperation(options.request, params), options);
+    return post_message(new (*options.request) MessageOperation(options.request, params), options);
 }
 
 Status Communicator::run(const Call &call, int64_t timeout_ns) {

@@ -194,13 +194,13 @@ Status agree(Communicator &comm, const dtrain_graph_params_t &params, Graph &out
 } // namespace
 
 Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
-                      std::unique_ptr<Graph> &out) {
+                      std::shared_ptr<const Graph> &out) {
     cluster::CallRecord record;
     record.kind = cluster::CallKind::graph_create;
     if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
     Graph made({}, {});
     if (Status s = agree(comm, params, made); s != DTRAIN_OK) return fail_within(s, "graph_create");
-    out = std::make_unique<Graph>(std::move(made));
+    out = std::make_shared<const Graph>(std::move(made));
     return DTRAIN_OK;
 }
 

@@ -11,6 +11,6 @@ namespace dtrain::collectives {
 // ERR_INVALID or ERR_LIMIT as said in graph.h; ERR_MISMATCH: the ranks want different graphs, or a
 // rank's out_neighbors are not those that hear of it.
 Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
-                      std::unique_ptr<Graph> &out);
+                      std::shared_ptr<const Graph> &out);
 
 } // namespace dtrain::collectives

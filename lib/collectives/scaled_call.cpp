@@ -107,8 +107,8 @@ Status post_scaled(Communicator &comm, const Call &call, const CallOptions &opti
     const double after = result > 0 ? scaling.after : 1;
     std::unique_ptr<ScaledCall> sequence;
     if (!options.blocking && (after != 1 || own != nullptr))
-        sequence =
-            std::make_unique<ScaledCall>(comm, plain, result, after, std::move(own), options);
+        sequence.reset(new (*options.request)
+                           ScaledCall(comm, plain, result, after, std::move(own), options));
     if (Status s = agree_on(call, scaling, comm); s != DTRAIN_OK) return s;
     if (sequence != nullptr) {
         if (Status s = sequence->post_call(plain_options); s != DTRAIN_OK) return s;

@@ -87,7 +87,7 @@ Status Compressor::post(const float *send, float *recv, uint32_t op,
                   .op = op};
     collectives::CollectiveSpec spec;
     if (Status s = check_call(plain, comm_->rank(), comm_->size(), spec); s != DTRAIN_OK) return s;
-    auto run = std::make_unique<Run>(*this, options);
+    std::unique_ptr<Run> run(new (*options.request) Run(*this, options));
     if (Status s = take(); s != DTRAIN_OK) return s;
     cluster::CallRecord record = record_of(plain, comm_->size());
     record.kind = cluster::CallKind::compressed_all_reduce;

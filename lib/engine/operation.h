@@ -5,7 +5,9 @@
 #include "engine/request.h"
 #include "trace/record.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <new>
 
 namespace dtrain::engine {
 
@@ -28,6 +30,10 @@ class Operation {
   public:
     explicit Operation(Request *completed) : request(completed) {}
     virtual ~Operation() = default;
+    // A persistent request's operation lives in the memory that the request keeps, others on the
+    // heap. Throws std::bad_alloc.
+    static void *operator new(size_t bytes, Request &completed);
+    static void operator delete(Operation *operation, std::destroying_delete_t);
 
     // Begins; may finish at once.
     virtual void start(Agent &agent) = 0;
@@ -46,7 +52,7 @@ class Operation {
     // What it is, for the timeline; times and outcome are the agent's. Without a name it is not
     // shown.
     virtual void describe(trace::Record &) const {}
-    // Gives up the memory (pool or heap), before the request is completed.
+    // Gives up the memory, before the request is completed.
     virtual void dispose() { delete this; }
 
     Request *const request;

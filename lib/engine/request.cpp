@@ -50,6 +50,14 @@ void Request::disarm(Status status, const char *text) {
     release();
 }
 
+void *Request::operation_memory(size_t bytes) {
+    if (memory_bytes_ < bytes) {
+        memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+        memory_bytes_ = bytes;
+    }
+    return memory_.get();
+}
+
 void Request::release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
 }

@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -58,6 +59,8 @@ class Request {
     // For the next operation of a persistent one; false: it has not finished.
     bool rearm();
     void disarm(Status status, const char *text); // that could not be begun
+    // Memory for that operation, kept for the one after it; of one thread at a time.
+    void *operation_memory(size_t bytes);
 
     uint64_t user_tag = 0;
     CompletionQueue *queue = nullptr; // where complete() reports, too
@@ -75,6 +78,8 @@ class Request {
     std::atomic<uint32_t> references_{0}; // 0: not on the heap
     Outcome outcome_;
     char text_[error_text_size];
+    std::unique_ptr<std::byte[]> memory_;
+    size_t memory_bytes_ = 0;
 };
 
 } // namespace dtrain::engine

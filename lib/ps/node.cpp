@@ -129,7 +129,7 @@ int Node::work() {
 
 Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                   bool blocking) {
-    auto *operation = new TableOperation(request, *this, transfer);
+    auto *operation = new (*request) TableOperation(request, *this, transfer);
     if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     if (timeout_ns < 0 ||
         __builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &operation->deadline_ns))

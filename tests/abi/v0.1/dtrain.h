@@ -210,12 +210,13 @@ DTRAIN_API void dtrain_request_free(dtrain_request_t *request);
  * operation is done. With a request_p or a cq it returns at once, and the buffers belong to the
  * library until the operation completes, which it does exactly once. */
 enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
-/* Collectives: the call only prepares the operation. Its request (request_p is required) counts as
- * finished until dtrain_request_start(), which begins it with these same arguments as often as it
- * is called: no argument is checked, no algorithm chosen, no schedule built again. Starting, not
- * preparing, has its place in the order of calls that all ranks keep. Arrays of counts are copied;
- * the buffers are the library's from each start to its end. A communicator with persistent
- * requests cannot be destroyed: free them first. */
+/* Collectives (of graphs, too) and messages; elsewhere DTRAIN_ERR_UNSUPPORTED. The call only
+ * prepares the operation. Its request (request_p is required) counts as finished until
+ * dtrain_request_start(), which begins it with these same arguments as often as it is called:
+ * without looking anything up again, and without allocating. Starting, not preparing, has its place
+ * in the order of calls that all ranks keep. Arrays of counts are copied; the buffers are the
+ * library's from each start to its end. A communicator with persistent requests cannot be
+ * destroyed: free them first. */
 #define DTRAIN_OP_PERSISTENT UINT32_C(1)
 typedef struct dtrain_op_params {
     uint32_t struct_size;

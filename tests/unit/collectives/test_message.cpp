@@ -42,7 +42,7 @@ struct Pair {
         params.mask = engine::exact;
         params.buffer = &value;
         params.bytes = sizeof value;
-        auto *message = new MessageOperation(&request, params);
+        auto *message = new (request) MessageOperation(&request, params);
         message->deadline_ns = deadline_ns;
         process.agent.post(message, true);
     }
@@ -144,7 +144,7 @@ struct Mixed {
         params.listener = &owner;
         params.buffer = &value;
         params.bytes = sizeof value;
-        auto *message = new MessageOperation(&request, params);
+        auto *message = new (request) MessageOperation(&request, params);
         message->deadline_ns = deadline_ns;
         process.agent.post(message, true);
     }

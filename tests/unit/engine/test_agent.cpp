@@ -61,7 +61,7 @@ struct Rig {
 void an_operation_may_end_at_once(void **) {
     Rig rig;
     Request request;
-    rig.agent.post(new Rounds(&request, 0, nullptr), true);
+    rig.agent.post(new (request) Rounds(&request, 0, nullptr), true);
     assert_true(request.done()); // without a wait()
     assert_int_equal(request.outcome().bytes, 1);
     assert_false(rig.agent.pending());
@@ -71,7 +71,7 @@ void waiting_does_the_work(void **) {
     Rig rig;
     Request request;
     Rounds::Seen seen;
-    rig.agent.post(new Rounds(&request, 5, &seen), true);
+    rig.agent.post(new (request) Rounds(&request, 5, &seen), true);
     assert_true(rig.agent.pending());
     rig.agent.wait(request, INT64_MAX);
     assert_true(request.done());
@@ -83,7 +83,7 @@ void a_deadline_ends_it_once(void **) {
     Rig rig;
     Request request;
     Rounds::Seen seen;
-    auto *operation = new Rounds(&request, -1, &seen);
+    auto *operation = new (request) Rounds(&request, -1, &seen);
     operation->deadline_ns = rig.clock.now + 5 * ms;
     rig.agent.post(operation, true);
     rig.clock.now += 4 * ms;
@@ -101,7 +101,7 @@ void a_stall_is_counted(void **) {
     Rig rig;
     Request request;
     Rounds::Seen seen;
-    auto *operation = new Rounds(&request, -1, &seen);
+    auto *operation = new (request) Rounds(&request, -1, &seen);
     rig.agent.set_stall_check(20 * ms);
     rig.agent.post(operation, true);
     rig.clock.now += 10 * ms;
@@ -129,7 +129,7 @@ void waiting_ends_at_its_deadline(void **) {
     Rig rig;
     Request request;
     Rounds::Seen seen;
-    auto *operation = new Rounds(&request, -1, &seen);
+    auto *operation = new (request) Rounds(&request, -1, &seen);
     rig.agent.post(operation, true);
     rig.agent.wait(request, rig.clock.now - 1);
     assert_false(request.done());
@@ -143,15 +143,15 @@ void the_helper_is_called_when_nobody_waits(void **) {
     int calls = 0;
     rig.agent.set_helper({.wake = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &calls});
     Request with, without, polled;
-    rig.agent.post(new Rounds(&with, 3, nullptr), true);
+    rig.agent.post(new (with) Rounds(&with, 3, nullptr), true);
     assert_int_equal(calls, 0);
     rig.agent.wait(with, INT64_MAX);
     assert_int_equal(calls, 0);
-    rig.agent.post(new Rounds(&without, 3, nullptr), false);
+    rig.agent.post(new (without) Rounds(&without, 3, nullptr), false);
     assert_int_equal(calls, 1);
     assert_true(rig.agent.become_poller());
     assert_false(rig.agent.become_poller()); // one at a time
-    rig.agent.post(new Rounds(&polled, 3, nullptr), false);
+    rig.agent.post(new (polled) Rounds(&polled, 3, nullptr), false);
     assert_int_equal(calls, 1); // somebody polls
     rig.agent.resign_poller();
     assert_int_equal(calls, 2); // with something left to do
@@ -170,8 +170,8 @@ void many_threads(void **) {
         all.emplace_back([&, t] {
             for (int i = 0; i < rounds; i++) {
                 Request first, second;
-                rig.agent.post(new Rounds(&first, 1 + (i + t) % 3, nullptr), false);
-                rig.agent.post(new Rounds(&second, (i + t) % 2, nullptr), true);
+                rig.agent.post(new (first) Rounds(&first, 1 + (i + t) % 3, nullptr), false);
+                rig.agent.post(new (second) Rounds(&second, (i + t) % 2, nullptr), true);
                 rig.agent.wait(second, INT64_MAX);
                 rig.agent.wait(first, INT64_MAX);
                 bytes += first.outcome().bytes;

@@ -161,9 +161,9 @@ void sums_in_any_order_of_events(void **) {
             for (uint32_t r = 0; r < size; r++) {
                 out[r].resize(count);
                 job.ranks[r].agent.post(
-                    new ScheduleRun(&job.ranks[r].request,
-                                    job.params(r, direct_sum(r, size, 4 * count, 4096),
-                                               in[r].data(), out[r].data())),
+                    new (job.ranks[r].request) ScheduleRun(
+                        &job.ranks[r].request, job.params(r, direct_sum(r, size, 4 * count, 4096),
+                                                          in[r].data(), out[r].data())),
                     true);
             }
             job.run(random, job.members);
@@ -191,11 +191,13 @@ void a_message_of_another_size_is_an_error(void **) {
         Job job(2, random());
         std::vector<uint8_t> in(bytes, 1), out(100, 0);
         job.ranks[0].agent.post(
-            new ScheduleRun(&job.ranks[0].request,
+            new (job.ranks[0].request)
+                ScheduleRun(&job.ranks[0].request,
                             job.params(0, one_way(StepKind::send, 1, bytes), in.data(), nullptr)),
             true);
         job.ranks[1].agent.post(
-            new ScheduleRun(&job.ranks[1].request,
+            new (job.ranks[1].request)
+                ScheduleRun(&job.ranks[1].request,
                             job.params(1, one_way(StepKind::recv, 0, 100), nullptr, out.data())),
             true);
         job.run(random, {1});
@@ -213,7 +215,7 @@ void failing_withdraws_what_is_pending(void **) {
     Job job(2, random());
     std::vector<uint8_t> in(5000, 1), out(5000, 0);
     Rank &receiver = job.ranks[1];
-    auto *run = new ScheduleRun(
+    auto *run = new (receiver.request) ScheduleRun(
         &receiver.request, job.params(1, one_way(StepKind::recv, 0, 5000), nullptr, out.data()));
     receiver.agent.post(run, true);
     assert_true(run->waits_for(0));
@@ -225,7 +227,8 @@ void failing_withdraws_what_is_pending(void **) {
     assert_string_equal(receiver.request.error(), "no");
     assert_int_equal(receiver.ended, 1);
     job.ranks[0].agent.post(
-        new ScheduleRun(&job.ranks[0].request,
+        new (job.ranks[0].request)
+            ScheduleRun(&job.ranks[0].request,
                         job.params(0, one_way(StepKind::send, 1, 5000), in.data(), nullptr)),
         true);
     for (int i = 0; i < 2000; i++) job.ranks[random() % 2].agent.work();
@@ -233,7 +236,8 @@ void failing_withdraws_what_is_pending(void **) {
     assert_false(job.ranks[0].request.done()); // too long to be kept: it waits for a receive
     std::vector<uint8_t> other(5000);
     Request later;
-    receiver.agent.post(new ScheduleRun(&later, job.params(1, one_way(StepKind::recv, 0, 5000),
+    receiver.agent.post(new (later)
+                            ScheduleRun(&later, job.params(1, one_way(StepKind::recv, 0, 5000),
                                                            nullptr, other.data())),
                         true);
     job.run(random, {0});
