@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "harness.h"
 
+#include "system_calls.h"
 #include "usage.h"
 
 #include <sched.h>
@@ -214,20 +215,24 @@ static void measure_size(run_t *run) {
     plan(run, &samples, &repeats);
     const usage_t before = usage_now();
     const double begin = now();
+    const long calls_before = system_calls_now();
     measure(run, slowest, samples, repeats);
+    const long calls = system_calls_now() - calls_before;
     const double wall = now() - begin;
     const usage_t after = usage_now();
     const double ranks = total(run, (float)(after.own - before.own));
+    const float calls_of_all = total(run, (float)calls);
     if (c->rank != 0) return;
     const double others = (after.machine - before.machine - ranks) / wall;
     printf("{\"contender\": \"%s\", \"kind\": \"%s\", \"transport\": \"%s\", \"ranks\": %d, "
            "\"bytes\": %zu, \"median_us\": %.3f, \"min_us\": %.3f, \"max_us\": %.3f, \"n\": %d, "
            "\"repeats\": %d, "
-           "\"cpu\": %.3f, \"foreign\": %.3f, \"peak_kib\": %ld}\n",
+           "\"cpu\": %.3f, \"foreign\": %.3f, \"peak_kib\": %ld, \"system_calls\": %.2f}\n",
            c->name, kind_names[run->kind], run->transport, c->size, run->count * sizeof(float),
            1e6 * (double)slowest[samples / 2], 1e6 * (double)slowest[0],
            1e6 * (double)slowest[samples - 1], samples, repeats, ranks / c->size / wall,
-           others > 0 ? others : 0, after.peak_kib);
+           others > 0 ? others : 0, after.peak_kib,
+           calls_before < 0 ? -1 : (double)calls_of_all / c->size / samples / repeats);
     fflush(stdout);
 }
 
@@ -243,6 +248,22 @@ static void report_start(const run_t *run) {
            "\"ranks\": %d, \"start_ms\": %.1f, \"peak_kib\": %ld}\n",
            c->name, c->version, kind_names[run->kind], run->transport, c->size, 1e3 * seconds,
            usage_now().peak_kib);
+}
+
+/* What the others use of a core while they wait for rank 0. */
+static void report_wait(const run_t *run) {
+    const contender_t *c = run->contender;
+    const struct timespec second = {.tv_sec = 1};
+    c->barrier(c->self);
+    const double before = usage_now().own, begin = now();
+    if (c->rank == 0) nanosleep(&second, NULL);
+    c->barrier(c->self);
+    const double share = (usage_now().own - before) / (now() - begin);
+    const float others = total(run, c->rank == 0 ? 0 : (float)share) / (float)(c->size - 1);
+    if (c->rank == 0)
+        printf("{\"contender\": \"%s\", \"kind\": \"%s\", \"transport\": \"%s\", "
+               "\"ranks\": %d, \"wait_share\": %.4f}\n",
+               c->name, kind_names[run->kind], run->transport, c->size, (double)others);
 }
 
 static int parse_kind(const char *name, kind_t *kind) {
@@ -263,6 +284,7 @@ int harness_run(const contender_t *contender, int argc, char **argv) {
     run.transport = argv[2];
     report_start(&run);
     pin(contender->rank);
+    system_calls_begin();
     for (int i = 3; i < argc; i++) {
         const size_t bytes = (size_t)strtoull(argv[i], NULL, 10);
         if (bytes > most) most = bytes;
@@ -275,6 +297,7 @@ int harness_run(const contender_t *contender, int argc, char **argv) {
         if (run.kind != ALLREDUCE) run.count -= run.count % size;
         if (run.count > 0) measure_size(&run);
     }
+    if (run.kind == ALLREDUCE) report_wait(&run);
     contender->barrier(contender->self);
     return EXIT_SUCCESS;
 }
