@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace dtrain::ps {
 
@@ -10,8 +11,13 @@ class Buffer {
   public:
     Buffer() = default;
     ~Buffer() { reset(); }
+    Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
+    void swap(Buffer &other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(mapped_, other.mapped_);
+    }
 
     // False when there is no memory; what was held before is given back first.
     bool allocate(uint64_t bytes);

@@ -67,4 +67,13 @@ inline Half to_half(float value) { // to nearest, ties to even
     return {static_cast<uint16_t>(half | sign)};
 }
 
+template <class T> T converted(double value) {
+    if constexpr (std::is_same_v<T, Half>)
+        return to_half(static_cast<float>(value));
+    else if constexpr (std::is_same_v<T, Bfloat>)
+        return to_bfloat(static_cast<float>(value));
+    else
+        return static_cast<T>(value);
+}
+
 } // namespace dtrain::ps

@@ -40,15 +40,6 @@ template <class T, class F> void in_float(T *values, const T *g, uint64_t count,
     }
 }
 
-template <class T> T converted(double value) {
-    if constexpr (std::is_same_v<T, Half>)
-        return to_half(static_cast<float>(value));
-    else if constexpr (std::is_same_v<T, Bfloat>)
-        return to_bfloat(static_cast<float>(value));
-    else
-        return static_cast<T>(value);
-}
-
 template <class T>
 void optimize(const Step &step, const RuleTarget &target, const T *g, uint64_t count) {
     auto *values = static_cast<T *>(target.values);

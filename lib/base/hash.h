@@ -1,0 +1,17 @@
+// Mixing of 64-bit numbers. Not for secrets.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+namespace dtrain {
+
+// A well-mixed bijection. Source: Steele, Lea, Flood: Fast splittable pseudorandom number
+// generators, OOPSLA 2014 (with Stafford's constants).
+constexpr uint64_t mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+} // namespace dtrain

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/row_index.h"
+
+#include <utility>
+
+namespace dtrain::ps {
+
+// At most four fifths full; grows by a quarter, so that little lies idle.
+uint64_t RowIndex::buckets_for(uint64_t size) const {
+    uint64_t buckets = buckets_ > 0 ? buckets_ : 1;
+    while (size > buckets * (slots - 1)) buckets += buckets / 4 + 1;
+    return buckets;
+}
+
+uint32_t RowIndex::find(uint64_t key, uint64_t hash) const {
+    if (buckets_ == 0) return none;
+    for (uint64_t b = home(hash);; b = next(b)) {
+        const Bucket &bucket = *at(b);
+        for (uint32_t i = 0; i < bucket.used; i++)
+            if (bucket.keys[i] == key) return bucket.rows[i];
+        if (!bucket.was_full) return none;
+    }
+}
+
+void RowIndex::place(uint64_t key, uint64_t hash, uint32_t row) {
+    uint64_t b = home(hash);
+    while (at(b)->used == slots) b = next(b);
+    Bucket &bucket = *at(b);
+    bucket.keys[bucket.used] = key;
+    bucket.rows[bucket.used] = row;
+    if (++bucket.used == slots) bucket.was_full = 1;
+}
+
+bool RowIndex::insert(uint64_t key, uint64_t hash, uint32_t row,
+                      uint64_t (*hash_of)(uint64_t key)) {
+    const uint64_t wanted = buckets_for(size_ + 1);
+    // Fewer keys were there since the last time than would fill every bucket once: so a look-up
+    // comes to its end.
+    if (wanted != buckets_ || erased_ > buckets_ / 2) {
+        RowIndex larger;
+        if (!larger.memory_.allocate(wanted * sizeof(Bucket))) return false;
+        larger.buckets_ = wanted;
+        for_each([&](uint64_t k, uint32_t r) { larger.place(k, hash_of(k), r); });
+        memory_.swap(larger.memory_);
+        buckets_ = wanted;
+        erased_ = 0;
+    }
+    place(key, hash, row);
+    size_++;
+    return true;
+}
+
+uint32_t RowIndex::erase(uint64_t key, uint64_t hash) {
+    if (buckets_ == 0) return none;
+    for (uint64_t b = home(hash);; b = next(b)) {
+        Bucket &bucket = *at(b);
+        for (uint32_t i = 0; i < bucket.used; i++) {
+            if (bucket.keys[i] != key) continue;
+            const uint32_t last = --bucket.used;
+            const uint32_t row = std::exchange(bucket.rows[i], bucket.rows[last]);
+            bucket.keys[i] = bucket.keys[last];
+            size_--;
+            erased_++;
+            return row;
+        }
+        if (!bucket.was_full) return none;
+    }
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,61 @@
+// Where the row of a key is: a hash table of 64-byte buckets with linear probing.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A bucket is a cache line with five keys and the numbers of their rows, so that a look-up usually
+// misses the cache once. One that was ever full says so, and look-ups go on to the next.
+#pragma once
+#include "ps/buffer.h"
+
+#include <cstdint>
+
+namespace dtrain::ps {
+
+class RowIndex {
+  public:
+    static constexpr uint32_t none = UINT32_MAX;
+
+    uint64_t size() const { return size_; }
+    uint64_t bytes() const { return buckets_ * sizeof(Bucket); }
+    // What it will take with one more key: more than bytes() when that makes it grow.
+    uint64_t bytes_for_next() const { return buckets_for(size_ + 1) * sizeof(Bucket); }
+
+    // hash: the key's, always by the same function, all 64 bits of it well mixed.
+    void prefetch(uint64_t hash) const {
+        if (buckets_ > 0) __builtin_prefetch(at(home(hash)));
+    }
+    uint32_t find(uint64_t key, uint64_t hash) const; // none: it is not there
+    // A key that is not there. False: no memory to grow, and nothing has changed.
+    bool insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key));
+    uint32_t erase(uint64_t key, uint64_t hash); // its row, or none
+
+    // f(key, row), in no particular order; it must not change the index.
+    template <class F> void for_each(F &&f) const {
+        for (uint64_t b = 0; b < buckets_; b++)
+            for (uint32_t i = 0; i < at(b)->used; i++) f(at(b)->keys[i], at(b)->rows[i]);
+    }
+
+  private:
+    static constexpr uint32_t slots = 5;
+    struct alignas(64) Bucket { // all zero: empty
+        uint64_t keys[slots];
+        uint32_t rows[slots];
+        uint16_t used, was_full;
+    };
+    static_assert(sizeof(Bucket) == 64);
+
+    Bucket *at(uint64_t bucket) const {
+        return reinterpret_cast<Bucket *>(memory_.at(bucket * sizeof(Bucket)));
+    }
+    uint64_t home(uint64_t hash) const { // Lemire: Fast random integer generation, 2019
+        return uint64_t((unsigned __int128)(hash)*buckets_ >> 64);
+    }
+    uint64_t next(uint64_t bucket) const { return bucket + 1 == buckets_ ? 0 : bucket + 1; }
+    uint64_t buckets_for(uint64_t size) const;
+    void place(uint64_t key, uint64_t hash, uint32_t row);
+
+    Buffer memory_;
+    uint64_t buckets_ = 0, size_ = 0;
+    uint64_t erased_ = 0; // since the buckets were last filled anew
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/row_initializer.h"
+
+#include "base/hash.h"
+#include "ps/dtype.h"
+#include "ps/rules.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace dtrain::ps {
+namespace {
+
+// In [0, 1), a multiple of 2^-53.
+double unit(uint64_t random) { return double(random >> 11) * 0x1p-53; }
+
+} // namespace
+
+// Column c draws the numbers 2c and 2c + 1 of the row's own sequence.
+void RowInitializer::fill(uint64_t key, void *values) const {
+    if (distribution == Distribution::constant) return ps::fill(dtype, values, dim, a);
+    const uint64_t row = mix(seed ^ mix(key));
+    visit_dtype(dtype, [&]<class T>() {
+        for (uint32_t c = 0; c < dim; c++) {
+            const double u = unit(mix(row + 2 * uint64_t(c)));
+            double value = a + (b - a) * u;
+            if (distribution == Distribution::normal) { // Box, Muller 1958
+                const double v = unit(mix(row + 2 * uint64_t(c) + 1));
+                value = a + b * std::sqrt(-2 * std::log1p(-u)) * std::cos(2 * std::numbers::pi * v);
+            }
+            static_cast<T *>(values)[c] = converted<T>(value);
+        }
+    });
+}
+
+} // namespace dtrain::ps

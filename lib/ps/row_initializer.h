@@ -1,0 +1,22 @@
+// What a row of a sparse table holds before its first update: a function of seed and key, so that
+// it does not matter which server makes the row, or when.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+
+namespace dtrain::ps {
+
+enum class Distribution : uint32_t { constant = 1, uniform = 2, normal = 3 };
+
+struct RowInitializer {
+    Distribution distribution = Distribution::constant;
+    uint32_t dtype = 0; // floating unless constant
+    uint32_t dim = 0;
+    double a = 0, b = 0; // constant: a; uniform: from a up to b; normal: mean a, deviation b
+    uint64_t seed = 0;
+
+    // dim values.
+    void fill(uint64_t key, void *values) const;
+};
+
+} // namespace dtrain::ps
