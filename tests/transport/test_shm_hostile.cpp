@@ -42,6 +42,7 @@ class Intruder {
     void greet() {
         shm::Hello hello;
         hello.from = transcript_.connector;
+        hello.nonce_address = shm::address_of(transcript_.connector_nonce);
         say(hello);
         shm::Challenge challenge;
         assert_true(hear(challenge));
@@ -56,6 +57,7 @@ class Intruder {
         say(shm::Proof{}, memory.get());
         shm::Ready ready;
         assert_true(hear(ready));
+        in_reach = ready.in_reach == 1;
         return reinterpret_cast<shm::ChannelMemory *>(segment_.data());
     }
     bool is_closed() const {
@@ -66,6 +68,8 @@ class Intruder {
         return drive({&victim_}, [&] { return is_closed(); });
     }
     const shm::Host &host() const { return host_; }
+
+    bool in_reach = false; // for the victim
 
   private:
     Node &victim_;
@@ -154,6 +158,8 @@ void bad_frames(void **) {
         {{16, offer, shm::max_offers, 1}},                        // slot out of bounds
         {{16, offer, 3, 1}, {16, offer, 3, 2}},                   // slot in use
         {{16, piece, 3, 1}},                                      // of nothing
+        {{0, copied, 3, 1}},                                      //
+        {{16, offer, 3, 5}, {0, copied, 3, 5}},                   // not to be copied directly
         {{16, piece, UINT16_MAX, 1}},                             //
         {{16, offer, 3, 1}, {16, piece, 3, 1}},                   // not asked for
         {{16, offer, 3, 5}, {64, piece, 3, 5}, {0, eager, 0, 6}}, // more than asked for
@@ -171,6 +177,97 @@ void bad_frames(void **) {
         ops().cancel(victim.dev, 1);
         drive_rounds({&victim}, 10);
     }
+    check_alive(victim);
+}
+
+void offer_directly(shm::ChannelMemory *memory, uint64_t &head, uint64_t length, const void *from) {
+    const shm::Offer offer{length, reinterpret_cast<uintptr_t>(from)};
+    memcpy(memory->data_bytes + head + sizeof(shm::Frame), &offer, sizeof offer);
+    put(memory, head, {sizeof offer, shm::FrameKind::offer, 3, 5});
+    memory->data.head = head;
+}
+
+shm::Grant next_grant(Node &victim, shm::ChannelMemory *memory, uint64_t &tail) {
+    assert_true(drive({&victim}, [&] { return memory->grants.head > tail; }));
+    shm::Grant grant;
+    memcpy(&grant, memory->grants_bytes + tail, sizeof grant);
+    memory->grants.tail = tail += sizeof grant;
+    return grant;
+}
+
+// Not everywhere may a process copy as if from another one.
+void need_direct_copies() {
+    static const bool in_reach = [] { // skip() runs no destructors
+        Node victim;
+        Intruder intruder(victim);
+        intruder.connect();
+        return intruder.in_reach;
+    }();
+    if (!in_reach) skip();
+}
+
+constexpr uint64_t direct_bytes = shm::least_direct; // fits the ring, too
+
+// It says that it has copied, and how, when it should not.
+void bad_ends_of_copies(void **) {
+    need_direct_copies();
+    using enum shm::FrameKind;
+    const std::vector<shm::Frame> ways[] = {
+        {{16, copied, 3, 5}},                   // with something
+        {{0, copied, 4, 5}},                    // something else
+        {{16, piece, 3, 5}},                    // pieces, too
+        {{0, copied, 3, 5}, {0, copied, 3, 5}}, // twice
+        {{0, not_copied, 3, 5}, {0, copied, 3, 5}},
+    };
+    const Bytes sent = pattern(direct_bytes, 1);
+    Node victim;
+    for (const auto &frames : ways) {
+        Intruder intruder(victim);
+        shm::ChannelMemory *memory = intruder.connect();
+        Bytes got(direct_bytes);
+        uint64_t head = 0, tail = 0;
+        victim.recv(5, got, 1);
+        offer_directly(memory, head, direct_bytes, sent.data());
+        assert_true(next_grant(victim, memory, tail).address != 0);
+        for (const shm::Frame &frame : frames) put(memory, head, frame);
+        memory->data.head = head;
+        assert_true(intruder.is_thrown_out());
+        assert_true(drive({&victim}, [&] { return victim.take(DTRAIN_TP_RECV, 1); }));
+    }
+    check_alive(victim);
+}
+
+// What cannot be read, or was not written by the sender as it says, comes in pieces.
+void failed_copies_are_done_again_in_pieces(void **) {
+    need_direct_copies();
+    const Bytes sent = pattern(direct_bytes, 2);
+    void *const nothing =
+        mmap(nullptr, direct_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(nothing != MAP_FAILED);
+    Node victim;
+    for (bool readable : {false, true}) {
+        Intruder intruder(victim);
+        shm::ChannelMemory *memory = intruder.connect();
+        Bytes got(direct_bytes);
+        uint64_t head = 0, tail = 0;
+        victim.recv(5, got, 1);
+        offer_directly(memory, head, direct_bytes, readable ? sent.data() : nothing);
+        assert_true(next_grant(victim, memory, tail).address != 0);
+        drive_rounds({&victim}, 10);
+        const auto end = readable ? shm::FrameKind::not_copied : shm::FrameKind::copied;
+        put(memory, head, {0, end, 3, 5});
+        memory->data.head = head;
+        const shm::Grant again = next_grant(victim, memory, tail);
+        assert_true(again.slot == 3 && again.bytes == direct_bytes && again.address == 0);
+        for (uint64_t at = 0; at < direct_bytes; at += shm::max_piece) {
+            memcpy(memory->data_bytes + head + sizeof(shm::Frame), &sent[at], shm::max_piece);
+            put(memory, head, {shm::max_piece, shm::FrameKind::piece, 3, 5});
+        }
+        memory->data.head = head;
+        await_ok({&victim}, victim, DTRAIN_TP_RECV, 1);
+        assert_true(got == sent);
+    }
+    munmap(nothing, direct_bytes);
     check_alive(victim);
 }
 
@@ -209,13 +306,15 @@ void random_scribbling(void **) {
         for (uint64_t tag = 0; tag < got.size(); tag++) victim.recv(tag, got[tag], tag);
         for (uint64_t head = 0; head < shm::data_capacity;) {
             uint32_t bytes = uint32_t(random() % 8 == 0 ? random() : random() % 100);
-            shm::Frame frame{bytes, shm::FrameKind(random() % 4), uint16_t(random() % 5),
+            shm::Frame frame{bytes, shm::FrameKind(random() % 6), uint16_t(random() % 5),
                              random() % 4};
             memcpy(memory->data_bytes + head, &frame, sizeof frame);
             head += std::min(shm::frame_size(bytes), shm::data_capacity);
         }
         memory->data.head = random() % 2 ? random() % 64 * 16 : random();
         memory->grants.tail = random() % 2 ? 0 : random();
+        const uint64_t taken = random() % 2 ? 0 : random();
+        memcpy(static_cast<void *>(&memory->parts), &taken, sizeof taken);
         victim.progress();
         memory->data.head = random();
         memory->connector.asleep = 1;
@@ -227,11 +326,8 @@ void random_scribbling(void **) {
     check_alive(victim);
 }
 
-// The other direction: the acceptor lies in its ring of grants.
-void bad_grants(void **) {
-    Pair pair;
-    // Found by its size: the one mapping of a's connection lies in this process, too.
-    print_message("through the connector's own mapping\n");
+// The memory of the one connection between two nodes of this process, found by its size.
+shm::ChannelMemory *channel_memory() {
     char line[512];
     uint64_t size = shm::round_up(sizeof(shm::ChannelMemory), 4096);
     std::vector<shm::ChannelMemory *> mappings;
@@ -245,14 +341,40 @@ void bad_grants(void **) {
     }
     fclose(maps);
     assert_int_equal(mappings.size(), 2); // both ends
-    pair.a.send(pair.to_b, 1, pattern(50'000, 1), 1);
-    shm::Grant grant{0, 50'001};
-    memcpy(mappings[0]->grants_bytes, &grant, sizeof grant);
-    mappings[0]->grants.head = sizeof grant;
-    assert_int_equal(await({&pair.a}, pair.a, DTRAIN_TP_SEND, 1).status, DTRAIN_ERR_TRANSPORT);
-    assert_int_equal(await({&pair.a}, pair.a, DTRAIN_TP_PEER_LOST, Pair::connect_cookie).status,
-                     DTRAIN_ERR_TRANSPORT);
-    check_alive(pair.b);
+    return mappings[0];
+}
+
+void give(shm::ChannelMemory *memory, const shm::Grant &grant) {
+    memcpy(memory->grants_bytes, &grant, sizeof grant);
+    memory->grants.head = sizeof grant;
+}
+
+// The other direction: the acceptor lies in its ring of grants.
+void bad_grants(void **) {
+    for (shm::Grant grant : {shm::Grant{0, 20'001}, {1, 20'000}, {0, 20'000, 4096}}) {
+        Pair pair;
+        shm::ChannelMemory *memory = channel_memory();
+        pair.a.send(pair.to_b, 1, pattern(20'000, 1), 1); // too short to be copied directly
+        give(memory, grant);
+        assert_int_equal(await({&pair.a}, pair.a, DTRAIN_TP_SEND, 1).status, DTRAIN_ERR_TRANSPORT);
+        assert_int_equal(await({&pair.a}, pair.a, DTRAIN_TP_PEER_LOST, Pair::connect_cookie).status,
+                         DTRAIN_ERR_TRANSPORT);
+        check_alive(pair.b);
+    }
+}
+
+// What cannot be written to is no signal, and the receiver hears of it.
+void a_grant_of_nowhere(void **) {
+    need_direct_copies();
+    Pair pair;
+    shm::ChannelMemory *memory = channel_memory();
+    pair.a.send(pair.to_b, 1, pattern(direct_bytes, 1), 1);
+    give(memory, {0, direct_bytes, 4096});
+    drive_rounds({&pair.a}, 10);
+    shm::Frame end;
+    memcpy(&end, memory->data_bytes + shm::frame_size(sizeof(shm::Offer)), sizeof end);
+    assert_true(end.kind == shm::FrameKind::not_copied && end.slot == 0);
+    assert_int_equal(pair.a.done.size(), 0);
 }
 
 } // namespace
@@ -260,9 +382,15 @@ void bad_grants(void **) {
 int main() {
     subject.plugin = &dtrain_tp_plugin_shm;
     const CMUnitTest tests[] = {
-        cmocka_unit_test(bad_greetings),     cmocka_unit_test(bad_memory),
-        cmocka_unit_test(bad_frames),        cmocka_unit_test(too_much_to_keep),
-        cmocka_unit_test(random_scribbling), cmocka_unit_test(bad_grants),
+        cmocka_unit_test(bad_greetings),
+        cmocka_unit_test(bad_memory),
+        cmocka_unit_test(bad_frames),
+        cmocka_unit_test(too_much_to_keep),
+        cmocka_unit_test(random_scribbling),
+        cmocka_unit_test(bad_grants),
+        cmocka_unit_test(bad_ends_of_copies),
+        cmocka_unit_test(failed_copies_are_done_again_in_pieces),
+        cmocka_unit_test(a_grant_of_nowhere),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <poll.h>
 #include <random>
+#include <sys/uio.h>
 #include <thread>
 
 extern "C" const dtrain_tp_plugin_t dtrain_tp_plugin_shm;
@@ -160,6 +161,41 @@ void a_killed_peer_is_noticed(void **) {
     assert_int_equal(node.try_send(ep, 1, "x", 1, 4), DTRAIN_ERR_PEER);
 }
 
+// A child that begins to take a large message, and is killed in the midst of it.
+void begin_to_receive(int fd) {
+    Node node;
+    swap_addresses(fd, node);
+    Bytes got(4 << 20);
+    give(fd, "", 1);
+    take_driving(node, fd);   // the offer is out
+    drive_rounds({&node}, 1); // and in
+    node.recv(1, got, 2);     // the grant goes out
+    give(fd, "", 1);
+    char byte;
+    take(fd, &byte, 1); // for ever, standing still
+}
+
+void a_killed_receiver_is_noticed(void **) {
+    Child child(begin_to_receive);
+    Node node;
+    dtrain_tp_ep_t *ep = node.start_connect(swap_addresses(child.peer, node), 1);
+    const Bytes sent(4 << 20, 1);
+    take_driving(node, child.peer);
+    node.send(ep, 1, sent, 2);
+    await_ok({&node}, node, DTRAIN_TP_CONNECT, 1);
+    give(child.peer, "", 1);
+    take_driving(node, child.peer);
+    uint8_t byte = 0;
+    iovec here{&byte, 1}, there{&byte, 1}; // where it was when the child began
+    bool in_reach = process_vm_readv(child.pid, &here, 1, &there, 1, 0) == 1;
+    drive_rounds({&node}, 100);
+    assert_int_equal(node.done.size(), 0);
+    // One side alone copies all; through the ring it goes as far as that is long.
+    if (in_reach) assert_int_equal(ops().moved(node.dev), sent.size());
+    child.stop();
+    assert_int_equal(await({&node}, node, DTRAIN_TP_SEND, 2).status, DTRAIN_ERR_PEER);
+}
+
 size_t mappings() {
     std::ifstream maps("/proc/self/maps");
     size_t n = 0;
@@ -244,6 +280,7 @@ int main() {
         cmocka_unit_test(threads_do_not_sleep_through_messages),
         cmocka_unit_test(operations_wake_who_sleeps_meanwhile),
         cmocka_unit_test(a_killed_peer_is_noticed),
+        cmocka_unit_test(a_killed_receiver_is_noticed),
         cmocka_unit_test(nothing_is_left_behind),
         cmocka_unit_test(a_forked_child_may_close),
     };

@@ -45,7 +45,7 @@ void read_frames(RingReader &reader, std::mt19937 &random, int frames) {
         uint32_t expected = static_cast<uint32_t>(random() % 300);
         while (reader.available() == 0) std::this_thread::yield();
         uint32_t len;
-        reader.peek(&len, sizeof len);
+        reader.peek(len);
         assert_int_equal(len, expected);
         reader.advance(sizeof len);
         reader.pad();

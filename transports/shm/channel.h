@@ -5,7 +5,14 @@
 // `data`. Messages up to eager_limit go with their header, while the acceptor has promised to keep
 // them (credit). Others are offered; the acceptor answers through the ring `grants` when somebody
 // waits for them, and their bytes follow in pieces, between which other frames find room.
+//
+// Where each side can reach the other's memory, long messages in one piece do without the ring: the
+// offer and the grant tell where the message is and where it goes, both sides copy parts of it, the
+// connector tells when it has found nothing more to copy, and the acceptor then grants nothing
+// more: it is through. If a copy fails on either side, because the peer is gone or the kernel
+// cannot reach its memory, the acceptor asks for pieces, and the connection tells who is gone.
 #pragma once
+#include "shm/parts.h"
 #include "shm/ring.h"
 #include "shm/segment.h"
 #include "shm/socket.h"
@@ -24,23 +31,27 @@ inline constexpr uint32_t max_offers = 4096;    // messages that are accepted an
 // Matcher::message_cost for each message.
 inline constexpr uint64_t credit = 256 << 10;
 
-enum class FrameKind : uint16_t { eager = 1, offer, piece };
+inline constexpr uint64_t least_direct = 48 << 10; // below, its round trips and calls cost more
+
+enum class FrameKind : uint16_t { eager = 1, offer, piece, copied, not_copied };
 
 struct Frame {
     uint32_t bytes = 0; // that follow
     FrameKind kind = FrameKind::eager;
-    uint16_t slot = 0; // of an offer and its pieces: the sender's number for it
+    uint16_t slot = 0; // of an offer and what follows it: the sender's number for it
     uint64_t tag = 0;
 };
 struct Offer { // follows the frame
     uint64_t length = 0;
-    uint64_t reserved = 0;
+    uint64_t address = 0; // of the message; 0: in pieces only
 };
 struct Grant {
     uint64_t slot = 0;
-    uint64_t bytes = 0; // to send: what fits where it goes; 0: nothing, it is through
+    uint64_t bytes = 0;   // to send: what fits where it goes; 0: nothing, it is through
+    uint64_t address = 0; // where to, for who takes part in copying; 0: send pieces
+    uint64_t reserved = 0;
 };
-static_assert(sizeof(Frame) == ring_unit && sizeof(Offer) == 16 && sizeof(Grant) == 16);
+static_assert(sizeof(Frame) == ring_unit && sizeof(Offer) == 16 && sizeof(Grant) == 32);
 
 constexpr uint64_t frame_size(uint64_t bytes) { return sizeof(Frame) + round_up(bytes, ring_unit); }
 
@@ -52,7 +63,8 @@ struct Sleeper {
 struct ChannelMemory {
     RingCounters data, grants;
     Sleeper connector, acceptor;
-    std::byte grants_bytes[grants_capacity];
+    alignas(128) Parts parts; // of the one message that is copied directly
+    alignas(128) std::byte grants_bytes[grants_capacity];
     std::byte data_bytes[data_capacity];
 };
 

@@ -16,6 +16,9 @@ constexpr int64_t socket_interval_ns = 50'000;
 Status Device::open() {
     Host &host = shared_.host;
     host.option("shm.directory", shared_.directory, sizeof shared_.directory);
+    char copy[16];
+    shared_.copies_directly =
+        !host.option("shm.copy", copy, sizeof copy) || std::strcmp(copy, "ring") != 0;
     Status status = make_address(host, shared_.own);
     if (status == DTRAIN_OK) status = shared_.poller.open(host);
     if (status == DTRAIN_OK) status = listen_as(host, shared_.own.name, listener_);

@@ -17,6 +17,7 @@ Status Endpoint::start() {
     shared_.host.random(hello.nonce.data(), hello.nonce.size());
     hello.from = shared_.own;
     transcript_.connector_nonce = hello.nonce;
+    if (shared_.copies_directly) hello.nonce_address = address_of(transcript_.connector_nonce);
     status = shared_.poller.add(shared_.host, fd_, this);
     if (status == DTRAIN_OK && !send_message(fd_, &hello, sizeof hello)) {
         status = fail_errno(shared_.host, errno, "greeting the peer");
@@ -72,7 +73,7 @@ Status Endpoint::on_message(const std::byte *message, size_t len, Fd &passed) {
     Challenge challenge;
     if (state_ == State::greeting && parse(message, len, challenge)) return on_challenge(challenge);
     Ready ready;
-    if (state_ == State::proving && parse(message, len, ready)) return on_ready();
+    if (state_ == State::proving && parse(message, len, ready)) return on_ready(ready);
     WindowGive give;
     if (state_ == State::up && parse(message, len, give)) return on_window(give, passed);
     return DTRAIN_ERR_TRANSPORT;
@@ -86,6 +87,8 @@ Status Endpoint::on_challenge(const Challenge &challenge) {
     status = prove(shared_.host, Role::connector, transcript_, proof.mac);
     if (status != DTRAIN_OK) return status;
     Fd memory;
+    if (shared_.copies_directly && challenge.nonce_address != 0)
+        peer_process_.find(fd_, challenge.nonce_address, challenge.nonce);
     status = Segment::create(shared_.host, sizeof(ChannelMemory), "", segment_, memory);
     if (status != DTRAIN_OK) return status;
     if (!send_message(fd_, &proof, sizeof proof, memory.get())) return DTRAIN_ERR_PEER;
@@ -93,10 +96,11 @@ Status Endpoint::on_challenge(const Challenge &challenge) {
     return DTRAIN_OK;
 }
 
-Status Endpoint::on_ready() {
+Status Endpoint::on_ready(const Ready &ready) {
     state_ = State::up;
     shared_.greetings--;
-    sender_.open(std::move(segment_), transcript_.acceptor.name);
+    if (ready.in_reach != 1) peer_process_ = {};
+    sender_.open(std::move(segment_), transcript_.acceptor.name, peer_process_);
     shared_.done.push({cookie_, 0, 0, 0, DTRAIN_OK, DTRAIN_TP_CONNECT, 0});
     advance();
     return DTRAIN_OK;

@@ -49,7 +49,7 @@ class Endpoint final : public Watcher {
 
     Status on_message(const std::byte *message, size_t len, Fd &passed);
     Status on_challenge(const Challenge &challenge);
-    Status on_ready();
+    Status on_ready(const Ready &ready);
     Status on_window(const WindowGive &give, Fd &passed);
     Status start_ask(const Name &id, WindowShape shape);
     void settle(Ask &ask, Status status);
@@ -62,7 +62,8 @@ class Endpoint final : public Watcher {
     State state_ = State::idle;
     Fd fd_;
     Transcript transcript_;
-    Segment segment_; // until the connection is up
+    Segment segment_;          // until the connection is up
+    PeerProcess peer_process_; // until the connection is up
     Sender sender_;
     tp::List<Ask, &Ask::link> asks_; // owned
 };

@@ -57,10 +57,12 @@ Status Inbound::on_message(const std::byte *message, size_t len, Fd &passed) {
 Status Inbound::on_hello(const Hello &hello) {
     transcript_.connector = hello.from;
     transcript_.connector_nonce = hello.nonce;
+    nonce_address_ = hello.nonce_address;
     if (hello.version != layout_version) return DTRAIN_ERR_TRANSPORT;
     Challenge challenge;
     shared_.host.random(challenge.nonce.data(), challenge.nonce.size());
     transcript_.acceptor_nonce = challenge.nonce;
+    if (shared_.copies_directly) challenge.nonce_address = address_of(transcript_.acceptor_nonce);
     Status status = prove(shared_.host, Role::acceptor, transcript_, challenge.mac);
     if (status != DTRAIN_OK) return status;
     if (!send_message(fd_, &challenge, sizeof challenge)) return DTRAIN_ERR_PEER;
@@ -74,9 +76,13 @@ Status Inbound::on_proof(const Proof &proof, Fd &passed) {
     Segment segment;
     status = Segment::attach(shared_.host, passed, sizeof(ChannelMemory), true, segment);
     if (status != DTRAIN_OK) return status;
+    PeerProcess process;
+    if (shared_.copies_directly && nonce_address_ != 0)
+        process.find(fd_, nonce_address_, transcript_.connector_nonce);
     Ready ready;
+    ready.in_reach = process.is_in_reach();
     if (!send_message(fd_, &ready, sizeof ready)) return DTRAIN_ERR_PEER;
-    receiver_.open(std::move(segment), transcript_.connector.name);
+    receiver_.open(std::move(segment), transcript_.connector.name, process);
     state_ = State::up;
     shared_.greetings--;
     return DTRAIN_OK;

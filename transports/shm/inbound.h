@@ -54,6 +54,7 @@ class Inbound final : public Watcher {
     State state_ = State::idle;
     Fd fd_;
     Transcript transcript_;
+    uint64_t nonce_address_ = 0; // as the connector told
     Receiver receiver_;
 };
 

@@ -21,17 +21,23 @@ enum class Kind : uint32_t { hello = 1, challenge, proof, ready, window_ask, win
 using Nonce = std::array<uint8_t, 32>;
 using Mac = std::array<uint8_t, 32>;
 
+// Where a peer finds this nonce.
+inline uint64_t address_of(const Nonce &nonce) { return reinterpret_cast<uintptr_t>(&nonce); }
+
 struct Hello {
     Kind kind = Kind::hello;
     uint32_t version = layout_version;
     Nonce nonce{};
     Address from;
+    uint64_t nonce_address =
+        0; // of the same bytes in this process; 0: its memory is not to be touched
 };
 struct Challenge {
     Kind kind = Kind::challenge;
     uint32_t reserved = 0;
     Nonce nonce{};
     Mac mac{};
+    uint64_t nonce_address = 0; // as in Hello
 };
 struct Proof {
     Kind kind = Kind::proof;
@@ -40,7 +46,7 @@ struct Proof {
 };
 struct Ready {
     Kind kind = Kind::ready;
-    uint32_t reserved = 0;
+    uint32_t in_reach = 0; // 1: the connector's memory, for this process
 };
 struct WindowAsk {
     Kind kind = Kind::window_ask;
@@ -53,10 +59,10 @@ struct WindowGive {
     int32_t status = 0; // no memory comes along unless DTRAIN_OK
     Name id{};
 };
-static_assert(sizeof(Hello) == 96 && sizeof(Challenge) == 72 && sizeof(Proof) == 40 &&
+static_assert(sizeof(Hello) == 104 && sizeof(Challenge) == 80 && sizeof(Proof) == 40 &&
               sizeof(Ready) == 8 && sizeof(WindowAsk) == 32 && sizeof(WindowGive) == 24);
 
-inline constexpr size_t socket_message_limit = 96;
+inline constexpr size_t socket_message_limit = 104;
 
 // True when the received bytes are a T.
 template <class T> bool parse(const std::byte *message, size_t len, T &out) {

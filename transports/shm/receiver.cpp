@@ -3,8 +3,9 @@
 
 namespace dtrain::shm {
 
-void Receiver::open(Segment &&segment, const Name &peer) {
+void Receiver::open(Segment &&segment, const Name &peer, const PeerProcess &process) {
     channel_.open(std::move(segment), peer);
+    process_ = process;
     ChannelMemory *memory = channel_.memory();
     ring_ = RingReader(&memory->data, memory->data_bytes, data_capacity);
     grants_ = RingWriter(&memory->grants, memory->grants_bytes, grants_capacity);
@@ -12,6 +13,7 @@ void Receiver::open(Segment &&segment, const Name &peer) {
 
 bool Receiver::receive() {
     if (!granting_.empty()) write_grants();
+    if (copies()) copy();
     if (ring_.available() == 0) return ring_.intact() && grants_.intact();
     Step step = Step::taken;
     while (step == Step::taken && ring_.left() != 0) step = take_frame();
@@ -21,12 +23,14 @@ bool Receiver::receive() {
 
 Receiver::Step Receiver::take_frame() {
     Frame frame; // a copy: the peer may change the original at any time
-    ring_.peek(&frame, sizeof frame);
+    ring_.peek(frame);
     if (frame_size(frame.bytes) > ring_.left()) return Step::broken;
     switch (frame.kind) {
     case FrameKind::eager: return take_eager(frame);
     case FrameKind::offer: return take_offer(frame);
     case FrameKind::piece: return take_piece(frame);
+    case FrameKind::copied:
+    case FrameKind::not_copied: return take_end_of_copy(frame);
     }
     return Step::broken;
 }
@@ -66,7 +70,12 @@ Receiver::Step Receiver::take_offer(const Frame &frame) {
     tp::Message *message = receive ? nullptr : matcher_.announce(frame.tag, offer.length);
     if (receive == nullptr && message == nullptr) return Step::held;
     ring_ = at_offer;
-    *incoming = {Incoming::State::announced, frame.slot, frame.tag, offer.length, 0, nullptr, {}};
+    *incoming = {};
+    incoming->state = Incoming::State::announced;
+    incoming->slot = frame.slot;
+    incoming->tag = frame.tag;
+    incoming->length = offer.length;
+    incoming->from = offer.address;
     if (receive != nullptr) {
         begin(*incoming, receive);
         return Step::taken;
@@ -80,7 +89,7 @@ Receiver::Step Receiver::take_offer(const Frame &frame) {
 Receiver::Step Receiver::take_piece(const Frame &frame) {
     Incoming *incoming = incoming_.find(frame.slot);
     if (incoming == nullptr || incoming->state != Incoming::State::receiving ||
-        frame.bytes > incoming->left)
+        incoming == copying_ || frame.bytes > incoming->left)
         return Step::broken;
     ring_.advance(sizeof frame);
     take_bytes(frame.bytes, incoming->receive->into);
@@ -107,7 +116,57 @@ void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
 void Receiver::begin(Incoming &incoming, tp::Receive *receive) {
     incoming.receive = receive;
     incoming.left = std::min(incoming.length, receive->capacity);
-    grant(incoming);
+    uint64_t contiguous;
+    receive->into.piece(&contiguous);
+    bool direct = process_.is_in_reach() && incoming.from != 0 && incoming.left >= least_direct &&
+                  contiguous >= incoming.left;
+    if (!direct) return grant(incoming);
+    incoming.state = Incoming::State::queued;
+    to_copy_.push_back(&incoming);
+    copy_next();
+}
+
+void Receiver::copy_next() {
+    if (copying_ != nullptr || to_copy_.empty()) return;
+    copying_ = to_copy_.pop_front();
+    copy_failed_ = false;
+    channel_.memory()->parts.open();
+    grant(*copying_);
+}
+
+// There are parts of it left.
+bool Receiver::copies() const {
+    return copying_ != nullptr && copying_->state == Incoming::State::receiving &&
+           !channel_.memory()->parts.are_taken(copying_->left);
+}
+
+// One part at a time.
+void Receiver::copy() {
+    Parts &parts = channel_.memory()->parts;
+    Part part = parts.take(copying_->left);
+    if (part.bytes == 0) return;
+    if (process_.read(destination(*copying_) + part.begin, copying_->from + part.begin,
+                      part.bytes)) {
+        done_.moved += part.bytes;
+    } else {
+        copy_failed_ = true;
+        parts.close();
+    }
+}
+
+// The sender has found no part that was left.
+Receiver::Step Receiver::take_end_of_copy(const Frame &frame) {
+    Incoming *incoming = incoming_.find(frame.slot);
+    if (frame.bytes != 0 || incoming == nullptr || incoming != copying_ ||
+        incoming->state != Incoming::State::receiving)
+        return Step::broken;
+    ring_.advance(sizeof frame);
+    copying_ = nullptr;
+    bool is_complete = frame.kind == FrameKind::copied && !copy_failed_;
+    if (is_complete) incoming->left = 0;
+    grant(*incoming); // of nothing more; or of pieces
+    copy_next();
+    return Step::taken;
 }
 
 void Receiver::grant(Incoming &incoming) {
@@ -121,7 +180,11 @@ void Receiver::write_grants() {
     while (!granting_.empty() && grants_.has_room(sizeof(Grant))) {
         Incoming *incoming = granting_.pop_front();
         incoming->state = Incoming::State::receiving;
-        Grant grant{incoming->slot, incoming->left};
+        Grant grant;
+        grant.slot = incoming->slot;
+        grant.bytes = incoming->left;
+        if (incoming == copying_)
+            grant.address = reinterpret_cast<uintptr_t>(destination(*incoming));
         grants_.write(&grant, sizeof grant);
         any = true;
         if (incoming->left == 0) end(*incoming);
@@ -181,6 +244,10 @@ void Receiver::fail() {
     }
     while (granting_.pop_front() != nullptr) {
     }
+    while (to_copy_.pop_front() != nullptr) {
+    }
+    copying_ = nullptr;
+    channel_.memory()->parts.close(); // where they go may soon be used for something else
     incoming_.for_each([this](Incoming &incoming) {
         if (incoming.receive != nullptr) {
             done_.push(incoming.receive->failed(DTRAIN_ERR_PEER));
@@ -191,7 +258,7 @@ void Receiver::fail() {
 }
 
 bool Receiver::has_news() {
-    return ring_.available() != 0 || !ring_.intact() ||
+    return ring_.available() != 0 || !ring_.intact() || copies() ||
            (!granting_.empty() && grants_.has_room(sizeof(Grant)));
 }
 

@@ -6,6 +6,7 @@
 #include "common/match.h"
 #include "shm/channel.h"
 #include "shm/lazy_array.h"
+#include "shm/peer_process.h"
 
 namespace dtrain::shm {
 
@@ -14,7 +15,8 @@ class Receiver {
     Receiver(tp::Matcher &matcher, tp::Completions &done, const Doorbell &bell)
         : matcher_(matcher), done_(done), bell_(bell) {}
 
-    void open(Segment &&segment, const Name &peer);
+    // process: as in Sender.
+    void open(Segment &&segment, const Name &peer, const PeerProcess &process);
     // Takes what has come. False: the peer broke the rules; then fail().
     bool receive();
     // Ends what has begun to arrive, and forgets what was only offered: nothing comes any more.
@@ -33,13 +35,20 @@ class Receiver {
 
   private:
     struct Incoming { // an offered message
-        enum class State : uint8_t { none, announced, granting, receiving } state = State::none;
+        enum class State : uint8_t {
+            none,
+            announced, // nobody waits for it yet
+            queued,    // to be copied directly, after others
+            granting,
+            receiving,
+        } state = State::none;
         uint16_t slot = 0;
         uint64_t tag = 0;
         uint64_t length = 0;
+        uint64_t from = 0; // the sender's address; 0: in pieces only
         uint64_t left = 0; // bytes that are still to come
         tp::Receive *receive = nullptr;
-        tp::Link<Incoming> link; // in granting_
+        tp::Link<Incoming> link; // in granting_ or to_copy_
     };
     enum class Step { taken, held, broken };
 
@@ -47,9 +56,17 @@ class Receiver {
     Step take_eager(const Frame &frame);
     Step take_offer(const Frame &frame);
     Step take_piece(const Frame &frame);
+    Step take_end_of_copy(const Frame &frame);
     void take_bytes(uint64_t bytes, tp::IovCursor &into);
     void begin(Incoming &incoming, tp::Receive *receive);
     void grant(Incoming &incoming);
+    static uint8_t *destination(Incoming &incoming) {
+        uint64_t contiguous;
+        return incoming.receive->into.piece(&contiguous);
+    }
+    void copy_next();
+    void copy();
+    bool copies() const;
     void write_grants();
     void end(Incoming &incoming);
     void finish(tp::Receive *receive, uint64_t tag, uint64_t length);
@@ -60,10 +77,14 @@ class Receiver {
     tp::Completions &done_;
     const Doorbell &bell_;
     Channel channel_;
+    PeerProcess process_;
     RingReader ring_;
     RingWriter grants_;
     LazyArray<Incoming, max_offers> incoming_;
     tp::List<Incoming, &Incoming::link> granting_; // the ring of grants was full
+    tp::List<Incoming, &Incoming::link> to_copy_;
+    Incoming *copying_ = nullptr; // one at a time: both sides take parts of the same
+    bool copy_failed_ = false;
     uint64_t kept_cost_ = 0;
     uint64_t kept_ = 0;
 };

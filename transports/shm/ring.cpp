@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/ring.h"
 
-#include <cstring>
-
 namespace dtrain::shm {
 
 void RingWriter::refresh() {
@@ -32,12 +30,6 @@ void RingReader::refresh() {
                  head % ring_unit == 0))
         return;
     head_ = head;
-}
-
-void RingReader::peek(void *data, uint64_t bytes) const {
-    uint64_t len = bytes;
-    const std::byte *from = this->bytes(&len);
-    std::memcpy(data, from, len);
 }
 
 void RingReader::read(void *data, uint64_t bytes) {

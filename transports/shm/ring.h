@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace dtrain::shm {
 
@@ -67,6 +68,13 @@ class RingWriter : public RingEnd {
     std::byte *free_bytes(uint64_t *len) const { return at(head_, len); }
     void advance(uint64_t bytes) { head_ += bytes; }
     void write(const void *data, uint64_t bytes); // both of the above; for room that there is
+    // The same within one ring_unit.
+    template <class T> void write_unit(const T &unit) {
+        static_assert(sizeof unit == ring_unit);
+        uint64_t len = ring_unit;
+        std::memcpy(free_bytes(&len), &unit, sizeof unit);
+        advance(sizeof unit);
+    }
     void pad() { head_ = round_up_to_unit(head_); }
     // Shows the reader what was written, all at once.
     void publish() { counters_->head.store(head_); }
@@ -95,8 +103,13 @@ class RingReader : public RingEnd {
     // at any time.
     const std::byte *bytes(uint64_t *len) const { return at(tail_, len); }
     void advance(uint64_t bytes) { tail_ += bytes; }
-    void read(void *data, uint64_t bytes);       // both of the above; for bytes that there are
-    void peek(void *data, uint64_t bytes) const; // read() without advance(); within one ring_unit
+    void read(void *data, uint64_t bytes); // both of the above; for bytes that there are
+    // read() without advance(); within one ring_unit
+    template <class T> void peek(T &unit) const {
+        static_assert(sizeof unit <= ring_unit);
+        uint64_t len = ring_unit;
+        std::memcpy(&unit, bytes(&len), sizeof unit);
+    }
     void pad() { tail_ = round_up_to_unit(tail_); }
     void release(uint64_t amount) { released_ += amount; }
     // Gives the room of what was read, and what was released, back to the writer.

@@ -3,8 +3,9 @@
 
 namespace dtrain::shm {
 
-void Sender::open(Segment &&segment, const Name &peer) {
+void Sender::open(Segment &&segment, const Name &peer, const PeerProcess &process) {
     channel_.open(std::move(segment), peer);
+    process_ = process;
     ChannelMemory *memory = channel_.memory();
     ring_ = RingWriter(&memory->data, memory->data_bytes, data_capacity);
     grants_ = RingReader(&memory->grants, memory->grants_bytes, grants_capacity);
@@ -33,6 +34,7 @@ bool Sender::advance() {
     if (offers_ != 0 && !take_grants()) return false;
     while (!waiting_.empty() && start(waiting_.front())) {
     }
+    if (!copying_.empty()) copy();
     if (waiting_.empty()) stream(); // else it would keep the ring full for ever
     if (written_) {
         written_ = false;
@@ -76,10 +78,13 @@ bool Sender::offer(SendOp *op) {
     waiting_.remove(op);
     op->offered = true;
     op->slot = static_cast<uint16_t>(number);
-    Offer offer{op->length, 0};
+    uint64_t contiguous;
+    uint8_t *address = op->from.piece(&contiguous);
+    op->direct = process_.is_in_reach() && op->length >= least_direct && contiguous == op->length;
+    Offer offer{op->length, op->direct ? reinterpret_cast<uintptr_t>(address) : 0};
     Frame frame{sizeof offer, FrameKind::offer, op->slot, op->tag};
-    ring_.write(&frame, sizeof frame);
-    ring_.write(&offer, sizeof offer);
+    ring_.write_unit(frame);
+    ring_.write_unit(offer);
     written_ = true;
     return true;
 }
@@ -89,15 +94,7 @@ bool Sender::take_grants() {
     while (grants_.available() != 0) {
         Grant grant;
         grants_.read(&grant, sizeof grant);
-        Slot *slot = slots_.find(grant.slot);
-        SendOp *op = slot != nullptr ? slot->op : nullptr;
-        if (op == nullptr || op->granted || grant.bytes > op->length) return false;
-        op->granted = true;
-        op->from.truncate(grant.bytes);
-        if (grant.bytes != 0)
-            streaming_.push_back(op);
-        else
-            complete(op, DTRAIN_OK);
+        if (!take_grant(grant)) return false;
         any = true;
     }
     if (any) {
@@ -105,6 +102,42 @@ bool Sender::take_grants() {
         wake(channel_.memory()->acceptor, channel_.peer(), bell_);
     }
     return grants_.intact();
+}
+
+bool Sender::take_grant(const Grant &grant) {
+    Slot *slot = slots_.find(grant.slot);
+    SendOp *op = slot != nullptr ? slot->op : nullptr;
+    if (op == nullptr || op->granted || grant.bytes > op->length ||
+        (grant.address != 0 && !op->direct))
+        return false;
+    if (grant.bytes == 0) {
+        complete(op, DTRAIN_OK);
+        return true;
+    }
+    op->granted = true;
+    op->from.truncate(grant.bytes);
+    op->into = grant.address;
+    (grant.address != 0 ? copying_ : streaming_).push_back(op);
+    return true;
+}
+
+// One part at a time. Writes nowhere but where the receiver's own program told.
+void Sender::copy() {
+    if (!ring_.has_room(sizeof(Frame))) return; // to tell the end
+    SendOp *op = copying_.front();
+    Parts &parts = channel_.memory()->parts;
+    uint64_t bytes;
+    const uint8_t *from = op->from.piece(&bytes);
+    Part part = parts.take(bytes);
+    bool copied =
+        part.bytes == 0 || process_.write(op->into + part.begin, from + part.begin, part.bytes);
+    done_.moved += part.bytes;
+    if (copied && !parts.are_taken(bytes)) return;
+    Frame frame{0, copied ? FrameKind::copied : FrameKind::not_copied, op->slot, op->tag};
+    ring_.write_unit(frame);
+    written_ = true;
+    copying_.remove(op);
+    op->granted = false; // the receiver has the last word
 }
 
 void Sender::stream() {
@@ -125,7 +158,7 @@ void Sender::stream() {
 }
 
 void Sender::write_frame(const Frame &frame, tp::IovCursor &from) {
-    ring_.write(&frame, sizeof frame);
+    ring_.write_unit(frame);
     for (uint64_t left = frame.bytes; left > 0;) {
         uint64_t len = left;
         std::byte *to = ring_.free_bytes(&len);
@@ -152,6 +185,8 @@ void Sender::fail(Status status) {
     while (SendOp *op = waiting_.pop_front()) complete(op, status);
     while (streaming_.pop_front() != nullptr) {
     }
+    while (copying_.pop_front() != nullptr) {
+    }
     slots_.for_each([&](Slot &slot) {
         if (slot.op != nullptr) complete(slot.op, status);
     });
@@ -166,6 +201,7 @@ bool Sender::can_advance() {
     if (offers_ != 0 && grants_.available() != 0) return true;
     if (SendOp *op = waiting_.front())
         return ring_.has_room(frame_size(is_eager(*op) ? op->length : sizeof(Offer)));
+    if (!copying_.empty()) return ring_.has_room(sizeof(Frame));
     if (SendOp *op = streaming_.front())
         return ring_.has_room(frame_size(std::min(op->from.remaining(), min_piece)));
     return !ring_.intact() || !grants_.intact();

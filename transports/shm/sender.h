@@ -5,6 +5,7 @@
 #include "common/match.h"
 #include "shm/channel.h"
 #include "shm/lazy_array.h"
+#include "shm/peer_process.h"
 
 namespace dtrain::shm {
 
@@ -13,7 +14,8 @@ struct SendOp {
     uint64_t cookie = 0;
     uint64_t length = 0;
     tp::IovCursor from;
-    bool offered = false, granted = false;
+    bool offered = false, granted = false, direct = false;
+    uint64_t into = 0; // the receiver's address, if it is copied directly
     uint16_t slot = 0; // once offered
     tp::Link<SendOp> link;
 };
@@ -24,7 +26,8 @@ class Sender {
         : ops_(ops), done_(done), bell_(bell) {}
 
     // The connection is up: what was posted before goes out with the next advance().
-    void open(Segment &&segment, const Name &peer);
+    // process: in reach when both are in each other's.
+    void open(Segment &&segment, const Name &peer, const PeerProcess &process);
     // Accepts a message. DTRAIN_ERR_BUSY: as many as allowed are under way already.
     Status post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length,
                 uint64_t cookie);
@@ -51,7 +54,9 @@ class Sender {
     bool offer(SendOp *op);
     bool is_eager(const SendOp &op);
     bool take_grants();
+    bool take_grant(const Grant &grant);
     void stream();
+    void copy();
     void write_frame(const Frame &frame, tp::IovCursor &from);
     void complete(SendOp *op, Status status);
 
@@ -59,10 +64,12 @@ class Sender {
     tp::Completions &done_;
     const Doorbell &bell_;
     Channel channel_;
+    PeerProcess process_;
     RingWriter ring_;
     RingReader grants_;
     Ops waiting_;   // not started: the connection is not up, or the ring is full
     Ops streaming_; // granted, with bytes still to send
+    Ops copying_;   // granted, to be copied directly together with the receiver
     LazyArray<Slot, max_offers> slots_;
     uint32_t free_slot_ = no_slot; // of those that were used before
     uint32_t used_slots_ = 0;      // ever

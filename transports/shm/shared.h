@@ -20,7 +20,8 @@ struct Shared {
 
     Host host;
     Address own;
-    char directory[256] = ""; // for windows; "": anonymous memory
+    char directory[256] = "";    // for windows; "": anonymous memory
+    bool copies_directly = true; // where the kernel lets it
     Doorbell bell;
     Poller poller;
     tp::Completions done;

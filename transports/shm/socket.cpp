@@ -57,6 +57,12 @@ Status connect_to(const Host &host, const Name &name, Fd &out) {
     return DTRAIN_OK;
 }
 
+pid_t peer_pid(const Fd &fd) {
+    ucred peer;
+    socklen_t len = sizeof peer;
+    return getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+}
+
 bool is_peer_trusted(const Fd &fd) {
     ucred peer;
     socklen_t len = sizeof peer;

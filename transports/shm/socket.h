@@ -18,6 +18,8 @@ Status connect_to(const Host &host, const Name &name, Fd &out);
 // False: nobody waits. out stays empty when it was another user than this one or root.
 bool accept_from(const Fd &listener, Fd &out);
 
+// The process at the other end; 0: unknown here.
+pid_t peer_pid(const Fd &fd);
 // True when the peer's user is this process's, or root.
 bool is_peer_trusted(const Fd &fd);
 

@@ -1,0 +1,42 @@
+// A message that its sender and its receiver copy together: who is free takes the next part.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Guided self-scheduling (Polychronopoulos and Kuck, 1987): half of what is left, so that both
+// work to the end with few system calls, and one alone does it all when the other is away.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace dtrain::shm {
+
+inline constexpr uint64_t least_part = 64 << 10; // less costs more calls than it saves waiting
+inline constexpr uint64_t most_part = 1 << 20;   // of one step: the device has other work, too
+
+struct Part {
+    uint64_t begin = 0, bytes = 0;
+};
+
+class Parts {
+  public:
+    void open() { taken_.store(0, std::memory_order_relaxed); } // before the peer is told
+    void close() { taken_.store(UINT64_MAX); }                  // nobody takes any more
+    bool are_taken(uint64_t of_bytes) const {
+        return taken_.load(std::memory_order_relaxed) >= of_bytes;
+    }
+    // A part of a message of so many bytes, or none. It lies within them, whatever the peer does.
+    Part take(uint64_t of_bytes) {
+        uint64_t begin = taken_.load(std::memory_order_relaxed);
+        for (int attempt = 0; attempt < 4 && begin < of_bytes; attempt++) {
+            uint64_t left = of_bytes - begin;
+            uint64_t part = std::min(left, std::clamp(left / 2, least_part, most_part));
+            if (taken_.compare_exchange_strong(begin, begin + part)) return {begin, part};
+        }
+        return {};
+    }
+
+  private:
+    std::atomic<uint64_t> taken_; // bytes; in shared memory
+};
+
+} // namespace dtrain::shm
