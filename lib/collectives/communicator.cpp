@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator.h"
 
-#include "collectives/message.h"
 #include "collectives/plan_cache.h"
 #include "collectives/scaled_call.h"
 #include "collectives/window_allreduce.h"
@@ -290,10 +289,17 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
 
 // ---- point to point ----
 
-Status Communicator::post_message(MessageOperation *message, const CallOptions &options) {
-    message->deadline_ns = deadline(options.timeout_ns);
-    hand_over(message, options);
-    return DTRAIN_OK;
+Status Communicator::post_message(const MessageOperation::Params &params,
+                                  const CallOptions &options) {
+    auto go = [&](MessageOperation &message) {
+        message.deadline_ns = deadline(options.timeout_ns);
+        hand_over(&message, options);
+        return DTRAIN_OK;
+    };
+    if (!options.blocking)
+        return go(*new (*options.request) MessageOperation(options.request, params));
+    MessageOperation message(options.request, params, true);
+    return message.run(agent_) ? DTRAIN_OK : go(message);
 }
 
 Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
@@ -312,7 +318,7 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
     params.buffer = const_cast<void *>(buffer); // sends do not write
     params.bytes = bytes;
-    return post_message(new (*options.request) MessageOperation(options.request, params), options);
+    return post_message(params, options);
 }
 
 // One member for each transport that leads to some rank but not to rank 0.
@@ -349,7 +355,7 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
     params.buffer = buffer;
     params.bytes = bytes;
-    return post_message(new (*options.request) MessageOperation(options.request, params), options);
+    return post_message(params, options);
 }
 
 Status Communicator::run(const Call &call, int64_t timeout_ns) {

@@ -6,6 +6,7 @@
 #include "collectives/call.h"
 #include "collectives/choose.h"
 #include "collectives/explain.h"
+#include "collectives/message.h"
 #include "collectives/peer_memory.h"
 #include "collectives/prepared.h"
 #include "collectives/topology.h"
@@ -169,7 +170,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
         bool wanted = agent_.timeline().on() || explainer_ != nullptr || adaptation_ != nullptr;
         return wanted ? agent_.clock().now_ns() : 0;
     }
-    Status post_message(class MessageOperation *message, const CallOptions &options);
+    Status post_message(const MessageOperation::Params &params, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 
     void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);

@@ -11,14 +11,31 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transport at a time
+constexpr int patience = 200;         // looks; some microseconds when nothing moves
 
 } // namespace
 
-MessageOperation::MessageOperation(engine::Request *completed, const Params &params)
-    : Operation(completed), params_(params) {
+MessageOperation::MessageOperation(engine::Request *completed, const Params &params, bool on_stack)
+    : Operation(completed), params_(params), on_stack_(on_stack) {
     text_[0] = '\0';
     done = &event;
     completed->cancellable = this;
+}
+
+bool MessageOperation::run(engine::Agent &agent) {
+    if (!params_.elsewhere.empty() || agent.timeline().on()) return false;
+    bool is_through = false;
+    int left = agent.policy().spin_ns != 0 ? patience : 1;
+    auto go_on = [&] {
+        if (!pending_) pending_ = hand_over() == DTRAIN_OK;
+        if (pending_) agent.poll(*params_.mesh->device(current()));
+        if (!pending_) left = 0; // what is wrong will be found again once it is posted
+        is_through = ended_ && outcome_.status == DTRAIN_OK;
+    };
+    while (agent.alone(go_on) && left-- > 0) { // a look takes as long as a pause
+    }
+    if (is_through) request->complete(outcome_);
+    return is_through;
 }
 
 void MessageOperation::start(engine::Agent &agent) {
@@ -75,11 +92,11 @@ void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &e
     bool moves = std::exchange(message.moving_, false) && event.status == DTRAIN_ERR_CANCELED;
     if (moves && message.outcome_.status == DTRAIN_OK) {
         message.at_ = (message.at_ + 1) % (1 + message.params_.elsewhere.size());
-        return message.agent_->wake(&message);
+        return message.wake();
     }
     message.lost_ = engine::connection_lost(event.status); // the listener finds out why
     message.ended_ = !message.lost_;
-    if (message.lost_) return message.agent_->wake(&message);
+    if (message.lost_) return message.wake();
     engine::Outcome &outcome = message.outcome_;
     if (outcome.status == DTRAIN_OK) {
         outcome.status = event.status;
@@ -96,7 +113,7 @@ void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &e
             std::snprintf(message.text_, sizeof message.text_, "%s: %s", received ? "recv" : "send",
                           status_text(event.status));
     }
-    message.agent_->wake(&message);
+    message.wake();
 }
 
 void MessageOperation::fail(engine::Agent &agent, const engine::Outcome &outcome,
@@ -130,6 +147,14 @@ void MessageOperation::describe(trace::Record &record) const {
     record.bytes = outcome_.bytes;
     record.group = engine::tag_group(params_.tag);
     if (params_.rank >= 0) record.peer = params_.rank;
+}
+
+void MessageOperation::dispose() {
+    if (!on_stack_) delete this;
+}
+
+void MessageOperation::wake() {
+    if (agent_ != nullptr) agent_->wake(this);
 }
 
 void MessageOperation::end() {

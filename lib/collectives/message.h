@@ -23,7 +23,12 @@ class MessageOperation final : public engine::Operation, private engine::Complet
         void *buffer = nullptr;
         uint64_t bytes = 0;
     };
-    MessageOperation(engine::Request *completed, const Params &params);
+    MessageOperation(engine::Request *completed, const Params &params, bool on_stack = false);
+
+    // Instead of posting it, for a blocking call: moves the message without the agent's bookkeeping
+    // as long as there is nothing else to do and the peer answers soon. False: post it, begun or
+    // not.
+    bool run(engine::Agent &agent);
 
     void start(engine::Agent &agent) override;
     int advance(engine::Agent &agent) override;
@@ -32,16 +37,19 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override { return params_.rank == int32_t(rank); }
     void describe(trace::Record &record) const override;
+    void dispose() override;
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
+    void wake(); // once it is posted
     void end();
     Status hand_over(); // when it is its turn
     uint32_t current() const { return at_ == 0 ? params_.member : params_.elsewhere[at_ - 1]; }
     int look_elsewhere(engine::Agent &agent);
 
     const Params params_;
-    engine::Agent *agent_ = nullptr;
+    const bool on_stack_;
+    engine::Agent *agent_ = nullptr;                      // once it is posted
     bool pending_ = false, ended_ = false, lost_ = false; // in the transport, done, not any more
     // A receive that looks in several transports is in one at a time, so that it gets one message.
     size_t at_ = 0;       // in which

@@ -231,19 +231,19 @@ void Agent::start_posted() {
 
 int Agent::poll_devices() {
     int total = 0;
-    dtrain_tp_done_t events[completions_per_poll];
-    for (auto &device : devices_) {
-        int32_t n = device->ops().progress(device->dev(), events, completions_per_poll);
-        for (int32_t i = 0; i < n; i++) {
-            auto *completion = reinterpret_cast<Completion *>(events[i].cookie);
-            completion->done(completion, events[i]);
-        }
-        if (n > 0)
-            total += n;
-        else if (device->has_moved())
-            total++; // a part of something large
-    }
+    for (auto &device : devices_) total += poll(*device);
     return total;
+}
+
+int Agent::poll(transport::Device &device) {
+    dtrain_tp_done_t events[completions_per_poll];
+    int32_t n = device.ops().progress(device.dev(), events, completions_per_poll);
+    for (int32_t i = 0; i < n; i++) {
+        auto *completion = reinterpret_cast<Completion *>(events[i].cookie);
+        completion->done(completion, events[i]);
+    }
+    if (n > 0) return n;
+    return device.has_moved() ? 1 : 0; // a part of something large
 }
 
 void Agent::wake(Operation *operation) {

@@ -50,6 +50,20 @@ class Agent {
         }
         settle();
     }
+    // For a blocking call that would rather move its data itself than be an operation: runs f()
+    // under the lock, unless an operation is pending or another thread at work (false: it has not
+    // run).
+    template <class F> bool alone(F &&f) {
+        if (pending()) return false;
+        bool is_alone = false;
+        {
+            std::unique_lock lock(mutex_, std::try_to_lock);
+            is_alone = lock.owns_lock() && !pending();
+            if (is_alone) f();
+        }
+        settle();
+        return is_alone;
+    }
     bool pending() const { return pending_.load(std::memory_order_acquire) != 0; }
     bool has_poller() const { return has_poller_.load(std::memory_order_acquire); }
     // For the poller and the helper: when begin_sleep() returns true they may sleep until poll_fd()
@@ -79,6 +93,7 @@ class Agent {
     void wake(Operation *operation); // advance() it in this round
     void finish(Operation *operation, const Outcome &outcome, const char *text);
     int64_t now() const { return now_ns_; } // of this round
+    int poll(transport::Device &device);    // returns how much it has moved
     // Calls f(operation) for each that is active; f may finish it.
     template <class F> void for_each_active(F &&f) {
         for (size_t i = active_.size(); i-- > 0;)

@@ -30,8 +30,8 @@ struct Pair {
           second(clock, {"fault"}, {{"plugin.sim.network", network}}) {
         connect({&first, &second});
     }
-    void post(Process &process, MessageOperation::Direction direction, uint32_t member,
-              uint32_t &value, engine::Request &request, int64_t deadline_ns = INT64_MAX) {
+    MessageOperation::Params params_of(Process &process, MessageOperation::Direction direction,
+                                       uint32_t member, uint32_t &value) {
         MessageOperation::Params params;
         params.direction = direction;
         params.mesh = &process.mesh;
@@ -42,7 +42,12 @@ struct Pair {
         params.mask = engine::exact;
         params.buffer = &value;
         params.bytes = sizeof value;
-        auto *message = new (request) MessageOperation(&request, params);
+        return params;
+    }
+    void post(Process &process, MessageOperation::Direction direction, uint32_t member,
+              uint32_t &value, engine::Request &request, int64_t deadline_ns = INT64_MAX) {
+        auto *message =
+            new (request) MessageOperation(&request, params_of(process, direction, member, value));
         message->deadline_ns = deadline_ns;
         process.agent.post(message, true);
     }
@@ -92,6 +97,56 @@ void messages_that_start_together_keep_their_order(void **) {
         pair.post(pair.second, MessageOperation::Direction::receive, 0, received[i], receives[i]);
     pair.run(receives[count - 1]);
     for (uint32_t i = 0; i < count; i++) assert_int_equal(received[i], 100 + i);
+}
+
+void a_message_that_is_there_needs_no_agent(void **) {
+    Pair pair("there", "0");
+    uint32_t sent = 7, received = 0;
+    engine::Request send, receive;
+    pair.post(pair.first, MessageOperation::Direction::send, 1, sent, send);
+    pair.run(send);
+    MessageOperation message(
+        &receive, pair.params_of(pair.second, MessageOperation::Direction::receive, 0, received),
+        true);
+    bool done = false;
+    for (int i = 0; i < 1000 && !done; i++, pair.clock.now += 1 * ms)
+        done = message.run(pair.second.agent);
+    assert_true(done && receive.done());
+    assert_int_equal(receive.outcome().status, DTRAIN_OK);
+    assert_int_equal(receive.outcome().bytes, sizeof received);
+    assert_int_equal(received, 7);
+}
+
+void what_its_caller_could_not_finish_goes_on_when_posted(void **) {
+    Pair pair("later", "0");
+    uint32_t sent = 7, received = 0;
+    engine::Request send, receive;
+    MessageOperation message(
+        &receive, pair.params_of(pair.second, MessageOperation::Direction::receive, 0, received),
+        true);
+    assert_false(message.run(pair.second.agent));
+    pair.second.agent.post(&message, true);
+    pair.post(pair.first, MessageOperation::Direction::send, 1, sent, send);
+    pair.run(receive);
+    assert_int_equal(receive.outcome().status, DTRAIN_OK);
+    assert_int_equal(received, 7);
+}
+
+void nobody_runs_a_message_past_pending_operations(void **) {
+    Pair pair("past", "0");
+    uint32_t first = 1, second = 2, received[2] = {};
+    engine::Request sends[2], receives[2];
+    pair.post(pair.first, MessageOperation::Direction::send, 1, first, sends[0]);
+    MessageOperation message(
+        &sends[1], pair.params_of(pair.first, MessageOperation::Direction::send, 1, second), true);
+    assert_true(pair.first.agent.pending());
+    assert_false(message.run(pair.first.agent));
+    pair.first.agent.post(&message, true);
+    for (int i = 0; i < 2; i++)
+        pair.post(pair.second, MessageOperation::Direction::receive, 0, received[i], receives[i]);
+    pair.run(receives[1]);
+    assert_true(received[0] == 1 && received[1] == 2);
+    pair.run(sends[1]);
 }
 
 void the_deadline_holds_while_connecting(void **) {
@@ -222,6 +277,9 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(messages_that_start_together_keep_their_order),
+        cmocka_unit_test(a_message_that_is_there_needs_no_agent),
+        cmocka_unit_test(what_its_caller_could_not_finish_goes_on_when_posted),
+        cmocka_unit_test(nobody_runs_a_message_past_pending_operations),
         cmocka_unit_test(the_deadline_holds_while_connecting),
         cmocka_unit_test(from_anybody_wherever_they_are),
         cmocka_unit_test(a_later_receive_does_not_overtake),
