@@ -30,7 +30,10 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
     auto rank = int32_t(std::find(members.begin(), members.end(), member) - members.begin());
     Group &group = group_of(report.group);
     Entry &mine = group.entries[rank];
-    mine = {report.stalled, report.calls};
+    const uint64_t before = mine.last();
+    const bool again = mine.stalled && !mine.calls.empty();
+    mine = {report.stalled, false, report.calls};
+    const bool insists = again && mine.stalled && mine.last() == before;
 
     Outcome out;
     for (const auto &[other, entry] : group.entries)
@@ -40,10 +43,12 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
 
     for (int32_t r = 0; r < int32_t(members.size()); r++) {
         if (r == rank) continue;
-        auto at = group.entries.find(r);
-        uint64_t last = at == group.entries.end() ? 0 : at->second.last();
-        if (mine.stalled && last < mine.last()) out.wanted.push_back(members[size_t(r)]);
-        if (at != group.entries.end() && at->second.stalled && mine.last() < last)
+        Entry &other = group.entries[r];
+        if (mine.stalled && other.last() < mine.last() && (insists || !other.asked)) {
+            other.asked = true;
+            out.wanted.push_back(members[size_t(r)]);
+        }
+        if (other.stalled && mine.last() < other.last())
             out.behind.push_back({members[size_t(r)], rank, mine.last()});
     }
     return out;

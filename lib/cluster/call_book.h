@@ -18,7 +18,9 @@ class CallBook {
     };
     struct Outcome {
         std::string mismatch;        // both sides in words; "": no difference is known
-        std::vector<int32_t> wanted; // members whose calls would help
+        // Members whose calls would help. When a whole group stalls, everybody reports: then each
+        // is asked once, and again only for one that stalls on (it may have had no answer yet).
+        std::vector<int32_t> wanted;
         std::vector<Behind> behind;
     };
     // `member` must be in report.members.
@@ -28,6 +30,7 @@ class CallBook {
   private:
     struct Entry {
         bool stalled = false;
+        bool asked = false; // and has not reported since
         std::vector<wire::CallRecord> calls;
         uint64_t last() const { return calls.empty() ? 0 : calls.back().seq; }
     };

@@ -200,8 +200,8 @@ void Communicator::offer(Setup &setup) {
 Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
     transport::Device *device = session_->mesh().device(members_[0]);
     Status s = DTRAIN_ERR_BUSY;
-    engine::Idle idle(agent_.policy());
-    while (s == DTRAIN_ERR_BUSY) {
+    auto attached = [&] {
+        if (broken_.load(std::memory_order_acquire)) return true;
         agent_.locked([&] {
             dtrain_tp_ep_t *creator = nullptr;
             s = session_->mesh().endpoint(members_[0], creator);
@@ -209,16 +209,12 @@ Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
                 s = Window::attach(*device, creator, setup.handle, uint32_t(size()), rank_,
                                    setup.window_bytes, opening_);
         });
-        if (s != DTRAIN_ERR_BUSY) break;
-        if (agent_.clock().now_ns() > deadline_ns)
-            return fail(DTRAIN_ERR_TIMEOUT, "rank 0 did not share its memory in time");
-        if (broken_.load(std::memory_order_acquire)) return faulty();
-        if (agent_.work() > 0 || !idle.pass()) {
-            idle.reset();
-            sched_yield();
-        }
-    }
-    return s;
+        return s != DTRAIN_ERR_BUSY;
+    };
+    agent_.wait_until(attached, deadline_ns);
+    if (s != DTRAIN_ERR_BUSY) return s;
+    if (broken_.load(std::memory_order_acquire)) return faulty();
+    return fail(DTRAIN_ERR_TIMEOUT, "rank 0 did not share its memory in time");
 }
 
 // All ranks use the window, or none.

@@ -136,6 +136,17 @@ void Agent::wait(CompletionQueue &queue, int64_t deadline_ns) {
     wait_for(waitable, deadline_ns);
 }
 
+void Agent::wait_until(const std::function<bool()> &ready, int64_t deadline_ns) {
+    struct {
+        const std::function<bool()> &ready;
+        void sleep(int64_t) { // another thread polls, and would not tell this one
+            timespec t = {0, 1 * ms};
+            nanosleep(&t, nullptr);
+        }
+    } waitable{ready};
+    wait_for(waitable, deadline_ns);
+}
+
 void Agent::resign_poller() {
     has_poller_.store(false, std::memory_order_seq_cst);
     if (pending()) call_helper();

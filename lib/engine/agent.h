@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -36,6 +37,9 @@ class Agent {
     void wait(Request &request, int64_t deadline_ns);
     // As wait(), for a completion queue that is not empty.
     void wait(CompletionQueue &queue, int64_t deadline_ns);
+    // As wait(), for what no completion tells: ready() is asked again whenever something may have
+    // moved. It runs without the lock.
+    void wait_until(const std::function<bool()> &ready, int64_t deadline_ns);
     // For a request that is not an operation's: it may be waited for here, too.
     void complete(Request &request, const Outcome &outcome);
     // A bounded amount of work, unless another thread is at it; returns how much.

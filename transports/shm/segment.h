@@ -49,7 +49,8 @@ class Segment {
     uint64_t size() const { return size_; }
 
   private:
-    Status map(const Host &host, const Fd &fd, uint64_t size, uint64_t alignment);
+    Status map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit);
+    Status populate(const Host &host);
 
     std::byte *data_ = nullptr;
     uint64_t size_ = 0;
