@@ -17,7 +17,7 @@ class CallBook {
         uint64_t seq;   // ... was this one
     };
     struct Outcome {
-        std::string mismatch;        // both sides in words; "": no difference is known
+        std::string mismatch; // both sides in words; "": no difference is known
         // Members whose calls would help. When a whole group stalls, everybody reports: then each
         // is asked once, and again only for one that stalls on (it may have had no answer yet).
         std::vector<int32_t> wanted;

@@ -70,9 +70,9 @@ bool is_available(uint64_t bytes) {
     return bytes <= most;
 }
 
-// A folder has a size of its own.
+// A folder has a size of its own, and what is small does not matter.
 bool may_take(uint64_t size, const char *directory) {
-    return directory[0] != '\0' || is_available(size);
+    return directory[0] != '\0' || size < huge_page_size || is_available(size);
 }
 
 Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *directory) {
@@ -187,9 +187,12 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit
 }
 
 // Faults everything in now: later it would cost microseconds per page on a hot path, or, where
-// there is no room for it, a signal. Old kernels cannot.
+// there is no room for it, a signal. Old kernels cannot. What is small and allocated may wait: many
+// connections carry a few small messages only.
 Status Segment::populate(const Host &host) {
-    if (madvise(data_, size_, MADV_POPULATE_WRITE) == 0 || errno == EINVAL) return DTRAIN_OK;
+    if (size_ < huge_page_size || madvise(data_, size_, MADV_POPULATE_WRITE) == 0 ||
+        errno == EINVAL)
+        return DTRAIN_OK;
     const auto size = static_cast<unsigned long long>(size_);
     *this = Segment();
     return host.fail(DTRAIN_ERR_LIMIT, "shm: no room for %llu bytes of shared memory", size);
