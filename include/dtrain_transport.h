@@ -77,6 +77,9 @@ typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the cor
     uint32_t rkey_len;      /* bytes of mr_rkey()                                      */
     uint32_t window_handle_len;
     int32_t numa_node; /* -1: unknown                                             */
+    /* The same between two hosts, where that is slower than inside of one; 0: it is not.   */
+    uint64_t remote_latency_ns;
+    uint64_t remote_bandwidth_bps;
 } dtrain_tp_attr_t;
 
 typedef struct dtrain_tp_iov {

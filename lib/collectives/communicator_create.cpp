@@ -19,10 +19,13 @@ constexpr uint64_t largest_window = 16 << 20;
 struct Reach {
     double latency_ns = 0, ns_per_byte = 0;
 
-    void slow_down_to(const dtrain_tp_attr_t &attr) {
-        latency_ns = std::max(latency_ns, double(attr.latency_ns));
-        if (attr.bandwidth_bps > 0)
-            ns_per_byte = std::max(ns_per_byte, 1e9 / double(attr.bandwidth_bps));
+    void slow_down_to(const dtrain_tp_attr_t &attr, bool is_remote) {
+        slow_down(attr.latency_ns, attr.bandwidth_bps);
+        if (is_remote) slow_down(attr.remote_latency_ns, attr.remote_bandwidth_bps);
+    }
+    void slow_down(uint64_t latency, uint64_t bandwidth_bps) {
+        latency_ns = std::max(latency_ns, double(latency));
+        if (bandwidth_bps > 0) ns_per_byte = std::max(ns_per_byte, 1e9 / double(bandwidth_bps));
     }
     double overhead_ns() const {
         return std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
@@ -169,12 +172,14 @@ void Communicator::offer(Setup &setup) {
     transport::Device *device = mesh.device(members_[0]);
     bool same = true;
     Reach far, near; // the slowest transport decides
+    const std::string &own_host = session_->job().members()[session_->self()].host;
     for (size_t r = 0; r < members_.size(); r++) {
         const dtrain_tp_attr_t &attr = mesh.device(members_[r])->attr();
         same = same && mesh.device(members_[r]) == device;
-        far.slow_down_to(attr);
+        const bool is_remote = session_->job().members()[members_[r]].host != own_host;
+        far.slow_down_to(attr, is_remote);
         if (topology_.levels() > 0 && topology_.group(0, int32_t(r)) == topology_.group(0, 0))
-            near.slow_down_to(attr);
+            near.slow_down_to(attr, is_remote);
     }
     setup.model = network_model(far, near, session_->ranks_per_core());
     setup.exchange_bytes = WindowExchange::default_allreduce_bytes;
