@@ -57,6 +57,8 @@ inline void query_tells_sane_values(void **) {
     assert_true(attr.eager_limit <= attr.max_message);
     assert_true(attr.address_len > 0 && attr.address_len <= 4096);
     assert_true(attr.numa_node >= -1);
+    assert_true(attr.remote_latency_ns == 0 || attr.remote_latency_ns >= attr.latency_ns);
+    assert_true(attr.remote_bandwidth_bps <= attr.bandwidth_bps);
 }
 
 inline void list_respects_its_buffer(void **) {

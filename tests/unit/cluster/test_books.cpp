@@ -77,6 +77,19 @@ void calls_are_compared(void **) {
     assert_string_equal(describe({1, 0, -1, CallKind(99), 99, 99}).c_str(), "? ?[0] ?");
 }
 
+// When everybody stalls, n reports must not become n * n questions.
+void each_is_asked_once(void **) {
+    CallRecord before{16, 0, -1, CallKind::barrier, 0, 0}, reduce = before;
+    reduce.seq = 17;
+    CallBook book;
+    const std::vector<int32_t> none, both = {5, 7}, last = {7};
+    assert_true(book.report(6, report(true, {before, reduce})).wanted == both);
+    assert_true(book.report(5, report(true, {before, reduce})).wanted == none); // 7 was asked
+    assert_true(book.report(5, report(true, {before, reduce})).wanted == last); // and is silent
+    assert_true(book.report(7, report(false, {before})).wanted == none);
+    assert_true(book.report(6, report(true, {before, reduce})).wanted == last); // since then
+}
+
 void shrinks_are_decided_once(void **) {
     std::set<int32_t> dead;
     uint64_t uid = 100;
@@ -144,9 +157,13 @@ void names(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(silence_is_noticed_in_time), cmocka_unit_test(own_absence_is_no_silence),
-        cmocka_unit_test(calls_are_compared),         cmocka_unit_test(shrinks_are_decided_once),
-        cmocka_unit_test(the_larger_side_goes_on),    cmocka_unit_test(names),
+        cmocka_unit_test(silence_is_noticed_in_time),
+        cmocka_unit_test(own_absence_is_no_silence),
+        cmocka_unit_test(calls_are_compared),
+        cmocka_unit_test(each_is_asked_once),
+        cmocka_unit_test(shrinks_are_decided_once),
+        cmocka_unit_test(the_larger_side_goes_on),
+        cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -138,6 +138,19 @@ void waiting_ends_at_its_deadline(void **) {
     assert_int_equal(request.outcome().status, DTRAIN_ERR_CANCELED);
 }
 
+void waiting_for_a_condition(void **) {
+    Rig rig;
+    int asked = 0, moved = 0;
+    rig.agent.wait_until([&] { return ++asked == 3; }, INT64_MAX);
+    assert_int_equal(asked, 3);
+    Rounds::Seen seen;
+    Request request;
+    rig.agent.post(new Rounds(&request, 100, &seen), true); // progress is made meanwhile
+    rig.agent.wait_until([&] { return (moved = seen.advanced) >= 100; }, INT64_MAX);
+    assert_int_equal(moved, 100);
+    rig.agent.wait_until([] { return false; }, rig.clock.now);
+}
+
 void the_helper_is_called_when_nobody_waits(void **) {
     Rig rig;
     int calls = 0;
@@ -192,6 +205,7 @@ int main() {
         cmocka_unit_test(a_deadline_ends_it_once),
         cmocka_unit_test(a_stall_is_counted),
         cmocka_unit_test(waiting_ends_at_its_deadline),
+        cmocka_unit_test(waiting_for_a_condition),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
         cmocka_unit_test(many_threads),
     };
