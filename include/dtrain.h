@@ -227,7 +227,7 @@ typedef struct dtrain_op_params {
     dtrain_mem_t *send_mem, *recv_mem; /* registrations that hold the buffers, or NULL */
     void *stream;                      /* read only when stream_type is not 0                     */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
-    int32_t priority;                  /* higher goes first; 0 is normal                          */
+    int32_t priority;                  /* higher goes first; 0 is normal (docs/TUNING.md)         */
     /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
      * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
      * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in

@@ -6,9 +6,8 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::collectives::Call;
+using dtrain::collectives::CallOptions;
 using dtrain::collectives::Kind;
-using dtrain::collectives::Scaling;
-using dtrain::engine::Request;
 
 namespace {
 
@@ -17,12 +16,10 @@ Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *para
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (dtrain::api::wants_persistent(params))
         return dtrain::api::make_persistent_call(comm, call, nullptr, params, request_p);
-    return dtrain::api::run_operation(
-        comm->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
-            return comm->communicator->post(
-                call, {request, timeout_ns, blocking, &comm->context->registry, scaling});
-        });
+    return dtrain::api::run_operation(comm->context, params, request_p, [&](CallOptions options) {
+        options.registry = &comm->context->registry;
+        return comm->communicator->post(call, options);
+    });
 }
 
 // Bytes of a message; 0 elements of an unknown dtype are an error, too.
@@ -231,13 +228,10 @@ dtrain_status_t dtrain_send(dtrain_comm_t *comm, const void *buffer, uint64_t co
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     uint64_t bytes = 0;
     if (Status s = message_bytes("send", count, dtype, bytes); s != DTRAIN_OK) return s;
-    return run_message(
-        comm, params, request_p,
-        [=](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("send");
-            return comm->communicator->post_send(buffer, bytes, peer, tag,
-                                                 {request, timeout_ns, blocking});
-        });
+    return run_message(comm, params, request_p, [=](const CallOptions &options) {
+        if (options.scaling != nullptr) return dtrain::api::refuse_scaling("send");
+        return comm->communicator->post_send(buffer, bytes, peer, tag, options);
+    });
 }
 
 dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count, uint32_t dtype,
@@ -246,11 +240,8 @@ dtrain_status_t dtrain_recv(dtrain_comm_t *comm, void *buffer, uint64_t count, u
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     uint64_t bytes = 0;
     if (Status s = message_bytes("recv", count, dtype, bytes); s != DTRAIN_OK) return s;
-    return run_message(
-        comm, params, request_p,
-        [=](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("recv");
-            return comm->communicator->post_recv(buffer, bytes, peer, tag,
-                                                 {request, timeout_ns, blocking});
-        });
+    return run_message(comm, params, request_p, [=](const CallOptions &options) {
+        if (options.scaling != nullptr) return dtrain::api::refuse_scaling("recv");
+        return comm->communicator->post_recv(buffer, bytes, peer, tag, options);
+    });
 }

@@ -50,12 +50,10 @@ dtrain_status_t dtrain_compressor_allreduce(dtrain_compressor_t *compressor, con
     if (Status s = check_handle(compressor, "compressor"); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         compressor->context, params, request_p,
-        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
-            const dtrain::collectives::Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("compressed allreduce");
-            return compressor->compressor->post(
-                send, recv, op,
-                {.request = request, .timeout_ns = timeout_ns, .blocking = blocking});
+        [&](const dtrain::collectives::CallOptions &options) {
+            if (options.scaling != nullptr)
+                return dtrain::api::refuse_scaling("compressed allreduce");
+            return compressor->compressor->post(send, recv, op, options);
         });
 }
 

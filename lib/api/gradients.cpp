@@ -10,8 +10,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
-using dtrain::collectives::Scaling;
-using dtrain::engine::Request;
+using dtrain::collectives::CallOptions;
 using dtrain::gradients::Queue;
 
 struct dtrain_gradients : dtrain::api::Child {
@@ -89,17 +88,14 @@ dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const cha
     if (Status s = check_handle(gradients, "gradients"); s != DTRAIN_OK) return s;
     if (Status s = check_submission(name, send, recv, count, dtype, op); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        gradients->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("gradients_submit");
+        gradients->context, params, request_p, [&](const CallOptions &options) {
+            if (options.scaling != nullptr) return dtrain::api::refuse_scaling("gradients_submit");
             dtrain::gradients::Submission submission;
             submission.name = name;
             submission.spec = {.count = count, .dtype = uint8_t(dtype), .op = uint8_t(op)};
-            dtrain_op_params_t given;
-            if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-            submission.priority = given.priority;
-            return gradients->queue->submit(std::move(submission), {send, recv}, request,
-                                            timeout_ns, blocking);
+            submission.priority = options.priority;
+            return gradients->queue->submit(std::move(submission), {send, recv}, options.request,
+                                            options.timeout_ns, options.blocking);
         });
 }
 
@@ -108,12 +104,13 @@ dtrain_status_t dtrain_gradients_join(dtrain_gradients_t *gradients,
                                       dtrain_request_t **request_p) {
     if (Status s = check_handle(gradients, "gradients"); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        gradients->context, params, request_p,
-        [&](Request *request, int64_t timeout_ns, bool blocking, const Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("gradients_join");
-            Status s = gradients->queue->join(request, timeout_ns, blocking);
-            bool done = s == DTRAIN_OK && blocking && request->outcome().status == DTRAIN_OK;
-            if (done && last_p != nullptr) *last_p = request->outcome().peer;
+        gradients->context, params, request_p, [&](const CallOptions &options) {
+            if (options.scaling != nullptr) return dtrain::api::refuse_scaling("gradients_join");
+            Status s =
+                gradients->queue->join(options.request, options.timeout_ns, options.blocking);
+            if (s != DTRAIN_OK || !options.blocking || last_p == nullptr) return s;
+            const dtrain::engine::Outcome &outcome = options.request->outcome();
+            if (outcome.status == DTRAIN_OK) *last_p = outcome.peer;
             return s;
         });
 }

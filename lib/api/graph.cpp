@@ -10,7 +10,6 @@ using dtrain::api::guard;
 using dtrain::collectives::Call;
 using dtrain::collectives::Edge;
 using dtrain::collectives::Kind;
-using dtrain::collectives::Scaling;
 
 struct dtrain_graph : dtrain::api::Child {
     explicit dtrain_graph(dtrain_comm *owner) : Child(owner->context), comm(owner) {
@@ -38,12 +37,11 @@ Status run(dtrain_graph_t *graph, Kind kind, const void *send, void *recv, uint6
         return dtrain::api::make_persistent_call(graph->comm, call, graph->graph, params,
                                                  request_p);
     return dtrain::api::run_operation(
-        graph->context, params, request_p,
-        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
-            const Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling("a neighbour collective");
-            return graph->comm->communicator->post(
-                call, {request, timeout_ns, blocking, &graph->context->registry});
+        graph->context, params, request_p, [&](dtrain::collectives::CallOptions options) {
+            if (options.scaling != nullptr)
+                return dtrain::api::refuse_scaling("a neighbour collective");
+            options.registry = &graph->context->registry;
+            return graph->comm->communicator->post(call, options);
         });
 }
 

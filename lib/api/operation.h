@@ -41,26 +41,29 @@ const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
 
 Status refuse_scaling(const char *what); // what: the operation that has none
 
-// post(request, timeout_ns, blocking, scaling) posts the operation or fails.
+// post(options) posts the operation or fails; what else options have is the caller's to add.
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
                      dtrain_request_t **request_p, F &&post) {
     return guard([&]() -> Status {
         if (params == nullptr && request_p == nullptr) { // the short way
             engine::Request request;
-            Status s = post(&request, int64_t{0}, true, nullptr);
+            Status s = post(collectives::CallOptions{.request = &request, .blocking = true});
             return s == DTRAIN_OK ? blocking_result(request) : s;
         }
         Operation operation;
         if (Status s = Operation::read(context, params, request_p, operation); s != DTRAIN_OK)
             return s;
-        int64_t timeout_ns = operation.params.timeout_ns;
         collectives::Scaling factors;
-        const collectives::Scaling *scaling = read_scaling(operation.params, factors);
+        collectives::CallOptions options = {.timeout_ns = operation.params.timeout_ns,
+                                            .blocking = operation.blocking,
+                                            .priority = operation.params.priority,
+                                            .scaling = read_scaling(operation.params, factors)};
         if (operation.blocking) {
             engine::Request request;
+            options.request = &request;
             Holds holds(operation, request);
-            Status s = post(&request, timeout_ns, true, scaling);
+            Status s = post(options);
             if (s == DTRAIN_OK) return blocking_result(request);
             holds.undo();
             return s;
@@ -69,8 +72,9 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
         if (Status s = make_request(context, operation, request_p != nullptr, request);
             s != DTRAIN_OK)
             return s;
+        options.request = request;
         Holds holds(operation, *request);
-        if (Status s = post(request, timeout_ns, false, scaling); s != DTRAIN_OK) {
+        if (Status s = post(options); s != DTRAIN_OK) {
             holds.undo();
             drop_request(request);
             return s;

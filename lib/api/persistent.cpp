@@ -16,7 +16,10 @@ Status PersistentOperation::start(engine::Request *request) {
         return fail(DTRAIN_ERR_BUSY, "the completion queue is full; take events from it, or "
                                      "make it deeper");
     Holds holds(operation_, *request);
-    Status s = post(request, operation_.params.timeout_ns, scaling_);
+    Status s = post({.request = request,
+                     .timeout_ns = operation_.params.timeout_ns,
+                     .priority = operation_.params.priority,
+                     .scaling = scaling_});
     if (s == DTRAIN_OK) return s;
     holds.undo();
     if (request->queue != nullptr) request->queue->unreserve();
@@ -53,14 +56,12 @@ Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
         auto prepared = std::make_unique<collectives::Prepared>();
         if (Status s = comm->communicator->prepare_persistent(call, *prepared); s != DTRAIN_OK)
             return s;
-        return make_persistent(
-            comm, params, request_p,
-            [comm, prepared = std::move(prepared),
-             graph = std::move(graph)](engine::Request *request, int64_t timeout_ns, bool blocking,
-                                       const collectives::Scaling *scaling) {
-                return comm->communicator->post(
-                    *prepared, {request, timeout_ns, blocking, &comm->context->registry, scaling});
-            });
+        return make_persistent(comm, params, request_p,
+                               [comm, prepared = std::move(prepared),
+                                graph = std::move(graph)](collectives::CallOptions options) {
+                                   options.registry = &comm->context->registry;
+                                   return comm->communicator->post(*prepared, options);
+                               });
     });
 }
 

@@ -20,8 +20,7 @@ class PersistentOperation : public engine::Restart {
     Status start(engine::Request *request) final;
 
   protected:
-    virtual Status post(engine::Request *request, int64_t timeout_ns,
-                        const collectives::Scaling *scaling) = 0;
+    virtual Status post(const collectives::CallOptions &options) = 0;
 
   private:
     dtrain_comm *const comm_;
@@ -36,18 +35,14 @@ Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
 Status hand_out(dtrain_comm *comm, const Operation &operation,
                 std::unique_ptr<PersistentOperation> made, dtrain_request_t **request_p);
 
-// post(request, timeout_ns, blocking, scaling) as in run_operation(): kept, and called at every
-// start.
+// post(options) as in run_operation(): kept, and called at every start.
 template <class Post>
 Status make_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
                        dtrain_request_t **request_p, Post post) {
     struct Made final : PersistentOperation {
         Made(dtrain_comm *of, const Operation &operation, Post &&kept)
             : PersistentOperation(of, operation), post_(std::move(kept)) {}
-        Status post(engine::Request *request, int64_t timeout_ns,
-                    const collectives::Scaling *scaling) override {
-            return post_(request, timeout_ns, false, scaling);
-        }
+        Status post(const collectives::CallOptions &options) override { return post_(options); }
         Post post_;
     };
     return guard([&]() -> Status {

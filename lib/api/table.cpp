@@ -81,11 +81,10 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
     transfer.send = send;
     transfer.receive = receive;
     return dtrain::api::run_operation(
-        table->context, params, request_p,
-        [&](dtrain::engine::Request *request, int64_t timeout_ns, bool blocking,
-            const dtrain::collectives::Scaling *scaling) {
-            if (scaling != nullptr) return dtrain::api::refuse_scaling(what);
-            return table->node->post(transfer, request, timeout_ns, blocking);
+        table->context, params, request_p, [&](const dtrain::collectives::CallOptions &options) {
+            if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
+            return table->node->post(transfer, options.request, options.timeout_ns,
+                                     options.blocking);
         });
 }
 

@@ -123,6 +123,7 @@ Status check(std::span<const CollectiveSpec> specs, std::span<const Schedule> sc
         if (Status s = check_run(specs, linked, seed, rendezvous); s < 0)
             return fail_within(s, "%s sends, seed %" PRIu64, rendezvous ? "rendezvous" : "eager",
                                seed);
+    if (Status s = check_order(linked); s < 0) return s;
     return specs[0].kind == Kind::barrier ? check_barrier(linked) : DTRAIN_OK;
 }
 

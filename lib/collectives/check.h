@@ -16,6 +16,7 @@ namespace dtrain::collectives {
 //   - in a random order of events (`seed`), with sends that complete at once and with sends that
 //     wait for the receiver, all ranks finish, and every result holds each contribution exactly
 //     once, averaged if asked for, in the same order of additions on all ranks;
+//   - one message at a time per rank suffices for that;
 //   - input and gaps between blocks stay untouched; nobody leaves a barrier before all have come.
 // Data are symbols of 128 bits, so a wrong result passes with probability 2^-64.
 // ERR_INVALID with a text that names rank and step. Small cases: memory is proportional to the sum

@@ -18,6 +18,10 @@ Status check_races(const CollectiveSpec &spec, const engine::Schedule &schedule)
 // A rank's last step can only come after every rank has begun.
 Status check_barrier(const Linked &linked);
 
+// All ranks finish even if each has one send and one receive in flight at a time, in the order of
+// its steps, and no send completes before its receive has begun. The executor relies on it.
+Status check_order(const Linked &linked);
+
 // Runs all ranks in a random order and compares the results.
 Status check_run(std::span<const CollectiveSpec> specs, const Linked &linked, uint64_t seed,
                  bool rendezvous);

@@ -129,6 +129,7 @@ Status Communicator::post(Prepared &prepared, const CallOptions &options) {
 }
 
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
+    operation->priority = options.priority;
     if (options.inside) return agent_.post_inside(operation);
     agent_.post(operation, options.blocking);
     if (options.blocking) agent_.wait(*options.request, INT64_MAX);

@@ -28,8 +28,9 @@ int Sequence::advance(engine::Agent &agent) {
 
 Sequence::Step Sequence::call(const Call &call) {
     int64_t left_ns = ends_ns_ == INT64_MAX ? -1 : std::max<int64_t>(ends_ns_ - agent_->now(), 1);
-    Status s =
-        comm_.post(call, {.request = &call_.emplace(), .timeout_ns = left_ns, .inside = true});
+    Status s = comm_.post(
+        call,
+        {.request = &call_.emplace(), .timeout_ns = left_ns, .priority = priority, .inside = true});
     if (s == DTRAIN_OK) return Step::waits;
     call_.reset();
     return broken(s, -1);

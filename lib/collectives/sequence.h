@@ -15,6 +15,7 @@ namespace dtrain::collectives {
 // that; when it fails by itself, it breaks the communicator, so that no rank waits for it.
 class Sequence : public engine::Operation {
   public:
+    // Its calls have its priority, which hand_over() gives it.
     Sequence(engine::Request *completed, Communicator &comm, int64_t timeout_ns)
         : Operation(completed), comm_(comm), ends_ns_(comm.deadline(timeout_ns)) {
         polled = true;

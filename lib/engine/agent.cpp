@@ -163,11 +163,7 @@ bool Agent::arm_devices() {
             device->ops().arm(device->dev()) == DTRAIN_ERR_BUSY)
             return false;
     // What is seen in shared memory (windows) has no completion: look once more.
-    int done = 0;
-    for_each_active([&](Operation *operation) {
-        if (operation->polled) done += operation->advance(*this);
-    });
-    return done == 0;
+    return advance_polled() == 0;
 }
 
 bool Agent::begin_sleep() {
@@ -213,10 +209,36 @@ int Agent::round() {
     }
     start_posted();
     int done = poll_devices();
+    done += advance_polled();
+    return done + advance_woken();
+}
+
+int Agent::advance_polled() {
+    if (precedence_.used()) [[unlikely]]
+        return advance_polled_by_priority();
+    int done = 0;
     for_each_active([&](Operation *operation) {
         if (operation->polled) done += operation->advance(*this);
     });
-    return done + advance_woken();
+    return done;
+}
+
+// While one can move, those of lower priority wait: they get the rounds in which it waits itself.
+int Agent::advance_polled_by_priority() {
+    int done = 0;
+    for (int64_t above = INT64_MAX; done == 0;) {
+        int64_t level = INT64_MIN;
+        for (const Operation *operation : active_)
+            if (operation->polled && operation->priority < above)
+                level = std::max<int64_t>(level, operation->priority);
+        if (level == INT64_MIN) break;
+        for_each_active([&](Operation *operation) {
+            if (operation->polled && operation->priority == level)
+                done += operation->advance(*this);
+        });
+        above = level;
+    }
+    return done;
 }
 
 void Agent::start_posted() {
@@ -236,6 +258,8 @@ void Agent::start_posted() {
         operation->index_ = uint32_t(active_.size());
         operation->moved_ns = now_ns_;
         active_.push_back(operation);
+        if (operation->priority != 0) [[unlikely]]
+            precedence_.use();
         operation->start(*this);
     }
 }

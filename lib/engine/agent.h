@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/idle.h"
 #include "engine/operation.h"
+#include "engine/precedence.h"
 #include "trace/timeline.h"
 #include "transport/device.h"
 
@@ -98,6 +99,7 @@ class Agent {
     void finish(Operation *operation, const Outcome &outcome, const char *text);
     int64_t now() const { return now_ns_; } // of this round
     int poll(transport::Device &device);    // returns how much it has moved
+    Precedence &precedence() { return precedence_; }
     // Calls f(operation) for each that is active; f may finish it.
     template <class F> void for_each_active(F &&f) {
         for (size_t i = active_.size(); i-- > 0;)
@@ -116,6 +118,8 @@ class Agent {
     int round();
     void start_posted();
     int advance_woken();
+    int advance_polled();
+    int advance_polled_by_priority();
     int poll_devices();
     void check_time();
     void settle();
@@ -131,6 +135,7 @@ class Agent {
     std::vector<Operation *> active_, woken_;
     int64_t now_ns_ = 0, checked_ns_ = 0;
     uint32_t rounds_ = 0;
+    Precedence precedence_;
     std::atomic<Operation *> inbox_{nullptr};
     std::atomic<uint32_t> pending_{0};
     std::atomic<bool> has_poller_{false}; // a thread of the program

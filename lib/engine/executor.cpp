@@ -14,6 +14,26 @@ namespace {
 
 constexpr uint64_t sums_count = 3;
 
+bool is_message(StepKind kind) {
+    return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::recv_reduce;
+}
+
+// Of a message; where RunMemory::held and ScheduleRun::moving_ have it.
+bool is_inward(const Step &step) { return step.kind != StepKind::send; }
+
+// Heaps of steps: the lowest index first.
+void push(std::vector<uint32_t> &heap, uint32_t i) {
+    heap.push_back(i);
+    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+}
+
+uint32_t pop(std::vector<uint32_t> &heap) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    uint32_t i = heap.back();
+    heap.pop_back();
+    return i;
+}
+
 } // namespace
 
 ScheduleRun::ScheduleRun(Request *completed, RunParams params)
@@ -44,6 +64,8 @@ void ScheduleRun::start(Agent &agent) {
     if (memory_ == nullptr) memory_ = std::make_unique<RunMemory>();
     memory_->steps.clear();
     memory_->ready.clear();
+    for (std::vector<uint32_t> &held : memory_->held) held.clear();
+    agent.precedence().begin(priority);
     if (!params_.listener->operation_started(*this)) return;
     const Schedule &schedule = params_.plan->schedule;
     left_ = uint32_t(schedule.steps.size());
@@ -71,27 +93,54 @@ int ScheduleRun::advance(Agent &) {
     int done = 0;
     std::vector<uint32_t> &later = memory_->later;
     later.clear();
-    while (!memory_->ready.empty() && outcome_.status == DTRAIN_OK) {
-        std::pop_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
-        uint32_t i = memory_->ready.back();
-        memory_->ready.pop_back();
+    for (uint32_t i = 0; outcome_.status == DTRAIN_OK && next(i);) {
         if (issue(i))
             done++;
         else
             later.push_back(i);
     }
-    for (uint32_t i : later) {
-        memory_->ready.push_back(i);
-        std::push_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
-    }
+    for (uint32_t i : later) push(memory_->ready, i);
     polled = !memory_->ready.empty(); // held back by the transport or for staging memory: try again
     if (done > 0) moved_ns = agent_->now();
     end_if_idle();
     return done;
 }
 
+// The step to issue now; false: none.
+bool ScheduleRun::next(uint32_t &i) {
+    for (std::vector<uint32_t> &held : memory_->held) {
+        if (held.empty() || must_hold(held.front())) continue;
+        i = pop(held);
+        return true;
+    }
+    if (memory_->ready.empty()) return false;
+    i = pop(memory_->ready);
+    return true;
+}
+
+// The first send and the first receive are never held back, so whatever the bounds, nobody waits
+// for ever: every schedule could even be run with one of each at a time, in the order of its steps
+// (collectives::check() proves it).
+bool ScheduleRun::is_first(uint32_t i) const {
+    const std::vector<Step> &steps = params_.plan->schedule.steps;
+    for (uint32_t k = first_open_; k < i; k++)
+        if (memory_->steps[k].pending && is_inward(steps[k]) == is_inward(steps[i])) return false;
+    return true;
+}
+
+bool ScheduleRun::must_hold(uint32_t i) const {
+    const Step &step = params_.plan->schedule.steps[i];
+    const uint64_t bound = agent_->precedence().bound(priority), moving = moving_[is_inward(step)];
+    bool fits = moving <= bound && step.bytes <= bound - moving;
+    return !fits && !is_first(i);
+}
+
 bool ScheduleRun::issue(uint32_t i) {
     const Step &step = params_.plan->schedule.steps[i];
+    if (is_message(step.kind) && must_hold(i)) [[unlikely]] {
+        push(memory_->held[is_inward(step)], i);
+        return true;
+    }
     Status s = DTRAIN_OK;
     trace_begin(memory_->steps[i]);
     switch (step.kind) {
@@ -99,6 +148,7 @@ bool ScheduleRun::issue(uint32_t i) {
     case StepKind::recv: s = post_recv(i, place(step.dst)); break;
     case StepKind::recv_reduce: {
         void *buffer = params_.staging->take(step.bytes, staged_ == 0);
+        if (buffer == nullptr && is_first(i)) buffer = params_.staging->take(step.bytes, true);
         if (buffer == nullptr) return false;
         s = post_recv(i, buffer);
         if (s == DTRAIN_OK) {
@@ -125,6 +175,7 @@ bool ScheduleRun::issue(uint32_t i) {
     if (s == DTRAIN_OK) {
         memory_->steps[i].pending = true;
         pending_++;
+        moving_[is_inward(step)] += step.bytes;
     } else {
         broken(s, step.peer, error_text());
     }
@@ -230,13 +281,14 @@ void ScheduleRun::weigh(const Step &step, uint64_t count) {
 
 void ScheduleRun::step_done(uint32_t i) {
     left_--;
+    memory_->steps[i].is_done = true;
+    while (first_open_ < memory_->steps.size() && memory_->steps[first_open_].is_done)
+        first_open_++;
     trace_end(memory_->steps[i], params_.plan->schedule.steps[i].kind);
     const Plan &plan = *params_.plan;
     for (uint32_t k = plan.first_successor[i]; k < plan.first_successor[i + 1]; k++)
-        if (--memory_->steps[plan.successors[k]].waits_for == 0) {
-            memory_->ready.push_back(plan.successors[k]);
-            std::push_heap(memory_->ready.begin(), memory_->ready.end(), std::greater<>());
-        }
+        if (--memory_->steps[plan.successors[k]].waits_for == 0)
+            push(memory_->ready, plan.successors[k]);
 }
 
 void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
@@ -246,6 +298,7 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
     const Step &step = run.params_.plan->schedule.steps[i];
     step_run.pending = false;
     run.pending_--;
+    run.moving_[is_inward(step)] -= step.bytes;
     bool good = run.outcome_.status == DTRAIN_OK;
     if (good && connection_lost(event.status)) {
         step_run.lost = true; // the run stalls until the listener knows whose fault it is
@@ -333,6 +386,7 @@ void ScheduleRun::end_if_idle() {
     bool ended = outcome_.status == DTRAIN_OK ? left_ == 0 : pending_ == 0;
     if (!ended) return;
     if (outcome_.status == DTRAIN_OK) outcome_.bytes = params_.result_bytes;
+    agent_->precedence().end(priority);
     params_.listener->operation_ended(*this);
     agent_->finish(this, outcome_, text_);
 }

@@ -63,6 +63,9 @@ class ScheduleRun final : public Operation {
     uint32_t index(const StepRun &step) const { return uint32_t(&step - memory_->steps.data()); }
     uint8_t *place(const Place &place) const;
     bool issue(uint32_t i); // false: not now
+    bool next(uint32_t &i);
+    bool must_hold(uint32_t i) const;
+    bool is_first(uint32_t i) const; // in flight, of the sends or receives
     Status post_send(uint32_t i);
     Status post_recv(uint32_t i, void *into);
     void work_locally(uint32_t i);
@@ -78,6 +81,8 @@ class ScheduleRun final : public Operation {
     Agent *agent_ = nullptr;
     std::unique_ptr<RunMemory> memory_;            // from start() on
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
+    uint32_t first_open_ = 0;                      // all steps before it are done
+    uint64_t moving_[2] = {}; // bytes of the sends and receives that transports have
     Outcome outcome_;
     char text_[error_text_size]; // "" at first
 };

@@ -18,12 +18,15 @@ struct StepRun : Completion {
     uint32_t waits_for = 0; // steps
     bool pending = false;   // in a transport
     bool lost = false;      // with its connection
+    bool is_done = false;
 };
 
 struct RunMemory {
     std::vector<StepRun> steps;
     std::vector<uint32_t> ready; // heap-ordered: the lowest index first
     std::vector<uint32_t> later; // of them, what could not be issued now
+    // Sends and receives that wait for earlier ones (precedence.h); ordered as `ready`.
+    std::vector<uint32_t> held[2];
     std::unique_ptr<uint8_t[]> scratch;
     std::vector<const void *> sources; // of the terms being weighed
     std::vector<double> weights;

@@ -18,16 +18,17 @@ class Staging { // under the agent's lock
     ~Staging() {
         for (void *buffer : free_) std::free(buffer);
     }
-    // NULL: none is free now, try when one was given back. A taker that holds none always gets one,
-    // so that operations cannot block each other. Larger pieces get memory of their own.
-    void *take(uint64_t bytes, bool holds_none) {
+    // NULL: none is free now, try when one was given back. A taker that holds none, or whose other
+    // ones may have to wait for this one, always gets one, so that nobody blocks anybody. Larger
+    // pieces get memory of their own.
+    void *take(uint64_t bytes, bool needs_it) {
         if (bytes > buffer_bytes_) return std::aligned_alloc(64, (bytes + 63) & ~uint64_t{63});
         if (!free_.empty()) {
             void *buffer = free_.back();
             free_.pop_back();
             return buffer;
         }
-        if (made_ >= most_ && !holds_none) return nullptr;
+        if (made_ >= most_ && !needs_it) return nullptr;
         void *buffer = std::aligned_alloc(4096, buffer_bytes_);
         if (buffer != nullptr) made_++;
         return buffer;

@@ -125,6 +125,31 @@ void receive_into_what_is_sent(void **) {
     expect_red(ranks, "rendezvous sends, seed 1: deadlock");
 }
 
+// Right with all messages in flight at once only: rank 1 takes rank 0's first message after what
+// rank 2 makes of the second one.
+void more_than_one_message_at_a_time(void **) {
+    CollectiveSpec call;
+    call.kind = Kind::broadcast;
+    call.size = 3;
+    call.count = 1;
+    EveryRank ranks(call);
+    auto step = [](StepKind kind, int32_t peer, uint32_t deps_count) {
+        Step made;
+        made.kind = kind;
+        made.peer = peer;
+        made.bytes = 1;
+        made.deps_count = deps_count;
+        return made;
+    };
+    ranks.schedules[0].steps = {step(StepKind::send, 1, 0), step(StepKind::send, 2, 0)};
+    ranks.schedules[1].steps = {step(StepKind::recv, 2, 0), step(StepKind::recv, 0, 1)};
+    ranks.schedules[2].steps = {step(StepKind::recv, 0, 0), step(StepKind::send, 1, 1)};
+    for (Schedule &schedule : ranks.schedules) schedule.deps = {0};
+    expect_red(ranks, "one message at a time");
+    std::swap(ranks.schedules[0].steps[0], ranks.schedules[0].steps[1]);
+    assert_int_equal(check(ranks.specs, ranks.schedules, 1), DTRAIN_OK);
+}
+
 void wrong_sums(void **) {
     EveryRank ranks = good(Kind::allreduce, Algorithm::direct);
     Step &reduce = first_of(ranks.schedules[3], StepKind::reduce);
@@ -233,6 +258,7 @@ int main() {
         cmocka_unit_test(missing_message),
         cmocka_unit_test(missing_dependency),
         cmocka_unit_test(receive_into_what_is_sent),
+        cmocka_unit_test(more_than_one_message_at_a_time),
         cmocka_unit_test(wrong_sums),
         cmocka_unit_test(another_order),
         cmocka_unit_test(average_once),

@@ -196,6 +196,30 @@ void many_threads(void **) {
     assert_false(rig.agent.has_poller());
 }
 
+// While the higher one moves, the lower one waits; while it cannot, it does not.
+void a_higher_priority_moves_first(void **) {
+    Rig rig;
+    Request low, high, stuck;
+    Rounds::Seen low_seen, high_seen, stuck_seen;
+    auto post = [&](Request &request, int rounds, int32_t priority, Rounds::Seen &seen) {
+        auto *operation = new Rounds(&request, rounds, &seen);
+        operation->priority = priority;
+        rig.agent.post(operation, true);
+        return operation;
+    };
+    post(low, 10, 0, low_seen);
+    post(high, 5, 3, high_seen);
+    Operation *last = post(stuck, -1, 7, stuck_seen);
+    rig.turn(5);
+    assert_true(high.done());
+    assert_int_equal(low_seen.advanced, 0);
+    assert_int_equal(stuck_seen.advanced, 5);
+    rig.turn(10);
+    assert_true(low.done());
+    rig.agent.locked([&] { last->fail(rig.agent, {.status = DTRAIN_ERR_CANCELED}, "no"); });
+    assert_true(stuck.done());
+}
+
 } // namespace
 
 int main() {
@@ -208,6 +232,7 @@ int main() {
         cmocka_unit_test(waiting_for_a_condition),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
         cmocka_unit_test(many_threads),
+        cmocka_unit_test(a_higher_priority_moves_first),
     };
     return cmocka_run_group_tests_name("agent", tests, nullptr, nullptr);
 }
