@@ -18,15 +18,16 @@ Status open_transports(dtrain_context &context) {
         std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
         if (name.empty()) continue;
-        std::unique_ptr<dtrain::transport::Device> device;
-        Status s = dtrain::transport::Device::open(*context.host, name, context.options, device);
+        std::vector<std::unique_ptr<dtrain::transport::Device>> devices;
+        Status s = dtrain::transport::Device::open(*context.host, name, context.options, devices);
         if (s == DTRAIN_ERR_UNSUPPORTED) {
             context.log.write(DTRAIN_LOG_INFO, "transport %.*s is not used: %s", int(name.size()),
                               name.data(), dtrain::error_text());
             continue;
         }
         if (s != DTRAIN_OK) return s;
-        if (s = context.agent->add_device(std::move(device)); s != DTRAIN_OK) return s;
+        for (auto &device : devices)
+            if (s = context.agent->add_device(std::move(device)); s != DTRAIN_OK) return s;
     }
     if (context.agent->devices().empty())
         return fail(DTRAIN_ERR_CONFIG,

@@ -19,13 +19,14 @@ constexpr uint64_t largest_window = 16 << 20;
 struct Reach {
     double latency_ns = 0, ns_per_byte = 0;
 
-    void slow_down_to(const dtrain_tp_attr_t &attr, bool is_remote) {
-        slow_down(attr.latency_ns, attr.bandwidth_bps);
-        if (is_remote) slow_down(attr.remote_latency_ns, attr.remote_bandwidth_bps);
+    void slow_down_to(const dtrain_tp_attr_t &attr, bool is_remote, uint32_t rails) {
+        slow_down(attr.latency_ns, attr.bandwidth_bps, rails);
+        if (is_remote) slow_down(attr.remote_latency_ns, attr.remote_bandwidth_bps, rails);
     }
-    void slow_down(uint64_t latency, uint64_t bandwidth_bps) {
+    void slow_down(uint64_t latency, uint64_t bandwidth_bps, uint32_t rails) {
         latency_ns = std::max(latency_ns, double(latency));
-        if (bandwidth_bps > 0) ns_per_byte = std::max(ns_per_byte, 1e9 / double(bandwidth_bps));
+        if (bandwidth_bps > 0)
+            ns_per_byte = std::max(ns_per_byte, 1e9 / double(bandwidth_bps) / rails);
     }
     double overhead_ns() const {
         return std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
@@ -177,9 +178,10 @@ void Communicator::offer(Setup &setup) {
         const dtrain_tp_attr_t &attr = mesh.device(members_[r])->attr();
         same = same && mesh.device(members_[r]) == device;
         const bool is_remote = session_->job().members()[members_[r]].host != own_host;
-        far.slow_down_to(attr, is_remote);
+        const uint32_t rails = mesh.rails(members_[r]);
+        far.slow_down_to(attr, is_remote, rails);
         if (topology_.levels() > 0 && topology_.group(0, int32_t(r)) == topology_.group(0, 0))
-            near.slow_down_to(attr, is_remote);
+            near.slow_down_to(attr, is_remote, rails);
     }
     setup.model = network_model(far, near, session_->ranks_per_core());
     setup.exchange_bytes = WindowExchange::default_allreduce_bytes;

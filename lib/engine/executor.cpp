@@ -13,6 +13,7 @@ namespace dtrain::engine {
 namespace {
 
 constexpr uint64_t sums_count = 3;
+constexpr uint64_t striped_bytes = 64 << 10; // messages of this size take the rails in turn
 
 bool is_message(StepKind kind) {
     return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::recv_reduce;
@@ -187,8 +188,7 @@ Status ScheduleRun::post_send(uint32_t i) {
     dtrain_tp_iov_t iov = {.addr = place(step.src), .len = step.bytes, .mr = nullptr};
     uint64_t tag =
         make_tag(params_.group, params_.rank, TagClass::collective, params_.bits | step.message);
-    return params_.mesh->send(params_.members[uint32_t(step.peer)], tag, &iov, 1,
-                              &memory_->steps[i]);
+    return params_.mesh->send(member(step), tag, &iov, 1, &memory_->steps[i], rail(step));
 }
 
 Status ScheduleRun::post_recv(uint32_t i, void *into) {
@@ -196,8 +196,14 @@ Status ScheduleRun::post_recv(uint32_t i, void *into) {
     dtrain_tp_iov_t iov = {.addr = into, .len = step.bytes, .mr = nullptr};
     uint64_t tag = make_tag(params_.group, uint32_t(step.peer), TagClass::collective,
                             params_.bits | step.message);
-    return params_.mesh->recv(params_.members[uint32_t(step.peer)], tag, exact, &iov, 1,
-                              &memory_->steps[i]);
+    return params_.mesh->recv(member(step), tag, exact, &iov, 1, &memory_->steps[i], rail(step));
+}
+
+// Large transfers are many messages of a chunk, whose numbers and sizes both sides know.
+uint32_t ScheduleRun::rail(const Step &step) const {
+    if (step.bytes < striped_bytes) return 0;
+    uint32_t rails = params_.mesh->rails(member(step));
+    return rails == 1 ? 0 : step.message % rails;
 }
 
 void ScheduleRun::work_locally(uint32_t i) {
@@ -342,10 +348,11 @@ void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
     if (outcome_.status != DTRAIN_OK) return;
     outcome_ = outcome;
     std::snprintf(text_, sizeof text_, "%s", text);
-    for (StepRun &step : memory_->steps)
-        if (step.pending)
-            params_.mesh->cancel(
-                params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)], &step);
+    for (StepRun &run : memory_->steps) {
+        if (!run.pending) continue;
+        const Step &step = params_.plan->schedule.steps[index(run)];
+        params_.mesh->cancel(member(step), &run, rail(step));
+    }
     agent.wake(this); // ends in advance(): the caller may still be inside of this run
 }
 
@@ -356,9 +363,7 @@ void ScheduleRun::stalled(Agent &) {
     }
     // What could not be withdrawn goes with its connection.
     for (StepRun &step : memory_->steps)
-        if (step.pending)
-            params_.mesh->drop(
-                params_.members[uint32_t(params_.plan->schedule.steps[index(step)].peer)]);
+        if (step.pending) params_.mesh->drop(member(params_.plan->schedule.steps[index(step)]));
 }
 
 bool ScheduleRun::waits_for(uint32_t rank) const {

@@ -66,6 +66,8 @@ class ScheduleRun final : public Operation {
     bool next(uint32_t &i);
     bool must_hold(uint32_t i) const;
     bool is_first(uint32_t i) const; // in flight, of the sends or receives
+    uint32_t member(const Step &step) const { return params_.members[uint32_t(step.peer)]; }
+    uint32_t rail(const Step &step) const;
     Status post_send(uint32_t i);
     Status post_recv(uint32_t i, void *into);
     void work_locally(uint32_t i);

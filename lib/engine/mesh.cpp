@@ -17,112 +17,141 @@ constexpr int64_t pause_after_failure = 5 * second;
 
 Mesh::~Mesh() {
     agent_.locked([&] {
-        for (Peer &peer : peers_) drop(peer.member);
+        for (uint32_t m = 0; m < peers_.size(); m++) drop(m);
     });
 }
 
 Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener *listener) {
     listener_ = listener;
-    peers_.resize(members.size());
-    for (uint32_t m = 0; m < members.size(); m++) {
-        Peer &peer = peers_[m];
-        peer.done = &peer_event;
-        peer.mesh = this;
-        peer.member = m;
-        std::string why;
-        for (auto &device : agent_.devices()) {
-            auto theirs =
-                std::find_if(members[m].begin(), members[m].end(), [&](const PeerAddress &address) {
-                    return address.transport == device->name();
-                });
-            if (theirs == members[m].end()) continue;
-            if (device->ops().reachable(device->dev(), theirs->bytes.data(),
-                                        theirs->bytes.size()) != DTRAIN_OK) {
-                why = error_text();
-                continue;
-            }
-            peer.device = device.get();
-            peer.address.assign(theirs->bytes.begin(), theirs->bytes.end());
-            break;
-        }
-        if (peer.device == nullptr)
-            return fail(DTRAIN_ERR_TRANSPORT,
-                        "no transport reaches member %u (%s); open one that both sides have "
-                        "(option transports), with an address that other hosts reach (option "
-                        "listen.address)",
-                        m, why.empty() ? "none in common" : why.c_str());
+    std::vector<Rails> peers(members.size());
+    for (uint32_t m = 0; m < members.size(); m++)
+        if (Status s = find_rails(m, members[m], peers[m]); s != DTRAIN_OK) return s;
+    peers_ = std::move(peers);
+    return DTRAIN_OK;
+}
+
+Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out) {
+    std::string why;
+    std::string_view tried;
+    for (auto &device : agent_.devices()) {
+        if (device->name() == tried) continue;
+        tried = device->name();
+        Status s = lay_rails(member, addresses, tried, out);
+        if (s != DTRAIN_OK && !out.empty()) // the other side would use this rail
+            return fail_within(s, "rail %zu of transport %.*s to member %u", out.size(),
+                               int(tried.size()), tried.data(), member);
+        if (s != DTRAIN_OK) why = error_text();
+        if (!out.empty()) return DTRAIN_OK;
+    }
+    return fail(DTRAIN_ERR_TRANSPORT,
+                "no transport reaches member %u (%s); open one that both sides have "
+                "(option transports), with an address that other hosts reach (option "
+                "listen.address)",
+                member, why.empty() ? "none in common" : why.c_str());
+}
+
+// Pairs our devices of this transport with the member's, as far as they can be reached.
+Status Mesh::lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
+                       std::string_view transport, Rails &out) {
+    auto theirs = addresses.begin();
+    for (auto &device : agent_.devices()) {
+        if (device->name() != transport) continue;
+        theirs = std::find_if(theirs, addresses.end(),
+                              [&](const PeerAddress &a) { return a.transport == transport; });
+        if (theirs == addresses.end()) break;
+        Status s =
+            device->ops().reachable(device->dev(), theirs->bytes.data(), theirs->bytes.size());
+        if (s != DTRAIN_OK) return s;
+        Rail &rail = out.emplace_back();
+        rail.done = &rail_event;
+        rail.mesh = this;
+        rail.member = member;
+        rail.number = uint32_t(out.size()) - 1;
+        rail.device = device.get();
+        rail.address.assign(theirs->bytes.begin(), theirs->bytes.end());
+        ++theirs;
     }
     return DTRAIN_OK;
 }
 
-Status Mesh::endpoint(uint32_t member, dtrain_tp_ep_t *&ep) {
-    Peer &peer = peers_[member];
-    if (peer.ep == nullptr) {
+Status Mesh::connect(Rail &rail, dtrain_tp_ep_t *&ep) {
+    if (rail.ep == nullptr) {
         int64_t now = agent_.clock().now_ns();
-        if (now < peer.next_ns) return DTRAIN_ERR_BUSY;
-        if (peer.attempts++ == 0) peer.first_ns = now;
-        Status s = peer.device->ops().connect(peer.device->dev(), peer.address.data(),
-                                              peer.address.size(), uint64_t(&peer), &peer.ep);
+        if (now < rail.next_ns) return DTRAIN_ERR_BUSY;
+        if (rail.attempts++ == 0) rail.first_ns = now;
+        Status s = rail.device->ops().connect(rail.device->dev(), rail.address.data(),
+                                              rail.address.size(), uint64_t(&rail), &rail.ep);
         if (s != DTRAIN_OK) {
-            peer.ep = nullptr;
-            return connection_lost(s) ? attempt_failed(peer, s) : s;
+            rail.ep = nullptr;
+            return connection_lost(s) ? attempt_failed(rail, s) : s;
         }
     }
-    ep = peer.ep;
+    ep = rail.ep;
     return DTRAIN_OK;
 }
 
 // BUSY: it will be tried again.
-Status Mesh::attempt_failed(Peer &peer, Status status) {
-    peer.failure = status;
+Status Mesh::attempt_failed(Rail &rail, Status status) {
+    rail.failure = status;
     int64_t now = agent_.clock().now_ns();
     bool may_pass = status == DTRAIN_ERR_PEER || status == DTRAIN_ERR_IO;
-    bool alive = listener_ == nullptr || listener_->alive(peer.member);
-    if (may_pass && alive && now - peer.first_ns < connect_patience) {
-        uint32_t shift = std::min(peer.attempts - 1, doublings);
-        peer.next_ns = now + std::min(first_backoff << shift, longest_backoff);
+    bool alive = listener_ == nullptr || listener_->alive(rail.member);
+    if (may_pass && alive && now - rail.first_ns < connect_patience) {
+        uint32_t shift = std::min(rail.attempts - 1, doublings);
+        rail.next_ns = now + std::min(first_backoff << shift, longest_backoff);
         return DTRAIN_ERR_BUSY;
     }
-    tell(peer, trouble(peer.member).c_str());
-    peer.next_ns = now + pause_after_failure;
+    tell(rail, trouble(rail).c_str());
+    rail.next_ns = now + pause_after_failure;
     return status;
 }
 
-std::string Mesh::trouble(uint32_t member) const {
-    const Peer &peer = peers_[member];
-    if (peer.up || peer.failure == DTRAIN_OK) return "";
-    char text[128];
-    double seconds = double(agent_.clock().now_ns() - peer.first_ns) / double(second);
-    std::snprintf(text, sizeof text, "no %s connection in %.1f s (attempts: %u; %s)",
-                  std::string(peer.device->name()).c_str(), seconds, peer.attempts,
-                  status_text(peer.failure));
+std::string Mesh::name(const Rail &rail) {
+    std::string text(rail.device->name());
+    if (rail.number > 0) text += " (rail " + std::to_string(rail.number) + ")";
     return text;
 }
 
-void Mesh::tell(const Peer &peer, const char *text) {
-    if (listener_ != nullptr) listener_->peer_broken(peer.member, text);
+std::string Mesh::trouble(const Rail &rail) const {
+    if (rail.up || rail.failure == DTRAIN_OK) return "";
+    char text[128];
+    double seconds = double(agent_.clock().now_ns() - rail.first_ns) / double(second);
+    std::snprintf(text, sizeof text, "no %s connection in %.1f s (attempts: %u; %s)",
+                  name(rail).c_str(), seconds, rail.attempts, status_text(rail.failure));
+    return text;
+}
+
+std::string Mesh::trouble(uint32_t member) const {
+    std::string text;
+    for (const Rail &rail : peers_[member])
+        if (text.empty()) text = trouble(rail);
+    return text;
+}
+
+void Mesh::tell(const Rail &rail, const char *text) {
+    if (listener_ != nullptr) listener_->peer_broken(rail.member, text);
 }
 
 Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
-                  Completion *completion) {
-    Peer &peer = peers_[member];
+                  Completion *completion, uint32_t number) {
+    Rail &rail = peers_[member][number];
     dtrain_tp_ep_t *ep = nullptr;
-    Status s = endpoint(member, ep);
+    Status s = connect(rail, ep);
     if (s != DTRAIN_OK) return s;
-    if (!peer.up) return DTRAIN_ERR_BUSY;
-    s = peer.device->ops().send(ep, tag, iov, n, uint64_t(completion));
-    if (connection_lost(s)) tell(peer, std::string(error_text()).c_str());
+    if (!rail.up) return DTRAIN_ERR_BUSY;
+    s = rail.device->ops().send(ep, tag, iov, n, uint64_t(completion));
+    if (connection_lost(s)) tell(rail, std::string(error_text()).c_str());
     return s;
 }
 
 Status Mesh::recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
-                  uint32_t n, Completion *completion) {
-    transport::Device &device = *peers_[member].device;
+                  uint32_t n, Completion *completion, uint32_t rail) {
+    transport::Device &device = *peers_[member][rail].device;
     return device.ops().recv(device.dev(), tag, mask, iov, n, uint64_t(completion));
 }
 
-void Mesh::cancel(uint32_t member, Completion *completion) {
-    transport::Device &device = *peers_[member].device;
+void Mesh::cancel(uint32_t member, Completion *completion, uint32_t rail) {
+    transport::Device &device = *peers_[member][rail].device;
     device.ops().cancel(device.dev(), uint64_t(completion));
 }
 
@@ -131,29 +160,32 @@ void Mesh::purge(uint64_t tag, uint64_t mask) {
 }
 
 void Mesh::drop(uint32_t member) {
-    Peer &peer = peers_[member];
-    if (peer.ep == nullptr) return;
-    dtrain_tp_ep_t *ep = peer.ep;
-    peer.ep = nullptr;
-    peer.up = false;
-    peer.device->ops().disconnect(ep);
+    for (Rail &rail : peers_[member]) disconnect(rail);
 }
 
-void Mesh::peer_event(Completion *self, const dtrain_tp_done_t &event) {
-    Peer &peer = *static_cast<Peer *>(self);
-    if (event.status == DTRAIN_ERR_CANCELED || peer.ep == nullptr) return; // we dropped it
+void Mesh::disconnect(Rail &rail) {
+    if (rail.ep == nullptr) return;
+    dtrain_tp_ep_t *ep = rail.ep;
+    rail.ep = nullptr;
+    rail.up = false;
+    rail.device->ops().disconnect(ep);
+}
+
+void Mesh::rail_event(Completion *self, const dtrain_tp_done_t &event) {
+    Rail &rail = *static_cast<Rail *>(self);
+    if (event.status == DTRAIN_ERR_CANCELED || rail.ep == nullptr) return; // we dropped it
     if (event.status == DTRAIN_OK) {
-        peer.up = true;
-        peer.attempts = 0;
-        peer.failure = DTRAIN_OK;
+        rail.up = true;
+        rail.attempts = 0;
+        rail.failure = DTRAIN_OK;
         return;
     }
-    Mesh &mesh = *peer.mesh;
-    mesh.drop(peer.member);
+    Mesh &mesh = *rail.mesh;
+    mesh.disconnect(rail);
     if (event.kind == DTRAIN_TP_CONNECT)
-        (void)mesh.attempt_failed(peer, event.status);
+        (void)mesh.attempt_failed(rail, event.status);
     else
-        mesh.tell(peer, (std::string(peer.device->name()) + " connection broke").c_str());
+        mesh.tell(rail, (name(rail) + " connection broke").c_str());
 }
 
 } // namespace dtrain::engine

@@ -1,5 +1,9 @@
 // The ways to the members of a job: which transport, and a connection made at first use.
 // SPDX-License-Identifier: Apache-2.0
+//
+// A transport may have several devices (network cards): then as many rails lead to a member as both
+// sides have, the first device of one to the first of the other and so on. Small messages take the
+// first rail; who sends large ones spreads them, and their receiver knows how.
 #pragma once
 #include "engine/agent.h"
 #include "engine/message_order.h"
@@ -43,26 +47,29 @@ class Mesh {
     // Buffers must live until `completion` is done. BUSY: nothing happened, try after a round; so
     // it is until there is a connection, so nothing is lost with attempts to connect that fail.
     Status send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
-                Completion *completion);
+                Completion *completion, uint32_t rail = 0);
     // From `member`, or from any (the tag tells) of those who share its transport.
     Status recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
-                uint32_t n, Completion *completion);
+                uint32_t n, Completion *completion, uint32_t rail = 0);
     // Asks for an early end of what is pending with this completion.
-    void cancel(uint32_t member, Completion *completion);
+    void cancel(uint32_t member, Completion *completion, uint32_t rail = 0);
     void purge(uint64_t tag, uint64_t mask); // on all transports
-    void drop(uint32_t member);              // the connection; the next send makes a new one
+    void drop(uint32_t member);              // the connections; the next send makes a new one
 
-    transport::Device *device(uint32_t member) const { return peers_[member].device; }
-    // Connects if need be, and may then be on the way. BUSY: the next attempt is not due yet.
-    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep);
+    uint32_t rails(uint32_t member) const { return uint32_t(peers_[member].size()); }
+    // Of the first rail.
+    transport::Device *device(uint32_t member) const { return peers_[member][0].device; }
+    // Of the first rail. Connects if need be, and may then be on the way. BUSY: the next attempt is
+    // not due yet.
+    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep) { return connect(peers_[member][0], ep); }
     // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
     std::string trouble(uint32_t member) const;
     MessageOrder &order() { return order_; }
 
   private:
-    struct Peer : Completion {
+    struct Rail : Completion {
         Mesh *mesh = nullptr;
-        uint32_t member = 0;
+        uint32_t member = 0, number = 0;
         transport::Device *device = nullptr;
         std::vector<uint8_t> address;
         dtrain_tp_ep_t *ep = nullptr;
@@ -71,13 +78,21 @@ class Mesh {
         int64_t first_ns = 0, next_ns = 0; // of the attempts
         Status failure = DTRAIN_OK;        // of the last one
     };
-    Status attempt_failed(Peer &peer, Status status);
-    void tell(const Peer &peer, const char *text);
-    static void peer_event(Completion *self, const dtrain_tp_done_t &event);
+    using Rails = std::vector<Rail>;
+    Status find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out);
+    Status lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
+                     std::string_view transport, Rails &out);
+    Status connect(Rail &rail, dtrain_tp_ep_t *&ep);
+    void disconnect(Rail &rail);
+    Status attempt_failed(Rail &rail, Status status);
+    std::string trouble(const Rail &rail) const;
+    void tell(const Rail &rail, const char *text);
+    static std::string name(const Rail &rail); // "tcp", "tcp (rail 1)"
+    static void rail_event(Completion *self, const dtrain_tp_done_t &event);
 
     Agent &agent_;
     Listener *listener_ = nullptr;
-    std::vector<Peer> peers_;
+    std::vector<Rails> peers_; // by member; at least one rail each
     MessageOrder order_;
 };
 

@@ -36,27 +36,33 @@ Device::~Device() {
 }
 
 Status Device::open(const Host &host, std::string_view name, const Options &options,
-                    std::unique_ptr<Device> &out) {
+                    std::vector<std::unique_ptr<Device>> &out) {
     const dtrain_tp_plugin_t *plugin = nullptr;
     Status status = find_plugin(name, options.text("plugin.path"), plugin);
     if (status != DTRAIN_OK) return status;
-    std::unique_ptr<Device> device(new Device(*plugin));
-    if (status = device->start(host); status != DTRAIN_OK) return status;
-    out = std::move(device);
+    set_error_text("");
+    std::string names(max_names, '\0');
+    status = plugin->ops->list(host.table(), names.data(), names.size());
+    if (status != DTRAIN_OK) return explain(status, plugin->name, "list");
+    names.back() = 0;
+    std::vector<std::unique_ptr<Device>> devices;
+    for (const char *at = names.c_str(); *at != 0;) {
+        const std::string one(at, std::strcspn(at, ","));
+        at += one.size() + (at[one.size()] == ',' ? 1 : 0);
+        if (one.empty()) continue;
+        devices.emplace_back(new Device(*plugin));
+        if (status = devices.back()->start(host, one.c_str()); status != DTRAIN_OK) return status;
+    }
+    if (devices.empty())
+        return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s: no device for it on this machine",
+                    plugin->name);
+    for (auto &device : devices) out.push_back(std::move(device));
     return DTRAIN_OK;
 }
 
-Status Device::start(const Host &host) {
-    set_error_text("");
-    std::string names(max_names, '\0');
-    Status status = ops_.list(host.table(), names.data(), names.size());
-    if (status != DTRAIN_OK) return explain(status, name_, "list");
-    names.back() = 0;
-    names.resize(std::strcspn(names.c_str(), ","));
-    if (names.empty())
-        return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s: no device for it on this machine",
-                    name_.c_str());
-    if (status = ops_.open(host.table(), names.c_str(), &dev_); status != DTRAIN_OK) {
+Status Device::start(const Host &host, const char *device) {
+    Status status = DTRAIN_OK;
+    if (status = ops_.open(host.table(), device, &dev_); status != DTRAIN_OK) {
         dev_ = nullptr;
         return explain(status, name_, "open");
     }

@@ -18,11 +18,11 @@ class Device {
   public:
     static constexpr uint32_t max_blob = 512; // bytes of an address, rkey or window handle
 
-    // Opens the first device that the transport `name` ("tcp") lists, found by option plugin.path.
-    // UNSUPPORTED when there is nothing that it could use on this machine. host outlives the
-    // device.
+    // Opens the devices that the transport `name` ("tcp") lists, found by option plugin.path, and
+    // adds them to `out`; all or none. UNSUPPORTED when there is nothing that it could use on this
+    // machine. host outlives the devices.
     static Status open(const Host &host, std::string_view name, const Options &options,
-                       std::unique_ptr<Device> &out);
+                       std::vector<std::unique_ptr<Device>> &out);
     ~Device();
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
@@ -45,7 +45,7 @@ class Device {
 
   private:
     explicit Device(const dtrain_tp_plugin_t &plugin);
-    Status start(const Host &host);
+    Status start(const Host &host, const char *device);
     Status check() const;
 
     std::string name_;

@@ -32,10 +32,11 @@ struct Process {
         for (auto &[key, value] : settings) assert_int_equal(options.set(key, value), DTRAIN_OK);
         assert_int_equal(agent.open(), DTRAIN_OK);
         for (const char *name : transports) {
-            std::unique_ptr<dtrain::transport::Device> device;
-            if (dtrain::transport::Device::open(host, name, options, device) != DTRAIN_OK)
+            std::vector<std::unique_ptr<dtrain::transport::Device>> devices;
+            if (dtrain::transport::Device::open(host, name, options, devices) != DTRAIN_OK)
                 fail_msg("%s", dtrain::error_text());
-            assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
+            for (auto &device : devices)
+                assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
         }
     }
 

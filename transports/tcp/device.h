@@ -58,7 +58,7 @@ class Device : private Lobby::Owner {
 };
 
 inline constexpr char any_interface[] = "auto"; // the device that finds out by itself
-// "tcp.interface", else "listen.address", else any_interface.
+// "tcp.interface" (a list: a device each), else "listen.address", else any_interface.
 void default_interface(const tp::Host &host, char *buf, size_t len);
 
 } // namespace dtrain::tcp

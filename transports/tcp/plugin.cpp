@@ -10,10 +10,10 @@ namespace dtrain::tcp {
 namespace {
 
 dtrain_status_t list(const dtrain_tp_host_t *host, char *names, size_t len) {
-    char name[256];
-    default_interface(tp::Host(host), name, sizeof name);
-    if (strlen(name) >= len) return DTRAIN_ERR_TRUNCATED;
-    snprintf(names, len, "%s", name);
+    char all[1024];
+    default_interface(tp::Host(host), all, sizeof all);
+    if (strlen(all) >= len) return DTRAIN_ERR_TRUNCATED;
+    snprintf(names, len, "%s", all);
     return DTRAIN_OK;
 }
 

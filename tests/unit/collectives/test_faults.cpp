@@ -22,9 +22,9 @@ void check_blame(const std::function<void(Communicator &)> &happens, const char 
     engine::Agent agent(monotonic_clock(), log);
     assert_int_equal(agent.open(), DTRAIN_OK);
     agent.set_stall_check(1 * ms);
-    std::unique_ptr<transport::Device> device;
-    assert_int_equal(transport::Device::open(host, "tcp", options, device), DTRAIN_OK);
-    assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
+    std::vector<std::unique_ptr<transport::Device>> devices;
+    assert_int_equal(transport::Device::open(host, "tcp", options, devices), DTRAIN_OK);
+    assert_int_equal(agent.add_device(std::move(devices[0])), DTRAIN_OK);
     engine::Helper helper(agent);
     assert_int_equal(helper.start(true, false), DTRAIN_OK);
     std::shared_ptr<cluster::Session> session;

@@ -6,8 +6,12 @@
 #include "engine/tag.h"
 #include "transport/host.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <string>
@@ -38,18 +42,19 @@ struct Rank final : OperationListener, Mesh::Listener {
     Request request;
     int started = 0, ended = 0;
 
-    void open(const Settings &settings) {
+    void open(const Settings &settings, uint32_t rails = 1) {
         assert_int_equal(options.set("plugin.path", PLUGIN_FOLDER), DTRAIN_OK);
         assert_int_equal(options.set("plugin.sim.eager", "1024"), DTRAIN_OK);
         for (auto &[key, value] : settings)
             assert_int_equal(options.set("plugin.sim." + key, value), DTRAIN_OK);
-        std::unique_ptr<transport::Device> device;
-        if (transport::Device::open(host, "sim", options, device) != DTRAIN_OK)
-            fail_msg("%s", error_text());
+        std::vector<std::unique_ptr<transport::Device>> devices;
+        for (uint32_t rail = 0; rail < rails; rail++)
+            if (transport::Device::open(host, "sim", options, devices) != DTRAIN_OK)
+                fail_msg("%s", error_text());
         assert_int_equal(agent.open(), DTRAIN_OK);
-        assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
+        for (auto &device : devices)
+            assert_int_equal(agent.add_device(std::move(device)), DTRAIN_OK);
     }
-    const std::vector<uint8_t> &address() { return agent.devices()[0]->address(); }
 
     bool operation_started(Operation &) override {
         started++;
@@ -70,14 +75,20 @@ struct Job {
     // With a jitter that this seed draws.
     Job(uint32_t size, uint64_t random)
         : Job(size, {{"jitter", "5000"}, {"seed", std::to_string(random)}}) {}
-    Job(uint32_t size, Settings settings) : members(size) {
+    // rails: devices of each rank; empty: one.
+    Job(uint32_t size, Settings settings, const std::vector<uint32_t> &rails = {}) : members(size) {
         static int number = 0;
         settings.push_back({"network", "executor" + std::to_string(number++)});
         std::iota(members.begin(), members.end(), 0u);
-        for (uint32_t r = 0; r < size; r++) ranks.emplace_back().open(settings);
+        for (uint32_t r = 0; r < size; r++)
+            ranks.emplace_back().open(settings, rails.empty() ? 1 : rails[r]);
         for (Rank &rank : ranks) {
             std::vector<std::vector<PeerAddress>> peers;
-            for (Rank &peer : ranks) peers.push_back({{"sim", peer.address()}});
+            for (Rank &peer : ranks) {
+                auto &addresses = peers.emplace_back();
+                for (auto &device : peer.agent.devices())
+                    addresses.push_back({"sim", device->address()});
+            }
             rank.mesh = std::make_unique<Mesh>(rank.agent);
             assert_int_equal(rank.mesh->prepare(peers, &rank), DTRAIN_OK);
         }
@@ -150,6 +161,61 @@ inline Schedule direct_sum(uint32_t rank, uint32_t size, uint64_t bytes, uint64_
                    {writer.last()});
     }
     return std::move(writer.schedule);
+}
+
+// An all-reduce of all ranks, each with its own priority.
+struct Sum {
+    Job &job;
+    uint32_t call;
+    uint64_t chunk;
+    std::vector<std::vector<uint32_t>> in, out;
+    std::vector<uint32_t> expected;
+    std::deque<Request> requests;
+
+    Sum(Job &j, uint32_t number, uint64_t count, uint64_t chunk_bytes, std::mt19937_64 &random)
+        : job(j), call(number), chunk(chunk_bytes), in(j.ranks.size()), out(j.ranks.size()),
+          expected(count), requests(j.ranks.size()) {
+        for (auto &vector : in) {
+            vector.resize(count);
+            for (uint64_t i = 0; i < count; i++) expected[i] += vector[i] = uint32_t(random());
+        }
+        for (auto &vector : out) vector.resize(count);
+    }
+    ScheduleRun *post(uint32_t r, int32_t priority) {
+        auto size = uint32_t(job.ranks.size());
+        RunParams params = job.params(r, direct_sum(r, size, 4 * expected.size(), chunk),
+                                      in[r].data(), out[r].data());
+        params.bits = collective_bits(call, 77);
+        auto *run = new ScheduleRun(&requests[r], std::move(params));
+        run->priority = priority;
+        job.ranks[r].agent.post(run, true);
+        return run;
+    }
+    bool done() const {
+        return std::all_of(requests.begin(), requests.end(),
+                           [](const Request &request) { return request.done(); });
+    }
+    void verify() const {
+        for (const Request &request : requests)
+            assert_int_equal(request.outcome().status, DTRAIN_OK);
+        for (auto &vector : out) assert_true(vector == expected);
+    }
+};
+
+inline void poll_until(Job &job, std::mt19937_64 &random, const std::function<bool()> &done) {
+    for (int round = 0; round < 1000000; round++) {
+        if (done()) return;
+        job.ranks[random() % job.ranks.size()].agent.work();
+    }
+    fail_msg("not done");
+}
+
+// The simulated network tells it when its last device closes.
+inline void read_time(void *arg, int32_t, const char *line) {
+    long long ns = 0;
+    const char *at = std::strstr(line, "ended at ");
+    if (at != nullptr && std::sscanf(at, "ended at %lld", &ns) == 1)
+        *static_cast<int64_t *>(arg) = ns;
 }
 
 } // namespace simulated

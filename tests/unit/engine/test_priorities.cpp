@@ -3,68 +3,10 @@
 #include "simulated_job.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 
 using namespace simulated;
 
 namespace {
-
-// An all-reduce of all ranks, each with its own priority.
-struct Sum {
-    Job &job;
-    uint32_t call;
-    uint64_t chunk;
-    std::vector<std::vector<uint32_t>> in, out;
-    std::vector<uint32_t> expected;
-    std::deque<Request> requests;
-
-    Sum(Job &j, uint32_t number, uint64_t count, uint64_t chunk_bytes, std::mt19937_64 &random)
-        : job(j), call(number), chunk(chunk_bytes), in(j.ranks.size()), out(j.ranks.size()),
-          expected(count), requests(j.ranks.size()) {
-        for (auto &vector : in) {
-            vector.resize(count);
-            for (uint64_t i = 0; i < count; i++) expected[i] += vector[i] = uint32_t(random());
-        }
-        for (auto &vector : out) vector.resize(count);
-    }
-    ScheduleRun *post(uint32_t r, int32_t priority) {
-        auto size = uint32_t(job.ranks.size());
-        RunParams params = job.params(r, direct_sum(r, size, 4 * expected.size(), chunk),
-                                      in[r].data(), out[r].data());
-        params.bits = collective_bits(call, 77);
-        auto *run = new ScheduleRun(&requests[r], std::move(params));
-        run->priority = priority;
-        job.ranks[r].agent.post(run, true);
-        return run;
-    }
-    bool done() const {
-        return std::all_of(requests.begin(), requests.end(),
-                           [](const Request &request) { return request.done(); });
-    }
-    void verify() const {
-        for (const Request &request : requests)
-            assert_int_equal(request.outcome().status, DTRAIN_OK);
-        for (auto &vector : out) assert_true(vector == expected);
-    }
-};
-
-void poll_until(Job &job, std::mt19937_64 &random, const std::function<bool()> &done) {
-    for (int round = 0; round < 1000000; round++) {
-        if (done()) return;
-        job.ranks[random() % job.ranks.size()].agent.work();
-    }
-    fail_msg("not done");
-}
-
-// The simulated network tells it when its last device closes.
-void read_time(void *arg, int32_t, const char *line) {
-    long long ns = 0;
-    const char *at = std::strstr(line, "ended at ");
-    if (at != nullptr && std::sscanf(at, "ended at %lld", &ns) == 1)
-        *static_cast<int64_t *>(arg) = ns;
-}
 
 // Virtual time until a sum of `high_bytes` is done, with one of `low_bytes` in flight before.
 int64_t time_of(uint64_t low_bytes, uint64_t high_bytes, int32_t low, int32_t high) {

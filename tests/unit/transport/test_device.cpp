@@ -26,8 +26,10 @@ struct Bench {
 void test_open(void **) {
     Bench b;
     Host host(b.options, b.log, monotonic_clock());
-    std::unique_ptr<Device> device;
-    assert_int_equal(Device::open(host, "toy", b.options, device), DTRAIN_OK);
+    std::vector<std::unique_ptr<Device>> devices;
+    assert_int_equal(Device::open(host, "toy", b.options, devices), DTRAIN_OK);
+    assert_int_equal(devices.size(), 2); // it lists two
+    const Device *device = devices[0].get();
     assert_true(device->name() == "toy");
     assert_int_equal(device->attr().max_iov, 4);
     assert_int_equal(device->attr().numa_node, -1); // what the plugin leaves out is "unknown"
@@ -37,18 +39,18 @@ void test_open(void **) {
     assert_null(device->ops().arm); // past the end of the plugin's table
     assert_int_equal(device->ops().progress(device->dev(), nullptr, 0), 0);
     assert_int_equal(b.closed, 0);
-    device.reset();
-    assert_int_equal(b.closed, 1);
+    devices.clear();
+    assert_int_equal(b.closed, 2);
 }
 
 void refuse(const char *spoil, Status expected, const char *part, int closed) {
     Bench b;
     assert_int_equal(b.options.set("plugin.toy.spoil", spoil), DTRAIN_OK);
     Host host(b.options, b.log, monotonic_clock());
-    std::unique_ptr<Device> device;
+    std::vector<std::unique_ptr<Device>> devices;
     fail(DTRAIN_ERR_IO, "an older failure");
-    assert_int_equal(Device::open(host, "toy", b.options, device), expected);
-    assert_null(device.get());
+    assert_int_equal(Device::open(host, "toy", b.options, devices), expected);
+    assert_true(devices.empty());
     if (std::strstr(error_text(), part) == nullptr)
         fail_msg("%s: \"%s\" does not tell \"%s\"", spoil, error_text(), part);
     assert_null(std::strstr(error_text(), "older"));

@@ -33,7 +33,7 @@ static dtrain_status_t list(const dtrain_tp_host_t *host, char *names, size_t le
 
 static dtrain_status_t dev_open(const dtrain_tp_host_t *host, const char *name,
                                 dtrain_tp_dev_t **dev_p) {
-    if (!is(name, "first")) return DTRAIN_ERR_NOT_FOUND;
+    if (!is(name, "first") && !is(name, "second")) return DTRAIN_ERR_NOT_FOUND;
     dtrain_tp_dev_t *dev = calloc(1, sizeof *dev);
     if (dev == NULL) return DTRAIN_ERR_NO_MEMORY;
     dev->host = host;
