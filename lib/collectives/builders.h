@@ -34,6 +34,12 @@ void halving_reduce_scatter(Plan &plan);
 
 void hierarchical_allreduce(Plan &plan);
 void hierarchical_tree_allreduce(Plan &plan);
+void hierarchical_reduce(Plan &plan);
+void hierarchical_tree_reduce(Plan &plan);
+void hierarchical_broadcast(Plan &plan);
+void hierarchical_tree_broadcast(Plan &plan);
+void hierarchical_allgather(Plan &plan);
+void hierarchical_reduce_scatter(Plan &plan);
 
 void binomial_allreduce(Plan &plan);
 void binomial_reduce(Plan &plan);

@@ -20,11 +20,36 @@ bool makes_sense(const CollectiveSpec &spec, Algorithm algorithm) {
            (algorithm != Algorithm::hierarchical && algorithm != Algorithm::hierarchical_tree);
 }
 
+bool cheaper(const Candidate &a, const Candidate &b) { return a.ns < b.ns; }
+
 double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
             const NetworkModel &model) {
-    if (has_hosts(spec) && spec.kind == Kind::allreduce)
-        return predict_on(*spec.topology, algorithm, spec.size, bytes, model, spec.chunk_bytes);
+    if (has_hosts(spec) && !over_graph(spec.kind))
+        return predict_on(*spec.topology, spec.kind, algorithm, spec.size, bytes, model,
+                          spec.chunk_bytes);
     return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
+}
+
+// Formulas are rough where some ranks are nearer than others, so what they do not rule out is
+// simulated, in fewer chunks.
+void simulate(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model,
+              std::vector<Candidate> &found) {
+    constexpr int32_t most_ranks = 64; // a few milliseconds, once for a shape of calls
+    constexpr double doubt = 3;
+    constexpr uint64_t most_chunks = 16;
+    if (spec.size > most_ranks) return;
+    CollectiveSpec one = spec;
+    one.in_place = false;
+    one.chunk_bytes = std::max(spec.chunk_bytes, bytes / most_chunks);
+    std::vector<engine::Schedule> schedules(size_t(spec.size));
+    const double best = std::min_element(found.begin(), found.end(), cheaper)->ns;
+    for (Candidate &candidate : found) {
+        if (candidate.ns > doubt * best) continue;
+        Status s = DTRAIN_OK;
+        for (one.rank = 0; s == DTRAIN_OK && one.rank < one.size; one.rank++)
+            s = build(one, candidate.algorithm, schedules[size_t(one.rank)]);
+        if (s == DTRAIN_OK) (void)price(schedules, model, candidate.ns, spec.topology);
+    }
 }
 
 bool is_uniform(const CollectiveSpec &spec) {
@@ -43,8 +68,8 @@ std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel
         if (auto algorithm = Algorithm(i);
             supports(spec.kind, algorithm, spec.size, uniform) && makes_sense(spec, algorithm))
             found.push_back({algorithm, cost(spec, algorithm, bytes, model)});
-    std::stable_sort(found.begin(), found.end(),
-                     [](const Candidate &a, const Candidate &b) { return a.ns < b.ns; });
+    if (has_hosts(spec) && !over_graph(spec.kind) && uniform) simulate(spec, bytes, model, found);
+    std::stable_sort(found.begin(), found.end(), cheaper);
     return found;
 }
 

@@ -38,10 +38,11 @@ enum class Algorithm : uint8_t {
     recursive_doubling, // whole vectors with partners at distance 1, 2, 4, ...
     halving_doubling,   // Rabenseifner: reduce-scatter by halving, then all-gather by doubling
     binomial_tree,
-    double_tree,      // two binary trees, each inner rank of one a leaf of the other
-    bruck,            // blocks at distance 1, 2, 4, ... for any number of ranks
-    hierarchical,     // inside each host, then around a ring between hosts, and back
-    hierarchical_tree // the same by one rank of each host, with recursive doubling between them
+    double_tree,  // two binary trees, each inner rank of one a leaf of the other
+    bruck,        // blocks at distance 1, 2, 4, ... for any number of ranks
+    hierarchical, // inside each host, then around a ring between hosts, and back; rooted: chains
+    hierarchical_tree // by one rank of each host, with recursive doubling between them; rooted:
+                      // binomial trees
 };
 inline constexpr int algorithm_count = 9;
 

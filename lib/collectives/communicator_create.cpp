@@ -157,7 +157,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
         adaptation_ = std::make_unique<Adaptation>(setup.model);
     if (rank_ == 0 && session_->options().number("explain") != 0)
         explainer_ = std::make_unique<Explainer>(
-            agent_.log(), Explainer::Rules{size(), chunk_bytes_, setup.model, forced});
+            agent_.log(), Explainer::Rules{size(), chunk_bytes_, setup.model, forced, &topology_});
     return DTRAIN_OK;
 }
 

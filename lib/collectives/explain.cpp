@@ -90,6 +90,7 @@ void Explainer::explain(const trace::Record &record, Row &row, int64_t elapsed_n
     spec.size = rules_.ranks;
     spec.count = record.bytes;
     spec.chunk_bytes = rules_.chunk_bytes;
+    spec.topology = rules_.topology;
     const char *rule = window_rule(record.way);
     std::string others, why;
     size_t listed = 0;

@@ -20,7 +20,8 @@ class Explainer {
         int32_t ranks = 1;
         uint64_t chunk_bytes = 0;
         NetworkModel model;
-        std::optional<Algorithm> forced; // for all-reduce
+        std::optional<Algorithm> forced;    // for all-reduce
+        const Topology *topology = nullptr; // outlives the explainer; nullptr: all are alike
     };
     Explainer(Log &log, const Rules &rules) : log_(log), rules_(rules) {}
     ~Explainer(); // logs the table

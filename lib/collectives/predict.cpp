@@ -33,13 +33,14 @@ class Formula {
 
   private:
     struct Chunks {
-        double count, bytes; // each
+        double count, bytes; // of each, on average
+        double largest = bytes;
     };
     // `transfers`: as for Plan::limit_messages().
     Chunks cut(double bytes, double transfers = 1) const {
         double most = std::max(1.0, std::floor(engine::max_messages / transfers));
         double count = std::clamp(std::ceil(bytes / chunk_), 1.0, most);
-        return {count, bytes / count};
+        return {count, bytes / count, std::max(bytes / count, std::min(bytes, chunk_))};
     }
     double hop(double bytes, double work = 0) const {
         return 2 * o_ + latency_ + bytes * (wire_ + work);
@@ -53,7 +54,7 @@ class Formula {
     double rounds(double count, Chunks chunks, double work = 0) const {
         double stream = chunks.count * gap(chunks.bytes, work);
         if (chunks.count > 1) stream += chunks.bytes * work;
-        return count * std::max(hop(chunks.bytes, work), stream);
+        return count * std::max(hop(chunks.largest, work), stream);
     }
     // One round that does not overlap with others.
     double round(Chunks chunks, double work = 0) const {
@@ -254,7 +255,10 @@ double Formula::bruck() const {
 
 double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
                const NetworkModel &model, uint64_t chunk_bytes) {
-    if (!supports(kind, algorithm, size)) return std::numeric_limits<double>::infinity();
+    const bool needs_hosts = kind != Kind::allreduce && (algorithm == Algorithm::hierarchical ||
+                                                         algorithm == Algorithm::hierarchical_tree);
+    if (needs_hosts || !supports(kind, algorithm, size))
+        return std::numeric_limits<double>::infinity();
     if (size == 1 || (bytes == 0 && kind != Kind::barrier)) return 0;
     Formula formula(kind, size, bytes, model, chunk_bytes);
     switch (algorithm) {

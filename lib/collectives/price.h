@@ -33,11 +33,12 @@ Status price(std::span<const engine::Schedule> schedules, const NetworkModel &mo
 // The same by a closed formula, in at most log(size)^2 time. `bytes`: of the vector (allreduce,
 // reduce, broadcast) or of each rank's block. Between 0.85 and 1.2 of price() up to 16 KiB in all,
 // between 0.6 and 1.7 above (kept by tests/unit/collectives/test_price.cpp); for direct and ring
-// within 1 % and 18 %. Infinite where supports() is false.
+// within 1 % and 18 %. Infinite where supports() is false, and for the hierarchical algorithms of
+// other kinds than all-reduce, which are for ranks with a topology.
 double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
                const NetworkModel &model, uint64_t chunk_bytes);
-// Of ranks with a topology, roughly: between 0.5 and 2 of price(). All-reduce.
-double predict_on(const Topology &topology, Algorithm algorithm, int32_t size, uint64_t bytes,
-                  const NetworkModel &model, uint64_t chunk_bytes);
+// Of ranks with a topology, roughly: between 0.5 and 2 of price().
+double predict_on(const Topology &topology, Kind kind, Algorithm algorithm, int32_t size,
+                  uint64_t bytes, const NetworkModel &model, uint64_t chunk_bytes);
 
 } // namespace dtrain::collectives

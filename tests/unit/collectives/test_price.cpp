@@ -97,6 +97,8 @@ void compare(EveryRank &ranks, Algorithm algorithm, size_t network, uint64_t byt
 void formulas(void **) {
     for (int kind = 0; kind < kind_count; kind++)
         for (int algorithm = 0; algorithm < algorithm_count; algorithm++) {
+            if (std::isinf(predict(Kind(kind), Algorithm(algorithm), 2, 4, networks[0], 1 << 18)))
+                continue; // not supported, or not without hosts
             Extremes short_seen, long_seen;
             for (int32_t size : {2, 3, 4, 5, 7, 8, 13, 31, 32, 64})
                 for (uint64_t bytes : {4, 1024, 16384, 262144, 1 << 20, 1 << 24, 1 << 28}) {
