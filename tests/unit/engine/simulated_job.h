@@ -186,7 +186,7 @@ struct Sum {
         RunParams params = job.params(r, direct_sum(r, size, 4 * expected.size(), chunk),
                                       in[r].data(), out[r].data());
         params.bits = collective_bits(call, 77);
-        auto *run = new ScheduleRun(&requests[r], std::move(params));
+        auto *run = new (requests[r]) ScheduleRun(&requests[r], std::move(params));
         run->priority = priority;
         job.ranks[r].agent.post(run, true);
         return run;

@@ -202,7 +202,7 @@ void a_higher_priority_moves_first(void **) {
     Request low, high, stuck;
     Rounds::Seen low_seen, high_seen, stuck_seen;
     auto post = [&](Request &request, int rounds, int32_t priority, Rounds::Seen &seen) {
-        auto *operation = new Rounds(&request, rounds, &seen);
+        auto *operation = new (request) Rounds(&request, rounds, &seen);
         operation->priority = priority;
         rig.agent.post(operation, true);
         return operation;
