@@ -62,7 +62,8 @@ constexpr OptionSpec table[] = {
     {"tcp.congestion", "auto", text, 0, 0, nullptr,
      "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
     {"tcp.interface", "", text, 0, 0, nullptr,
-     "network interfaces or own addresses for data, one rail each, as in eth0,eth1; the same twice: "
+     "network interfaces or own addresses for data, one rail each, as in eth0,eth1; the same "
+     "twice: "
      "two connections; empty: the interface of the control connection"},
     {"timeline", "", text, 0, 0, nullptr,
      "file for a timeline of each rank's operations: %r is the rank, without it \".<rank>.json\" "

@@ -145,7 +145,7 @@ void waiting_for_a_condition(void **) {
     assert_int_equal(asked, 3);
     Rounds::Seen seen;
     Request request;
-    rig.agent.post(new Rounds(&request, 100, &seen), true); // progress is made meanwhile
+    rig.agent.post(new (request) Rounds(&request, 100, &seen), true); // progress is made meanwhile
     rig.agent.wait_until([&] { return (moved = seen.advanced) >= 100; }, INT64_MAX);
     assert_int_equal(moved, 100);
     rig.agent.wait_until([] { return false; }, rig.clock.now);
