@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/coordinator.h"
 
+#include "base/hash.h"
+
 #include <algorithm>
 
 namespace dtrain::cluster {
 namespace {
 
 constexpr int64_t first_line = 2 * second; // of the log, while members are missing
-
-uint64_t mix(uint64_t x) { // splitmix64's finaliser (Steele, Lea, Flood 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 } // namespace
 

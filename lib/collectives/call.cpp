@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call.h"
 
+#include "base/hash.h"
+
 #include "device/kernels.h"
 
 #include <cstdint>
@@ -93,11 +95,6 @@ Status check_buffers(const Call &call, CollectiveSpec &spec) {
                     "operation in place",
                     name);
     return DTRAIN_OK;
-}
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 32;
 }
 
 } // namespace

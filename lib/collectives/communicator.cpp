@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator.h"
 
+#include "base/hash.h"
+
 #include "collectives/plan_cache.h"
 #include "collectives/scaled_call.h"
 #include "collectives/window_allreduce.h"
@@ -19,11 +21,6 @@ namespace {
 // In shared memory the others are done sooner than a sleeper would be awake again; over messages,
 // who yields takes more from them than that.
 constexpr int64_t inline_patience = 4;
-
-uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
-}
 
 uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
     uint64_t small = uint64_t(record.kind) | uint64_t(record.dtype) << 8 |

@@ -52,16 +52,6 @@ uint64_t derived_uid(uint64_t parent, uint64_t seq) {
     return (h ^ h >> 32) | 1u << 1; // never that of the world
 }
 
-Call bytes_call(Kind kind, const void *send, void *recv, uint64_t bytes, int32_t root = -1) {
-    Call call;
-    call.kind = kind;
-    call.send = send;
-    call.recv = recv;
-    call.count = bytes;
-    call.root = root;
-    return call;
-}
-
 } // namespace
 
 Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
@@ -141,7 +131,8 @@ Status Communicator::set_up(int64_t timeout_ns) {
     if (rank_ == 0) offer(setup);
     if (size() > 1)
         if (Status s =
-                run(bytes_call(Kind::broadcast, nullptr, &setup, sizeof setup, 0), timeout_ns);
+                run({.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},
+                    timeout_ns);
             s != DTRAIN_OK)
             return fail_within(s, "making a communicator of %d ranks", size());
     chunk_bytes_ = setup.chunk_bytes;
@@ -232,11 +223,16 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
         agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
                            rank_, error_text());
     uint8_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
-    Call votes = bytes_call(Kind::reduce, &good, &all, 1, 0);
-    votes.op = DTRAIN_MIN;
     // Still over messages, by way of rank 0, to which everyone is connected by now.
-    Status s = run(votes, timeout_ns);
-    if (s == DTRAIN_OK) s = run(bytes_call(Kind::broadcast, nullptr, &all, 1, 0), timeout_ns);
+    Status s = run({.kind = Kind::reduce,
+                    .send = &good,
+                    .recv = &all,
+                    .count = 1,
+                    .op = DTRAIN_MIN,
+                    .root = 0},
+                   timeout_ns);
+    if (s == DTRAIN_OK)
+        s = run({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0}, timeout_ns);
     if (s != DTRAIN_OK || all != 1) {
         agent_.locked([&] { opening_.reset(); });
         return s;
@@ -257,7 +253,8 @@ Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
     for (uint64_t attempt = 0;; attempt++) {
         cluster::TagSet mine = session_->used_tags(), used{};
         std::vector<cluster::TagSet> all(members_.size());
-        Status s = run(bytes_call(Kind::allgather, &mine, all.data(), sizeof mine));
+        Status s =
+            run({.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine});
         if (s != DTRAIN_OK) return s;
         for (const cluster::TagSet &tags : all)
             for (size_t i = 0; i < used.size(); i++) used[i] |= tags[i];
@@ -270,10 +267,12 @@ Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
                         cluster::group_tags);
         bool have = joins && session_->take_tag(tag);
         int32_t good = have || !joins ? 1 : 0, all_good = 0;
-        Call call = bytes_call(Kind::allreduce, &good, &all_good, 1);
-        call.dtype = DTRAIN_I32;
-        call.op = DTRAIN_MIN;
-        s = run(call);
+        s = run({.kind = Kind::allreduce,
+                 .send = &good,
+                 .recv = &all_good,
+                 .count = 1,
+                 .dtype = DTRAIN_I32,
+                 .op = DTRAIN_MIN});
         if (s == DTRAIN_OK && all_good == 1) return DTRAIN_OK;
         if (have) session_->free_tag(tag);
         if (s != DTRAIN_OK) return s;
@@ -286,7 +285,9 @@ Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communica
     };
     Wish mine = {color, key};
     std::vector<Wish> all(members_.size());
-    if (Status s = run(bytes_call(Kind::allgather, &mine, all.data(), sizeof mine)); s != DTRAIN_OK)
+    if (Status s =
+            run({.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine});
+        s != DTRAIN_OK)
         return fail_within(s, "split");
     uint64_t seq;
     {

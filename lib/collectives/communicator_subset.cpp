@@ -1,5 +1,6 @@
 // A communicator of some ranks, given by a list (a process set).
 // SPDX-License-Identifier: Apache-2.0
+#include "base/hash.h"
 #include "collectives/communicator.h"
 
 #include <algorithm>
@@ -17,10 +18,7 @@ struct Wish {
 Wish wish_of(std::span<const int32_t> ranks) {
     Wish wish;
     wish.count = int32_t(ranks.size());
-    for (int32_t rank : ranks) {
-        wish.hash = (wish.hash ^ uint32_t(rank)) * 0x9e3779b97f4a7c15u;
-        wish.hash ^= wish.hash >> 29;
-    }
+    for (int32_t rank : ranks) wish.hash = mix(wish.hash, uint32_t(rank));
     std::copy_n(ranks.begin(), std::min(ranks.size(), std::size(wish.first)), wish.first);
     return wish;
 }

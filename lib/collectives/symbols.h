@@ -3,21 +3,14 @@
 #pragma once
 #include "collectives/collective.h"
 
+#include "base/hash.h"
+
 #include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dtrain::collectives {
-
-// A well-mixed bijection of 64-bit numbers. Source: Steele, Lea, Flood: Fast splittable
-// pseudorandom number generators, OOPSLA 2014 (with Stafford's constants).
-constexpr uint64_t mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
 
 // `sum` tells the contributions, in any order; `shape` also how they were combined, but not which
 // operand came first.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/executor.h"
 
-#include "device/kernels.h"
 #include "engine/tag.h"
 
 #include <algorithm>
@@ -12,7 +11,6 @@ namespace dtrain::engine {
 
 namespace {
 
-constexpr uint64_t sums_count = 3;
 constexpr uint64_t striped_bytes = 64 << 10; // messages of this size take the rails in turn
 
 bool is_message(StepKind kind) {
@@ -46,17 +44,6 @@ ScheduleRun::~ScheduleRun() {
     RunMemory *none = nullptr;
     if (memory_ != nullptr && params_.plan->spare.compare_exchange_strong(none, memory_.get()))
         memory_.release();
-}
-
-uint8_t *ScheduleRun::place(const Place &place) const {
-    switch (place.space) {
-    // Builders never write to the input (the checker proves it).
-    case Space::input:
-        return const_cast<uint8_t *>(static_cast<const uint8_t *>(params_.input)) + place.offset;
-    case Space::output: return static_cast<uint8_t *>(params_.output) + place.offset;
-    case Space::scratch: return memory_->scratch.get() + place.offset;
-    }
-    return nullptr;
 }
 
 void ScheduleRun::start(Agent &agent) {
@@ -206,85 +193,6 @@ uint32_t ScheduleRun::rail(const Step &step) const {
     return rails == 1 ? 0 : step.message % rails;
 }
 
-void ScheduleRun::work_locally(uint32_t i) {
-    const Step &step = params_.plan->schedule.steps[i];
-    uint64_t size = params_.dtype != 0 ? device::dtype_size(params_.dtype) : 1;
-    switch (step.kind) {
-    case StepKind::copy: device::copy(place(step.dst), place(step.src), step.bytes); break;
-    case StepKind::reduce:
-        device::reduce(place(step.dst), place(step.src), step.bytes / size, params_.dtype,
-                       params_.op);
-        break;
-    case StepKind::scale:
-        device::scale(place(step.dst), step.bytes / size, params_.dtype,
-                      uint32_t(params_.members.size()));
-        break;
-    case StepKind::weigh: weigh(step, step.bytes / size); break;
-    case StepKind::recv_reduce:
-        device::reduce_pair(place(step.dst), place(step.src), memory_->steps[i].staging,
-                            step.bytes / size, params_.dtype, params_.op);
-        break;
-    case StepKind::dots:
-    case StepKind::add_sums:
-    case StepKind::blend: work_on_sums(step, step.bytes / size); break;
-    default: break;
-    }
-}
-
-void ScheduleRun::work_on_sums(const Step &step, uint64_t count) {
-    void *own = place(step.dst), *other = place(step.src);
-    if (step.kind == StepKind::add_sums)
-        return device::reduce(own, other, sums_count, DTRAIN_F64, DTRAIN_SUM);
-    const bool first = params_.rank < uint32_t(step.peer); // the order of ranks is the same on both
-    const void *a = first ? own : other, *b = first ? other : own;
-    auto *sums = reinterpret_cast<double *>(memory_->scratch.get() + step.sums);
-    if (step.kind == StepKind::dots) return device::dots(a, b, count, params_.dtype, sums);
-    // A vector of zeros is orthogonal to everything.
-    const double x = sums[0] == 0 ? 1 : 1 - sums[2] / (2 * sums[0]);
-    const double y = sums[1] == 0 ? 1 : 1 - sums[2] / (2 * sums[1]);
-    device::blend(own, a, x, b, y, count, params_.dtype);
-}
-
-void ScheduleRun::trace_begin(StepRun &step) {
-    if (agent_->timeline().on()) step.begun_ns = agent_->clock().now_ns();
-}
-
-void ScheduleRun::trace_end(StepRun &step_run, StepKind kind) {
-    if (step_run.begun_ns == 0) return;
-    static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy",  "reduce",
-                                            "scale", "dots", "add_sums", "blend", "weigh"};
-    const Step &step = params_.plan->schedule.steps[index(step_run)];
-    agent_->timeline().record({.begin_ns = step_run.begun_ns,
-                               .end_ns = agent_->clock().now_ns(),
-                               .name = names[size_t(kind)],
-                               .bytes = step.bytes,
-                               .call = sequence,
-                               .group = params_.group,
-                               .peer = step.peer,
-                               .track = trace::Track::steps});
-    step_run.begun_ns = 0;
-}
-
-void ScheduleRun::describe(trace::Record &record) const {
-    record.name = params_.name;
-    record.way = params_.plan->algorithm;
-    record.bytes = params_.bytes;
-    record.group = params_.group;
-    record.dtype = uint8_t(params_.dtype);
-}
-
-void ScheduleRun::weigh(const Step &step, uint64_t count) {
-    memory_->sources.clear();
-    memory_->weights.clear();
-    for (uint32_t t = step.first_term; t < step.first_term + step.terms_count; t++) {
-        const Term &term = params_.plan->schedule.terms[t];
-        memory_->sources.push_back(place(term.src));
-        memory_->weights.push_back(term.weight);
-    }
-    device::weigh(place(step.dst), memory_->sources.data(), memory_->weights.data(),
-                  step.terms_count, count, params_.dtype);
-}
-
 void ScheduleRun::step_done(uint32_t i) {
     left_--;
     memory_->steps[i].is_done = true;
@@ -372,6 +280,8 @@ bool ScheduleRun::waits_for(uint32_t rank) const {
     };
     for (const StepRun &step : memory_->steps)
         if ((step.pending || step.lost) && concerns(index(step))) return true;
+    for (const std::vector<uint32_t> &held : memory_->held)
+        if (std::any_of(held.begin(), held.end(), concerns)) return true;
     return std::any_of(memory_->ready.begin(), memory_->ready.end(), concerns);
 }
 

@@ -14,15 +14,6 @@ constexpr int64_t heartbeat = 1 * second; // of a rank that has nothing to say
 constexpr int64_t longest_patience = 10 * ms;
 constexpr int64_t shortest_patience = 100 * us;
 
-collectives::Call bytes_call(collectives::Kind kind, const void *send, void *recv, uint64_t bytes) {
-    collectives::Call call;
-    call.kind = kind;
-    call.send = send;
-    call.recv = recv;
-    call.count = bytes;
-    return call;
-}
-
 } // namespace
 
 void Queue::run() {
@@ -73,10 +64,12 @@ Status Queue::cycle() {
         productive_ = news_ = urgent_ = false;
         words = negotiation_.begin(begun_ns_);
     }
-    collectives::Call call =
-        bytes_call(collectives::Kind::allreduce, words.data(), words.data(), words.size());
-    call.dtype = DTRAIN_U64;
-    call.op = DTRAIN_BAND;
+    collectives::Call call = {.kind = collectives::Kind::allreduce,
+                              .send = words.data(),
+                              .recv = words.data(),
+                              .count = words.size(),
+                              .dtype = DTRAIN_U64,
+                              .op = DTRAIN_BAND};
     if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
     Actions actions;
     bool exchange = false;
@@ -113,8 +106,10 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
                      std::vector<std::span<const uint8_t>> &reports) {
     std::vector<uint64_t> lengths(size_t(communicator_->size()));
     uint64_t own = mine.size(), total = 0;
-    collectives::Call call =
-        bytes_call(collectives::Kind::allgather, &own, lengths.data(), sizeof own);
+    collectives::Call call = {.kind = collectives::Kind::allgather,
+                              .send = &own,
+                              .recv = lengths.data(),
+                              .count = sizeof own};
     if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
     for (size_t r = 0; r < lengths.size(); r++) {
         if (lengths[r] > longest)
@@ -124,9 +119,12 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
         total += lengths[r];
     }
     packed.resize(total);
-    call = bytes_call(collectives::Kind::allgather, mine.data(), packed.data(), own);
-    call.ragged = true;
-    call.counts = lengths.data();
+    call = {.kind = collectives::Kind::allgather,
+            .ragged = true,
+            .send = mine.data(),
+            .recv = packed.data(),
+            .count = own,
+            .counts = lengths.data()};
     if (Status s = communicator_->run(call, timeout_ns_); s != DTRAIN_OK) return s;
     const uint8_t *from = packed.data();
     for (uint64_t length : lengths) {
