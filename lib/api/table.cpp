@@ -2,13 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
 #include "ps/client_table.h"
+#include "ps/item.h"
 #include "ps/node.h"
+#include "ps/rules.h"
+
+#include <bit>
 
 using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
+using dtrain::ps::Trait;
 
 struct dtrain_table : dtrain::api::Child {
     using Child::Child;
@@ -48,44 +54,84 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     return DTRAIN_OK;
 }
 
-Status check_range(const dtrain_table *table, const char *what, uint64_t first, uint64_t count) {
-    uint64_t length = table->table->params.length;
-    if (first > length || count > length - first)
+Status check_range(const dtrain_table *table, const char *what, const char *items, Range range,
+                   uint64_t length) {
+    if (range.first > length || range.count > length - range.first)
         return fail(
             DTRAIN_ERR_INVALID,
-            "%s of table \"%s\": elements %llu to %llu + %llu are not all in it, it has %llu", what,
-            table->table->name.c_str(), static_cast<unsigned long long>(first),
-            static_cast<unsigned long long>(first), static_cast<unsigned long long>(count),
-            static_cast<unsigned long long>(length));
+            "%s of table \"%s\": %s %llu to %llu + %llu are not all in it, it has %llu", what,
+            table->table->name.c_str(), items, static_cast<unsigned long long>(range.first),
+            static_cast<unsigned long long>(range.first),
+            static_cast<unsigned long long>(range.count), static_cast<unsigned long long>(length));
     return DTRAIN_OK;
 }
 
-struct Range {
-    uint64_t first = 0, count = 0;
-};
+Status check_rows(const dtrain_table *table, const char *what, Range range) {
+    const dtrain::ps::TableParams &params = table->table->params;
+    uint64_t row = params.row_length;
+    if (!dtrain::ps::takes_norms(params) || (range.first % row == 0 && range.count % row == 0))
+        return DTRAIN_OK;
+    return fail(DTRAIN_ERR_INVALID,
+                "%s of table \"%s\": elements %llu to %llu + %llu are not whole rows of %llu, over "
+                "which its rule takes norms",
+                what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
+                static_cast<unsigned long long>(range.first),
+                static_cast<unsigned long long>(range.count), static_cast<unsigned long long>(row));
+}
 
-Status run(dtrain_table *table, const char *what, RequestKind kind, Range range, const void *send,
-           void *receive, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
-    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    if (Status s = check_range(table, what, range.first, range.count); s != DTRAIN_OK) return s;
-    bool sends =
-        kind == RequestKind::push || kind == RequestKind::push_pull || kind == RequestKind::set;
-    bool receives = kind == RequestKind::pull || kind == RequestKind::push_pull;
-    if (range.count > 0 && ((sends && send == nullptr) || (receives && receive == nullptr)))
+Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfer,
+            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    bool sends = has_trait(transfer.kind, Trait::sends),
+         receives = has_trait(transfer.kind, Trait::receives);
+    if (transfer.range.count > 0 &&
+        ((sends && transfer.send == nullptr) || (receives && transfer.receive == nullptr)))
         return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": the buffer is NULL", what,
                     table->table->name.c_str());
-    dtrain::ps::Transfer transfer;
-    transfer.kind = kind;
     transfer.table = table->table;
-    transfer.range = {range.first, range.count};
-    transfer.send = send;
-    transfer.receive = receive;
     return dtrain::api::run_operation(
         table->context, params, request_p, [&](const dtrain::collectives::CallOptions &options) {
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
             return table->node->post(transfer, options.request, options.timeout_ns,
                                      options.blocking);
         });
+}
+
+Status run(dtrain_table *table, const char *what, RequestKind kind, Range range, const void *send,
+           void *receive, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    uint64_t length = table->table->params.length;
+    if (Status s = check_range(table, what, "elements", range, length); s != DTRAIN_OK) return s;
+    bool pushes = has_trait(kind, Trait::pushes);
+    if (Status s = pushes ? check_rows(table, what, range) : DTRAIN_OK; s != DTRAIN_OK) return s;
+    dtrain::ps::Transfer transfer;
+    transfer.kind = kind;
+    transfer.range = range;
+    transfer.send = send;
+    transfer.receive = receive;
+    return post(table, what, transfer, params, request_p);
+}
+
+Status find_state(const dtrain_table *table, uint32_t index, dtrain::ps::StateArray &array) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (dtrain::ps::find_state(table->table->params, index, array)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
+                table->table->name.c_str(), rule_info(table->table->params.rule).name, index);
+}
+
+Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32_t index,
+                 Range range, const void *send, void *receive, const dtrain_op_params_t *params,
+                 dtrain_request_t **request_p) {
+    dtrain::ps::StateArray array;
+    if (Status s = find_state(table, index, array); s != DTRAIN_OK) return s;
+    uint64_t count = table->table->params.length / array.elements;
+    if (Status s = check_range(table, what, "numbers", range, count); s != DTRAIN_OK) return s;
+    dtrain::ps::Transfer transfer;
+    transfer.kind = kind;
+    transfer.range = {range.first * array.elements, range.count * array.elements};
+    transfer.argument = index;
+    transfer.send = send;
+    transfer.receive = receive;
+    return post(table, what, transfer, params, request_p);
 }
 
 } // namespace
@@ -150,4 +196,48 @@ dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t first, uint64_t
 dtrain_status_t dtrain_table_clock(dtrain_table_t *table, const dtrain_op_params_t *params,
                                    dtrain_request_t **request_p) {
     return run(table, "clock", RequestKind::clock, {}, nullptr, nullptr, params, request_p);
+}
+
+dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
+                                      const dtrain_op_params_t *params,
+                                      dtrain_request_t **request_p) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    const dtrain::ps::TableParams &its = table->table->params;
+    const dtrain::ps::RuleInfo &rule = rule_info(its.rule);
+    if (!rule.is(dtrain::ps::RuleInfo::optimizer) || !valid_rate(its, rate))
+        return fail(DTRAIN_ERR_INVALID, "set_rate of table \"%s\": %g is no learning rate of %s",
+                    table->table->name.c_str(), rate, rule.name);
+    dtrain::ps::Transfer transfer;
+    transfer.kind = RequestKind::set_rate;
+    transfer.argument = std::bit_cast<uint64_t>(rate);
+    return post(table, "set_rate", transfer, params, request_p);
+}
+
+dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,
+                                            const char **name_p, uint32_t *dtype_p,
+                                            uint64_t *count_p) {
+    if (name_p == nullptr || dtype_p == nullptr || count_p == nullptr)
+        return fail(DTRAIN_ERR_INVALID, "name_p, dtype_p or count_p is NULL");
+    dtrain::ps::StateArray array;
+    if (Status s = find_state(table, index, array); s != DTRAIN_OK) return s;
+    *name_p = array.name;
+    *dtype_p = array.dtype;
+    *count_p = table->table->params.length / array.elements;
+    return DTRAIN_OK;
+}
+
+dtrain_status_t dtrain_table_pull_state(dtrain_table_t *table, uint32_t index, uint64_t first,
+                                        uint64_t count, void *state,
+                                        const dtrain_op_params_t *params,
+                                        dtrain_request_t **request_p) {
+    return run_state(table, "pull_state", RequestKind::pull_state, index, {first, count}, nullptr,
+                     state, params, request_p);
+}
+
+dtrain_status_t dtrain_table_set_state(dtrain_table_t *table, uint32_t index, uint64_t first,
+                                       uint64_t count, const void *state,
+                                       const dtrain_op_params_t *params,
+                                       dtrain_request_t **request_p) {
+    return run_state(table, "set_state", RequestKind::set_state, index, {first, count}, state,
+                     nullptr, params, request_p);
 }

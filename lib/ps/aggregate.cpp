@@ -27,15 +27,26 @@ uint64_t Aggregate::bytes_needed(uint32_t dtype, uint64_t length) {
     return length * device::dtype_size(dtype) + mark_bytes(length);
 }
 
-bool Aggregate::allocate(uint32_t dtype, uint64_t length) {
+bool Aggregate::allocate(uint32_t dtype, uint64_t length, uint32_t combine) {
     dtype_ = dtype;
+    combine_ = combine;
     size_ = device::dtype_size(dtype);
     if (!marks_.allocate(mark_bytes(length))) return false;
     return values_.allocate(length * size_);
 }
 
 void Aggregate::add(const Range &range, const void *g) {
-    device::reduce(values_.at(range.first * size_), g, range.count, dtype_, DTRAIN_SUM);
+    const char *from = static_cast<const char *>(g);
+    for (uint64_t at = range.first; at < range.end();) {
+        bool marked = find(at, at + 1, true) == at;
+        uint64_t count = find(at, range.end(), !marked) - at, bytes = count * size_;
+        if (marked) // else, what is there is of an earlier clock
+            device::reduce(values_.at(at * size_), from, count, dtype_, combine_);
+        else
+            std::memcpy(values_.at(at * size_), from, bytes);
+        from += bytes;
+        at += count;
+    }
     for (uint64_t at = range.first; at < range.end(); at += 64 - at % 64)
         word(at / 64) |= mask(at, range.end());
     uint64_t first = pushed_.count == 0 ? range.first : std::min(pushed_.first, range.first);
@@ -59,8 +70,15 @@ bool Aggregate::next_block(Range &block) {
     return block.count > 0;
 }
 
+void Aggregate::complete(const Range &range) {
+    for (uint64_t at = range.first; at < range.end();) {
+        uint64_t first = find(at, range.end(), false);
+        at = find(first, range.end(), true);
+        std::memset(values_.at(first * size_), 0, (at - first) * size_);
+    }
+}
+
 void Aggregate::clear(const Range &block) {
-    std::memset(values_.at(block.first * size_), 0, block.count * size_);
     for (uint64_t at = block.first; at < block.end(); at += 64 - at % 64)
         word(at / 64) &= ~mask(at, block.end());
 }

@@ -1,4 +1,5 @@
-// The sum of what was pushed in one BSP clock, with the elements that were pushed at all.
+// The sum (or least, or greatest) of what was pushed in one BSP clock, with the elements that were
+// pushed at all.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/buffer.h"
@@ -13,22 +14,33 @@ class Aggregate {
   public:
     static uint64_t bytes_needed(uint32_t dtype, uint64_t length);
 
-    bool allocate(uint32_t dtype, uint64_t length); // false: no memory
+    // combine: DTRAIN_SUM, ...; false: no memory.
+    bool allocate(uint32_t dtype, uint64_t length, uint32_t combine);
     bool allocated() const { return !values_.empty(); }
     void add(const Range &range, const void *g);
     // f(range, sums) for each block of pushed elements, in ascending order; f may change the sums.
     // Empty afterwards.
     template <class F> void take(F &&f) {
-        for (Range block; next_block(block);) {
+        for (Range block; next_block(block); clear(block))
             f(block, values_.at(block.first * size_));
-            clear(block);
+        pushed_ = {0, 0};
+    }
+    // The same by rows of that many elements, of which some were pushed: the others are zero.
+    template <class F> void take_rows(uint64_t row, F &&f) {
+        for (Range block; next_block(block);) {
+            Range whole = {block.first / row * row, row};
+            complete(whole);
+            f(whole, values_.at(whole.first * size_));
+            clear(whole);
+            block = whole;
         }
         pushed_ = {0, 0};
     }
 
   private:
-    bool next_block(Range &block); // block: the one before; count 0 at the beginning
-    void clear(const Range &block);
+    void complete(const Range &range);
+    bool next_block(Range &block);  // block: the one before; count 0 at the beginning
+    void clear(const Range &block); // its marks
     // The first element from `at` on whose mark is `wanted`, or `end`.
     uint64_t find(uint64_t at, uint64_t end, bool wanted) const;
     uint64_t &word(uint64_t index) const {
@@ -37,7 +49,7 @@ class Aggregate {
 
     Buffer values_, marks_; // marks: one bit per element
     Range pushed_;          // holds all marks
-    uint32_t dtype_ = 0;
+    uint32_t dtype_ = 0, combine_ = 0;
     uint64_t size_ = 0; // bytes of one element
 };
 

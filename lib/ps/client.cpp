@@ -36,8 +36,10 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     if (next_table_ == max_tables)
         return fail(DTRAIN_ERR_LIMIT, "table_create '%s': the job has made %u tables, the most",
                     name.c_str(), max_tables);
-    auto table = std::make_unique<ClientTable>(ClientTable{
-        .name = name, .params = params, .partition = Partition(params.length, config_.servers)});
+    auto table = std::make_unique<ClientTable>(
+        ClientTable{.name = name,
+                    .params = params,
+                    .partition = Partition(params.length, config_.servers, 0, params.row_length)});
     table->id = next_table_++;
     TableFields fields = to_fields(params);
     table->create_payload.assign(reinterpret_cast<const char *>(fields.data()), sizeof fields);
@@ -64,7 +66,7 @@ bool Client::reaches_lost_server(Transfer &transfer) {
 
 bool Client::whole_table(const Transfer &transfer) {
     bool bsp = transfer.table->params.consistency == DTRAIN_BSP;
-    return transfer.kind == RequestKind::create || transfer.kind == RequestKind::clock ||
+    return !has_trait(transfer.kind, Trait::ranged) ||
            (bsp && transfer.kind == RequestKind::push_pull);
 }
 
@@ -80,15 +82,22 @@ void Client::start(Transfer &transfer, int64_t now) {
     auto add_parts = [&](RequestKind kind, uint64_t clock) {
         table.partition.for_each_part(transfer.range, [&](uint32_t server, const Range &part) {
             if (part.count == 0) return;
-            table.lanes[server]->add(
-                {.transfer = &transfer, .kind = kind, .range = part, .clock = clock});
+            table.lanes[server]->add({.transfer = &transfer,
+                                      .kind = kind,
+                                      .range = part,
+                                      .clock = clock,
+                                      .argument = transfer.argument});
         });
     };
     uint64_t clock = table.clock;
     if (!whole)
         add_parts(transfer.kind, clock);
-    else if (transfer.kind == RequestKind::create)
-        for (auto &lane : table.lanes) lane->add({.transfer = &transfer, .kind = transfer.kind});
+    else if (transfer.kind == RequestKind::create || transfer.kind == RequestKind::set_rate)
+        for (auto &lane : table.lanes)
+            lane->add({.transfer = &transfer,
+                       .kind = transfer.kind,
+                       .clock = clock,
+                       .argument = transfer.argument});
     else {
         bool fused = transfer.kind == RequestKind::push_pull; // under BSP: push, clock, pull
         if (fused) add_parts(RequestKind::push, clock);

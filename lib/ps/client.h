@@ -55,7 +55,8 @@ class Wire {
 struct Transfer {
     RequestKind kind = RequestKind::push;
     ClientTable *table = nullptr;
-    Range range;                // push, pull, push_pull, set
+    Range range;                // of kinds that have one
+    uint64_t argument = 0;      // of the header
     const void *send = nullptr; // values to send; with receive they may be the same memory
     void *receive = nullptr;
     void (*done)(Transfer *) = nullptr; // once, when the memory is the caller's again
@@ -89,7 +90,7 @@ class Client {
     // Completes what is in flight with DTRAIN_ERR_CANCELED, then tells the servers in the
     // background; the handle is invalid from now on.
     void destroy(ClientTable *table, int64_t now);
-    // Begins; may complete at once. kind create, push, pull, push_pull, set or clock.
+    // Begins; may complete at once. Any kind but destroy and cancel.
     void start(Transfer &transfer, int64_t now);
     // Completes it early with this failure, as soon as the wire has let go of the memory. What
     // servers had done is not undone; a clock still ends.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/lane.h"
 
-#include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/item.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -12,11 +12,13 @@ namespace {
 
 constexpr uint32_t longest_backoff = 3; // doublings of the retry time
 
-bool pushes(RequestKind kind) {
-    return kind == RequestKind::push || kind == RequestKind::push_pull;
+bool pushes(RequestKind kind) { return has_trait(kind, Trait::pushes); }
+bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
+
+// Elements in one request: whole items.
+uint64_t chunk_of(const Item &item, uint64_t bytes) {
+    return std::max<uint64_t>(bytes / item.bytes, 1) * item.elements;
 }
-bool pulls(RequestKind kind) { return kind == RequestKind::pull || kind == RequestKind::push_pull; }
-bool has_range(RequestKind kind) { return pushes(kind) || pulls(kind) || kind == RequestKind::set; }
 
 } // namespace
 
@@ -25,7 +27,8 @@ Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
 
 uint64_t Lane::requests_of(const Piece &piece) const {
     if (!has_range(piece.kind)) return 1;
-    return chunks_of(piece.range.count, context_.chunk / device::dtype_size(table_.params.dtype));
+    Item item = item_of(table_.params, piece.kind, piece.argument);
+    return chunks_of(piece.range.count, chunk_of(item, context_.chunk));
 }
 
 void Lane::add(const Piece &piece) {
@@ -56,19 +59,19 @@ void Lane::pump(int64_t now) {
 }
 
 Lane::Slot &Lane::launch(Piece &piece) {
-    uint64_t size = device::dtype_size(table_.params.dtype);
     Slot &s = slot(next_);
     s = {};
     s.lane = this;
     s.transfer = piece.transfer;
     s.state = State::active;
-    s.pulls = pulls(piece.kind);
+    s.pulls = has_trait(piece.kind, Trait::receives);
     s.header.kind = piece.kind;
     s.header.table = table_.id;
     s.header.worker = context_.worker;
     s.header.sequence = next_++;
     s.header.clock = piece.clock;
     s.header.pushes = piece.pushes;
+    s.header.argument = piece.argument;
     s.header.partition = table_.partition.version();
     pulls_ += s.pulls;
     if (piece.kind == RequestKind::create) {
@@ -77,18 +80,19 @@ Lane::Slot &Lane::launch(Piece &piece) {
     }
     if (!has_range(piece.kind)) return s;
 
-    Range chunk = {piece.range.first, std::min(piece.range.count, context_.chunk / size)};
-    uint64_t offset = (chunk.first - piece.transfer->range.first) * size;
+    Item item = item_of(table_.params, piece.kind, piece.argument);
+    Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(item, context_.chunk))};
+    uint64_t offset = item.bytes_of(chunk.first - piece.transfer->range.first);
     s.header.first = chunk.first;
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
-    if (piece.kind != RequestKind::pull) {
+    if (has_trait(piece.kind, Trait::sends)) {
         s.payload = static_cast<const char *>(piece.transfer->send) + offset;
-        s.payload_bytes = chunk.count * size;
+        s.payload_bytes = item.bytes_of(chunk.count);
     }
     if (s.pulls) {
         s.answer = static_cast<char *>(piece.transfer->receive) + offset;
-        s.answer_bytes = chunk.count * size;
+        s.answer_bytes = item.bytes_of(chunk.count);
     }
     piece.range = {chunk.end(), piece.range.count - chunk.count};
     piece.begins = false;
@@ -161,7 +165,7 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     char why[256] = "malformed answer";
     if (!check_response(header, s.header, server_))
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
-    uint64_t due = header.count * device::dtype_size(table_.params.dtype);
+    uint64_t due = item_of(table_.params, s.header.kind, s.header.argument).bytes_of(header.count);
     if (payload_bytes != due) {
         std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
                       payload_bytes < due ? "truncated" : "oversized",
@@ -253,7 +257,7 @@ void Lane::on_withdrawn(Outgoing &request, int64_t now) {
     RequestHeader &header = s.header;
     header.flags = pushes(header.kind) ? counted_push : 0;
     header.kind = RequestKind::cancel;
-    header.first = header.count = 0;
+    header.first = header.count = header.argument = 0;
     s.payload = s.answer = nullptr;
     s.payload_bytes = s.answer_bytes = 0;
     s.transfer = nullptr;

@@ -19,8 +19,9 @@ struct Piece {
     RequestKind kind = RequestKind::push;
     Range range = {};
     uint64_t clock = 0;
-    uint32_t pushes = 0; // clock
-    bool begins = true;  // nothing of it was sent yet
+    uint32_t pushes = 0;   // clock
+    uint64_t argument = 0; // of the header
+    bool begins = true;    // nothing of it was sent yet
 };
 
 // What the lanes of a client have in common.

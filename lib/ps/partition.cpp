@@ -10,9 +10,17 @@ Range intersect(const Range &a, const Range &b) {
     return end > first ? Range{first, end - first} : Range{first, 0};
 }
 
-Partition::Partition(uint64_t length, uint32_t servers, uint32_t version)
-    : length_(length), unit_(length / servers >= 16 ? 16 : 1), servers_(servers),
-      version_(version) {
+namespace {
+
+uint64_t unit_of(uint64_t length, uint32_t servers, uint64_t row) {
+    uint64_t least = std::max<uint64_t>(row, 1), unit = (15 + least) / least * least;
+    return length / servers >= unit ? unit : least;
+}
+
+} // namespace
+
+Partition::Partition(uint64_t length, uint32_t servers, uint32_t version, uint64_t row)
+    : length_(length), unit_(unit_of(length, servers, row)), servers_(servers), version_(version) {
     uint64_t units = length / unit_ + (length % unit_ != 0);
     per_server_ = units / servers;
     longer_ = units % servers;

@@ -19,12 +19,13 @@ struct Range {
 Range intersect(const Range &a, const Range &b);
 
 // Contiguous ranges of equal size to within one unit, in the order of the servers. A unit is 16
-// elements (a vector, and at least half a cache line of any type), or 1 when that would leave a
-// server without any.
+// elements (a vector, and at least half a cache line of any type), or, when that would leave a
+// server without any, 1; always whole rows.
 class Partition {
   public:
-    // length > 0, servers > 0; version: grows when a later partition replaces this one.
-    Partition(uint64_t length, uint32_t servers, uint32_t version = 0);
+    // length > 0, servers > 0; version: grows when a later partition replaces this one; row: the
+    // elements of one, which divide the length, or 0.
+    Partition(uint64_t length, uint32_t servers, uint32_t version = 0, uint64_t row = 0);
 
     uint32_t server_of(uint64_t element) const; // element < length
     Range part(uint32_t server) const;          // may be empty when length < servers

@@ -37,40 +37,37 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_LIMIT, "table number %llu; a job can make %llu tables"},
     {DTRAIN_ERR_UNSUPPORTED, "a fused push and pull under BSP"},
     {DTRAIN_ERR_CANCELED, "canceled"},
+    {DTRAIN_ERR_INVALID, "the table's rule has no state array %llu"},
+    {DTRAIN_ERR_INVALID, "this learning rate does not suit the table's rule, %llu"},
+    {DTRAIN_ERR_INVALID, "%llu steps; at most 2^53 can have been made"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
-bool has_payload(RequestKind kind) {
-    return kind == RequestKind::create || kind == RequestKind::push ||
-           kind == RequestKind::push_pull || kind == RequestKind::set;
-}
-
-bool has_range(RequestKind kind) {
-    return kind == RequestKind::push || kind == RequestKind::pull ||
-           kind == RequestKind::push_pull || kind == RequestKind::set;
+bool has_argument(RequestKind kind) {
+    return has_trait(kind, Trait::state) || kind == RequestKind::set_rate;
 }
 
 } // namespace
 
 Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker) {
     auto kind = static_cast<uint8_t>(header.kind);
+    if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
+    bool ranged = has_trait(header.kind, Trait::ranged);
     bool well_formed = header.magic == protocol_magic && header.version == protocol_version &&
-                       kind >= 1 && kind <= last_request_kind && header.reserved == 0 &&
+                       (has_argument(header.kind) || header.argument == 0) &&
                        (header.flags & ~known_request_flags) == 0 &&
-                       has_range(header.kind) == (header.count != 0) &&
-                       (has_range(header.kind) || header.first == 0) &&
+                       ranged == (header.count != 0) && (ranged || header.first == 0) &&
                        header.count <= UINT64_MAX - header.first &&
                        (header.kind == RequestKind::clock || header.pushes == 0) &&
                        (header.kind == RequestKind::create) == (header.sequence == 0);
     if (!well_formed) return Reason::bad_header;
     if (header.worker != worker) return Reason::wrong_worker;
-    if (has_payload(header.kind) != (payload_bytes != 0)) return Reason::bad_size;
+    if (has_trait(header.kind, Trait::sends) != (payload_bytes != 0)) return Reason::bad_size;
     return Reason::none;
 }
 
 bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server) {
-    bool pulled = header.reason == Reason::none &&
-                  (request.kind == RequestKind::pull || request.kind == RequestKind::push_pull);
+    bool pulled = header.reason == Reason::none && has_trait(request.kind, Trait::receives);
     return header.magic == protocol_magic && header.version == protocol_version &&
            header.kind == request.kind && static_cast<uint16_t>(header.reason) <= last_reason &&
            header.table == request.table && header.server == server &&

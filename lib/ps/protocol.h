@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A request is its header and a payload (CREATE: parameters and name; PUSH, PUSH_PULL, SET:
-// values); an answer is its header and, for PULL and PUSH_PULL that succeeded, values. Requests of
+// values; SET_STATE: state); an answer is its header and, for PULL, PUSH_PULL and PULL_STATE that
+// succeeded, values or state. Requests of
 // one worker for one table carry consecutive sequence numbers (CREATE: 0) with at most
 // request_window of them between the oldest unanswered and the newest; a retry keeps its number.
 #pragma once
@@ -10,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <iterator>
 
 namespace dtrain::ps {
 
@@ -31,9 +33,40 @@ enum class RequestKind : uint8_t {
     push_pull = 5, // not under BSP, where it is push, clock, pull
     set = 6,
     clock = 7,
-    cancel = 8 // settles the request with the same sequence number, done or not
+    cancel = 8, // settles the request with the same sequence number, done or not
+    pull_state = 9,
+    set_state = 10,
+    set_rate = 11
 };
-inline constexpr uint8_t last_request_kind = 8;
+inline constexpr uint8_t last_request_kind = 11;
+
+struct Trait {
+    enum : uint8_t {
+        sends = 1,    // has a payload
+        receives = 2, // its answer has one
+        ranged = 4,   // is about a range; its payloads are values or state
+        pushes = 8,
+        state = 16 // about a state array
+    };
+};
+// Indexed by RequestKind.
+inline constexpr uint8_t kind_traits[] = {0,
+                                          Trait::sends,
+                                          0,
+                                          Trait::ranged | Trait::sends | Trait::pushes,
+                                          Trait::ranged | Trait::receives,
+                                          Trait::ranged | Trait::sends | Trait::receives |
+                                              Trait::pushes,
+                                          Trait::ranged | Trait::sends,
+                                          0,
+                                          0,
+                                          Trait::ranged | Trait::receives | Trait::state,
+                                          Trait::ranged | Trait::sends | Trait::state,
+                                          0};
+static_assert(std::size(kind_traits) == last_request_kind + 1);
+constexpr bool has_trait(RequestKind known, uint8_t trait) {
+    return (kind_traits[static_cast<uint8_t>(known)] & trait) != 0;
+}
 
 enum RequestFlags : uint16_t {
     begins_push = 1,  // the first chunk of a push for this server: it counts as one update
@@ -49,11 +82,11 @@ struct RequestHeader {
     uint32_t table = 0; // its number in the order of creation, < max_tables
     uint32_t worker = 0;
     uint64_t sequence = 0;
-    uint64_t first = 0, count = 0; // elements of the whole table
+    uint64_t first = 0, count = 0; // elements of the whole table, also for state of rows
     uint64_t clock = 0;            // the worker's, when the operation was called
     uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
     uint32_t partition = 0;        // version of the partition that the client used
-    uint64_t reserved = 0;
+    uint64_t argument = 0;         // state: which array; set_rate: the bits of the rate
 };
 static_assert(sizeof(RequestHeader) == 64);
 
@@ -79,9 +112,12 @@ enum class Reason : uint16_t {
     bad_parameter = 17,
     too_many_tables = 18,
     not_in_mode = 19,
-    canceled = 20
+    canceled = 20,
+    unknown_state = 21,
+    bad_rate = 22,
+    bad_steps = 23
 };
-inline constexpr uint16_t last_reason = 20;
+inline constexpr uint16_t last_reason = 23;
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;

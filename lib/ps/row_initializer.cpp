@@ -3,7 +3,7 @@
 
 #include "base/hash.h"
 #include "ps/dtype.h"
-#include "ps/rules.h"
+#include "ps/update_rule.h"
 
 #include <cmath>
 #include <numbers>

@@ -1,92 +1,120 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/rules.h"
 
-#include "device/kernels.h"
-#include "ps/dtype.h"
-#include "ps/kernels.h"
-
-#include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <iterator>
 
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t block = 512; // elements of a 16-bit type that are converted at a time
-
-template <class T>
-constexpr bool is_16_bit_float = std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>;
-
-void narrow(const float *from, Half *to, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) to[i] = to_half(from[i]);
+// A row without a norm moves at the plain rate: so zeros can be left.
+double lars_ratio(const Step &s, const Norms &norms, uint64_t, double &) {
+    if (norms.values == 0 || norms.direction == 0) return 1;
+    double values = std::sqrt(norms.values);
+    return s.trust * values / (std::sqrt(norms.direction) + s.own_decay * values);
 }
 
-void narrow(const float *from, Bfloat *to, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) to[i] = to_bfloat(from[i]);
+double lamb_ratio(const Step &, const Norms &norms, uint64_t, double &) {
+    if (norms.values == 0 || norms.direction == 0) return 1;
+    return std::sqrt(norms.values / norms.direction);
 }
 
-template <class T> void widen(const T *from, float *to, uint64_t count) {
-    for (uint64_t i = 0; i < count; ++i) to[i] = to_float(from[i]);
+double row_ratio(const Step &s, const Norms &norms, uint64_t count, double &sum) {
+    sum += norms.direction / static_cast<double>(count);
+    return 1 / (std::sqrt(sum) + s.epsilon);
 }
 
-// f(values, g, offset, count) on floats, in place of 16-bit values.
-template <class T, class F> void in_float(T *values, const T *g, uint64_t count, F &&f) {
-    float wide_values[block], wide_g[block];
-    for (uint64_t i = 0; i < count; i += block) {
-        uint64_t n = std::min(block, count - i);
-        widen(values + i, wide_values, n);
-        if (g != nullptr) widen(g + i, wide_g, n);
-        f(wide_values, wide_g, i, n);
-        narrow(wide_values, values + i, n);
-    }
-}
+using R = RuleInfo;
+constexpr uint32_t optimizer = R::optimizer | R::floats;
 
-template <class T>
-void optimize(const Step &step, const RuleTarget &target, const T *g, uint64_t count) {
-    auto *values = static_cast<T *>(target.values);
-    if constexpr (is_16_bit_float<T>) {
-        auto *a = static_cast<float *>(target.slots[0]), *b = static_cast<float *>(target.slots[1]);
-        in_float(values, g, count, [&](float *w, const float *wide_g, uint64_t at, uint64_t n) {
-            kernel_step(step, w, wide_g, a != nullptr ? a + at : nullptr,
-                        b != nullptr ? b + at : nullptr, n);
-        });
-    } else if constexpr (std::is_floating_point_v<T>) {
-        kernel_step(step, values, g, static_cast<T *>(target.slots[0]),
-                    static_cast<T *>(target.slots[1]), count);
-    }
-}
+// Indexed by the numbers of dtrain.h.
+constexpr RuleInfo rules[] = {
+    {.name = "none"},
+    {.name = "add"},
+    {.name = "assign"},
+    {.name = "sgd", .flags = optimizer, .update = {sgd, sgd}},
+    {.name = "momentum", .flags = optimizer, .slots = {"momentum"}, .update = {momentum, momentum}},
+    {.name = "adagrad", .flags = optimizer, .slots = {"sum"}, .update = {adagrad, adagrad}},
+    {.name = "adam",
+     .flags = optimizer | R::counts_steps,
+     .slots = {"moment1", "moment2"},
+     .update = {adam, adam}},
+    {.name = "mean", .flags = R::floats | R::counts_steps, .update = {mean, mean}},
+    {.name = "min", .combine = DTRAIN_MIN},
+    {.name = "max", .combine = DTRAIN_MAX},
+    {.name = "nesterov", .flags = optimizer, .slots = {"momentum"}, .update = {nesterov, nesterov}},
+    {.name = "adagrad_rows",
+     .flags = optimizer | R::row_state,
+     .slots = {"sum"},
+     .update = {sgd, sgd},
+     .ratio = row_ratio},
+    {.name = "rmsprop", .flags = optimizer, .slots = {"square"}, .update = {rmsprop, rmsprop}},
+    {.name = "adadelta",
+     .flags = optimizer,
+     .slots = {"square", "delta"},
+     .update = {adadelta, adadelta},
+     .rate = 1,
+     .epsilon = 1e-6},
+    {.name = "adamw",
+     .flags = optimizer | R::counts_steps | R::own_decay,
+     .slots = {"moment1", "moment2"},
+     .update = {adamw, adamw}},
+    {.name = "amsgrad",
+     .flags = optimizer | R::counts_steps,
+     .slots = {"moment1", "moment2", "greatest"},
+     .update = {amsgrad, amsgrad}},
+    {.name = "ftrl",
+     .flags = optimizer | R::own_proximal,
+     .slots = {"z", "n"},
+     .update = {ftrl, ftrl}},
+    {.name = "lars",
+     .flags = optimizer | R::own_decay,
+     .slots = {"momentum"},
+     .update = {lars, lars},
+     .ratio = lars_ratio},
+    {.name = "lamb",
+     .flags = optimizer | R::counts_rows | R::own_decay,
+     .slots = {"moment1", "moment2"},
+     .update = {lamb, lamb},
+     .direction = {lamb_direction, lamb_direction},
+     .ratio = lamb_ratio,
+     .epsilon = 1e-6},
+    {.name = "dc_sgd", .flags = optimizer | R::backs_up, .update = {dc_sgd, dc_sgd}},
+};
 
 } // namespace
 
-uint32_t rule_slots(uint32_t rule) {
-    switch (rule) {
-    case DTRAIN_RULE_MOMENTUM:
-    case DTRAIN_RULE_ADAGRAD: return 1;
-    case DTRAIN_RULE_ADAM: return 2;
-    default: return 0;
-    }
+bool rule_known(uint32_t rule) { return rule >= DTRAIN_RULE_ADD && rule < std::size(rules); }
+
+const RuleInfo &rule_info(uint32_t rule) { return rules[rule]; }
+
+bool takes_norms(const TableParams &params) {
+    return rules[params.rule].ratio != nullptr || params.clip_norm > 0;
 }
+
+bool valid_rate(const TableParams &params, double rate) {
+    bool divides = rules[params.rule].is(RuleInfo::own_proximal);
+    bool shrinks = params.l1 > 0 || params.l2 > 0;
+    return std::isfinite(rate) && (!divides || rate > 0) && (!shrinks || rate >= 0);
+}
+
+uint32_t slot_dtype(uint32_t dtype) { return dtype == DTRAIN_F64 ? DTRAIN_F64 : DTRAIN_F32; }
 
 uint32_t slot_size(uint32_t dtype) { return dtype == DTRAIN_F64 ? 8 : 4; }
 
-bool rule_counts_steps(uint32_t rule) { return rule == DTRAIN_RULE_ADAM; }
-
-void apply_rule(const TableParams &params, uint64_t step_number, const RuleTarget &target,
-                const void *g, uint64_t count) {
-    if (params.rule == DTRAIN_RULE_ADD)
-        return device::reduce(target.values, g, count, params.dtype, DTRAIN_SUM);
-    if (params.rule == DTRAIN_RULE_ASSIGN) {
-        std::memcpy(target.values, g, count * device::dtype_size(params.dtype));
-        return;
-    }
-    Step step = make_step(params, step_number);
-    visit_dtype(params.dtype,
-                [&]<class T>() { optimize(step, target, static_cast<const T *>(g), count); });
-}
-
-void fill(uint32_t dtype, void *values, uint64_t count, double value) {
-    visit_dtype(dtype, [&]<class T>() {
-        std::fill_n(static_cast<T *>(values), count, converted<T>(value));
-    });
+bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
+    const RuleInfo &info = rules[params.rule];
+    uint32_t slots = info.slot_count();
+    bool steps = index == slots && info.counts();
+    if (index >= slots && !steps) return false;
+    bool by_row = info.is(steps ? RuleInfo::counts_rows : RuleInfo::row_state);
+    uint64_t elements = by_row ? params.row_length : 1;
+    if (steps)
+        out = {"steps", DTRAIN_U64, 8, elements, true};
+    else
+        out = {info.slots[index], slot_dtype(params.dtype), slot_size(params.dtype), elements,
+               false};
+    return true;
 }
 
 } // namespace dtrain::ps

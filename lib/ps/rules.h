@@ -1,30 +1,83 @@
-// Update rules: what a push of g does to values w. Formulas in docs/PARAMETER_SERVER.md.
+// The table of update rules: what each one keeps and needs, and its kernels.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "ps/kernels.h"
 #include "ps/table_params.h"
 
 #include <cstdint>
 
 namespace dtrain::ps {
 
-// Numbers of state that a rule keeps per element (momentum; sum of squares; two moments). They are
-// doubles for f64 tables, else floats.
-uint32_t rule_slots(uint32_t rule);
-uint32_t slot_size(uint32_t dtype);
-// The rule needs to know how many updates an element has had (bias correction).
-bool rule_counts_steps(uint32_t rule);
+inline constexpr uint32_t max_slots = 3;
 
-struct RuleTarget {
-    void *values = nullptr;
-    void *slots[2] = {nullptr, nullptr}; // the first rule_slots() of them
+// Squared norms over a row: of the values, and of g or what the rule moves along.
+struct Norms {
+    double values = 0, direction = 0;
 };
 
-// Applies the rule to `count` elements. step: the number of this update of these elements, from 1
-// (read only where rule_counts_steps()). The memory of target and g must not overlap. No alignment
-// beyond the element's is needed.
-void apply_rule(const TableParams &params, uint64_t step, const RuleTarget &target, const void *g,
-                uint64_t count);
+struct Kernels {
+    Kernel<float> f32 = nullptr;
+    Kernel<double> f64 = nullptr;
+    template <class T> Kernel<T> of() const {
+        if constexpr (sizeof(T) == 4)
+            return f32;
+        else
+            return f64;
+    }
+};
 
-void fill(uint32_t dtype, void *values, uint64_t count, double value);
+struct RuleInfo {
+    const char *name;
+    enum : uint32_t {
+        optimizer = 1,    // has a learning rate, clipping, ...; floating-point tables only
+        counts_steps = 2, // needs the number of updates that an element has had
+        counts_rows = 4,  // the same, but per row
+        row_state = 8,    // slots hold one number per row
+        own_decay = 16,   // the weight decay is not a part of g
+        own_proximal = 32,
+        floats = 64,   // floating-point tables only
+        backs_up = 128 // needs what each worker pulled last
+    };
+    uint32_t flags = 0;
+    const char *slots[max_slots] = {}; // names of the state's arrays
+    uint32_t combine = DTRAIN_SUM; // how the pushes of a clock become one; else, the rule itself
+    Kernels update = {};
+    // With norms: a pass before it that writes the direction to c (nullptr: the direction is g),
+    // and the factor of the rate that the norms give. count: elements of the row; state: of the
+    // row.
+    Kernels direction = {};
+    double (*ratio)(const Step &step, const Norms &norms, uint64_t count, double &state) = nullptr;
+    double rate = 0.01, epsilon = 1e-8; // defaults
+
+    bool is(uint32_t flag) const { return (flags & flag) != 0; }
+    bool counts() const { return is(counts_steps | counts_rows); }
+    uint32_t slot_count() const {
+        uint32_t n = 0;
+        while (n < max_slots && slots[n] != nullptr) ++n;
+        return n;
+    }
+};
+
+bool rule_known(uint32_t rule);
+const RuleInfo &rule_info(uint32_t rule); // of one that is known
+
+// Norms are taken over rows: by the rule, or for clip_norm.
+bool takes_norms(const TableParams &params);
+// The rate may be this one: at creation, and pushed later.
+bool valid_rate(const TableParams &params, double rate);
+
+// State is kept as doubles for f64 tables, else as floats.
+uint32_t slot_dtype(uint32_t dtype);
+uint32_t slot_size(uint32_t dtype);
+
+// One of the arrays that make up the rule's state, in the order of dtrain_table_describe_state().
+struct StateArray {
+    const char *name;
+    uint32_t dtype, size; // bytes of a number
+    uint64_t elements;    // of the table that share one
+    bool steps;           // not a slot but the counts of updates
+};
+// False: the rule has no such array.
+bool find_state(const TableParams &params, uint64_t index, StateArray &out);
 
 } // namespace dtrain::ps

@@ -61,9 +61,9 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
 
 std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
                                           const TableParams &params, Responses &out) {
-    Partition partition(params.length, config_.servers, header.partition);
+    Partition partition(params.length, config_.servers, header.partition, params.row_length);
     Range part = partition.part(config_.index);
-    uint64_t needed = Shard::bytes_needed(params, part.count);
+    uint64_t needed = Shard::bytes_needed(params, part.count, config_.workers);
     uint64_t left = config_.memory_limit == 0 ? UINT64_MAX : config_.memory_limit - memory_used();
     std::unique_ptr<Shard> shard;
     if (needed <= left) shard = Shard::create(params, part);

@@ -8,7 +8,8 @@ namespace dtrain::ps {
 ServerTable::ServerTable(const Identity &identity, const Partition &partition,
                          std::unique_ptr<Shard> shard)
     : identity_(identity), partition_(partition),
-      bytes_(Shard::bytes_needed(identity.params, partition.part(identity.server).count)),
+      bytes_(Shard::bytes_needed(identity.params, partition.part(identity.server).count,
+                                 identity.workers)),
       shard_(std::move(shard)),
       clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
       members_(identity.workers), present_(identity.workers) {}
@@ -20,19 +21,15 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     response.worker = header.worker;
     ResponseHeader &reply = response.header;
     reply.kind = header.kind;
-    reply.reason = answer.reason;
     reply.table = header.table;
     reply.server = identity_.server;
     reply.sequence = header.sequence;
     reply.table_version = shard_ != nullptr ? shard_->updates() : 0;
     reply.partition = partition_.version();
-    std::copy_n(answer.numbers, 2, reply.numbers);
-    bool pulls = header.kind == RequestKind::pull || header.kind == RequestKind::push_pull;
-    if (!pulls || answer.reason != Reason::none) return;
-    reply.count = header.count;
-    response.payload = shard_->at(header.first);
-    response.bytes = header.count * shard_->size();
-    response.hold = shard_->values();
+    bool receives = has_trait(header.kind, Trait::receives) && answer.reason == Reason::none;
+    const Answer said = receives ? attach(header, response) : answer;
+    reply.reason = said.reason;
+    std::copy_n(said.numbers, 2, reply.numbers);
 }
 
 void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
@@ -47,12 +44,14 @@ ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64
     if (header.partition != partition_.version())
         return {Reason::wrong_partition, {header.partition, partition_.version()}};
     if (header.count == 0) return {}; // kinds without a range
-    uint64_t size = shard_->size();
-    if (!shard_->range().contains({header.first, header.count}))
+    Item item = item_of(identity_.params, header.kind, header.argument);
+    if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
+    bool whole = header.first % item.elements == 0 && header.count % item.elements == 0;
+    if (!whole || !shard_->range().contains({header.first, header.count}))
         return {Reason::bad_range, {header.first, header.count}};
-    if (header.count > chunk_bytes / size)
-        return {Reason::bad_size, {header.count * size, chunk_bytes}};
-    uint64_t due = header.kind == RequestKind::pull ? 0 : header.count * size;
+    if (header.count / item.elements > chunk_bytes / item.bytes)
+        return {Reason::bad_size, {item.bytes_of(header.count), chunk_bytes}};
+    uint64_t due = has_trait(header.kind, Trait::sends) ? item.bytes_of(header.count) : 0;
     if (bytes != due) return {Reason::bad_size, {bytes, due}};
     return {};
 }
@@ -88,6 +87,9 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     case RequestKind::push_pull: return push(header, payload, entry, out);
     case RequestKind::pull: return pull(header, entry, out);
     case RequestKind::clock: return clock(header, entry, out);
+    case RequestKind::pull_state: return finish(header, entry, {}, out);
+    case RequestKind::set_state: return set_state(header, payload, entry, out);
+    case RequestKind::set_rate: return set_rate(header, entry, out);
     default:
         shard_->set({header.first, header.count}, payload);
         return finish(header, entry, {}, out);
@@ -113,8 +115,9 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
     Range range = {header.first, header.count};
-    Reason reason = bsp ? shard_->collect(header.clock, range, payload)
-                        : shard_->push(range, payload, (header.flags & begins_push) != 0);
+    Reason reason =
+        bsp ? shard_->collect(header.clock, range, payload)
+            : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     if (reason == Reason::none && header.kind == RequestKind::push_pull)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/answered.h"
+#include "ps/item.h"
 #include "ps/shard.h"
 
 #include <cstdint>
@@ -63,6 +64,10 @@ class ServerTable {
     void push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);
     void pull(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void set_state(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+                   Responses &out);
+    void set_rate(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    Answer attach(const RequestHeader &header, Response &response);
     void clock(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void hold(const RequestHeader &header, Answered::Entry &entry);

@@ -2,25 +2,41 @@
 #include "ps/shard.h"
 
 #include "device/kernels.h"
-#include "ps/rules.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 namespace dtrain::ps {
+namespace {
 
-uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count) {
-    uint64_t per_element = device::dtype_size(params.dtype);
-    per_element += rule_slots(params.rule) * uint64_t{slot_size(params.dtype)};
+// Elements that share a number of a slot, or a count of steps.
+uint64_t items(const TableParams &params, uint32_t by_row) {
+    return rule_info(params.rule).is(by_row) ? params.row_length : 1;
+}
+
+} // namespace
+
+uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t workers) {
+    const RuleInfo &info = rule_info(params.rule);
+    uint64_t size = device::dtype_size(params.dtype), slot = slot_size(params.dtype);
+    uint64_t arrays = info.slot_count();
+    if (info.is(RuleInfo::backs_up)) arrays += workers;
     uint64_t sums = params.consistency == DTRAIN_BSP
                         ? open_clocks * Aggregate::bytes_needed(params.dtype, count)
                         : 0;
-    return count * per_element + sums;
+    uint64_t state = count / items(params, RuleInfo::row_state) * slot;
+    uint64_t all = 0;
+    if (__builtin_mul_overflow(arrays, state, &all) ||
+        __builtin_add_overflow(all, count * size + sums, &all))
+        return UINT64_MAX;
+    return all;
 }
 
 Shard::Shard(const TableParams &params, const Range &range)
-    : params_(params), range_(range), size_(device::dtype_size(params.dtype)), steps_(range.count) {
-}
+    : params_(params), info_(rule_info(params.rule)), rule_(params), range_(range),
+      size_(device::dtype_size(params.dtype)),
+      steps_(range.count / items(params, RuleInfo::counts_rows)) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range) {
     std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, range));
@@ -40,17 +56,42 @@ void Shard::set(const Range &range, const void *values) {
     std::memcpy(values_->at(local(range).first * size_), values, range.count * size_);
 }
 
+uint64_t Shard::slot_item() const { return items(params_, RuleInfo::row_state); }
+
 Reason Shard::allocate_slots() {
-    for (uint32_t i = 0; i < rule_slots(params_.rule); ++i)
-        if (slots_[i].empty() && !slots_[i].allocate(range_.count * slot_size(params_.dtype)))
-            return Reason::no_memory;
+    uint64_t bytes = range_.count / slot_item() * slot_size(params_.dtype);
+    for (uint32_t i = 0; i < info_.slot_count(); ++i) {
+        if (slots_[i] != nullptr) continue;
+        auto fresh = std::make_shared<Buffer>();
+        if (!fresh->allocate(bytes)) return Reason::no_memory;
+        slots_[i] = std::move(fresh);
+    }
     return Reason::none;
 }
 
-Reason Shard::push(const Range &range, const void *g, bool begins) {
-    Reason reason = allocate_slots();
+Reason Shard::back_up(uint32_t worker) {
+    if (worker >= backups_.size()) backups_.resize(worker + 1);
+    if (backups_[worker] != nullptr) return Reason::none;
+    auto fresh = std::make_unique<Buffer>();
+    if (!fresh->allocate(range_.count * slot_size(params_.dtype))) return Reason::no_memory;
+    copy_to_state(params_.dtype, fresh->at(0), values_->at(0), range_.count);
+    backups_[worker] = std::move(fresh);
+    return Reason::none;
+}
+
+Reason Shard::note_pull(uint32_t worker, const Range &range) {
+    if (!info_.is(RuleInfo::backs_up)) return Reason::none;
+    Reason reason = back_up(worker);
     if (reason != Reason::none) return reason;
-    update(local(range), g);
+    char *to = backups_[worker]->at(local(range).first * slot_size(params_.dtype));
+    copy_to_state(params_.dtype, to, at(range.first), range.count);
+    return Reason::none;
+}
+
+Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
+    Reason reason = info_.is(RuleInfo::backs_up) ? back_up(worker) : allocate_slots();
+    if (reason != Reason::none) return reason;
+    update(local(range), g, worker);
     updates_ += begins;
     return Reason::none;
 }
@@ -59,35 +100,58 @@ Reason Shard::collect(uint64_t clock, const Range &range, const void *g) {
     Aggregate &sums = sums_[clock % open_clocks];
     Reason reason = allocate_slots(); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count)) return Reason::no_memory;
+    if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count, info_.combine))
+        return Reason::no_memory;
     sums.add(local(range), g);
     return Reason::none;
 }
 
 void Shard::apply(uint64_t clock, uint32_t workers) {
     ++updates_;
+    std::optional<double> &rate = rates_[clock % open_clocks];
+    if (rate.has_value()) rule_.set_rate(*rate);
+    rate.reset();
     Aggregate &sums = sums_[clock % open_clocks];
     if (!sums.allocated()) return;
-    sums.take([&](const Range &block, void *g) {
+    auto update_block = [&](const Range &block, void *g) {
         if (params_.aggregate == DTRAIN_AVG && workers > 1)
             device::scale(g, block.count, params_.dtype, workers);
-        update(block, g);
-    });
+        update(block, g, 0);
+    };
+    if (rule_.takes_norms())
+        sums.take_rows(params_.row_length, update_block);
+    else
+        sums.take(update_block);
 }
 
-void Shard::update(const Range &whole, const void *g) {
-    uint64_t slot = slot_size(params_.dtype);
-    auto part = [&](const Range &range, uint64_t step) {
-        RuleTarget target = {values_->at(range.first * size_), {}};
-        for (uint32_t i = 0; i < rule_slots(params_.rule); ++i)
-            target.slots[i] = slots_[i].at(range.first * slot);
-        const char *from = static_cast<const char *>(g) + (range.first - whole.first) * size_;
-        apply_rule(params_, step, target, from, range.count);
+void Shard::update_part(const Range &range, uint64_t step, const void *g, uint32_t worker) {
+    uint64_t slot = slot_size(params_.dtype), item = slot_item();
+    RuleTarget target = {values_->at(range.first * size_), {}};
+    for (uint32_t i = 0; i < info_.slot_count(); ++i)
+        target.slots[i] = slots_[i]->at(range.first / item * slot);
+    if (info_.is(RuleInfo::backs_up)) target.slots[0] = backups_[worker]->at(range.first * slot);
+    rule_.apply(step, target, g, range.count);
+}
+
+void Shard::update(const Range &whole, const void *g, uint32_t worker) {
+    auto from = [&](uint64_t first) {
+        return static_cast<const char *>(g) + (first - whole.first) * size_;
     };
-    if (rule_counts_steps(params_.rule))
-        steps_.advance(whole, part);
-    else
-        part(whole, 0);
+    auto part = [&](const Range &range, uint64_t step) {
+        update_part(range, step, from(range.first), worker);
+    };
+    bool by_row = rule_.takes_norms();
+    uint64_t most = by_row ? params_.row_length : whole.count;
+    for (uint64_t first = whole.first; first < whole.end(); first += most) {
+        Range range = {first, most};
+        if (info_.is(RuleInfo::counts_rows))
+            steps_.advance({first / most, 1},
+                           [&](const Range &, uint64_t step) { part(range, step); });
+        else if (info_.is(RuleInfo::counts_steps))
+            steps_.advance(range, part);
+        else
+            part(range, 0);
+    }
 }
 
 } // namespace dtrain::ps

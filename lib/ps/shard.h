@@ -6,11 +6,15 @@
 #include "ps/consistency.h"
 #include "ps/partition.h"
 #include "ps/protocol.h"
+#include "ps/rules.h"
 #include "ps/step_counts.h"
 #include "ps/table_params.h"
+#include "ps/update_rule.h"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -18,9 +22,9 @@ namespace dtrain::ps {
 // does all or nothing.
 class Shard {
   public:
-    // What the shard will hold at most: values, state, sums of open clocks.
-    static uint64_t bytes_needed(const TableParams &params, uint64_t count);
-    // nullptr: no memory. State and sums are allocated when first needed.
+    // What the shard will hold at most: values, state, sums of open clocks, backups by worker.
+    static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
+    // nullptr: no memory. All but the values is allocated when first needed.
     static std::unique_ptr<Shard> create(const TableParams &params, const Range &range);
 
     const Range &range() const { return range_; }
@@ -28,30 +32,52 @@ class Shard {
     uint64_t updates() const { return updates_; }
 
     void set(const Range &range, const void *values);
-    // Applies a push at once. begins: it counts as one update (the first chunk of a push).
-    Reason push(const Range &range, const void *g, bool begins);
+    // Applies a push at once. begins: it counts as one update (the first chunk of a push). With
+    // norms the range is whole rows.
+    Reason push(const Range &range, const void *g, bool begins, uint32_t worker = 0);
     // Adds a push to the sums of its clock, which is applied or one of the open_clocks after it.
     Reason collect(uint64_t clock, const Range &range, const void *g);
     // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
     void apply(uint64_t clock, uint32_t workers);
+    // The learning rate from now on; from the updates of that clock on.
+    void set_rate(double rate) { rule_.set_rate(rate); }
+    void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
 
     const void *at(uint64_t element) const;
     // Keeps the values in memory while an answer is sent from them.
     std::shared_ptr<const Buffer> values() const { return values_; }
+    // The worker is about to be sent these values.
+    Reason note_pull(uint32_t worker, const Range &range);
+
+    // Memory that outlives the shard; nullptr: there is none.
+    struct State {
+        const void *numbers = nullptr;
+        std::shared_ptr<const Buffer> hold;
+    };
+    // Of an array that find_state() knows; ranges are whole items of it.
+    State state(uint64_t index, const Range &range);
+    Reason set_state(uint64_t index, const Range &range, const void *numbers);
 
   private:
     Shard(const TableParams &params, const Range &range);
     Reason allocate_slots();
-    void update(const Range &local, const void *g);
+    Reason back_up(uint32_t worker);
+    void update(const Range &local, const void *g, uint32_t worker);
+    void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     Range local(const Range &range) const { return {range.first - range_.first, range.count}; }
+    uint64_t slot_item() const; // elements that share a number of a slot
 
     TableParams params_;
+    const RuleInfo &info_;
+    UpdateRule rule_;
     Range range_;
     uint64_t size_;
     std::shared_ptr<Buffer> values_;
-    Buffer slots_[2];
-    StepCounts steps_;
-    Aggregate sums_[open_clocks]; // of clock c: c % open_clocks
+    std::shared_ptr<Buffer> slots_[max_slots];
+    std::vector<std::unique_ptr<Buffer>> backups_; // by worker: what it pulled, as state
+    StepCounts steps_;                             // of elements, or rows
+    Aggregate sums_[open_clocks];                  // of clock c: c % open_clocks
+    std::optional<double> rates_[open_clocks];     // likewise, to be taken over
     uint64_t updates_ = 0;
 };
 

@@ -25,6 +25,8 @@ class StepCounts {
         }
         merge(from, to);
     }
+    void read(const Range &range, uint64_t *counts) const;
+    void write(const Range &range, const uint64_t *counts);
     size_t runs() const { return runs_.size(); }
 
   private:

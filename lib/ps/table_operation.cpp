@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table_operation.h"
 
-#include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/item.h"
 #include "ps/node.h"
 
 #include <cstdio>
@@ -28,14 +28,18 @@ void TableOperation::start(engine::Agent &agent) {
 
 int TableOperation::advance(engine::Agent &agent) {
     if (!done_) return 0;
-    bool receives = transfer_.kind == RequestKind::pull || transfer_.kind == RequestKind::push_pull;
+    bool receives = has_trait(transfer_.kind, Trait::receives);
     engine::Outcome outcome = {.status = transfer_.status, .peer = transfer_.server};
     if (transfer_.version != UINT64_MAX) outcome.version = transfer_.version;
     if (receives && transfer_.status == DTRAIN_OK)
-        outcome.bytes = transfer_.range.count * device::dtype_size(transfer_.table->params.dtype);
+        outcome.bytes = item().bytes_of(transfer_.range.count);
     std::string text = transfer_.text;
     agent.finish(this, outcome, text.c_str());
     return 1;
+}
+
+Item TableOperation::item() const {
+    return item_of(transfer_.table->params, transfer_.kind, transfer_.argument);
 }
 
 void TableOperation::fail(engine::Agent &, const engine::Outcome &outcome, const char *text) {
@@ -51,11 +55,14 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::push_pull: record.name = "push_pull"; break;
     case RequestKind::set: record.name = "set"; break;
     case RequestKind::clock: record.name = "clock"; break;
+    case RequestKind::pull_state: record.name = "pull_state"; break;
+    case RequestKind::set_state: record.name = "set_state"; break;
+    case RequestKind::set_rate: record.name = "set_rate"; break;
     default: record.name = "table"; break; // made or given up
     }
     const ClientTable &table = *transfer_.table;
     record.way = agent_->timeline().intern("table " + table.name);
-    record.bytes = transfer_.range.count * device::dtype_size(table.params.dtype);
+    record.bytes = item().bytes_of(transfer_.range.count);
     record.dtype = uint8_t(table.params.dtype);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/operation.h"
 #include "ps/client.h"
+#include "ps/item.h"
 
 namespace dtrain::ps {
 
@@ -19,6 +20,8 @@ class TableOperation final : public engine::Operation {
     void describe(trace::Record &record) const override;
 
   private:
+    Item item() const;
+
     Node &node_;
     Transfer transfer_;
     engine::Agent *agent_ = nullptr;

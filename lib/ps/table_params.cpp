@@ -4,6 +4,7 @@
 #include "device/kernels.h"
 #include "ps/dtype.h"
 #include "ps/protocol.h"
+#include "ps/rules.h"
 
 #include <bit>
 #include <cmath>
@@ -11,9 +12,58 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr const char *names[field_count + 1] = {
-    "length",   "dtype", "rule",  "consistency", "staleness", "aggregate", "learning_rate",
-    "momentum", "beta1", "beta2", "epsilon",     "initial",   "name"};
+using Given = dtrain_table_params_t;
+
+// Exactly one of the three members is set.
+struct Field {
+    const char *name;
+    uint64_t TableParams::*wide = nullptr;
+    uint32_t TableParams::*number = nullptr;
+    double TableParams::*real = nullptr;
+    double Given::*given = nullptr; // of a real
+    enum { any, not_negative, fraction } values = any;
+    const char *hint = "";
+};
+
+constexpr Field wide_field(const char *name, uint64_t TableParams::*member, const char *hint = "") {
+    return {.name = name, .wide = member, .hint = hint};
+}
+constexpr Field number_field(const char *name, uint32_t TableParams::*member,
+                             const char *hint = "") {
+    return {.name = name, .number = member, .hint = hint};
+}
+#define REAL(member, values)                                                                       \
+    Field { #member, nullptr, nullptr, &TableParams::member, &Given::member, Field::values }
+
+// In the order in which they travel.
+constexpr Field fields_of_table[field_count] = {
+    wide_field("length", &TableParams::length),
+    number_field("dtype", &TableParams::dtype),
+    number_field("rule", &TableParams::rule,
+                 " (most need a floating-point table, DC_SGD also one that is not BSP)"),
+    number_field("consistency", &TableParams::consistency),
+    number_field("staleness", &TableParams::staleness),
+    number_field("aggregate", &TableParams::aggregate),
+    REAL(learning_rate, any),
+    REAL(momentum, any),
+    REAL(beta1, fraction),
+    REAL(beta2, fraction),
+    REAL(epsilon, not_negative),
+    REAL(initial, any),
+    wide_field("row_length", &TableParams::row_length,
+               " (it divides the length, and rows of which norms are taken have at most 256 KiB "
+               "unless the table is BSP)"),
+    REAL(rho, fraction),
+    REAL(clip_value, not_negative),
+    REAL(clip_norm, not_negative),
+    REAL(weight_decay, not_negative),
+    REAL(l1, not_negative),
+    REAL(l2, not_negative),
+    REAL(trust, not_negative),
+    REAL(ftrl_beta, not_negative),
+    REAL(compensation, any),
+};
+#undef REAL
 
 constexpr uint64_t max_bytes = uint64_t{1} << 56; // of a table's values
 
@@ -27,61 +77,87 @@ bool fits(double value, uint32_t dtype) {
     });
 }
 
-bool fraction(double beta) { return beta >= 0 && beta < 1; }
+bool valid_real(const Field &field, double value) {
+    if (!std::isfinite(value)) return false;
+    bool fraction = field.values == Field::fraction;
+    return field.values == Field::any || (value >= 0 && (!fraction || value < 1));
+}
+
+bool valid_rule(const TableParams &p) {
+    if (!rule_known(p.rule)) return false;
+    const RuleInfo &info = rule_info(p.rule);
+    bool served = p.consistency != DTRAIN_BSP || !info.is(RuleInfo::backs_up);
+    return served && (is_float(p.dtype) || !info.is(RuleInfo::floats));
+}
+
+bool valid_rows(const TableParams &p) {
+    if (p.row_length == 0) return !takes_norms(p);
+    if (p.length % p.row_length != 0) return false;
+    bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
+    return !takes_norms(p) || p.consistency == DTRAIN_BSP || fits_request;
+}
+
+bool valid_aggregate(const TableParams &p) {
+    bool own = rule_info(p.rule).combine != DTRAIN_SUM;
+    return p.aggregate == DTRAIN_SUM || (p.aggregate == DTRAIN_AVG && !own);
+}
+
+// What changes an optimizer is there only for one.
+bool valid_for_rule(const Field &field, const TableParams &p) {
+    bool changes = field.real == &TableParams::clip_value ||
+                   field.real == &TableParams::clip_norm ||
+                   field.real == &TableParams::weight_decay || field.real == &TableParams::l1 ||
+                   field.real == &TableParams::l2;
+    return !changes || p.*field.real == 0 || rule_info(p.rule).is(RuleInfo::optimizer);
+}
 
 } // namespace
 
 bool is_float(uint32_t dtype) { return dtype >= DTRAIN_F32 && dtype <= DTRAIN_BF16; }
 
-const char *field_name(uint64_t field) { return field <= name_field ? names[field] : "?"; }
+const char *field_name(uint64_t field) {
+    if (field == name_field) return "name";
+    return field < field_count ? fields_of_table[field].name : "?";
+}
 
 TableFields to_fields(const TableParams &p) {
-    auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
-    return {p.length,
-            p.dtype,
-            p.rule,
-            p.consistency,
-            p.staleness,
-            p.aggregate,
-            bits(p.learning_rate),
-            bits(p.momentum),
-            bits(p.beta1),
-            bits(p.beta2),
-            bits(p.epsilon),
-            bits(p.initial)};
+    TableFields out;
+    for (uint32_t i = 0; i < field_count; ++i) {
+        const Field &field = fields_of_table[i];
+        out[i] = field.wide != nullptr     ? p.*field.wide
+                 : field.number != nullptr ? p.*field.number
+                                           : std::bit_cast<uint64_t>(p.*field.real);
+    }
+    return out;
 }
 
 uint32_t from_fields(const TableFields &fields, TableParams &p) {
-    for (uint32_t i = 1; i <= 5; ++i)
-        if (fields[i] > UINT32_MAX) return i;
-    auto number = [&](uint32_t i) { return static_cast<uint32_t>(fields[i]); };
-    auto real = [&](uint32_t i) { return std::bit_cast<double>(fields[i]); };
-    p = {fields[0], number(1), number(2), number(3), number(4), number(5),
-         real(6),   real(7),   real(8),   real(9),   real(10),  real(11)};
+    for (uint32_t i = 0; i < field_count; ++i) {
+        const Field &field = fields_of_table[i];
+        if (field.number != nullptr && fields[i] > UINT32_MAX) return i;
+        if (field.wide != nullptr) p.*field.wide = fields[i];
+        if (field.number != nullptr) p.*field.number = static_cast<uint32_t>(fields[i]);
+        if (field.real != nullptr) p.*field.real = std::bit_cast<double>(fields[i]);
+    }
     return first_bad_field(p);
 }
 
 uint32_t first_bad_field(const TableParams &p) {
     uint64_t size = device::dtype_size(p.dtype);
-    bool optimizer = p.rule > DTRAIN_RULE_ASSIGN;
-    // In the order of the fields.
-    const bool good[field_count] = {
-        p.length > 0 && p.length <= max_bytes / 8,
-        size != 0,
-        p.rule >= DTRAIN_RULE_ADD && p.rule <= DTRAIN_RULE_ADAM &&
-            (!optimizer || is_float(p.dtype)),
-        p.consistency >= DTRAIN_ASYNC && p.consistency <= DTRAIN_SSP,
-        true,
-        p.aggregate == DTRAIN_SUM || p.aggregate == DTRAIN_AVG,
-        std::isfinite(p.learning_rate),
-        std::isfinite(p.momentum),
-        fraction(p.beta1),
-        fraction(p.beta2),
-        std::isfinite(p.epsilon) && p.epsilon >= 0,
-        size == 0 || fits(p.initial, p.dtype),
-    };
-    for (uint32_t i = 0; i < field_count; ++i)
-        if (!good[i]) return i;
+    // Integers, in the order of the fields; later ones rely on those before.
+    if (p.length == 0 || p.length > max_bytes / 8) return 0;
+    if (size == 0) return 1;
+    if (!valid_rule(p)) return 2;
+    if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_SSP) return 3;
+    if (!valid_aggregate(p)) return 5;
+    for (uint32_t i = 0; i < field_count; ++i) {
+        const Field &field = fields_of_table[i];
+        if (field.wide == &TableParams::row_length && !valid_rows(p)) return i;
+        if (field.real == nullptr) continue;
+        if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
+    }
+    if (!valid_rate(p, p.learning_rate)) return rate_field;
+    if (!fits(p.initial, p.dtype)) return rate_field + 5;
     return field_count;
 }
 
@@ -96,20 +172,22 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     p.length = given.length;
     p.dtype = given.dtype;
     p.staleness = given.staleness;
-    p.initial = given.initial;
+    p.row_length = given.row_length;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);
-    take(given.learning_rate, p.learning_rate);
-    take(given.momentum, p.momentum);
-    take(given.beta1, p.beta1);
-    take(given.beta2, p.beta2);
-    take(given.epsilon, p.epsilon);
+    if (rule_known(p.rule)) {
+        p.learning_rate = rule_info(p.rule).rate;
+        p.epsilon = rule_info(p.rule).epsilon;
+    }
+    for (const Field &field : fields_of_table)
+        if (field.real != nullptr) take(given.*field.given, p.*field.real);
+    if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
     uint32_t bad = first_bad_field(p);
     if (bad < field_count)
         return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s is not valid%s",
                     static_cast<int>(name.size()), name.data(), field_name(bad),
-                    bad == 2 ? " (optimizers need a floating-point table)" : "");
+                    fields_of_table[bad].hint);
     params = p;
     return DTRAIN_OK;
 }

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace dtrain::ps {
@@ -17,11 +16,15 @@ struct TableParams {
              aggregate = DTRAIN_SUM;
     double learning_rate = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8,
            initial = 0;
+    uint64_t row_length = 0;
+    double rho = 0.9, clip_value = 0, clip_norm = 0, weight_decay = 0, l1 = 0, l2 = 0,
+           trust = 0.001, ftrl_beta = 1, compensation = 0.04;
 };
 
-inline constexpr uint32_t field_count = 12;
+inline constexpr uint32_t field_count = 22;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 inline constexpr uint32_t name_field = field_count;    // the table's name, which is no parameter
+inline constexpr uint32_t rate_field = 6;
 
 TableFields to_fields(const TableParams &params);
 // The first field that is not valid, or field_count.

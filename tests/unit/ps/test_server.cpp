@@ -138,9 +138,9 @@ void every_bad_header_is_refused(void **) {
         {Reason::bad_header, [](RequestHeader &h) { h.magic ^= 1; }},
         {Reason::bad_header, [](RequestHeader &h) { ++h.version; }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(0); }},
-        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(9); }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(12); }},
         {Reason::bad_header, [](RequestHeader &h) { h.flags = 4; }},
-        {Reason::bad_header, [](RequestHeader &h) { h.reserved = 1; }},
+        {Reason::bad_header, [](RequestHeader &h) { h.argument = 1; }},
         {Reason::bad_header, [](RequestHeader &h) { h.sequence = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.count = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.first = UINT64_MAX; }},
@@ -154,6 +154,8 @@ void every_bad_header_is_refused(void **) {
         {Reason::bad_range, [](RequestHeader &h) { h.count = 9; }},
         {Reason::bad_size, [](RequestHeader &h) { h.count = 2; }},
         {Reason::bad_size, [](RequestHeader &h) { h.kind = RequestKind::pull; }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind::set_rate; }},
+        {Reason::unknown_state, [](RequestHeader &h) { h.kind = RequestKind::set_state; }},
         {Reason::window, [](RequestHeader &h) { h.sequence = UINT64_MAX - 40; }},
         {Reason::clock_ahead, [](RequestHeader &h) { h.clock = request_window; }},
     };
@@ -179,7 +181,7 @@ void random_headers_harm_nobody(void **) {
     for (uint32_t w = 0; w < 3; ++w) rig.create(w, floats(64));
     std::vector<float> payload(64, 1);
     for (int i = 0; i < 200000; ++i) {
-        RequestHeader h = rig.header(RequestKind(random() % 10), 1 + uint32_t(random() % 2), 0);
+        RequestHeader h = rig.header(RequestKind(random() % 13), 1 + uint32_t(random() % 2), 0);
         h.sequence = random() % 64 + uint64_t(i) / 1000;
         h.flags = uint16_t(random() % 4);
         h.first = random() % 70;

@@ -1,84 +1,16 @@
-// Every rule on random ranges, at once and aggregated, against plain double-precision formulas.
+// What a shard does besides applying rules: sets, state from outside, rates, counts of steps.
 // SPDX-License-Identifier: Apache-2.0
-#include "device/kernels.h"
 #include "ps/dtype.h"
 #include "ps/shard.h"
+#include "rule_model.h"
 
 #include "check.h"
 
-#include <cmath>
-#include <cstring>
 #include <random>
-#include <vector>
 
 using namespace dtrain::ps;
 
 namespace {
-
-// One element, updated by the formulas of docs/PARAMETER_SERVER.md.
-struct Element {
-    double w = 0, a = 0, b = 0;
-    uint64_t steps = 0;
-
-    void update(const TableParams &p, double g) {
-        ++steps;
-        switch (p.rule) {
-        case DTRAIN_RULE_ADD: w += g; break;
-        case DTRAIN_RULE_ASSIGN: w = g; break;
-        case DTRAIN_RULE_SGD: w -= p.learning_rate * g; break;
-        case DTRAIN_RULE_MOMENTUM:
-            a = p.momentum * a + g;
-            w -= p.learning_rate * a;
-            break;
-        case DTRAIN_RULE_ADAGRAD:
-            a += g * g;
-            w -= p.learning_rate * g / (std::sqrt(a) + p.epsilon);
-            break;
-        default: {
-            a = p.beta1 * a + (1 - p.beta1) * g;
-            b = p.beta2 * b + (1 - p.beta2) * g * g;
-            double m = a / (1 - std::pow(p.beta1, double(steps)));
-            double v = b / (1 - std::pow(p.beta2, double(steps)));
-            w -= p.learning_rate * m / (std::sqrt(v) + p.epsilon);
-        }
-        }
-    }
-};
-
-// Element i of a buffer of any dtype, as a double; and back.
-double get(uint32_t dtype, const void *buffer, uint64_t i) {
-    return visit_dtype(dtype, [&]<class T>() -> double {
-        T value;
-        std::memcpy(&value, static_cast<const char *>(buffer) + i * sizeof(T), sizeof(T));
-        if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, Bfloat>)
-            return to_float(value);
-        else
-            return static_cast<double>(value);
-    });
-}
-
-void put(uint32_t dtype, void *buffer, uint64_t i, double value) {
-    visit_dtype(dtype, [&]<class T>() {
-        T converted;
-        if constexpr (std::is_same_v<T, Half>)
-            converted = to_half(float(value));
-        else if constexpr (std::is_same_v<T, Bfloat>)
-            converted = to_bfloat(float(value));
-        else
-            converted = static_cast<T>(value);
-        std::memcpy(static_cast<char *>(buffer) + i * sizeof(T), &converted, sizeof(T));
-    });
-}
-
-double tolerance(uint32_t dtype) {
-    switch (dtype) {
-    case DTRAIN_F64: return 1e-12;
-    case DTRAIN_F32: return 2e-5;
-    case DTRAIN_F16: return 4e-2;
-    case DTRAIN_BF16: return 3e-1;
-    default: return 0;
-    }
-}
 
 TableParams make_params(uint32_t rule, uint32_t dtype, uint32_t consistency) {
     TableParams params;
@@ -87,95 +19,11 @@ TableParams make_params(uint32_t rule, uint32_t dtype, uint32_t consistency) {
     params.rule = rule;
     params.consistency = consistency;
     params.learning_rate = 0.03;
-    params.momentum = 0.8;
-    params.beta2 = 0.99;
     params.initial = 2;
     return params;
 }
 
-struct Push {
-    Range range;
-    std::vector<char> bytes;
-};
-
-Push random_push(std::mt19937_64 &random, const Range &shard, uint32_t dtype) {
-    uint64_t offset = random() % shard.count;
-    Push push = {{shard.first + offset, 1 + random() % (shard.count - offset)}, {}};
-    push.bytes.resize(push.range.count * dtrain::device::dtype_size(dtype));
-    for (uint64_t i = 0; i < push.range.count; ++i) {
-        bool real = dtype <= DTRAIN_BF16;
-        double value = real ? double(random() % 2001) / 1000 - 1 : double(random() % 3);
-        put(dtype, push.bytes.data(), i, value);
-    }
-    return push;
-}
-
-void compare(const Shard &shard, const std::vector<Element> &model, uint32_t dtype) {
-    for (uint64_t i = 0; i < model.size(); ++i) {
-        double is = get(dtype, shard.at(shard.range().first + i), 0), due = model[i].w;
-        if (std::fabs(is - due) > tolerance(dtype) * (1 + std::fabs(due)))
-            fail_msg("element %u: %.9g, not %.9g", unsigned(i), is, due);
-    }
-}
-
-void run_at_once(uint32_t rule, uint32_t dtype) {
-    std::mt19937_64 random(rule * 100 + dtype);
-    TableParams params = make_params(rule, dtype, DTRAIN_ASYNC);
-    auto shard = Shard::create(params, {48, 777});
-    std::vector<Element> model(777);
-    for (Element &element : model) element.w = params.initial;
-    for (int round = 0; round < 25; ++round) {
-        Push push = random_push(random, shard->range(), dtype);
-        assert_int_equal(shard->push(push.range, push.bytes.data(), true), Reason::none);
-        for (uint64_t i = 0; i < push.range.count; ++i)
-            model[push.range.first - 48 + i].update(params, get(dtype, push.bytes.data(), i));
-    }
-    compare(*shard, model, dtype);
-    assert_int_equal(shard->updates(), 25);
-}
-
-void run_aggregated(uint32_t rule, uint32_t dtype, uint32_t aggregate) {
-    std::mt19937_64 random(rule * 1000 + dtype);
-    TableParams params = make_params(rule, dtype, DTRAIN_BSP);
-    params.aggregate = aggregate;
-    auto shard = Shard::create(params, {0, 500});
-    std::vector<Element> model(500);
-    for (Element &element : model) element.w = params.initial;
-    constexpr uint32_t workers = 3;
-    for (uint64_t clock = 0; clock < 10; ++clock) {
-        std::vector<double> sums(500);
-        std::vector<bool> pushed(500);
-        for (uint32_t i = 0; i < workers; ++i) {
-            Push push = random_push(random, shard->range(), dtype);
-            assert_int_equal(shard->collect(clock, push.range, push.bytes.data()), Reason::none);
-            for (uint64_t e = 0; e < push.range.count; ++e) {
-                sums[push.range.first + e] += get(dtype, push.bytes.data(), e);
-                pushed[push.range.first + e] = true;
-            }
-        }
-        shard->apply(clock, workers);
-        for (uint64_t e = 0; e < 500; ++e) {
-            double g = aggregate == DTRAIN_AVG ? sums[e] / workers : sums[e];
-            if (dtype > DTRAIN_BF16) g = std::trunc(g);
-            if (pushed[e]) model[e].update(params, g); // others are not touched, nor their state
-        }
-    }
-    compare(*shard, model, dtype);
-    assert_int_equal(shard->updates(), 10);
-}
-
-void every_rule_follows_its_formula(void **) {
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_ADAM; ++rule)
-        for (uint32_t dtype = DTRAIN_F32; dtype <= DTRAIN_U64; ++dtype) {
-            TableParams params = make_params(rule, dtype, DTRAIN_BSP);
-            bool optimizer = rule > DTRAIN_RULE_ASSIGN;
-            assert_int_equal(first_bad_field(params) == field_count, !optimizer || is_float(dtype));
-            if (optimizer && !is_float(dtype)) continue;
-            run_at_once(rule, dtype);
-            run_aggregated(rule, dtype, DTRAIN_SUM);
-            run_aggregated(rule, dtype, DTRAIN_AVG);
-        }
-}
+double value(const Shard &shard, uint64_t element) { return get(DTRAIN_F32, shard.at(element), 0); }
 
 void a_set_overwrites_values_only(void **) {
     TableParams params = make_params(DTRAIN_RULE_ADAGRAD, DTRAIN_F32, DTRAIN_ASYNC);
@@ -183,11 +31,95 @@ void a_set_overwrites_values_only(void **) {
     float g[4] = {1, 1, 1, 1}, w[2] = {7, 8};
     shard->push({0, 4}, g, true);
     shard->set({1, 2}, w);
-    Element element = {.w = 7, .a = 1};
     shard->push({0, 4}, g, true);
-    element.update(params, 1);
-    assert_true(std::fabs(get(DTRAIN_F32, shard->at(1), 0) - element.w) < 1e-6);
+    double due = 7 - params.learning_rate / (std::sqrt(2.0) + params.epsilon);
+    assert_true(std::fabs(value(*shard, 1) - due) < 1e-6);
     assert_int_equal(shard->updates(), 2);
+}
+
+// A shard whose values and state are copied goes on as the one they came from.
+void state_can_be_moved(uint32_t rule) {
+    std::mt19937_64 random(rule);
+    TableParams params = make_params(rule, DTRAIN_F32, DTRAIN_ASYNC);
+    params.row_length = 50;
+    Range range = {100, 300};
+    auto first = Shard::create(params, range), second = Shard::create(params, range);
+    std::vector<float> g(300);
+    auto push = [&](Shard &shard, const Range &part) {
+        assert_int_equal(shard.push(part, g.data(), true), Reason::none);
+    };
+    for (int round = 0; round < 5; ++round) {
+        for (float &x : g) x = float(random() % 100) / 50 - 1;
+        push(*first, {range.first + 50 * (random() % 5), 50});
+    }
+    second->set(range, first->at(range.first));
+    StateArray array;
+    for (uint32_t i = 0; find_state(params, i, array); ++i) {
+        Shard::State state = first->state(i, range);
+        assert_non_null(state.numbers);
+        assert_int_equal(second->set_state(i, range, state.numbers), Reason::none);
+    }
+    for (int round = 0; round < 3; ++round) {
+        push(*first, range);
+        push(*second, range);
+    }
+    assert_memory_equal(first->at(100), second->at(100), 300 * sizeof(float));
+}
+
+void every_state_can_be_moved(void **) {
+    for (uint32_t rule = DTRAIN_RULE_ADD; rule < DTRAIN_RULE_DC_SGD; ++rule)
+        state_can_be_moved(rule);
+    auto shard = Shard::create(make_params(DTRAIN_RULE_ADAM, DTRAIN_F32, DTRAIN_ASYNC), {0, 8});
+    uint64_t absurd = UINT64_MAX;
+    assert_int_equal(shard->set_state(2, {0, 1}, &absurd), Reason::bad_steps);
+    assert_int_equal(shard->set_state(3, {0, 1}, &absurd), Reason::unknown_state);
+}
+
+void a_rate_belongs_to_its_clock(void **) {
+    auto shard = Shard::create(make_params(DTRAIN_RULE_SGD, DTRAIN_F32, DTRAIN_BSP), {0, 1});
+    float g = 1;
+    shard->set_rate(0.5, 1); // said early: clock 0 is not over
+    for (uint64_t clock = 0; clock < 3; ++clock) {
+        shard->collect(clock, {0, 1}, &g);
+        shard->apply(clock, 1);
+    }
+    assert_true(std::fabs(value(*shard, 0) - (2 - 0.03 - 0.5 - 0.5)) < 1e-6);
+}
+
+void a_row_that_came_in_part_is_completed_with_zeros(void **) {
+    TableParams params = make_params(DTRAIN_RULE_SGD, DTRAIN_F32, DTRAIN_BSP);
+    params.row_length = 4;
+    params.clip_norm = 1;
+    params.learning_rate = 1;
+    auto shard = Shard::create(params, {0, 8});
+    float g[4] = {3, 4, 5, 6};
+    shard->collect(0, {0, 4}, g); // fills the sums with something
+    shard->apply(0, 1);
+    std::vector<double> before;
+    for (uint64_t i = 0; i < 8; ++i) before.push_back(value(*shard, i));
+    shard->collect(2, {1, 2}, g); // in the same memory
+    shard->apply(2, 1);
+    const double due[8] = {0, 0.6, 0.8, 0, 0, 0, 0, 0};
+    for (uint64_t i = 0; i < 8; ++i)
+        assert_true(std::fabs(before[i] - value(*shard, i) - due[i]) < 1e-6);
+}
+
+void workers_are_compensated_apart(void **) {
+    TableParams params = make_params(DTRAIN_RULE_DC_SGD, DTRAIN_F32, DTRAIN_ASYNC);
+    params.compensation = 1;
+    params.learning_rate = 1;
+    auto shard = Shard::create(params, {0, 1});
+    float g = 1;
+    shard->note_pull(0, {0, 1});
+    shard->note_pull(5, {0, 1});
+    shard->push({0, 1}, &g, true, 0); // 2 - 1
+    assert_true(value(*shard, 0) == 1);
+    shard->note_pull(0, {0, 1});
+    shard->push({0, 1}, &g, true, 0); // 1 - 1
+    assert_true(value(*shard, 0) == 0);
+    shard->push({0, 1}, &g, true, 5); // 0 - (1 + (0 - 2))
+    assert_true(value(*shard, 0) == 1);
+    assert_int_equal(Shard::bytes_needed(params, 100, 6), 100 * 4 * 7);
 }
 
 void steps_are_counted_per_element(void **) {
@@ -207,6 +139,13 @@ void steps_are_counted_per_element(void **) {
         uint64_t runs = 1;
         for (uint64_t e = 1; e < length; ++e) runs += model[e] != model[e - 1];
         assert_int_equal(counts.runs(), runs);
+        if (i % 10 == 9) { // also when they are written from outside
+            for (uint64_t e = first; e < first + count; ++e) model[e] = random() % 4;
+            counts.write({first, count}, model.data() + first);
+        }
+        std::vector<uint64_t> read(count);
+        counts.read({first, count}, read.data());
+        assert_memory_equal(read.data(), model.data() + first, count * sizeof(uint64_t));
     }
 }
 
@@ -234,8 +173,11 @@ void small_floats_convert_to_nearest_even(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_follows_its_formula),
         cmocka_unit_test(a_set_overwrites_values_only),
+        cmocka_unit_test(every_state_can_be_moved),
+        cmocka_unit_test(a_rate_belongs_to_its_clock),
+        cmocka_unit_test(a_row_that_came_in_part_is_completed_with_zeros),
+        cmocka_unit_test(workers_are_compensated_apart),
         cmocka_unit_test(steps_are_counted_per_element),
         cmocka_unit_test(small_floats_convert_to_nearest_even),
     };

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/item.h"
+
+#include "device/kernels.h"
+#include "ps/rules.h"
+
+namespace dtrain::ps {
+
+Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
+    uint64_t size = device::dtype_size(params.dtype);
+    if (has_trait(kind, Trait::state)) {
+        StateArray array;
+        if (!find_state(params, argument, array)) return {1, 0};
+        return {array.elements, array.size};
+    }
+    bool whole_rows =
+        has_trait(kind, Trait::pushes) && params.consistency != DTRAIN_BSP && takes_norms(params);
+    return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,49 @@
+// What answers carry, and what changes a table besides pushes. SPDX-License-Identifier: Apache-2.0
+#include "ps/server_table.h"
+
+#include <bit>
+
+namespace dtrain::ps {
+
+ServerTable::Answer ServerTable::attach(const RequestHeader &header, Response &response) {
+    Range range = {header.first, header.count};
+    if (header.kind == RequestKind::pull_state) {
+        Shard::State state = shard_->state(header.argument, range);
+        if (state.numbers == nullptr) return {Reason::no_memory, {bytes_, 0}};
+        response.payload = state.numbers;
+        response.hold = std::move(state.hold);
+    } else {
+        Reason reason = shard_->note_pull(header.worker, range);
+        if (reason != Reason::none) return {reason, {bytes_, 0}};
+        response.payload = shard_->at(header.first);
+        response.hold = shard_->values();
+    }
+    Item item = item_of(identity_.params, header.kind, header.argument);
+    response.header.count = header.count;
+    response.bytes = item.bytes_of(header.count);
+    return {};
+}
+
+void ServerTable::set_state(const RequestHeader &header, const void *payload,
+                            Answered::Entry &entry, Responses &out) {
+    Reason reason = shard_->set_state(header.argument, {header.first, header.count}, payload);
+    finish(header, entry, {reason, {bytes_, 0}}, out);
+}
+
+void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    const TableParams &params = identity_.params;
+    auto rate = std::bit_cast<double>(header.argument);
+    if (!rule_info(params.rule).is(RuleInfo::optimizer) || !valid_rate(params, rate))
+        return finish(header, entry, {Reason::bad_rate, {params.rule, 0}}, out);
+    if (params.consistency != DTRAIN_BSP) {
+        shard_->set_rate(rate);
+        return finish(header, entry, {}, out);
+    }
+    Verdict verdict = clocks_.push(header.worker, header.clock);
+    if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
+    shard_->set_rate(rate, header.clock);
+    finish(header, entry, {}, out);
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,49 @@
+// How a rule's state is read and written from outside. SPDX-License-Identifier: Apache-2.0
+#include "ps/shard.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr uint64_t most_steps = uint64_t{1} << 53; // exact as doubles
+
+Range in_items(const Range &range, const StateArray &array) {
+    return {range.first / array.elements, range.count / array.elements};
+}
+
+} // namespace
+
+Shard::State Shard::state(uint64_t index, const Range &range) {
+    StateArray array;
+    if (!find_state(params_, index, array)) return {};
+    Range items = in_items(local(range), array);
+    if (array.steps) {
+        auto copy = std::make_shared<Buffer>();
+        if (!copy->allocate(items.count * array.size)) return {};
+        steps_.read(items, reinterpret_cast<uint64_t *>(copy->at(0)));
+        return {copy->at(0), copy};
+    }
+    if (allocate_slots() != Reason::none) return {};
+    return {slots_[index]->at(items.first * array.size), slots_[index]};
+}
+
+Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers) {
+    StateArray array;
+    if (!find_state(params_, index, array)) return Reason::unknown_state;
+    Range items = in_items(local(range), array);
+    if (array.steps) {
+        std::vector<uint64_t> counts(items.count); // aligned
+        std::memcpy(counts.data(), numbers, items.count * array.size);
+        if (*std::max_element(counts.begin(), counts.end()) > most_steps) return Reason::bad_steps;
+        steps_.write(items, counts.data());
+        return Reason::none;
+    }
+    Reason reason = allocate_slots();
+    if (reason != Reason::none) return reason;
+    std::memcpy(slots_[index]->at(items.first * array.size), numbers, items.count * array.size);
+    return Reason::none;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,277 @@
+// Every rule with every dtype on random ranges, at once and aggregated, plain and with everything
+// that changes an optimizer, against plain double-precision formulas.
+// SPDX-License-Identifier: Apache-2.0
+#include "device/kernels.h"
+#include "ps/shard.h"
+#include "rule_model.h"
+
+#include "check.h"
+
+#include <algorithm>
+#include <random>
+
+using namespace dtrain::ps;
+
+namespace {
+
+constexpr uint32_t last_rule = DTRAIN_RULE_DC_SGD;
+constexpr uint64_t rows_before = 2; // of the shard
+
+// The model rounds as the table does; what is left are states in f32, and values on the edge
+// between two numbers.
+double tolerance(uint32_t dtype) {
+    switch (dtype) {
+    case DTRAIN_F64: return 1e-12;
+    case DTRAIN_F32: return 2e-5;
+    case DTRAIN_F16: return 6e-3;
+    case DTRAIN_BF16: return 5e-2;
+    default: return 0;
+    }
+}
+
+struct Case {
+    uint32_t rule, dtype, consistency;
+    uint64_t row;
+    bool changed; // clipping, weight decay, proximal step
+};
+
+TableParams make_params(const Case &c) {
+    TableParams params;
+    params.length = 8 * c.row;
+    params.row_length = c.row;
+    params.dtype = c.dtype;
+    params.rule = c.rule;
+    params.consistency = c.consistency;
+    params.learning_rate = 0.03;
+    params.momentum = 0.8;
+    params.beta2 = 0.99;
+    params.rho = 0.95;
+    params.epsilon = 1e-6;
+    params.trust = 0.1;
+    params.compensation = 0.5;
+    params.initial = 2;
+    if (!rule_info(c.rule).is(RuleInfo::optimizer)) return params;
+    if (c.rule == DTRAIN_RULE_FTRL) params.l1 = 0.3;
+    if (!c.changed) return params;
+    params.clip_value = 0.7;
+    params.clip_norm = 0.4 * std::sqrt(double(c.row));
+    params.weight_decay = 0.05;
+    params.epsilon = 1e-3; // g + decay * w may be close to 0, which the roots would make large
+    params.l1 = 0.2;
+    params.l2 = 0.3;
+    return params;
+}
+
+struct Push {
+    Range range;
+    std::vector<char> bytes;
+
+    std::vector<double> numbers(uint32_t dtype) const {
+        std::vector<double> out(range.count);
+        for (uint64_t i = 0; i < range.count; ++i) out[i] = get(dtype, bytes.data(), i);
+        return out;
+    }
+};
+
+Push random_push(std::mt19937_64 &random, const Range &shard, const TableParams &params) {
+    uint64_t item = takes_norms(params) ? params.row_length : 1, items = shard.count / item;
+    uint64_t offset = random() % items;
+    Push push = {{shard.first + offset * item, (1 + random() % (items - offset)) * item}, {}};
+    push.bytes.resize(push.range.count * dtrain::device::dtype_size(params.dtype));
+    for (uint64_t i = 0; i < push.range.count; ++i) {
+        bool real = params.dtype <= DTRAIN_BF16;
+        double value = real ? double(random() % 2001) / 1000 - 1 : double(random() % 3);
+        put(params.dtype, push.bytes.data(), i, value);
+    }
+    return push;
+}
+
+void compare(const Case &c, const Shard &shard, const RuleModel &model) {
+    for (uint64_t i = 0; i < shard.range().count; ++i) {
+        double is = get(c.dtype, shard.at(shard.range().first + i), 0), due = model[i];
+        if (!(std::fabs(is - due) <= tolerance(c.dtype) * (1 + std::fabs(due))))
+            fail_msg("%s of dtype %u%s, row %u: element %u: %.9g, not %.9g", rule_info(c.rule).name,
+                     c.dtype, c.changed ? ", changed" : "", unsigned(c.row), unsigned(i), is, due);
+    }
+}
+
+void run_at_once(const Case &c) {
+    std::mt19937_64 random(c.rule * 100 + c.dtype);
+    TableParams params = make_params(c);
+    assert_int_equal(first_bad_field(params), field_count);
+    auto shard = Shard::create(params, {rows_before * c.row, 4 * c.row});
+    Range all = shard->range();
+    RuleModel model(params, all.count);
+    for (int round = 0; round < 25; ++round) {
+        if (round % 4 == 3) { // matters to DC_SGD only
+            assert_int_equal(shard->note_pull(0, all), Reason::none);
+            model.pulled();
+        }
+        Push push = random_push(random, all, params);
+        assert_int_equal(shard->push(push.range, push.bytes.data(), true), Reason::none);
+        model.update({push.range.first - all.first, push.range.count}, push.numbers(c.dtype));
+    }
+    compare(c, *shard, model);
+    assert_int_equal(shard->updates(), 25);
+}
+
+// Combines as the clock does: by the rule's own operation, or sums.
+void combine(const Case &c, bool first, double g, double &sum) {
+    if (first)
+        sum = g;
+    else if (c.rule == DTRAIN_RULE_MIN)
+        sum = std::min(sum, g);
+    else if (c.rule == DTRAIN_RULE_MAX)
+        sum = std::max(sum, g);
+    else
+        sum += g;
+}
+
+void run_aggregated(const Case &c, uint32_t aggregate) {
+    std::mt19937_64 random(c.rule * 1000 + c.dtype);
+    TableParams params = make_params(c);
+    params.aggregate = aggregate;
+    auto shard = Shard::create(params, {0, 4 * c.row});
+    uint64_t count = shard->range().count, item = takes_norms(params) ? c.row : 1;
+    RuleModel model(params, count);
+    constexpr uint32_t workers = 3;
+    for (uint64_t clock = 0; clock < 10; ++clock) {
+        std::vector<double> sums(count);
+        std::vector<bool> pushed(count);
+        for (uint32_t i = 0; i < workers; ++i) {
+            Push push = random_push(random, shard->range(), params);
+            assert_int_equal(shard->collect(clock, push.range, push.bytes.data()), Reason::none);
+            std::vector<double> g = push.numbers(c.dtype);
+            for (uint64_t e = 0; e < push.range.count; ++e) {
+                uint64_t at = push.range.first + e;
+                combine(c, !pushed[at], g[e], sums[at]);
+                pushed[at] = true;
+            }
+        }
+        shard->apply(clock, workers);
+        for (uint64_t e = 0; e < count; e += item) {
+            if (!pushed[e]) continue; // others are not touched, nor their state
+            std::vector<double> g(sums.begin() + long(e), sums.begin() + long(e + item));
+            for (double &x : g) x = aggregate == DTRAIN_AVG ? x / workers : x;
+            if (c.dtype > DTRAIN_BF16)
+                for (double &x : g) x = std::trunc(x);
+            model.update({e, item}, g);
+        }
+    }
+    compare(c, *shard, model);
+    assert_int_equal(shard->updates(), 10);
+}
+
+void run_all(Case c) {
+    bool optimizer = rule_info(c.rule).is(RuleInfo::optimizer);
+    for (uint64_t row : {24, 1536}) // within a block, and of several blocks
+        for (bool changed : {false, true}) {
+            c.row = row;
+            c.changed = changed;
+            if (changed && !optimizer) continue;
+            run_at_once(c);
+            if (rule_info(c.rule).is(RuleInfo::backs_up)) continue;
+            Case bsp = c;
+            bsp.consistency = DTRAIN_BSP;
+            run_aggregated(bsp, DTRAIN_SUM);
+            if (rule_info(c.rule).combine == DTRAIN_SUM) run_aggregated(bsp, DTRAIN_AVG);
+        }
+}
+
+void every_rule_follows_its_formula(void **) {
+    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= last_rule; ++rule)
+        for (uint32_t dtype = DTRAIN_F32; dtype <= DTRAIN_U64; ++dtype) {
+            bool floats = rule_info(rule).is(RuleInfo::floats);
+            if (!floats || is_float(dtype)) run_all({rule, dtype, DTRAIN_ASYNC, 0, false});
+        }
+    assert_true(rule_known(last_rule));
+    assert_false(rule_known(last_rule + 1));
+}
+
+void not_a_number_is_not_hidden(void **) {
+    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= last_rule; ++rule)
+        for (bool changed : {false, true}) {
+            Case c = {rule, DTRAIN_F32, DTRAIN_ASYNC, 8, changed};
+            auto shard = Shard::create(make_params(c), {0, 8});
+            float g[8] = {0, 0, NAN, 0, 0, 0, 0, 0};
+            assert_int_equal(shard->push({0, 8}, g, true), Reason::none);
+            assert_true(std::isnan(get(DTRAIN_F32, shard->at(2), 0)));
+        }
+}
+
+struct Refused {
+    const char *field;
+    void (*spoil)(dtrain_table_params_t &);
+};
+
+void parameters_are_checked(void **) {
+    const Refused cases[] = {
+        {"rule", [](dtrain_table_params_t &p) { p.dtype = DTRAIN_I32; }},
+        {"rule", [](dtrain_table_params_t &p) { p.rule = last_rule + 1; }},
+        {"rule",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_DC_SGD;
+             p.consistency = DTRAIN_BSP;
+         }},
+        {"aggregate",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_MIN;
+             p.aggregate = DTRAIN_AVG;
+         }},
+        {"learning_rate",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_FTRL;
+             p.learning_rate = -1;
+         }},
+        {"row_length", [](dtrain_table_params_t &p) { p.row_length = 3; }},
+        {"row_length",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_LAMB;
+             p.length = 70000;
+         }},
+        {"rho", [](dtrain_table_params_t &p) { p.rho = 1; }},
+        {"clip_norm", [](dtrain_table_params_t &p) { p.clip_norm = -1; }},
+        {"weight_decay",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADD;
+             p.weight_decay = 0.1;
+         }},
+        {"l1", [](dtrain_table_params_t &p) { p.l1 = NAN; }},
+    };
+    for (const Refused &refused : cases) {
+        dtrain_table_params_t given;
+        DTRAIN_INIT(&given);
+        given.length = 1000;
+        given.dtype = DTRAIN_F32;
+        given.rule = DTRAIN_RULE_SGD;
+        TableParams params;
+        assert_int_equal(resolve(given, "t", params), DTRAIN_OK);
+        refused.spoil(given);
+        assert_int_equal(resolve(given, "t", params), DTRAIN_ERR_INVALID);
+        const char *text = dtrain::error_text();
+        if (strstr(text, refused.field) == nullptr) fail_msg("%s: %s", refused.field, text);
+    }
+}
+
+void fields_travel(void **) {
+    TableParams params = make_params({DTRAIN_RULE_LAMB, DTRAIN_F32, DTRAIN_BSP, 24, true}), back;
+    params.staleness = 7;
+    assert_int_equal(from_fields(to_fields(params), back), field_count);
+    assert_true(to_fields(back) == to_fields(params));
+    for (uint32_t i = 0; i < field_count; ++i) assert_string_not_equal(field_name(i), "?");
+    TableFields bad = to_fields(params);
+    bad[2] = uint64_t{1} << 32;
+    assert_int_equal(from_fields(bad, back), 2);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_follows_its_formula),
+        cmocka_unit_test(not_a_number_is_not_hidden),
+        cmocka_unit_test(parameters_are_checked),
+        cmocka_unit_test(fields_travel),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
