@@ -115,7 +115,8 @@ Status find_state(const dtrain_table *table, uint32_t index, dtrain::ps::StateAr
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (dtrain::ps::find_state(table->table->params, index, array)) return DTRAIN_OK;
     return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
-                table->table->name.c_str(), rule_info(table->table->params.rule).name, index);
+                table->table->name.c_str(), dtrain::ps::rule_info(table->table->params.rule).name,
+                index);
 }
 
 Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32_t index,
@@ -203,7 +204,7 @@ dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
                                       dtrain_request_t **request_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     const dtrain::ps::TableParams &its = table->table->params;
-    const dtrain::ps::RuleInfo &rule = rule_info(its.rule);
+    const dtrain::ps::RuleInfo &rule = dtrain::ps::rule_info(its.rule);
     if (!rule.is(dtrain::ps::RuleInfo::optimizer) || !valid_rate(its, rate))
         return fail(DTRAIN_ERR_INVALID, "set_rate of table \"%s\": %g is no learning rate of %s",
                     table->table->name.c_str(), rate, rule.name);

@@ -1,0 +1,96 @@
+"""Tables of a job of one rank, by ctypes and NumPy arrays.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import ctypes
+import os
+
+import numpy
+
+API_VERSION = 1
+DTYPES = {1: numpy.float32, 2: numpy.float64, 12: numpy.uint64}
+RULES = {name: number for number, name in enumerate(
+    "add assign sgd momentum adagrad adam mean min max nesterov adagrad_rows rmsprop adadelta adamw "
+    "amsgrad ftrl lars lamb dc_sgd".split(), 1)}
+U32, U64, F64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_double
+
+
+class Params(ctypes.Structure):
+    _fields_ = [("struct_size", U32), ("dtype", U32), ("length", U64), ("rule", U32),
+                ("consistency", U32), ("staleness", U32), ("aggregate", U32),
+                *((name, F64) for name in ("learning_rate", "momentum", "beta1", "beta2", "epsilon",
+                                           "initial")),
+                ("row_length", U64),
+                *((name, F64) for name in ("rho", "clip_value", "clip_norm", "weight_decay", "l1",
+                                           "l2", "trust", "ftrl_beta", "compensation"))]
+
+
+class Job:
+    def __init__(self, library):
+        for name in list(os.environ):
+            if name.startswith("DTRAIN_") or name in ("RANK", "WORLD_SIZE", "TF_CONFIG"):
+                del os.environ[name]
+        self.library = ctypes.CDLL(library)
+        self.context, self.comm = ctypes.c_void_p(), ctypes.c_void_p()
+        self.call("dtrain_context_create", API_VERSION, None, ctypes.byref(self.context))
+        self.call("dtrain_comm_create", self.context, None, None, ctypes.byref(self.comm))
+
+    def call(self, function, *arguments):
+        if getattr(self.library, function)(*arguments) != 0:
+            text = ctypes.create_string_buffer(512)
+            self.library.dtrain_last_error(text, ctypes.c_size_t(len(text)))
+            raise RuntimeError(f"{function}: {text.value.decode()}")
+
+    def close(self):
+        self.call("dtrain_comm_destroy", self.comm)
+        self.call("dtrain_context_destroy", self.context)
+
+
+class Table:
+    """values: what it begins with, f32 or f64; more: members of dtrain_table_params_t"""
+
+    def __init__(self, job, rule, values, **more):
+        dtype = next(number for number, kind in DTYPES.items() if values.dtype == kind)
+        params = Params(struct_size=ctypes.sizeof(Params), dtype=dtype, length=values.size,
+                        rule=RULES[rule], **more)
+        self.job, self.size, self.dtype = job, values.size, values.dtype
+        self.handle = ctypes.c_void_p()
+        job.call("dtrain_table_create", job.comm, b"table", ctypes.byref(params),
+                 ctypes.byref(self.handle))
+        self.move("dtrain_table_set", values)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.job.call("dtrain_table_destroy", self.handle)
+
+    def move(self, function, array, *before):
+        self.job.call(function, self.handle, *before, U64(0), U64(array.size),
+                      ctypes.c_void_p(array.ctypes.data), None, None)
+        return array
+
+    def push(self, gradient):
+        self.move("dtrain_table_push", numpy.ascontiguousarray(gradient, self.dtype))
+
+    def pull(self):
+        return self.move("dtrain_table_pull", numpy.empty(self.size, self.dtype))
+
+    def set_rate(self, rate):
+        self.job.call("dtrain_table_set_rate", self.handle, F64(rate), None, None)
+
+    def states(self):
+        """{name: (index, array)}"""
+        found = {}
+        name, dtype, count = ctypes.c_char_p(), U32(), U64()
+        while self.job.library.dtrain_table_describe_state(
+                self.handle, len(found), ctypes.byref(name), ctypes.byref(dtype),
+                ctypes.byref(count)) == 0:
+            array = numpy.empty(count.value, DTYPES[dtype.value])
+            found[name.value.decode()] = (len(found), self.move("dtrain_table_pull_state", array,
+                                                                len(found)))
+        return found
+
+    def set_states(self, states):
+        for index, array in states.values():
+            self.move("dtrain_table_set_state", array, index)
