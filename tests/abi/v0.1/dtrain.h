@@ -227,7 +227,7 @@ typedef struct dtrain_op_params {
     dtrain_mem_t *send_mem, *recv_mem; /* registrations that hold the buffers, or NULL */
     void *stream;                      /* read only when stream_type is not 0                     */
     uint32_t stream_type;              /* DTRAIN_STREAM_*                                         */
-    int32_t priority;                  /* higher goes first; 0 is normal                          */
+    int32_t priority;                  /* higher goes first; 0 is normal (docs/TUNING.md)         */
     /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
      * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
      * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
@@ -631,14 +631,27 @@ DTRAIN_API dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const
  *          least c - staleness, so that it sees all updates before that */
 enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3 };
 /* What a push of g does to a value w (hyper-parameters below; formulas in
- * docs/PARAMETER_SERVER.md). The optimizers need a floating-point table. */
+ * docs/PARAMETER_SERVER.md). All but ADD, ASSIGN, MIN and MAX need a floating-point table. */
 enum {
     DTRAIN_RULE_ADD = 1,
     DTRAIN_RULE_ASSIGN = 2,
     DTRAIN_RULE_SGD = 3,
-    DTRAIN_RULE_MOMENTUM = 4,
-    DTRAIN_RULE_ADAGRAD = 5,
-    DTRAIN_RULE_ADAM = 6
+    DTRAIN_RULE_MOMENTUM = 4,      /* Polyak 1964                                      */
+    DTRAIN_RULE_ADAGRAD = 5,       /* Duchi, Hazan and Singer 2011                     */
+    DTRAIN_RULE_ADAM = 6,          /* Kingma and Ba 2015                               */
+    DTRAIN_RULE_MEAN = 7,          /* the mean of all pushes of the element so far     */
+    DTRAIN_RULE_MIN = 8,           /* the least of the value and all pushes            */
+    DTRAIN_RULE_MAX = 9,           /* the greatest                                     */
+    DTRAIN_RULE_NESTEROV = 10,     /* Sutskever et al. 2013                            */
+    DTRAIN_RULE_ADAGRAD_ROWS = 11, /* one sum per row, of the mean squares of its g    */
+    DTRAIN_RULE_RMSPROP = 12,      /* Tieleman and Hinton 2012                         */
+    DTRAIN_RULE_ADADELTA = 13,     /* Zeiler 2012                                      */
+    DTRAIN_RULE_ADAMW = 14,        /* Loshchilov and Hutter 2019                       */
+    DTRAIN_RULE_AMSGRAD = 15,      /* Reddi, Kale and Kumar 2018                       */
+    DTRAIN_RULE_FTRL = 16,         /* FTRL-proximal: McMahan et al. 2013               */
+    DTRAIN_RULE_LARS = 17,         /* You, Gitman and Ginsburg 2017                    */
+    DTRAIN_RULE_LAMB = 18,         /* You et al. 2020                                  */
+    DTRAIN_RULE_DC_SGD = 19        /* delay-compensated SGD: Zheng et al. 2017; no BSP */
 };
 typedef struct dtrain_table_params {
     uint32_t struct_size;
@@ -647,12 +660,29 @@ typedef struct dtrain_table_params {
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
     uint32_t staleness;   /* SSP's bound in clocks                                       */
-    uint32_t aggregate;   /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM          */
-    double learning_rate; /* SGD, MOMENTUM, ADAGRAD, ADAM; 0: 0.01                       */
-    double momentum;      /* MOMENTUM; 0: 0.9                                            */
-    double beta1, beta2;  /* ADAM; 0: 0.9, 0.999                                         */
-    double epsilon;       /* ADAGRAD, ADAM; 0: 1e-8                                      */
+    uint32_t aggregate;   /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM. MIN and
+                             MAX have their own, and refuse AVG                          */
+    double learning_rate; /* of all optimizers; 0: 0.01, ADADELTA 1                      */
+    double momentum;      /* MOMENTUM, NESTEROV, LARS; 0: 0.9                            */
+    double beta1, beta2;  /* ADAM and its kin, LAMB; 0: 0.9, 0.999                       */
+    double epsilon;       /* 0: 1e-8, ADADELTA and LAMB 1e-6                             */
     double initial;       /* value of every element before the first push or set         */
+    /* Elements of a row, a divisor of length; 0: none. A row lies on one server. Rules with norms
+     * (ADAGRAD_ROWS, LARS, LAMB, and all with clip_norm) take them over each row, 0 being one row
+     * of the whole table, and are pushed whole rows; these hold at most 256 KiB except under BSP.
+     */
+    uint64_t row_length;
+    double rho; /* RMSPROP, ADADELTA: decay of the mean square; 0: 0.9         */
+    /* The following change what optimizers do (elsewhere DTRAIN_ERR_INVALID); 0: nothing. In this
+     * order: clip, add weight_decay * w to g (ADAMW, LARS, LAMB: as their papers), apply the rule,
+     * shrink w by l1 and l2 (proximal step of Duchi and Singer 2009 with the learning rate; FTRL:
+     * as its paper). */
+    double clip_value; /* each g is limited to [-clip_value, clip_value]              */
+    double clip_norm;  /* each row of g is scaled down to this L2 norm                */
+    double weight_decay, l1, l2;
+    double trust;        /* LARS: trust coefficient; 0: 0.001                           */
+    double ftrl_beta;    /* FTRL; 0: 1                                                  */
+    double compensation; /* DC_SGD: lambda; 0: 0.04                                     */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -681,6 +711,32 @@ DTRAIN_API dtrain_status_t dtrain_table_push_pull(dtrain_table_t *table, uint64_
 DTRAIN_API dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t first, uint64_t count,
                                             const void *values, const dtrain_op_params_t *params,
                                             dtrain_request_t **request_p);
+/* Replaces the learning rate of an optimizer's table, whichever worker says it; the last to
+ * arrive at a server wins. BSP: from the updates of this worker's current clock on (which must not
+ * have ended: wait for this before the clock); else, from the pushes on that are made after this is
+ * complete. Done when every server has it; given up early, it may still arrive. DTRAIN_ERR_INVALID:
+ * the rule has no rate. */
+DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
+                                                 const dtrain_op_params_t *params,
+                                                 dtrain_request_t **request_p);
+/* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
+ * (ADAGRAD_ROWS; LAMB's steps). Writes the array's name ("momentum", "steps"; static storage), its
+ * dtype (F64 for an F64 table, else F32; U64 for steps) and how many numbers it has. Local.
+ * DTRAIN_ERR_NOT_FOUND after the last array. What DC_SGD keeps of each worker's last pull is none:
+ * pull again after a restore. */
+DTRAIN_API dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,
+                                                       const char **name_p, uint32_t *dtype_p,
+                                                       uint64_t *count_p);
+/* Numbers [first, first + count) of a state array, in its dtype; ordered as pull and set of values
+ * are, and neither waits for a clock. A count of steps is that of updates done. */
+DTRAIN_API dtrain_status_t dtrain_table_pull_state(dtrain_table_t *table, uint32_t index,
+                                                   uint64_t first, uint64_t count, void *state,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_table_set_state(dtrain_table_t *table, uint32_t index,
+                                                  uint64_t first, uint64_t count, const void *state,
+                                                  const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
 /* Ends this worker's current clock: its pushes so far belong to it. */
 DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
                                               const dtrain_op_params_t *params,
