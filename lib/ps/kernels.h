@@ -17,6 +17,8 @@ struct Step {
     double ratio = 1;             // of the rate, by norms
 };
 
+inline constexpr uint32_t max_slots = 3; // a, b and c
+
 // One update of w by g with the rule's state a, b, c (as many as it has; the others are not read).
 // No two arrays overlap; no alignment beyond the element's.
 template <class T>

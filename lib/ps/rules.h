@@ -8,8 +8,6 @@
 
 namespace dtrain::ps {
 
-inline constexpr uint32_t max_slots = 3;
-
 // Squared norms over a row: of the values, and of g or what the rule moves along.
 struct Norms {
     double values = 0, direction = 0;

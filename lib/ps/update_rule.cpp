@@ -98,8 +98,8 @@ void UpdateRule::plain(const Step &step, const RuleTarget &target, const S *g,
     bool shared = info_->is(RuleInfo::row_state); // the row's state is in step.ratio
     blocks<S, T>(target, g, count, true, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
         T room[block];
-        T *state[3] = {};
-        for (uint32_t i = 0; i < 3 && !shared; ++i) state[i] = from<T>(target.slots[i], at);
+        T *state[max_slots] = {};
+        for (uint32_t i = 0; i < max_slots && !shared; ++i) state[i] = from<T>(target.slots[i], at);
         const T *used = adjusted(step, w, raw, room, n);
         update(step, w, used, state[0], state[1], state[2], n);
         if (proximal_) proximal(step, w, used, nullptr, nullptr, nullptr, n);

@@ -12,7 +12,7 @@ struct RuleInfo;
 
 struct RuleTarget {
     void *values = nullptr;
-    void *slots[3] = {}; // as many as the rule has; backs_up: what the worker pulled
+    void *slots[max_slots] = {}; // as many as the rule has; backs_up: what the worker pulled
 };
 
 class UpdateRule {

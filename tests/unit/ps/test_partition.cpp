@@ -35,6 +35,24 @@ void parts_tile_the_table(void **) {
     check_whole((uint64_t{1} << 53) - 1, 7);
 }
 
+void rows_stay_whole(void **) {
+    for (uint64_t row = 1; row < 40; ++row)
+        for (uint64_t rows = 1; rows < 20; ++rows)
+            for (uint32_t servers = 1; servers < 8; ++servers) {
+                Partition partition(row * rows, servers, 0, row);
+                uint64_t next = 0, empty = 0;
+                for (uint32_t s = 0; s < servers; ++s) {
+                    Range part = partition.part(s);
+                    assert_int_equal(part.first, next);
+                    assert_int_equal(part.count % row, 0);
+                    next = part.end();
+                    empty += part.count == 0;
+                }
+                assert_int_equal(next, row * rows);
+                assert_int_equal(empty, rows < servers ? servers - rows : 0);
+            }
+}
+
 void a_range_is_cut_at_the_servers(void **) {
     std::mt19937_64 random(7);
     for (int i = 0; i < 2000; ++i) {
@@ -68,6 +86,7 @@ void ranges_contain_without_overflow(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(parts_tile_the_table),
+        cmocka_unit_test(rows_stay_whole),
         cmocka_unit_test(a_range_is_cut_at_the_servers),
         cmocka_unit_test(ranges_contain_without_overflow),
     };
