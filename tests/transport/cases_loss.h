@@ -117,6 +117,26 @@ inline void a_killed_peer_fails_what_is_under_way_to_it(void **) {
         assert_int_equal(await({&a}, a, DTRAIN_TP_SEND, i).status, DTRAIN_ERR_PEER);
 }
 
+// The sender learns it only afterwards; in some round it looks first who has gone.
+inline void a_receiver_may_go_once_it_has_everything(void **) {
+    for (int i = 0; i < 300; i++) {
+        const size_t len = i % 10 == 0 ? 1000 : 100'000;
+        Node a;
+        auto b = std::make_unique<Node>();
+        dtrain_tp_ep_t *ep = a.start_connect(b->address(), 5);
+        await_ok({&a, b.get()}, a, DTRAIN_TP_CONNECT, 5);
+        const Bytes sent = pattern(len, 1);
+        Bytes got(len);
+        b->recv(1, got, 1);
+        drive_rounds({&a}, i % 17);
+        a.send(ep, 1, sent, 2);
+        assert_true(drive({&a, b.get()}, [&] { return b->count(DTRAIN_TP_RECV) > 0; }));
+        assert_true(sent == got);
+        b.reset();
+        assert_int_equal(await({&a}, a, DTRAIN_TP_SEND, 2).status, DTRAIN_OK);
+    }
+}
+
 inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
@@ -263,6 +283,7 @@ inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(processes_exchange_all_sizes),
     cmocka_unit_test(a_killed_idle_peer_is_reported),
     cmocka_unit_test(a_killed_peer_fails_what_is_under_way_to_it),
+    cmocka_unit_test(a_receiver_may_go_once_it_has_everything),
     cmocka_unit_test(a_peer_killed_in_the_middle_of_a_message_fails_its_receive),
     cmocka_unit_test(what_a_dead_peer_sent_before_can_be_received),
     cmocka_unit_test(survivors_do_not_notice),

@@ -182,6 +182,12 @@ void Sender::complete(SendOp *op, Status status) {
 }
 
 void Sender::fail(Status status) {
+    // A receiver that has all of a message may go as soon as it has said so.
+    Grant grant;
+    while (offers_ != 0 && grants_.available() != 0) {
+        grants_.read(&grant, sizeof grant);
+        if (!take_grant(grant)) break;
+    }
     while (SendOp *op = waiting_.pop_front()) complete(op, status);
     while (streaming_.pop_front() != nullptr) {
     }
