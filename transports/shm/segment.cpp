@@ -168,7 +168,9 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit
     uint64_t spare = alignment > page_size() ? alignment : 0;
     void *room =
         mmap(nullptr, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return fail_errno(host, errno, "address space for shared memory");
+    if (room == MAP_FAILED)
+        return host.fail(DTRAIN_ERR_LIMIT, "shm: no address space for %llu bytes of shared memory",
+                         static_cast<unsigned long long>(size));
     auto start = reinterpret_cast<uintptr_t>(room);
     uintptr_t aligned = round_up(start, alignment);
     auto *data = reinterpret_cast<std::byte *>(aligned);
