@@ -1,33 +1,9 @@
 /* How long a small all-reduce takes while a large one is in flight, by its priority.
  * usage: dtrain-run -n N -- bench_priority [LARGE [SMALL]] (bytes); prints medians of rank 0.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dtrain.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "program.h"
 
 enum { ROUNDS = 31 };
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
-
-static void must(dtrain_status_t status, const char *what) {
-    char text[512];
-    if (status == DTRAIN_OK) return;
-    dtrain_last_error(text, sizeof text);
-    fprintf(stderr, "priority: %s: %s\n", what, text);
-    exit(EXIT_FAILURE);
-}
-#define MUST(call) must((call), #call)
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 typedef struct buffer {
     float *at;
@@ -69,8 +45,8 @@ static void measure(dtrain_comm_t *comm, const char *name, buffer_t large, buffe
         small_us[i] = small.bytes > 0 ? end(start(comm, small, high), then) : 0;
         large_us[i] = first != NULL ? end(first, begin) : 0;
     }
-    qsort(small_us, ROUNDS, sizeof *small_us, ascending);
-    qsort(large_us, ROUNDS, sizeof *large_us, ascending);
+    sort(small_us, ROUNDS);
+    sort(large_us, ROUNDS);
     if (dtrain_comm_rank(comm) == 0)
         printf("%-28s small %9.0f us, large %9.0f us\n", name, small_us[ROUNDS / 2],
                large_us[ROUNDS / 2]);

@@ -1,33 +1,9 @@
 /* What the timeline costs: all-reduces with and without it, in turns.
  * usage: dtrain-run -n N -- timeline [BYTES ...]; prints medians of blocks of calls.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dtrain.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "program.h"
 
 enum { BLOCKS = 60 };
-
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
-}
-
-static void must(dtrain_status_t status, const char *what) {
-    char text[512];
-    if (status == DTRAIN_OK) return;
-    dtrain_last_error(text, sizeof text);
-    fprintf(stderr, "timeline: %s: %s\n", what, text);
-    exit(EXIT_FAILURE);
-}
-#define MUST(call) must((call), #call)
-
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Microseconds per call of a block. */
 static double block(dtrain_comm_t *comm, float *buffer, uint64_t count, int calls) {
@@ -54,9 +30,9 @@ static void compare(dtrain_context_t *context, dtrain_comm_t *comm, uint64_t byt
         MUST(dtrain_timeline_stop(context));
         ratio[i] = on[i] / off[i];
     }
-    qsort(off, BLOCKS, sizeof *off, ascending);
-    qsort(on, BLOCKS, sizeof *on, ascending);
-    qsort(ratio, BLOCKS, sizeof *ratio, ascending);
+    sort(off, BLOCKS);
+    sort(on, BLOCKS);
+    sort(ratio, BLOCKS);
     if (dtrain_comm_rank(comm) == 0)
         printf("%10llu bytes: off %10.2f us, on %10.2f us, on/off %.3f (quartiles %.3f %.3f)\n",
                (unsigned long long)bytes, off[BLOCKS / 2], on[BLOCKS / 2], ratio[BLOCKS / 2],

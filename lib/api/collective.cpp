@@ -14,12 +14,7 @@ namespace {
 Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *params,
            dtrain_request_t **request_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (dtrain::api::wants_persistent(params))
-        return dtrain::api::make_persistent_call(comm, call, nullptr, params, request_p);
-    return dtrain::api::run_operation(comm->context, params, request_p, [&](CallOptions options) {
-        options.registry = &comm->context->registry;
-        return comm->communicator->post(call, options);
-    });
+    return dtrain::api::run_call(comm, call, nullptr, params, request_p);
 }
 
 // Bytes of a message; 0 elements of an unknown dtype are an error, too.

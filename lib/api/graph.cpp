@@ -7,7 +7,6 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
-using dtrain::collectives::Call;
 using dtrain::collectives::Edge;
 using dtrain::collectives::Kind;
 
@@ -26,23 +25,15 @@ namespace {
 Status run(dtrain_graph_t *graph, Kind kind, const void *send, void *recv, uint64_t count,
            uint32_t dtype, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
-    const Call call = {.kind = kind,
-                       .send = send,
-                       .recv = recv,
-                       .count = count,
-                       .dtype = dtype,
-                       .root = graph->number,
-                       .graph = graph->graph.get()};
-    if (dtrain::api::wants_persistent(params))
-        return dtrain::api::make_persistent_call(graph->comm, call, graph->graph, params,
-                                                 request_p);
-    return dtrain::api::run_operation(
-        graph->context, params, request_p, [&](dtrain::collectives::CallOptions options) {
-            if (options.scaling != nullptr)
-                return dtrain::api::refuse_scaling("a neighbour collective");
-            options.registry = &graph->context->registry;
-            return graph->comm->communicator->post(call, options);
-        });
+    return dtrain::api::run_call(graph->comm,
+                                 {.kind = kind,
+                                  .send = send,
+                                  .recv = recv,
+                                  .count = count,
+                                  .dtype = dtype,
+                                  .root = graph->number,
+                                  .graph = graph->graph.get()},
+                                 graph->graph, params, request_p);
 }
 
 } // namespace

@@ -59,4 +59,15 @@ Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
                             std::shared_ptr<const collectives::Graph> graph,
                             const dtrain_op_params_t *params, dtrain_request_t **request_p);
 
+// Runs, posts or keeps a collective, as the parameters say. graph: what the call's graph points to.
+inline Status run_call(dtrain_comm *comm, const collectives::Call &call,
+                       const std::shared_ptr<const collectives::Graph> &graph,
+                       const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    if (wants_persistent(params)) return make_persistent_call(comm, call, graph, params, request_p);
+    return run_operation(comm->context, params, request_p, [&](collectives::CallOptions options) {
+        options.registry = &comm->context->registry;
+        return comm->communicator->post(call, options);
+    });
+}
+
 } // namespace dtrain::api
