@@ -620,8 +620,9 @@ DTRAIN_API dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const
                                                     dtrain_request_t **request_p);
 
 /* ---- parameter server ------------------------------------------------------------------------ */
-/* A table is a dense array of `length` elements, split by key range over the job's servers; a job
- * without servers spreads it over its ranks. The same program runs either way.
+/* A table is a dense array of `length` elements, split by key range over the job's servers, or
+ * sparse: rows by 64-bit keys. A job without servers spreads it over its ranks. The same program
+ * runs either way.
  *
  * Consistency, with a clock per worker that dtrain_table_clock() advances:
  *   ASYNC  every push is applied at once, every pull returns what is there
@@ -653,10 +654,17 @@ enum {
     DTRAIN_RULE_LAMB = 18,         /* You et al. 2020                                  */
     DTRAIN_RULE_DC_SGD = 19        /* delay-compensated SGD: Zheng et al. 2017; no BSP */
 };
+/* What a row of a sparse table holds before its first push: a function of seed and key, the same
+ * whichever server holds it. UNIFORM and NORMAL need a floating-point table. */
+enum {
+    DTRAIN_INITIAL_CONSTANT = 1, /* `initial`                                      */
+    DTRAIN_INITIAL_UNIFORM = 2,  /* from initial - spread up to initial + spread   */
+    DTRAIN_INITIAL_NORMAL = 3    /* mean `initial`, standard deviation `spread`    */
+};
 typedef struct dtrain_table_params {
     uint32_t struct_size;
     uint32_t dtype;       /* of values on the servers and on the wire                    */
-    uint64_t length;      /* elements                                                    */
+    uint64_t length;      /* elements; 0 with dim > 0                                    */
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
     uint32_t staleness;   /* SSP's bound in clocks                                       */
@@ -683,6 +691,11 @@ typedef struct dtrain_table_params {
     double trust;        /* LARS: trust coefficient; 0: 0.001                           */
     double ftrl_beta;    /* FTRL; 0: 1                                                  */
     double compensation; /* DC_SGD: lambda; 0: 0.04                                     */
+    /* Sparse tables: see dtrain_table_push_rows(). Elsewhere 0. */
+    uint32_t dim;          /* elements of a row; 0: the table is dense                    */
+    uint32_t distribution; /* DTRAIN_INITIAL_*; 0: CONSTANT                               */
+    double spread;         /* UNIFORM, NORMAL                                             */
+    uint64_t seed;         /* UNIFORM, NORMAL                                             */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -741,6 +754,27 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state(dtrain_table_t *table, uint32_
 DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
                                               const dtrain_op_params_t *params,
                                               dtrain_request_t **request_p);
+/* Sparse tables (params.dim > 0): rows of dim elements, each addressed by any 64-bit key, spread
+ * over the servers by a hash of the key. keys[count], in any order, may repeat; values: count rows
+ * of dim elements of the table's dtype, row i for keys[i]. Both arrays belong to the library until
+ * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
+ * A push is one update of each distinct key: rows of a key that repeats are added up, in the
+ * table's type and the order of the array (DTRAIN_RULE_ASSIGN: the last one counts). It makes the
+ * rows that are not there. A server whose memory limit they do not fit into refuses that part of
+ * the push, of at most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of it; other parts of
+ * the same push may have been applied.
+ * A pull of a key without a row gives its initial values, and makes no row. Clocks, versions and
+ * consistency are as for ranges; a pull is atomic per row on its server.
+ * DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges, on a sparse one), NULL, or
+ * count * dim overflows. */
+DTRAIN_API dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys,
+                                                  uint64_t count, const void *values,
+                                                  const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_table_pull_rows(dtrain_table_t *table, const uint64_t *keys,
+                                                  uint64_t count, void *values,
+                                                  const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
 
 typedef struct dtrain_server_params {
     uint32_t struct_size;

@@ -1,9 +1,7 @@
 // dtrain_table_*
 // SPDX-License-Identifier: Apache-2.0
-#include "api/operation.h"
-#include "ps/client_table.h"
+#include "api/table.h"
 #include "ps/item.h"
-#include "ps/node.h"
 #include "ps/rules.h"
 
 #include <bit>
@@ -15,12 +13,6 @@ using dtrain::api::guard;
 using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
 using dtrain::ps::Trait;
-
-struct dtrain_table : dtrain::api::Child {
-    using Child::Child;
-    std::shared_ptr<dtrain::ps::Node> node;
-    dtrain::ps::ClientTable *table = nullptr; // the node's client owns it
-};
 
 namespace {
 
@@ -43,7 +35,7 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     if (Status s = dtrain::ps::resolve(given, name, params); s != DTRAIN_OK) return s;
     dtrain::cluster::CallRecord record;
     record.kind = dtrain::cluster::CallKind::table_create;
-    record.count = params.length;
+    record.count = is_sparse(params) ? params.dim : params.length;
     record.dtype = uint8_t(params.dtype);
     if (Status s = comm->communicator->note_call(record); s != DTRAIN_OK) return s;
     auto fresh = std::make_unique<dtrain_table>(comm->context);
@@ -64,6 +56,13 @@ Status check_range(const dtrain_table *table, const char *what, const char *item
             static_cast<unsigned long long>(range.first),
             static_cast<unsigned long long>(range.count), static_cast<unsigned long long>(length));
     return DTRAIN_OK;
+}
+
+Status check_dense(const dtrain_table *table, const char *what) {
+    if (!is_sparse(table->table->params)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_INVALID,
+                "%s of table \"%s\": the table is sparse, which has rows of keys and no ranges",
+                what, table->table->name.c_str());
 }
 
 Status check_rows(const dtrain_table *table, const char *what, Range range) {
@@ -100,6 +99,8 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
            void *receive, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     uint64_t length = table->table->params.length;
+    if (kind != RequestKind::clock)
+        if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
     if (Status s = check_range(table, what, "elements", range, length); s != DTRAIN_OK) return s;
     bool pushes = has_trait(kind, Trait::pushes);
     if (Status s = pushes ? check_rows(table, what, range) : DTRAIN_OK; s != DTRAIN_OK) return s;
@@ -113,6 +114,7 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
 
 Status find_state(const dtrain_table *table, uint32_t index, dtrain::ps::StateArray &array) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (Status s = check_dense(table, "state"); s != DTRAIN_OK) return s;
     if (dtrain::ps::find_state(table->table->params, index, array)) return DTRAIN_OK;
     return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
                 table->table->name.c_str(), dtrain::ps::rule_info(table->table->params.rule).name,

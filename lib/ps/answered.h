@@ -10,7 +10,7 @@ namespace dtrain::ps {
 
 enum class Progress : uint8_t {
     unseen,
-    held,   // a push that came too early: its payload was dropped, it will be asked for again
+    held,   // came too early, and its payload was dropped: it will be asked for again
     parked, // a pull that waits (for push_pull, its push is done)
     done
 };

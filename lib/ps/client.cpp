@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client.h"
 
+#include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/row_batch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +18,7 @@ void settle_requests(Transfer &transfer, uint64_t count) {
     list[transfer.place]->place = transfer.place;
     list.pop_back();
     if (transfer.version == UINT64_MAX) transfer.version = 0;
+    if (transfer.rows != nullptr && transfer.status == DTRAIN_OK) transfer.rows->scatter();
     transfer.done(&transfer);
 }
 
@@ -39,7 +42,11 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     auto table = std::make_unique<ClientTable>(
         ClientTable{.name = name,
                     .params = params,
-                    .partition = Partition(params.length, config_.servers, 0, params.row_length)});
+                    .partition = Partition(params.length, config_.servers, 0, params.row_length),
+                    .key_partition = KeyPartition(config_.servers)});
+    table->row_bytes = params.dim * device::dtype_size(params.dtype);
+    table->rows_per_request =
+        std::max<uint64_t>(1, config_.chunk / (sizeof(uint64_t) + table->row_bytes));
     table->id = next_table_++;
     TableFields fields = to_fields(params);
     table->create_payload.assign(reinterpret_cast<const char *>(fields.data()), sizeof fields);
@@ -51,6 +58,13 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     return DTRAIN_OK;
 }
 
+template <class F> void Client::for_each_part(const Transfer &transfer, F &&f) {
+    const ClientTable &table = *transfer.table;
+    if (transfer.rows == nullptr) return table.partition.for_each_part(transfer.range, f);
+    for (uint32_t s = 0; s < table.lanes.size(); ++s)
+        if (const Range &part = transfer.rows->part(s); part.count > 0) f(s, part);
+}
+
 bool Client::reaches_lost_server(Transfer &transfer) {
     auto check = [&](uint32_t server, const Range &) {
         if (lost_[server].empty()) return;
@@ -60,7 +74,7 @@ bool Client::reaches_lost_server(Transfer &transfer) {
     if (whole_table(transfer))
         for (uint32_t s = 0; s < config_.servers; ++s) check(s, {});
     else
-        transfer.table->partition.for_each_part(transfer.range, check);
+        for_each_part(transfer, check);
     return transfer.status != DTRAIN_OK;
 }
 
@@ -80,7 +94,7 @@ void Client::start(Transfer &transfer, int64_t now) {
     transfer.place = table.transfers.size();
     table.transfers.push_back(&transfer);
     auto add_parts = [&](RequestKind kind, uint64_t clock) {
-        table.partition.for_each_part(transfer.range, [&](uint32_t server, const Range &part) {
+        for_each_part(transfer, [&](uint32_t server, const Range &part) {
             if (part.count == 0) return;
             table.lanes[server]->add({.transfer = &transfer,
                                       .kind = kind,

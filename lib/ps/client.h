@@ -22,6 +22,7 @@ namespace dtrain::ps {
 class Lane;
 struct ClientTable;
 struct LaneContext;
+class RowBatch;
 
 // One request on its way, at a fixed address from its first send until it is settled.
 struct Outgoing {
@@ -55,8 +56,9 @@ class Wire {
 struct Transfer {
     RequestKind kind = RequestKind::push;
     ClientTable *table = nullptr;
-    Range range;                // of kinds that have one
-    uint64_t argument = 0;      // of the header
+    Range range;                          // of kinds that have one; of rows: 0, any number of keys
+    uint64_t argument = 0;                // of the header
+    std::shared_ptr<const RowBatch> rows; // of a sparse table: in place of the memory below
     const void *send = nullptr; // values to send; with receive they may be the same memory
     void *receive = nullptr;
     void (*done)(Transfer *) = nullptr; // once, when the memory is the caller's again
@@ -110,6 +112,8 @@ class Client {
 
   private:
     static bool whole_table(const Transfer &transfer); // it goes to every server
+    // f(server, part) for each server that has some of it.
+    template <class F> static void for_each_part(const Transfer &transfer, F &&f);
     bool reaches_lost_server(Transfer &transfer);
     void sweep();
 

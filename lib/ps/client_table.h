@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/client.h"
+#include "ps/key_partition.h"
 #include "ps/lane.h"
 
 #include <cstdint>
@@ -16,6 +17,8 @@ struct ClientTable {
     std::string name;
     TableParams params;
     Partition partition;
+    KeyPartition key_partition;                    // of a sparse table
+    uint64_t row_bytes = 0, rows_per_request = 0;  // of a sparse table; on the wire, at most
     uint64_t clock = 0;                            // the worker's
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server

@@ -13,6 +13,7 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
         if (!find_state(params, argument, array)) return {1, 0};
         return {array.elements, array.size};
     }
+    if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
     bool whole_rows =
         has_trait(kind, Trait::pushes) && params.consistency != DTRAIN_BSP && takes_norms(params);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};

@@ -3,6 +3,7 @@
 
 #include "ps/client_table.h"
 #include "ps/item.h"
+#include "ps/row_batch.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,20 +16,21 @@ constexpr uint32_t longest_backoff = 3; // doublings of the retry time
 bool pushes(RequestKind kind) { return has_trait(kind, Trait::pushes); }
 bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
 
-// Elements in one request: whole items.
-uint64_t chunk_of(const Item &item, uint64_t bytes) {
-    return std::max<uint64_t>(bytes / item.bytes, 1) * item.elements;
-}
-
 } // namespace
 
 Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
     : table_(table), server_(server), context_(context) {}
 
+// Elements in one request: whole items; or rows.
+uint64_t Lane::chunk_of(const Piece &piece) const {
+    if (has_trait(piece.kind, Trait::rows)) return table_.rows_per_request;
+    Item item = item_of(table_.params, piece.kind, piece.argument);
+    return std::max<uint64_t>(context_.chunk / item.bytes, 1) * item.elements;
+}
+
 uint64_t Lane::requests_of(const Piece &piece) const {
     if (!has_range(piece.kind)) return 1;
-    Item item = item_of(table_.params, piece.kind, piece.argument);
-    return chunks_of(piece.range.count, chunk_of(item, context_.chunk));
+    return chunks_of(piece.range.count, chunk_of(piece));
 }
 
 void Lane::add(const Piece &piece) {
@@ -80,23 +82,31 @@ Lane::Slot &Lane::launch(Piece &piece) {
     }
     if (!has_range(piece.kind)) return s;
 
-    Item item = item_of(table_.params, piece.kind, piece.argument);
-    Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(item, context_.chunk))};
-    uint64_t offset = item.bytes_of(chunk.first - piece.transfer->range.first);
-    s.header.first = chunk.first;
+    Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(piece))};
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
-    if (has_trait(piece.kind, Trait::sends)) {
-        s.payload = static_cast<const char *>(piece.transfer->send) + offset;
-        s.payload_bytes = item.bytes_of(chunk.count);
-    }
-    if (s.pulls) {
-        s.answer = static_cast<char *>(piece.transfer->receive) + offset;
-        s.answer_bytes = item.bytes_of(chunk.count);
-    }
+    if (has_trait(piece.kind, Trait::rows))
+        piece.transfer->rows->attach(chunk, s);
+    else
+        attach(chunk, s);
     piece.range = {chunk.end(), piece.range.count - chunk.count};
     piece.begins = false;
     return s;
+}
+
+void Lane::attach(const Range &chunk, Slot &s) const {
+    const Transfer &transfer = *s.transfer;
+    Item item = item_of(table_.params, s.header.kind, s.header.argument);
+    uint64_t offset = item.bytes_of(chunk.first - transfer.range.first);
+    s.header.first = chunk.first;
+    if (has_trait(s.header.kind, Trait::sends)) {
+        s.payload = static_cast<const char *>(transfer.send) + offset;
+        s.payload_bytes = item.bytes_of(chunk.count);
+    }
+    if (s.pulls) {
+        s.answer = static_cast<char *>(transfer.receive) + offset;
+        s.answer_bytes = item.bytes_of(chunk.count);
+    }
 }
 
 void Lane::send(Slot &s, int64_t now) {

@@ -75,6 +75,7 @@ class Lane {
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
     bool may_leave(const Piece &piece) const;
     Slot &launch(Piece &piece);
+    void attach(const Range &chunk, Slot &slot) const; // the caller's memory, not of rows
     void send(Slot &slot, int64_t now);
     void repeat_at(Slot &slot, int64_t time);
     void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
@@ -82,6 +83,7 @@ class Lane {
     void end(Slot &slot, int64_t now);
     void settle(Slot &slot);
     void withdraw(Slot &slot);
+    uint64_t chunk_of(const Piece &piece) const;
     uint64_t requests_of(const Piece &piece) const;
     void forget_pushes(const Piece &piece);
 

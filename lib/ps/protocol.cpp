@@ -40,6 +40,10 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_INVALID, "the table's rule has no state array %llu"},
     {DTRAIN_ERR_INVALID, "this learning rate does not suit the table's rule, %llu"},
     {DTRAIN_ERR_INVALID, "%llu steps; at most 2^53 can have been made"},
+    {DTRAIN_ERR_INVALID, "ranges are for dense tables, rows for sparse ones"},
+    {DTRAIN_ERR_INVALID, "key %llu belongs to server %llu"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server: the table's rows have %llu bytes, %llu more "
+                       "are not enough for new ones"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -53,10 +57,11 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
     auto kind = static_cast<uint8_t>(header.kind);
     if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
     bool ranged = has_trait(header.kind, Trait::ranged);
+    bool may_begin = ranged && !has_trait(header.kind, Trait::rows); // somewhere else than at 0
     bool well_formed = header.magic == protocol_magic && header.version == protocol_version &&
                        (has_argument(header.kind) || header.argument == 0) &&
                        (header.flags & ~known_request_flags) == 0 &&
-                       ranged == (header.count != 0) && (ranged || header.first == 0) &&
+                       ranged == (header.count != 0) && (may_begin || header.first == 0) &&
                        header.count <= UINT64_MAX - header.first &&
                        (header.kind == RequestKind::clock || header.pushes == 0) &&
                        (header.kind == RequestKind::create) == (header.sequence == 0);

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A request is its header and a payload (CREATE: parameters and name; PUSH, PUSH_PULL, SET:
-// values; SET_STATE: state); an answer is its header and, for PULL, PUSH_PULL and PULL_STATE that
-// succeeded, values or state. Requests of
-// one worker for one table carry consecutive sequence numbers (CREATE: 0) with at most
-// request_window of them between the oldest unanswered and the newest; a retry keeps its number.
+// values; SET_STATE: state; PUSH_ROWS: keys, then their rows; PULL_ROWS: keys); an answer is its
+// header and, for kinds that receive and succeeded, values, state, or rows in the order of the
+// keys. Requests of one worker for one table carry consecutive sequence numbers (CREATE: 0) with at
+// most request_window of them between the oldest unanswered and the newest; a retry keeps its
+// number.
 #pragma once
 #include "base/status.h"
 
@@ -21,6 +22,7 @@ inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
 inline constexpr uint8_t protocol_version = 1;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
+inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
 inline constexpr uint32_t max_name = 255;
 inline constexpr uint32_t max_tables = 65536; // ever made in one job
 
@@ -36,33 +38,38 @@ enum class RequestKind : uint8_t {
     cancel = 8, // settles the request with the same sequence number, done or not
     pull_state = 9,
     set_state = 10,
-    set_rate = 11
+    set_rate = 11,
+    push_rows = 12,
+    pull_rows = 13
 };
-inline constexpr uint8_t last_request_kind = 11;
+inline constexpr uint8_t last_request_kind = 13;
 
 struct Trait {
     enum : uint8_t {
         sends = 1,    // has a payload
         receives = 2, // its answer has one
-        ranged = 4,   // is about a range; its payloads are values or state
+        ranged = 4,   // is about a range, or rows; its payloads are values or state
         pushes = 8,
-        state = 16 // about a state array
+        state = 16, // about a state array
+        rows = 32   // of a sparse table
     };
 };
 // Indexed by RequestKind.
-inline constexpr uint8_t kind_traits[] = {0,
-                                          Trait::sends,
-                                          0,
-                                          Trait::ranged | Trait::sends | Trait::pushes,
-                                          Trait::ranged | Trait::receives,
-                                          Trait::ranged | Trait::sends | Trait::receives |
-                                              Trait::pushes,
-                                          Trait::ranged | Trait::sends,
-                                          0,
-                                          0,
-                                          Trait::ranged | Trait::receives | Trait::state,
-                                          Trait::ranged | Trait::sends | Trait::state,
-                                          0};
+inline constexpr uint8_t kind_traits[] = {
+    0,
+    Trait::sends,
+    0,
+    Trait::ranged | Trait::sends | Trait::pushes,
+    Trait::ranged | Trait::receives,
+    Trait::ranged | Trait::sends | Trait::receives | Trait::pushes,
+    Trait::ranged | Trait::sends,
+    0,
+    0,
+    Trait::ranged | Trait::receives | Trait::state,
+    Trait::ranged | Trait::sends | Trait::state,
+    0,
+    Trait::ranged | Trait::sends | Trait::pushes | Trait::rows,
+    Trait::ranged | Trait::sends | Trait::receives | Trait::rows};
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
     return (kind_traits[static_cast<uint8_t>(known)] & trait) != 0;
@@ -82,7 +89,8 @@ struct RequestHeader {
     uint32_t table = 0; // its number in the order of creation, < max_tables
     uint32_t worker = 0;
     uint64_t sequence = 0;
-    uint64_t first = 0, count = 0; // elements of the whole table, also for state of rows
+    uint64_t first = 0, count = 0; // elements of the whole table, also for state of rows; of a
+                                   // sparse one 0 and rows
     uint64_t clock = 0;            // the worker's, when the operation was called
     uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
     uint32_t partition = 0;        // version of the partition that the client used
@@ -115,9 +123,12 @@ enum class Reason : uint16_t {
     canceled = 20,
     unknown_state = 21,
     bad_rate = 22,
-    bad_steps = 23
+    bad_steps = 23,
+    wrong_kind = 24,
+    wrong_server = 25,
+    rows_limit = 26
 };
-inline constexpr uint16_t last_reason = 23;
+inline constexpr uint16_t last_reason = 26;
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;
@@ -127,7 +138,7 @@ struct ResponseHeader {
     uint32_t table = 0;
     uint32_t server = 0;
     uint64_t sequence = 0;
-    uint64_t count = 0;           // elements that follow
+    uint64_t count = 0;           // elements or rows that follow
     uint64_t table_version = 0;   // updates applied here
     uint64_t numbers[2] = {0, 0}; // for the text of the reason
     uint32_t partition = 0;

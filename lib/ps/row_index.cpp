@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/row_index.h"
 
+#include <cstring>
 #include <utility>
 
 namespace dtrain::ps {
@@ -65,6 +66,11 @@ uint32_t RowIndex::erase(uint64_t key, uint64_t hash) {
         }
         if (!bucket.was_full) return none;
     }
+}
+
+void RowIndex::clear() {
+    if (size_ + erased_ > 0) std::memset(memory_.at(0), 0, bytes());
+    size_ = erased_ = 0;
 }
 
 } // namespace dtrain::ps

@@ -27,6 +27,7 @@ class RowIndex {
     // A key that is not there. False: no memory to grow, and nothing has changed.
     bool insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key));
     uint32_t erase(uint64_t key, uint64_t hash); // its row, or none
+    void clear();                                // keeps the memory
 
     // f(key, row), in no particular order; it must not change the index.
     template <class F> void for_each(F &&f) const {

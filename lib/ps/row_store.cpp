@@ -19,12 +19,18 @@ RowStore::RowStore(uint64_t row_bytes, uint64_t limit)
     while (slab_shift_ < 31 && row_bytes << (slab_shift_ + 1) <= slab_bytes) slab_shift_++;
 }
 
-uint64_t RowStore::memory() const { return rows_ * row_bytes_ + index_bytes_; }
+uint64_t RowStore::memory() const { return touched_ * row_bytes_ + index_bytes_; }
+
+void RowStore::clear() {
+    for (RowIndex &index : index_) index.clear();
+    free_.clear();
+    rows_ = 0;
+}
 
 uint32_t RowStore::add(uint64_t key, uint64_t hash) {
     RowIndex &index = segment(hash);
     const uint64_t growth = index.bytes_for_next() - index.bytes();
-    const uint64_t fresh = free_.empty() ? row_bytes_ : 0;
+    const uint64_t fresh = free_.empty() && rows_ == touched_ ? row_bytes_ : 0;
     if (memory() + growth + fresh > limit_) return RowIndex::none;
     uint32_t row = rows_;
     if (!free_.empty()) {
@@ -39,10 +45,10 @@ uint32_t RowStore::add(uint64_t key, uint64_t hash) {
     }
     if (!index.insert(key, hash, row, hash_of)) return RowIndex::none;
     index_bytes_ += growth;
-    if (row == rows_)
-        rows_++;
-    else
+    if (row != rows_)
         free_.pop_back();
+    else if (++rows_ > touched_)
+        touched_ = rows_;
     return row;
 }
 

@@ -24,6 +24,9 @@ class RowStore {
     uint64_t row_bytes() const { return row_bytes_; }
     // Bytes that rows and index take; memory that was never touched is not counted.
     uint64_t memory() const;
+    void set_limit(uint64_t limit) { limit_ = limit; }
+    // No rows any more; the memory is kept for new ones.
+    void clear();
 
     // f(i, row) for each key in turn; row: a char *, or nullptr when there is none.
     template <class F> void find(const uint64_t *keys, size_t count, F &&f) const {
@@ -39,8 +42,8 @@ class RowStore {
         });
     }
 
-    // The same; make(key, row) fills what is made for a key without a row. Returns for how many
-    // keys f was called: fewer than `count` when memory or the limit ended it.
+    // The same; make(key, row) fills what is made for a key without a row, all of it. Returns for
+    // how many keys f was called: fewer than `count` when memory or the limit ended it.
     template <class Make, class F>
     size_t obtain(const uint64_t *keys, size_t count, Make &&make, F &&f) {
         uint32_t rows[group];
@@ -104,10 +107,12 @@ class RowStore {
     }
     uint32_t add(uint64_t key, uint64_t hash); // none: no memory, or the limit
 
-    const uint64_t row_bytes_, limit_;
+    const uint64_t row_bytes_;
+    uint64_t limit_;
     uint64_t lines_;
     uint32_t slab_shift_ = 0; // a slab has 1 << slab_shift_ rows
-    uint32_t rows_ = 0;       // ever made
+    uint32_t rows_ = 0;       // made since the last clear()
+    uint32_t touched_ = 0;    // the most there ever were
     uint64_t index_bytes_ = 0;
     std::vector<uint32_t> free_; // erased rows
     std::vector<Buffer> slabs_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -35,7 +36,9 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
         return respond(worker, header, Reason::none, 0, 0, out); // also when sent again
     }
     if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
-    found->second->request(header, payload, bytes, out);
+    ServerTable &table = *found->second;
+    if (config_.memory_limit > 0 && table.grows()) table.set_limit(table.bytes() + memory_left());
+    table.request(header, payload, bytes, out);
 }
 
 void Server::create(const RequestHeader &header, const void *payload, uint64_t bytes,
@@ -63,14 +66,18 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
                                           const TableParams &params, Responses &out) {
     Partition partition(params.length, config_.servers, header.partition, params.row_length);
     Range part = partition.part(config_.index);
-    uint64_t needed = Shard::bytes_needed(params, part.count, config_.workers);
-    uint64_t left = config_.memory_limit == 0 ? UINT64_MAX : config_.memory_limit - memory_used();
-    std::unique_ptr<Shard> shard;
-    if (needed <= left) shard = Shard::create(params, part);
-    bool made = shard != nullptr;
+    uint64_t needed =
+        is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count, config_.workers);
+    uint64_t left = memory_left();
+    ServerTable::Contents contents;
+    if (is_sparse(params))
+        contents.rows = std::make_unique<SparseShard>(params);
+    else if (needed <= left)
+        contents.shard = Shard::create(params, part);
+    bool made = contents.shard != nullptr || contents.rows != nullptr;
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
-        partition, std::move(shard));
+        partition, std::move(contents));
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
@@ -92,6 +99,11 @@ uint64_t Server::memory_used() const {
     for (const auto &[id, table] : tables_)
         if (table != nullptr) used += table->bytes();
     return used;
+}
+
+uint64_t Server::memory_left() const {
+    if (config_.memory_limit == 0) return UINT64_MAX;
+    return config_.memory_limit - std::min(memory_used(), config_.memory_limit);
 }
 
 void Server::on_worker_left(uint32_t worker, Responses &out) {

@@ -25,7 +25,7 @@ class Server {
     explicit Server(const Config &config);
 
     // A message from that worker (< workers), as the transport knows it. The header may be
-    // anything.
+    // anything; the payload is aligned to 8 bytes.
     void on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                     uint64_t bytes, Responses &out);
     void on_worker_left(uint32_t worker, Responses &out); // the job, in good order
@@ -39,6 +39,7 @@ class Server {
     uint64_t memory_used() const; // bytes charged to the limit
 
   private:
+    uint64_t memory_left() const; // under the limit
     enum class State : uint8_t { present, left, lost };
 
     void respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,

@@ -5,18 +5,19 @@
 
 namespace dtrain::ps {
 
-ServerTable::ServerTable(const Identity &identity, const Partition &partition,
-                         std::unique_ptr<Shard> shard)
+ServerTable::ServerTable(const Identity &identity, const Partition &partition, Contents contents)
     : identity_(identity), partition_(partition),
+      key_partition_(partition.servers(), partition.version()),
       bytes_(Shard::bytes_needed(identity.params, partition.part(identity.server).count,
                                  identity.workers)),
-      shard_(std::move(shard)),
+      shard_(std::move(contents.shard)), rows_(std::move(contents.rows)),
       clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
       members_(identity.workers), present_(identity.workers) {}
 
 ServerTable::~ServerTable() = default;
 
-void ServerTable::respond(const RequestHeader &header, const Answer &answer, Responses &out) {
+void ServerTable::respond(const RequestHeader &header, const Answer &answer, Responses &out,
+                          const void *payload) {
     Response &response = out.emplace_back();
     response.worker = header.worker;
     ResponseHeader &reply = response.header;
@@ -24,26 +25,34 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     reply.table = header.table;
     reply.server = identity_.server;
     reply.sequence = header.sequence;
-    reply.table_version = shard_ != nullptr ? shard_->updates() : 0;
+    if (!unmade()) reply.table_version = rows_ != nullptr ? rows_->updates() : shard_->updates();
     reply.partition = partition_.version();
-    bool receives = has_trait(header.kind, Trait::receives) && answer.reason == Reason::none;
-    const Answer said = receives ? attach(header, response) : answer;
+    Answer said = answer;
+    if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none)
+        said = rows_ != nullptr ? attach_rows(header, payload, response) : attach(header, response);
     reply.reason = said.reason;
     std::copy_n(said.numbers, 2, reply.numbers);
 }
 
 void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
-                         Responses &out) {
+                         Responses &out, const void *payload) {
     entry.progress = Progress::done;
     entry.reason = answer.reason;
     std::copy_n(answer.numbers, 2, entry.numbers);
-    respond(header, answer, out);
+    respond(header, answer, out, payload);
+}
+
+ServerTable::Answer ServerTable::check(const RequestHeader &header, const void *payload,
+                                       uint64_t bytes) const {
+    if (header.partition != partition_.version())
+        return {Reason::wrong_partition, {header.partition, partition_.version()}};
+    if (!has_trait(header.kind, Trait::ranged)) return {};
+    if (has_trait(header.kind, Trait::rows) != (rows_ != nullptr))
+        return {Reason::wrong_kind, {0, 0}};
+    return rows_ != nullptr ? check_rows(header, payload, bytes) : check_range(header, bytes);
 }
 
 ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64_t bytes) const {
-    if (header.partition != partition_.version())
-        return {Reason::wrong_partition, {header.partition, partition_.version()}};
-    if (header.count == 0) return {}; // kinds without a range
     Item item = item_of(identity_.params, header.kind, header.argument);
     if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
     bool whole = header.first % item.elements == 0 && header.count % item.elements == 0;
@@ -59,14 +68,14 @@ ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64
 void ServerTable::request(const RequestHeader &header, const void *payload, uint64_t bytes,
                           Responses &out) {
     Member &member = members_[header.worker];
-    if (shard_ == nullptr || !member.present)
+    if (unmade() || !member.present)
         return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
     if (member.answered == nullptr) member.answered = std::make_unique<Answered>();
     Answered &answered = *member.answered;
     Reason reason = answered.check(header.sequence);
     if (reason != Reason::none)
         return respond(header, {reason, {header.sequence, answered.newest()}}, out);
-    Answer bad = check_range(header, bytes);
+    Answer bad = check(header, payload, bytes);
     // Not remembered: it was never a request, and the same bytes are as wrong the next time.
     if (bad.reason != Reason::none) return respond(header, bad, out);
 
@@ -75,7 +84,7 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     switch (entry.progress) {
     case Progress::parked: return; // it will be answered
     case Progress::done:
-        return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out);
+        return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
     default: return start(header, payload, entry, out);
     }
 }
@@ -84,8 +93,10 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
                         Responses &out) {
     switch (header.kind) {
     case RequestKind::push:
-    case RequestKind::push_pull: return push(header, payload, entry, out);
-    case RequestKind::pull: return pull(header, entry, out);
+    case RequestKind::push_pull:
+    case RequestKind::push_rows: return push(header, payload, entry, out);
+    case RequestKind::pull:
+    case RequestKind::pull_rows: return pull(header, payload, entry, out);
     case RequestKind::clock: return clock(header, entry, out);
     case RequestKind::pull_state: return finish(header, entry, {}, out);
     case RequestKind::set_state: return set_state(header, payload, entry, out);
@@ -114,24 +125,32 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     if (verdict == Verdict::wait) return hold(header, entry);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
-    Range range = {header.first, header.count};
-    Reason reason =
-        bsp ? shard_->collect(header.clock, range, payload)
-            : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
+    Answer answer = rows_ != nullptr ? take_rows(header, payload) : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
-    if (reason == Reason::none && header.kind == RequestKind::push_pull)
-        pull(header, entry, out);
+    if (answer.reason == Reason::none && header.kind == RequestKind::push_pull)
+        pull(header, payload, entry, out);
     else
-        finish(header, entry, {reason, {bytes_, 0}}, out);
+        finish(header, entry, answer, out);
     settle(out);
 }
 
-void ServerTable::pull(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
+    Range range = {header.first, header.count};
+    Reason reason =
+        identity_.params.consistency == DTRAIN_BSP
+            ? shard_->collect(header.clock, range, payload)
+            : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
+    return {reason, {bytes_, 0}};
+}
+
+void ServerTable::pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+                       Responses &out) {
     Verdict verdict = clocks_.pull(header.clock);
     if (verdict != Verdict::wait)
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
-                      out);
+                      out, payload);
+    if (rows_ != nullptr) return hold(header, entry); // its keys are not kept
     entry.progress = Progress::parked;
     parked_.push_back(header);
 }
@@ -173,7 +192,11 @@ void ServerTable::settle(Responses &out) {
     if (identity_.params.consistency == DTRAIN_BSP)
         for (; clocks_.ready(); release(out)) {
             uint64_t clock = clocks_.applied();
-            shard_->apply(clock, clocks_.participants(clock));
+            uint32_t workers = clocks_.participants(clock);
+            if (rows_ != nullptr)
+                rows_->apply(clock, workers);
+            else
+                shard_->apply(clock, workers);
             clocks_.advance();
         }
     release(out);
@@ -188,7 +211,9 @@ void ServerTable::release(Responses &out) {
         return true;
     };
     auto asked_for = [&](const RequestHeader &header) {
-        Verdict verdict = clocks_.push(header.worker, header.clock);
+        Verdict verdict = header.kind == RequestKind::pull_rows
+                              ? clocks_.pull(header.clock)
+                              : clocks_.push(header.worker, header.clock);
         if (verdict == Verdict::wait) return false;
         members_[header.worker].answered->entry(header.sequence).progress = Progress::unseen;
         respond(header, {Reason::resend, {0, 0}}, out);

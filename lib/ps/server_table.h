@@ -3,7 +3,9 @@
 #pragma once
 #include "ps/answered.h"
 #include "ps/item.h"
+#include "ps/key_partition.h"
 #include "ps/shard.h"
+#include "ps/sparse_shard.h"
 
 #include <cstdint>
 #include <memory>
@@ -29,7 +31,12 @@ class ServerTable {
         std::string name;
         TableParams params;
     };
-    ServerTable(const Identity &identity, const Partition &partition, std::unique_ptr<Shard> shard);
+    // What it holds: one of them, or none when there is no memory.
+    struct Contents {
+        std::unique_ptr<Shard> shard;
+        std::unique_ptr<SparseShard> rows;
+    };
+    ServerTable(const Identity &identity, const Partition &partition, Contents contents);
     ~ServerTable();
 
     // A create request of that worker. All are answered when the last worker that is present has
@@ -44,7 +51,10 @@ class ServerTable {
     void lose(uint32_t worker, Responses &out);
     bool unused() const { return present_ == 0; } // all have left or were lost
     bool member(uint32_t worker) const { return members_[worker].present; }
-    uint64_t bytes() const { return bytes_; } // charged to the server's limit
+    // Charged to the server's limit: rows as they are made, the rest at once.
+    uint64_t bytes() const { return rows_ != nullptr ? rows_->memory() : bytes_; }
+    bool grows() const { return rows_ != nullptr; }
+    void set_limit(uint64_t bytes) { rows_->set_limit(bytes); } // of bytes()
 
   private:
     struct Member {
@@ -58,12 +68,18 @@ class ServerTable {
 
     void check_joined(Responses &out);
     void remove(uint32_t worker);
+    bool unmade() const { return shard_ == nullptr && rows_ == nullptr; }
+    Answer check(const RequestHeader &header, const void *payload, uint64_t bytes) const;
     Answer check_range(const RequestHeader &header, uint64_t bytes) const;
+    Answer check_rows(const RequestHeader &header, const void *payload, uint64_t bytes) const;
     void start(const RequestHeader &header, const void *payload, Answered::Entry &entry,
                Responses &out);
     void push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);
-    void pull(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    Answer take(const RequestHeader &header, const void *payload); // applies or collects a push
+    Answer take_rows(const RequestHeader &header, const void *payload);
+    void pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+              Responses &out);
     void set_state(const RequestHeader &header, const void *payload, Answered::Entry &entry,
                    Responses &out);
     void set_rate(const RequestHeader &header, Answered::Entry &entry, Responses &out);
@@ -74,15 +90,20 @@ class ServerTable {
     void settle(Responses &out); // after a worker's clock has moved
     void release(Responses &out);
     Answer refusal(Verdict verdict, const RequestHeader &header) const;
+    // payload: of pull_rows, which the answer needs.
     void finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
-                Responses &out);
-    void respond(const RequestHeader &header, const Answer &answer, Responses &out);
+                Responses &out, const void *payload = nullptr);
+    void respond(const RequestHeader &header, const Answer &answer, Responses &out,
+                 const void *payload = nullptr);
+    Answer attach_rows(const RequestHeader &header, const void *keys, Response &response);
 
     Identity identity_;
     Partition partition_;
+    KeyPartition key_partition_;
     uint64_t bytes_;
-    std::unique_ptr<Shard> shard_; // nullptr: the table could not be made
-    Answer refused_;               // why
+    std::unique_ptr<Shard> shard_; // or
+    std::unique_ptr<SparseShard> rows_;
+    Answer refused_; // why the table could not be made
     Clocks clocks_;
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0;            // joined: of those present

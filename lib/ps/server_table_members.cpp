@@ -10,7 +10,7 @@ void ServerTable::join(const RequestHeader &header, const std::string &name,
                        const TableParams &params, Responses &out) {
     Member &member = members_[header.worker];
     if (!member.present) return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
-    if (shard_ == nullptr) return respond(header, refused_, out);
+    if (unmade()) return respond(header, refused_, out);
     if (member.joined) { // sent again: it waits with the others, or missed its answer
         if (joined_ == present_) respond(header, {}, out);
         return;
@@ -37,6 +37,7 @@ void ServerTable::check_joined(Responses &out) {
 void ServerTable::refuse(Reason reason, uint64_t number0, uint64_t number1, Responses &out) {
     refused_ = {reason, {number0, number1}};
     shard_.reset();
+    rows_.reset();
     bytes_ = 0;
     for (const RequestHeader &header : joining_) respond(header, refused_, out);
     joining_.clear();
@@ -58,7 +59,7 @@ void ServerTable::leave(uint32_t worker, Responses &out) {
     if (!members_[worker].present) return;
     remove(worker);
     clocks_.leave(worker);
-    if (shard_ == nullptr) return;
+    if (unmade()) return;
     check_joined(out);
     settle(out);
 }
@@ -68,7 +69,7 @@ void ServerTable::lose(uint32_t worker, Responses &out) {
     bool unfinished = joined_ != present_;
     remove(worker);
     clocks_.lose(worker);
-    if (shard_ == nullptr) return;
+    if (unmade()) return;
     if (unfinished) return refuse(Reason::worker_lost, worker, 0, out);
     settle(out);
 }

@@ -36,13 +36,19 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
     if (!rule_info(params.rule).is(RuleInfo::optimizer) || !valid_rate(params, rate))
         return finish(header, entry, {Reason::bad_rate, {params.rule, 0}}, out);
     if (params.consistency != DTRAIN_BSP) {
-        shard_->set_rate(rate);
+        if (rows_ != nullptr)
+            rows_->set_rate(rate);
+        else
+            shard_->set_rate(rate);
         return finish(header, entry, {}, out);
     }
     Verdict verdict = clocks_.push(header.worker, header.clock);
     if (verdict == Verdict::wait) return hold(header, entry);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
-    shard_->set_rate(rate, header.clock);
+    if (rows_ != nullptr)
+        rows_->set_rate(rate, header.clock);
+    else
+        shard_->set_rate(rate, header.clock);
     finish(header, entry, {}, out);
 }
 

@@ -58,6 +58,8 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::pull_state: record.name = "pull_state"; break;
     case RequestKind::set_state: record.name = "set_state"; break;
     case RequestKind::set_rate: record.name = "set_rate"; break;
+    case RequestKind::push_rows: record.name = "push_rows"; break;
+    case RequestKind::pull_rows: record.name = "pull_rows"; break;
     default: record.name = "table"; break; // made or given up
     }
     const ClientTable &table = *transfer_.table;

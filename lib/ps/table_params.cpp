@@ -40,7 +40,7 @@ constexpr Field fields_of_table[field_count] = {
     wide_field("length", &TableParams::length),
     number_field("dtype", &TableParams::dtype),
     number_field("rule", &TableParams::rule,
-                 " (most need a floating-point table, DC_SGD also one that is not BSP)"),
+                 " (most need a floating-point table, DC_SGD also a dense one that is not BSP)"),
     number_field("consistency", &TableParams::consistency),
     number_field("staleness", &TableParams::staleness),
     number_field("aggregate", &TableParams::aggregate),
@@ -62,6 +62,10 @@ constexpr Field fields_of_table[field_count] = {
     REAL(trust, not_negative),
     REAL(ftrl_beta, not_negative),
     REAL(compensation, any),
+    number_field("dim", &TableParams::dim, " (a row and its key have at most 256 KiB)"),
+    number_field("distribution", &TableParams::distribution),
+    REAL(spread, not_negative),
+    wide_field("seed", &TableParams::seed),
 };
 #undef REAL
 
@@ -86,15 +90,32 @@ bool valid_real(const Field &field, double value) {
 bool valid_rule(const TableParams &p) {
     if (!rule_known(p.rule)) return false;
     const RuleInfo &info = rule_info(p.rule);
-    bool served = p.consistency != DTRAIN_BSP || !info.is(RuleInfo::backs_up);
+    bool served = (p.consistency != DTRAIN_BSP && !is_sparse(p)) || !info.is(RuleInfo::backs_up);
     return served && (is_float(p.dtype) || !info.is(RuleInfo::floats));
 }
 
 bool valid_rows(const TableParams &p) {
+    if (is_sparse(p)) return p.row_length == 0; // rows are what it has
     if (p.row_length == 0) return !takes_norms(p);
     if (p.length % p.row_length != 0) return false;
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
     return !takes_norms(p) || p.consistency == DTRAIN_BSP || fits_request;
+}
+
+bool valid_dim(const TableParams &p) {
+    return p.dim * device::dtype_size(p.dtype) <= max_row_bytes;
+}
+
+bool valid_distribution(const TableParams &p) {
+    if (p.distribution == DTRAIN_INITIAL_CONSTANT) return true;
+    bool known =
+        p.distribution == DTRAIN_INITIAL_UNIFORM || p.distribution == DTRAIN_INITIAL_NORMAL;
+    return known && is_sparse(p) && is_float(p.dtype);
+}
+
+bool valid_spread(const TableParams &p) {
+    if (p.distribution == DTRAIN_INITIAL_CONSTANT) return p.spread == 0;
+    return std::isfinite(p.initial - p.spread) && std::isfinite(p.initial + p.spread);
 }
 
 bool valid_aggregate(const TableParams &p) {
@@ -145,7 +166,7 @@ uint32_t from_fields(const TableFields &fields, TableParams &p) {
 uint32_t first_bad_field(const TableParams &p) {
     uint64_t size = device::dtype_size(p.dtype);
     // Integers, in the order of the fields; later ones rely on those before.
-    if (p.length == 0 || p.length > max_bytes / 8) return 0;
+    if (is_sparse(p) ? p.length != 0 : p.length == 0 || p.length > max_bytes / 8) return 0;
     if (size == 0) return 1;
     if (!valid_rule(p)) return 2;
     if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_SSP) return 3;
@@ -153,6 +174,9 @@ uint32_t first_bad_field(const TableParams &p) {
     for (uint32_t i = 0; i < field_count; ++i) {
         const Field &field = fields_of_table[i];
         if (field.wide == &TableParams::row_length && !valid_rows(p)) return i;
+        if (field.number == &TableParams::dim && !valid_dim(p)) return i;
+        if (field.number == &TableParams::distribution && !valid_distribution(p)) return i;
+        if (field.real == &TableParams::spread && !valid_spread(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }
@@ -173,9 +197,12 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     p.dtype = given.dtype;
     p.staleness = given.staleness;
     p.row_length = given.row_length;
+    p.dim = given.dim;
+    p.seed = given.seed;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);
+    take(given.distribution, p.distribution);
     if (rule_known(p.rule)) {
         p.learning_rate = rule_info(p.rule).rate;
         p.epsilon = rule_info(p.rule).epsilon;

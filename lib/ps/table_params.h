@@ -19,9 +19,12 @@ struct TableParams {
     uint64_t row_length = 0;
     double rho = 0.9, clip_value = 0, clip_norm = 0, weight_decay = 0, l1 = 0, l2 = 0,
            trust = 0.001, ftrl_beta = 1, compensation = 0.04;
+    uint32_t dim = 0, distribution = DTRAIN_INITIAL_CONSTANT;
+    double spread = 0;
+    uint64_t seed = 0;
 };
 
-inline constexpr uint32_t field_count = 22;
+inline constexpr uint32_t field_count = 26;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 inline constexpr uint32_t name_field = field_count;    // the table's name, which is no parameter
 inline constexpr uint32_t rate_field = 6;
@@ -29,6 +32,7 @@ inline constexpr uint32_t rate_field = 6;
 TableFields to_fields(const TableParams &params);
 // The first field that is not valid, or field_count.
 uint32_t from_fields(const TableFields &fields, TableParams &params);
+inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
 const char *field_name(uint64_t field);
 // The first field that is not valid, or field_count.
 uint32_t first_bad_field(const TableParams &params);

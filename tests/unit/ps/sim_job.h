@@ -3,6 +3,7 @@
 #pragma once
 #include "history.h"
 #include "ps/client_table.h"
+#include "ps/row_batch.h"
 #include "sim_network.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@ struct Scenario {
     uint32_t workers = 2, servers = 1, clocks = 4;
     uint64_t length = 32;
     uint64_t chunk = 64; // bytes
+    bool sparse = false; // elements are rows of keys
     Faults faults;
     bool in_flight_together = true; // several operations of a worker at a time
     int32_t dies = -1;              // this worker crashes,
@@ -72,6 +74,7 @@ class SimJob {
         Record record;
         SimJob *job = nullptr;
         bool done = false, recorded = false;
+        std::vector<uint64_t> keys, values; // of a sparse table
     };
     struct Worker {
         dtrain::ps::ClientTable *table = nullptr;
@@ -88,7 +91,8 @@ class SimJob {
 
     void create(uint32_t w) {
         dtrain::ps::TableParams params;
-        params.length = scenario_.length;
+        params.length = scenario_.sparse ? 0 : scenario_.length;
+        params.dim = scenario_.sparse ? 1 : 0;
         params.dtype = DTRAIN_U64;
         params.consistency = scenario_.mode.consistency;
         params.staleness = scenario_.mode.staleness;
@@ -132,10 +136,44 @@ class SimJob {
         else if (choice == 1)
             start(w, RequestKind::pull);
         else if (choice == 2)
-            start(w, RequestKind::push_pull);
+            start(w, scenario_.sparse ? RequestKind::push : RequestKind::push_pull);
         else
             start(w, RequestKind::clock);
         if (full || (bsp && choice == 2)) worker.steps_left = uint32_t(network_.pick(5));
+    }
+
+    // The record's range as keys, in another order and some of them twice (a push: of nothing).
+    void make_rows(Op &op) {
+        using dtrain::ps::RequestKind, dtrain::ps::RowBatch;
+        Record &record = op.record;
+        std::vector<std::pair<uint64_t, uint64_t>> rows; // key, value
+        for (uint64_t i = 0; i < record.range.count; ++i) {
+            rows.emplace_back((record.range.first + i) * 0x9e3779b97f4a7c15, record.sent[i]);
+            if (network_.pick(4) == 0) rows.emplace_back(rows.back().first, 0);
+        }
+        for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[network_.pick(i)]);
+        for (const auto &[key, value] : rows) {
+            op.keys.push_back(key);
+            op.values.push_back(value);
+        }
+        const auto &table = *op.transfer.table;
+        bool push = record.kind == RequestKind::push;
+        op.transfer.kind = push ? RequestKind::push_rows : RequestKind::pull_rows;
+        op.transfer.range = {0, op.keys.size()};
+        op.transfer.rows =
+            push ? RowBatch::of_push(table, op.keys.data(), op.keys.size(), op.values.data())
+                 : RowBatch::of_pull(table, op.keys.data(), op.keys.size(), op.values.data());
+    }
+
+    // What a pull has brought, in the order of the record.
+    static void take_rows(Op &op) {
+        std::map<uint64_t, uint64_t> rows;
+        for (size_t i = 0; i < op.keys.size(); ++i) {
+            auto [row, fresh] = rows.try_emplace(op.keys[i], op.values[i]);
+            if (!fresh && row->second != op.values[i]) row->second = UINT64_MAX; // found wrong
+        }
+        for (uint64_t i = 0; i < op.record.range.count; ++i)
+            op.record.received[i] = rows[(op.record.range.first + i) * 0x9e3779b97f4a7c15];
     }
 
     void start(uint32_t w, dtrain::ps::RequestKind kind, bool whole = false) {
@@ -177,6 +215,7 @@ class SimJob {
             Op *self = static_cast<Op *>(transfer->owner);
             self->job->complete(self);
         };
+        if (scenario_.sparse && op->recorded) make_rows(*op);
         ++worker.in_flight;
         network_.client(w)->start(op->transfer, network_.now());
         if (scenario_.timeout == INT64_MAX || kind == RequestKind::create) return;
@@ -193,12 +232,14 @@ class SimJob {
         op->done = true;
         op->record.status = op->transfer.status;
         op->record.finished = network_.now();
+        if (op->transfer.kind == dtrain::ps::RequestKind::pull_rows) take_rows(*op);
         --worker.in_flight;
         if (op->transfer.kind == dtrain::ps::RequestKind::create)
             worker.created = op->transfer.status == DTRAIN_OK;
         if (op->transfer.status != DTRAIN_OK && op->transfer.status != DTRAIN_ERR_TIMEOUT)
             worker.failed = true;
         // Given back: whatever the wire still reads from it is wrong.
+        op->transfer.rows.reset();
         std::fill(op->record.sent.begin(), op->record.sent.end(), 0x7777777777777777);
     }
 

@@ -138,7 +138,7 @@ void every_bad_header_is_refused(void **) {
         {Reason::bad_header, [](RequestHeader &h) { h.magic ^= 1; }},
         {Reason::bad_header, [](RequestHeader &h) { ++h.version; }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(0); }},
-        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(12); }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(14); }},
         {Reason::bad_header, [](RequestHeader &h) { h.flags = 4; }},
         {Reason::bad_header, [](RequestHeader &h) { h.argument = 1; }},
         {Reason::bad_header, [](RequestHeader &h) { h.sequence = 0; }},

@@ -87,6 +87,20 @@ void abandoned_operations_leave_the_rest_correct(void **) {
     run_many(200, [](Scenario &s) { s.timeout = 5 + int64_t(s.seed % 400); });
 }
 
+void rows_fit_their_mode(void **) {
+    run_many(400, [](Scenario &s) { s.sparse = true; });
+    run_many(100, [](Scenario &s) {
+        s.sparse = true;
+        s.timeout = 5 + int64_t(s.seed % 400);
+    });
+    run_many(100, [](Scenario &s) {
+        s.sparse = true;
+        s.workers += 1;
+        s.dies = int32_t(s.seed % s.workers);
+        s.when = int64_t(s.seed / 7 % 1500);
+    });
+}
+
 // How many of the schedules, run in one mode, the checker finds wrong under another one.
 uint32_t count_red(Definition runs, Definition believed) {
     uint32_t red = 0;
@@ -139,6 +153,7 @@ int main() {
         cmocka_unit_test(a_lost_server_is_an_error_and_never_a_hang),
         cmocka_unit_test(a_worker_that_leaves_no_longer_counts),
         cmocka_unit_test(abandoned_operations_leave_the_rest_correct),
+        cmocka_unit_test(rows_fit_their_mode),
         cmocka_unit_test(a_wrong_comparison_of_clocks_is_found),
         cmocka_unit_test(an_update_applied_twice_or_never_is_found),
     };

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/sparse_shard.h"
+
+#include "device/kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr size_t most_spare_answers = 8, block = 128;
+
+constexpr uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
+
+} // namespace
+
+RowLayout::RowLayout(const TableParams &p)
+    : values(p.dim * device::dtype_size(p.dtype)), slot(slot_size(p.dtype)) {
+    const RuleInfo &rule = rule_info(p.rule);
+    const uint32_t slots = rule.slot_count();
+    const bool steps = rule.counts();
+    if (!rule.is(RuleInfo::row_state)) slot *= p.dim;
+    const uint64_t unit = slots > 0 ? slot_size(p.dtype) : steps ? sizeof(uint32_t) : 1;
+    slots_at = aligned(values, unit);
+    steps_at = slots_at + slots * slot;
+    bytes = aligned(steps_at + (steps ? sizeof(uint32_t) : 0), unit);
+}
+
+SparseShard::SparseShard(const TableParams &params)
+    : params_(params), info_(rule_info(params.rule)),
+      rule_(params), initial_{Distribution(params.distribution),
+                              params.dtype,
+                              params.dim,
+                              params.initial,
+                              params.spread,
+                              params.seed},
+      layout_(params), rows_(layout_.bytes) {
+    if (initial_.distribution == Distribution::uniform) {
+        initial_.a = params.initial - params.spread;
+        initial_.b = params.initial + params.spread;
+    }
+    if (params.consistency == DTRAIN_BSP)
+        for (uint64_t i = 0; i < open_clocks; i++) sums_.emplace_back(layout_.values);
+}
+
+uint64_t SparseShard::memory() const {
+    uint64_t bytes = rows_.memory();
+    for (const RowStore &sums : sums_) bytes += sums.memory();
+    return bytes;
+}
+
+void SparseShard::make_row(uint64_t key, char *row) const {
+    initial_.fill(key, row);
+    std::memset(row + layout_.values, 0, layout_.bytes - layout_.values);
+}
+
+Reason SparseShard::no_room() const {
+    return limit_ == UINT64_MAX ? Reason::no_memory : Reason::rows_limit;
+}
+
+Reason SparseShard::claim(const uint64_t *keys, size_t count) {
+    claimed_.resize(count);
+    rows_.set_limit(limit_ == UINT64_MAX ? limit_ : rows_.memory() + room());
+    size_t made = rows_.obtain(
+        keys, count, [&](uint64_t key, char *row) { make_row(key, row); },
+        [&](size_t i, char *row) { claimed_[i] = row; });
+    return made == count ? Reason::none : no_room();
+}
+
+void SparseShard::update(char *row, const void *g) const {
+    RuleTarget target = {row, {}};
+    for (uint32_t i = 0; i < info_.slot_count(); i++)
+        target.slots[i] = row + layout_.slots_at + i * layout_.slot;
+    uint32_t steps = 0;
+    if (info_.counts()) {
+        std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
+        if (steps < UINT32_MAX) steps++; // so many correct nothing any more
+        std::memcpy(row + layout_.steps_at, &steps, sizeof steps);
+    }
+    rule_.apply(steps, target, g, params_.dim);
+}
+
+Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool begins) {
+    Reason reason = claim(keys, count);
+    if (reason != Reason::none) return reason;
+    for (size_t i = 0; i < count; i++)
+        update(claimed_[i], static_cast<const char *>(g) + i * layout_.values);
+    updates_ += begins;
+    return Reason::none;
+}
+
+Reason SparseShard::collect(uint64_t clock, const uint64_t *keys, size_t count, const void *g) {
+    Reason reason = claim(keys, count); // now, since apply() must not fail
+    if (reason != Reason::none) return reason;
+    RowStore &sums = sums_[clock % open_clocks];
+    sums.set_limit(limit_ == UINT64_MAX ? limit_ : sums.memory() + room());
+    fresh_.clear();
+    auto begin = [&](uint64_t key, char *row) { fresh_.emplace_back(key, row); };
+    size_t made = sums.obtain(keys, count, begin, [&](size_t i, char *row) { claimed_[i] = row; });
+    if (made < count) {
+        for (const auto &[key, sum] : fresh_)
+            sums.erase(key); // or the clock would update their rows
+        return no_room();
+    }
+    auto next = fresh_.begin(); // in the order of the keys
+    for (size_t i = 0; i < count; i++) {
+        const char *from = static_cast<const char *>(g) + i * layout_.values;
+        if (next != fresh_.end() && next->second == claimed_[i]) {
+            std::memcpy(claimed_[i], from, layout_.values);
+            ++next;
+        } else {
+            device::reduce(claimed_[i], from, params_.dim, params_.dtype, info_.combine);
+        }
+    }
+    return Reason::none;
+}
+
+void SparseShard::apply(uint64_t clock, uint32_t workers) {
+    ++updates_;
+    std::optional<double> &rate = rates_[clock % open_clocks];
+    if (rate.has_value()) rule_.set_rate(*rate);
+    rate.reset();
+    RowStore &sums = sums_[clock % open_clocks];
+    uint64_t keys[block];
+    char *values[block];
+    size_t count = 0;
+    auto update_block = [&] {
+        rows_.find(keys, count, [&](size_t i, char *row) { update(row, values[i]); });
+        count = 0;
+    };
+    sums.for_each([&](uint64_t key, char *sum) {
+        if (params_.aggregate == DTRAIN_AVG && workers > 1)
+            device::scale(sum, params_.dim, params_.dtype, workers);
+        keys[count] = key;
+        values[count] = sum;
+        if (++count == block) update_block();
+    });
+    update_block();
+    sums.clear();
+}
+
+std::shared_ptr<Buffer> SparseShard::answer(uint64_t bytes) {
+    auto unused = [](const std::shared_ptr<Buffer> &buffer) { return buffer.use_count() == 1; };
+    auto spare = std::find_if(answers_.begin(), answers_.end(), unused);
+    if (spare != answers_.end()) return *spare;
+    const bool keep = answers_.size() < most_spare_answers;
+    auto fresh = std::make_shared<Buffer>();
+    if (!fresh->allocate(keep ? chunk_bytes : bytes)) return nullptr;
+    if (keep) answers_.push_back(fresh);
+    return fresh;
+}
+
+std::shared_ptr<const Buffer> SparseShard::gather(const uint64_t *keys, size_t count) {
+    std::shared_ptr<Buffer> values = answer(count * layout_.values);
+    if (values == nullptr) return nullptr;
+    rows_.find(keys, count, [&](size_t i, const char *row) {
+        char *to = values->at(i * layout_.values);
+        if (row != nullptr)
+            std::memcpy(to, row, layout_.values);
+        else
+            initial_.fill(keys[i], to);
+    });
+    return values;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,73 @@
+// A server's part of one sparse table: rows of values with the rule's state, and sums of open
+// clocks. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/consistency.h"
+#include "ps/protocol.h"
+#include "ps/row_initializer.h"
+#include "ps/row_store.h"
+#include "ps/rules.h"
+#include "ps/table_params.h"
+#include "ps/update_rule.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dtrain::ps {
+
+// Bytes of a row: values, then each slot of the rule's state, then how many updates it has had.
+struct RowLayout {
+    explicit RowLayout(const TableParams &params);
+    uint64_t values, slot, slots_at, steps_at, bytes;
+};
+
+// Keys may repeat, each time as an update of its own. Functions that return a Reason do all or
+// nothing, except that rows with their initial values may have been made.
+class SparseShard {
+  public:
+    explicit SparseShard(const TableParams &params);
+
+    uint64_t value_bytes() const { return layout_.values; } // of one row on the wire
+    uint64_t updates() const { return updates_; }
+    uint64_t memory() const;                           // bytes of rows, sums, and their indices
+    void set_limit(uint64_t bytes) { limit_ = bytes; } // of memory() after a push
+    uint64_t limit() const { return limit_; }
+
+    // Applies rows at once. begins: they count as one update (the first request of a push).
+    Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
+    // Adds rows to the sums of their clock, which is applied or one of the open_clocks after it.
+    Reason collect(uint64_t clock, const uint64_t *keys, size_t count, const void *g);
+    // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
+    void apply(uint64_t clock, uint32_t workers);
+    // The learning rate from now on; from the updates of that clock on.
+    void set_rate(double rate) { rule_.set_rate(rate); }
+    void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
+    // The values of the keys' rows, or initial ones; the bytes beyond them mean nothing. Kept as
+    // long as somebody holds them. nullptr: no memory.
+    std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
+
+  private:
+    Reason claim(const uint64_t *keys, size_t count);
+    void make_row(uint64_t key, char *row) const;
+    void update(char *row, const void *g) const;
+    std::shared_ptr<Buffer> answer(uint64_t bytes);
+    uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
+    Reason no_room() const;
+
+    TableParams params_;
+    const RuleInfo &info_;
+    UpdateRule rule_;
+    std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
+    RowInitializer initial_;
+    const RowLayout layout_;
+    uint64_t limit_ = UINT64_MAX, updates_ = 0;
+    RowStore rows_;
+    std::vector<RowStore> sums_;  // of clock c: c % open_clocks; none but under BSP
+    std::vector<char *> claimed_; // scratch
+    std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
+    std::vector<std::shared_ptr<Buffer>> answers_;         // used again once nobody else holds them
+};
+
+} // namespace dtrain::ps
