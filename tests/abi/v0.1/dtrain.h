@@ -759,7 +759,8 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * of dim elements of the table's dtype, row i for keys[i]. Both arrays belong to the library until
  * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
  * A push is one update of each distinct key: rows of a key that repeats are added up, in the
- * table's type and the order of the array (DTRAIN_RULE_ASSIGN: the last one counts). It makes the
+ * table's type and the order of the array (ASSIGN: the last one counts; MIN, MAX: the least or
+ * greatest). It makes the
  * rows that are not there. A server whose memory limit they do not fit into refuses that part of
  * the push, of at most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of it; other parts of
  * the same push may have been applied.
