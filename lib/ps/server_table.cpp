@@ -8,8 +8,10 @@ namespace dtrain::ps {
 ServerTable::ServerTable(const Identity &identity, const Partition &partition, Contents contents)
     : identity_(identity), partition_(partition),
       key_partition_(partition.servers(), partition.version()),
-      bytes_(Shard::bytes_needed(identity.params, partition.part(identity.server).count,
-                                 identity.workers)),
+      bytes_(is_sparse(identity.params)
+                 ? 0
+                 : Shard::bytes_needed(identity.params, partition.part(identity.server).count,
+                                       identity.workers)),
       shard_(std::move(contents.shard)), rows_(std::move(contents.rows)),
       clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
       members_(identity.workers), present_(identity.workers) {}

@@ -94,6 +94,19 @@ void rows_are_pushed_once(void **) {
     assert_true(rig.value(5, 7) == 0);
 }
 
+void every_rule_is_served(void **) {
+    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_LAMB; rule++) {
+        TableParams params = row_params();
+        params.rule = rule;
+        Rig rig(1, 1);
+        rig.create(params);
+        rig.expect(Reason::none);
+        rig.push(1, {5});
+        rig.expect(Reason::none);
+        assert_true(rig.value(2, 5) != 0 || rule == DTRAIN_RULE_MIN);
+    }
+}
+
 void every_bad_request_is_refused(void **) {
     Rig rig(1, 2);
     const KeyPartition partition(2);
@@ -239,6 +252,7 @@ void a_pull_too_early_is_asked_for_again(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_pushed_once),
+        cmocka_unit_test(every_rule_is_served),
         cmocka_unit_test(every_bad_request_is_refused),
         cmocka_unit_test(random_requests_harm_nobody),
         cmocka_unit_test(the_limit_is_the_servers),
