@@ -696,6 +696,7 @@ typedef struct dtrain_table_params {
     uint32_t distribution; /* DTRAIN_INITIAL_*; 0: CONSTANT                               */
     double spread;         /* UNIFORM, NORMAL                                             */
     uint64_t seed;         /* UNIFORM, NORMAL                                             */
+    uint64_t max_bytes;    /* of rows, state and index on each server; 0: see ps.memory   */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -733,8 +734,9 @@ DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double r
                                                  const dtrain_op_params_t *params,
                                                  dtrain_request_t **request_p);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
- * (ADAGRAD_ROWS; LAMB's steps). Writes the array's name ("momentum", "steps"; static storage), its
- * dtype (F64 for an F64 table, else F32; U64 for steps) and how many numbers it has. Local.
+ * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables). Writes the array's name ("momentum",
+ * "steps"; static storage), its dtype (F64 for an F64 table, else F32; U64 for steps) and how many
+ * numbers it has (a sparse table: for each row). Local.
  * DTRAIN_ERR_NOT_FOUND after the last array. What DC_SGD keeps of each worker's last pull is none:
  * pull again after a restore. */
 DTRAIN_API dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,
@@ -760,10 +762,10 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
  * A push is one update of each distinct key: rows of a key that repeats are added up, in the
  * table's type and the order of the array (ASSIGN: the last one counts; MIN, MAX: the least or
- * greatest). It makes the
- * rows that are not there. A server whose memory limit they do not fit into refuses that part of
- * the push, of at most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of it; other parts of
- * the same push may have been applied.
+ * greatest). It makes the rows that are not there. A server whose memory limit (max_bytes of the
+ * table, option ps.memory of the server) they do not fit into refuses that part of the push, of at
+ * most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of it; other parts of the same push may
+ * have been applied.
  * A pull of a key without a row gives its initial values, and makes no row. Clocks, versions and
  * consistency are as for ranges; a pull is atomic per row on its server.
  * DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges, on a sparse one), NULL, or
@@ -776,6 +778,42 @@ DTRAIN_API dtrain_status_t dtrain_table_pull_rows(dtrain_table_t *table, const u
                                                   uint64_t count, void *values,
                                                   const dtrain_op_params_t *params,
                                                   dtrain_request_t **request_p);
+/* Both in one round trip; pushed == pulled is allowed. Under BSP as dtrain_table_push_pull(): this
+ * call clocks the worker, too. */
+DTRAIN_API dtrain_status_t dtrain_table_push_pull_rows(dtrain_table_t *table, const uint64_t *keys,
+                                                       uint64_t count, const void *pushed,
+                                                       void *pulled,
+                                                       const dtrain_op_params_t *params,
+                                                       dtrain_request_t **request_p);
+/* Overwrites values of rows whatever the rule and the clock, and makes those that are not there; of
+ * a key that repeats the last row counts. State stays. Limits as for a push. */
+DTRAIN_API dtrain_status_t dtrain_table_set_rows(dtrain_table_t *table, const uint64_t *keys,
+                                                 uint64_t count, const void *values,
+                                                 const dtrain_op_params_t *params,
+                                                 dtrain_request_t **request_p);
+/* Drops rows and their state, at once, whatever the clock; under BSP also what was pushed for them
+ * in clocks that have not ended. Keys without a row are no error. The memory is used for new rows
+ * of the table. */
+DTRAIN_API dtrain_status_t dtrain_table_erase_rows(dtrain_table_t *table, const uint64_t *keys,
+                                                   uint64_t count, const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* How many rows all servers hold; *count_p is written when the operation is done. */
+DTRAIN_API dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64_t *count_p,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+/* Numbers of state array `index` of each key's row, as many as dtrain_table_describe_state() says;
+ * of a key without a row zeros. Setting makes the row. A count of steps is kept in 32 bits; a
+ * larger one becomes the largest. */
+DTRAIN_API dtrain_status_t dtrain_table_pull_state_rows(dtrain_table_t *table, uint32_t index,
+                                                        const uint64_t *keys, uint64_t count,
+                                                        void *state,
+                                                        const dtrain_op_params_t *params,
+                                                        dtrain_request_t **request_p);
+DTRAIN_API dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, uint32_t index,
+                                                       const uint64_t *keys, uint64_t count,
+                                                       const void *state,
+                                                       const dtrain_op_params_t *params,
+                                                       dtrain_request_t **request_p);
 
 typedef struct dtrain_server_params {
     uint32_t struct_size;

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "ps/item.h"
-#include "ps/rules.h"
 
 #include <bit>
 
@@ -112,20 +111,12 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
     return post(table, what, transfer, params, request_p);
 }
 
-Status find_state(const dtrain_table *table, uint32_t index, dtrain::ps::StateArray &array) {
-    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    if (Status s = check_dense(table, "state"); s != DTRAIN_OK) return s;
-    if (dtrain::ps::find_state(table->table->params, index, array)) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
-                table->table->name.c_str(), dtrain::ps::rule_info(table->table->params.rule).name,
-                index);
-}
-
 Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32_t index,
                  Range range, const void *send, void *receive, const dtrain_op_params_t *params,
                  dtrain_request_t **request_p) {
     dtrain::ps::StateArray array;
-    if (Status s = find_state(table, index, array); s != DTRAIN_OK) return s;
+    if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
+    if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
     uint64_t count = table->table->params.length / array.elements;
     if (Status s = check_range(table, what, "numbers", range, count); s != DTRAIN_OK) return s;
     dtrain::ps::Transfer transfer;
@@ -138,6 +129,14 @@ Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32
 }
 
 } // namespace
+
+Status dtrain::api::find_state(const dtrain_table *table, uint32_t index, ps::StateArray &array) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    const ps::TableParams &its = table->table->params;
+    if (ps::find_state(its, index, array)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
+                table->table->name.c_str(), ps::rule_info(its.rule).name, index);
+}
 
 dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                                     const dtrain_table_params_t *params, dtrain_table_t **table_p) {
@@ -222,10 +221,11 @@ dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_
     if (name_p == nullptr || dtype_p == nullptr || count_p == nullptr)
         return fail(DTRAIN_ERR_INVALID, "name_p, dtype_p or count_p is NULL");
     dtrain::ps::StateArray array;
-    if (Status s = find_state(table, index, array); s != DTRAIN_OK) return s;
+    if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
+    const dtrain::ps::TableParams &its = table->table->params;
     *name_p = array.name;
     *dtype_p = array.dtype;
-    *count_p = table->table->params.length / array.elements;
+    *count_p = (is_sparse(its) ? its.dim : its.length) / array.elements;
     return DTRAIN_OK;
 }
 

@@ -4,9 +4,17 @@
 #include "api/operation.h"
 #include "ps/client_table.h"
 #include "ps/node.h"
+#include "ps/rules.h"
 
 struct dtrain_table : dtrain::api::Child {
     using Child::Child;
     std::shared_ptr<dtrain::ps::Node> node;
     dtrain::ps::ClientTable *table = nullptr; // the node's client owns it
 };
+
+namespace dtrain::api {
+
+// A state array of the table's rule, or DTRAIN_ERR_NOT_FOUND.
+Status find_state(const dtrain_table *table, uint32_t index, ps::StateArray &array);
+
+} // namespace dtrain::api

@@ -1,48 +1,69 @@
 // dtrain_table_*_rows
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
+#include "ps/item.h"
 #include "ps/row_batch.h"
 
 using dtrain::fail;
 using dtrain::Status;
 using dtrain::ps::RequestKind;
 using dtrain::ps::RowBatch;
+using dtrain::ps::Trait;
+using dtrain::ps::Transfer;
 
 namespace {
 
-Status check(const dtrain_table *table, const char *what, const uint64_t *keys, uint64_t count,
-             const void *values) {
+Status check_sparse(const dtrain_table *table, const char *what) {
     if (Status s = dtrain::api::check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (is_sparse(table->table->params)) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_INVALID,
+                "%s of table \"%s\": the table is dense (its parameter dim is 0)", what,
+                table->table->name.c_str());
+}
+
+Status check(const dtrain_table *table, const char *what, const RowBatch::Call &call) {
     const dtrain::ps::ClientTable &its = *table->table;
-    if (!is_sparse(its.params))
-        return fail(DTRAIN_ERR_INVALID,
-                    "%s of table \"%s\": the table is dense (its parameter dim is 0)", what,
-                    its.name.c_str());
-    if (count > 0 && (keys == nullptr || values == nullptr))
+    const bool sends = call.send != nullptr || !has_trait(call.kind, Trait::carries);
+    const bool receives = call.receive != nullptr || !has_trait(call.kind, Trait::receives);
+    if (call.count > 0 && (call.keys == nullptr || !sends || !receives))
         return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": the array of %s is NULL", what,
-                    its.name.c_str(), keys == nullptr ? "keys" : "values");
-    uint64_t bytes = 0;
-    if (count > UINT32_MAX || __builtin_mul_overflow(count, its.row_bytes, &bytes))
+                    its.name.c_str(), call.keys == nullptr ? "keys" : "rows");
+    uint64_t bytes = item_of(its.params, call.kind, call.argument).bytes;
+    if (call.count > UINT32_MAX || __builtin_mul_overflow(call.count, bytes, &bytes))
         return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": %llu rows are too many for one call",
-                    what, its.name.c_str(), static_cast<unsigned long long>(count));
+                    what, its.name.c_str(), static_cast<unsigned long long>(call.count));
     return DTRAIN_OK;
 }
 
-// make(): the rows as they travel, made in the caller's thread.
-template <class F>
-Status run(dtrain_table *table, const char *what, RequestKind kind, uint64_t count,
-           const dtrain_op_params_t *params, dtrain_request_t **request_p, F &&make) {
+Status post(dtrain_table *table, const char *what, Transfer &transfer,
+            const dtrain::collectives::CallOptions &options) {
+    if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
+    transfer.table = table->table;
+    return table->node->post(transfer, options.request, options.timeout_ns, options.blocking);
+}
+
+// The rows as they travel are made in the caller's thread.
+Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
+           const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    if (Status s = check_sparse(table, what); s != DTRAIN_OK) return s;
+    if (Status s = check(table, what, call); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         table->context, params, request_p, [&](const dtrain::collectives::CallOptions &options) {
-            if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
-            dtrain::ps::Transfer transfer;
-            transfer.kind = kind;
-            transfer.table = table->table;
-            transfer.range = {0, count};
-            transfer.rows = make();
-            return table->node->post(transfer, options.request, options.timeout_ns,
-                                     options.blocking);
+            Transfer transfer;
+            transfer.kind = call.kind;
+            transfer.range = {0, call.count};
+            transfer.argument = call.argument;
+            transfer.rows = std::make_shared<RowBatch>(*table->table, call);
+            return post(table, what, transfer, options);
         });
+}
+
+Status run_state(dtrain_table *table, const char *what, const RowBatch::Call &call,
+                 const dtrain_op_params_t *params, dtrain_request_t **request_p) {
+    dtrain::ps::StateArray array;
+    auto index = uint32_t(call.argument);
+    if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
+    return run(table, what, call, params, request_p);
 }
 
 } // namespace
@@ -50,15 +71,65 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, uint64_t cou
 dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys, uint64_t count,
                                        const void *values, const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p) {
-    if (Status s = check(table, "push_rows", keys, count, values); s != DTRAIN_OK) return s;
-    return run(table, "push_rows", RequestKind::push_rows, count, params, request_p,
-               [&] { return RowBatch::of_push(*table->table, keys, count, values); });
+    return run(table, "push_rows", {RequestKind::push_rows, keys, count, values}, params,
+               request_p);
 }
 
 dtrain_status_t dtrain_table_pull_rows(dtrain_table_t *table, const uint64_t *keys, uint64_t count,
                                        void *values, const dtrain_op_params_t *params,
                                        dtrain_request_t **request_p) {
-    if (Status s = check(table, "pull_rows", keys, count, values); s != DTRAIN_OK) return s;
-    return run(table, "pull_rows", RequestKind::pull_rows, count, params, request_p,
-               [&] { return RowBatch::of_pull(*table->table, keys, count, values); });
+    return run(table, "pull_rows", {RequestKind::pull_rows, keys, count, nullptr, values}, params,
+               request_p);
+}
+
+dtrain_status_t dtrain_table_push_pull_rows(dtrain_table_t *table, const uint64_t *keys,
+                                            uint64_t count, const void *pushed, void *pulled,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p) {
+    return run(table, "push_pull_rows", {RequestKind::push_pull_rows, keys, count, pushed, pulled},
+               params, request_p);
+}
+
+dtrain_status_t dtrain_table_set_rows(dtrain_table_t *table, const uint64_t *keys, uint64_t count,
+                                      const void *values, const dtrain_op_params_t *params,
+                                      dtrain_request_t **request_p) {
+    return run(table, "set_rows", {RequestKind::set_rows, keys, count, values}, params, request_p);
+}
+
+dtrain_status_t dtrain_table_erase_rows(dtrain_table_t *table, const uint64_t *keys, uint64_t count,
+                                        const dtrain_op_params_t *params,
+                                        dtrain_request_t **request_p) {
+    return run(table, "erase_rows", {RequestKind::erase_rows, keys, count}, params, request_p);
+}
+
+dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64_t *count_p,
+                                        const dtrain_op_params_t *params,
+                                        dtrain_request_t **request_p) {
+    if (Status s = check_sparse(table, "count_rows"); s != DTRAIN_OK) return s;
+    if (count_p == nullptr) return fail(DTRAIN_ERR_INVALID, "count_p is NULL");
+    return dtrain::api::run_operation(table->context, params, request_p,
+                                      [&](const dtrain::collectives::CallOptions &options) {
+                                          Transfer transfer;
+                                          transfer.kind = RequestKind::count_rows;
+                                          transfer.total_p = count_p;
+                                          return post(table, "count_rows", transfer, options);
+                                      });
+}
+
+dtrain_status_t dtrain_table_pull_state_rows(dtrain_table_t *table, uint32_t index,
+                                             const uint64_t *keys, uint64_t count, void *state,
+                                             const dtrain_op_params_t *params,
+                                             dtrain_request_t **request_p) {
+    return run_state(table, "pull_state_rows",
+                     {RequestKind::pull_state_rows, keys, count, nullptr, state, index}, params,
+                     request_p);
+}
+
+dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, uint32_t index,
+                                            const uint64_t *keys, uint64_t count, const void *state,
+                                            const dtrain_op_params_t *params,
+                                            dtrain_request_t **request_p) {
+    return run_state(table, "set_state_rows",
+                     {RequestKind::set_state_rows, keys, count, state, nullptr, index}, params,
+                     request_p);
 }

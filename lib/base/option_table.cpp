@@ -46,6 +46,8 @@ constexpr OptionSpec table[] = {
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
      "who moves data: waiting callers and a helper, always the helper, or "
      "dtrain_context_progress()"},
+    {"ps.memory", "0", size, 0, ever, nullptr,
+     "most memory that tables may take in one server; 0: no limit of its own"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
      "after how long a request without an answer is sent again to its server"},
     {"secret", "", text, 0, 0, nullptr,

@@ -11,7 +11,7 @@ namespace dtrain::ps {
 enum class Progress : uint8_t {
     unseen,
     held,   // came too early, and its payload was dropped: it will be asked for again
-    parked, // a pull that waits (for push_pull, its push is done)
+    parked, // a pull that waits
     done
 };
 
@@ -22,6 +22,7 @@ class Answered {
         uint64_t numbers[2] = {0, 0}; // of the answer
         Reason reason = Reason::none; // of the answer
         Progress progress = Progress::unseen;
+        bool pushed = false; // what it pushes was taken, whatever becomes of what it pulls
     };
 
     // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.

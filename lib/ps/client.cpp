@@ -9,6 +9,13 @@
 #include <cstring>
 
 namespace dtrain::ps {
+namespace {
+
+bool fused(RequestKind kind) {
+    return has_trait(kind, Trait::pushes) && has_trait(kind, Trait::receives);
+}
+
+} // namespace
 
 void settle_requests(Transfer &transfer, uint64_t count) {
     transfer.requests -= count;
@@ -18,7 +25,10 @@ void settle_requests(Transfer &transfer, uint64_t count) {
     list[transfer.place]->place = transfer.place;
     list.pop_back();
     if (transfer.version == UINT64_MAX) transfer.version = 0;
-    if (transfer.rows != nullptr && transfer.status == DTRAIN_OK) transfer.rows->scatter();
+    if (transfer.status == DTRAIN_OK) {
+        if (transfer.rows != nullptr) transfer.rows->scatter();
+        if (transfer.total_p != nullptr) *transfer.total_p = transfer.total;
+    }
     transfer.done(&transfer);
 }
 
@@ -45,8 +55,7 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
                     .partition = Partition(params.length, config_.servers, 0, params.row_length),
                     .key_partition = KeyPartition(config_.servers)});
     table->row_bytes = params.dim * device::dtype_size(params.dtype);
-    table->rows_per_request =
-        std::max<uint64_t>(1, config_.chunk / (sizeof(uint64_t) + table->row_bytes));
+    table->chunk = config_.chunk;
     table->id = next_table_++;
     TableFields fields = to_fields(params);
     table->create_payload.assign(reinterpret_cast<const char *>(fields.data()), sizeof fields);
@@ -80,8 +89,7 @@ bool Client::reaches_lost_server(Transfer &transfer) {
 
 bool Client::whole_table(const Transfer &transfer) {
     bool bsp = transfer.table->params.consistency == DTRAIN_BSP;
-    return !has_trait(transfer.kind, Trait::ranged) ||
-           (bsp && transfer.kind == RequestKind::push_pull);
+    return !has_trait(transfer.kind, Trait::ranged) || (bsp && fused(transfer.kind));
 }
 
 void Client::start(Transfer &transfer, int64_t now) {
@@ -106,18 +114,20 @@ void Client::start(Transfer &transfer, int64_t now) {
     uint64_t clock = table.clock;
     if (!whole)
         add_parts(transfer.kind, clock);
-    else if (transfer.kind == RequestKind::create || transfer.kind == RequestKind::set_rate)
+    else if (!fused(transfer.kind) && transfer.kind != RequestKind::clock)
         for (auto &lane : table.lanes)
             lane->add({.transfer = &transfer,
                        .kind = transfer.kind,
                        .clock = clock,
                        .argument = transfer.argument});
     else {
-        bool fused = transfer.kind == RequestKind::push_pull; // under BSP: push, clock, pull
-        if (fused) add_parts(RequestKind::push, clock);
+        bool rows = transfer.rows != nullptr;
+        if (fused(transfer.kind)) // under BSP: push, clock, pull
+            add_parts(rows ? RequestKind::push_rows : RequestKind::push, clock);
         for (auto &lane : table.lanes) lane->add_clock(&transfer, clock);
         ++table.clock;
-        if (fused) add_parts(RequestKind::pull, clock + 1);
+        if (fused(transfer.kind))
+            add_parts(rows ? RequestKind::pull_rows : RequestKind::pull, clock + 1);
     }
     for (auto &lane : table.lanes) lane->pump(now);
 }

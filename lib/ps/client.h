@@ -59,6 +59,7 @@ struct Transfer {
     Range range;                          // of kinds that have one; of rows: 0, any number of keys
     uint64_t argument = 0;                // of the header
     std::shared_ptr<const RowBatch> rows; // of a sparse table: in place of the memory below
+    uint64_t *total_p = nullptr;          // count_rows: where its sum goes
     const void *send = nullptr; // values to send; with receive they may be the same memory
     void *receive = nullptr;
     void (*done)(Transfer *) = nullptr; // once, when the memory is the caller's again
@@ -69,6 +70,7 @@ struct Transfer {
     int32_t server = -1;           // whose fault it was
     uint64_t version = UINT64_MAX; // the lowest of the answers; 0 when there was none
     std::string text;              // of the failure
+    uint64_t total = 0;            // count_rows: of the servers that answered
 
     // The client's own.
     uint64_t requests = 0; // not settled yet

@@ -18,7 +18,8 @@ struct ClientTable {
     TableParams params;
     Partition partition;
     KeyPartition key_partition;                    // of a sparse table
-    uint64_t row_bytes = 0, rows_per_request = 0;  // of a sparse table; on the wire, at most
+    uint64_t row_bytes = 0;                        // of a sparse table
+    uint64_t chunk = 0;                            // most bytes of values in one request
     uint64_t clock = 0;                            // the worker's
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server

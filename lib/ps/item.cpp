@@ -11,6 +11,7 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
     if (has_trait(kind, Trait::state)) {
         StateArray array;
         if (!find_state(params, argument, array)) return {1, 0};
+        if (has_trait(kind, Trait::rows)) return {1, params.dim / array.elements * array.size};
         return {array.elements, array.size};
     }
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};

@@ -8,7 +8,8 @@
 namespace dtrain::ps {
 
 // Requests are cut between items: one value; one number of a state array, which may stand for a
-// row; a row of values where the server needs whole rows (norms are taken at once).
+// row; a row of values where the server needs whole rows (norms are taken at once). Of a sparse
+// table an item is what one key stands for.
 struct Item {
     uint64_t elements = 1; // of the table
     uint64_t bytes = 0;

@@ -23,7 +23,7 @@ Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
 
 // Elements in one request: whole items; or rows.
 uint64_t Lane::chunk_of(const Piece &piece) const {
-    if (has_trait(piece.kind, Trait::rows)) return table_.rows_per_request;
+    if (has_trait(piece.kind, Trait::rows)) return piece.transfer->rows->rows_per_request();
     Item item = item_of(table_.params, piece.kind, piece.argument);
     return std::max<uint64_t>(context_.chunk / item.bytes, 1) * item.elements;
 }
@@ -187,8 +187,9 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
         describe(header.reason, header.numbers, why, sizeof why);
         return report_failure(s, status_of(header.reason), why);
     }
-    if (s.transfer != nullptr)
-        s.transfer->version = std::min(s.transfer->version, header.table_version);
+    if (s.transfer == nullptr) return;
+    s.transfer->version = std::min(s.transfer->version, header.table_version);
+    if (s.header.kind == RequestKind::count_rows) s.transfer->total += header.numbers[0];
 }
 
 void Lane::report_failure(const Slot &s, Status status, const char *why) {

@@ -38,6 +38,7 @@ Status Node::start() {
         config.index = index;
         config.servers = servers;
         config.workers = workers;
+        config.memory_limit = uint64_t(session_->options().number("ps.memory"));
         server_ = std::make_unique<Server>(config);
         port_ = std::make_unique<ServerPort>(agent_, session_->mesh(), *server_, session_->self(),
                                              workers);

@@ -44,6 +44,9 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_INVALID, "key %llu belongs to server %llu"},
     {DTRAIN_ERR_LIMIT, "memory limit of the server: the table's rows have %llu bytes, %llu more "
                        "are not enough for new ones"},
+    {DTRAIN_ERR_LIMIT,
+     "limit of the table (max_bytes): its rows here have %llu bytes, %llu more are "
+     "not enough for new ones"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

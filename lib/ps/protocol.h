@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A request is its header and a payload (CREATE: parameters and name; PUSH, PUSH_PULL, SET:
-// values; SET_STATE: state; PUSH_ROWS: keys, then their rows; PULL_ROWS: keys); an answer is its
-// header and, for kinds that receive and succeeded, values, state, or rows in the order of the
-// keys. Requests of one worker for one table carry consecutive sequence numbers (CREATE: 0) with at
-// most request_window of them between the oldest unanswered and the newest; a retry keeps its
-// number.
+// values; SET_STATE: state; kinds of rows: keys, then, for kinds that carry them, their rows); an
+// answer is its header and, for kinds that receive and succeeded, values, state, or rows in the
+// order of the keys. Requests of one worker for one table carry consecutive sequence numbers
+// (CREATE: 0) with at most request_window of them between the oldest unanswered and the newest; a
+// retry keeps its number.
 #pragma once
 #include "base/status.h"
 
@@ -19,7 +19,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 2;
+inline constexpr uint8_t protocol_version = 3;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -40,9 +40,15 @@ enum class RequestKind : uint8_t {
     set_state = 10,
     set_rate = 11,
     push_rows = 12,
-    pull_rows = 13
+    pull_rows = 13,
+    push_pull_rows = 14, // not under BSP, as push_pull
+    set_rows = 15,
+    erase_rows = 16,
+    count_rows = 17, // numbers[0] of the answer
+    pull_state_rows = 18,
+    set_state_rows = 19
 };
-inline constexpr uint8_t last_request_kind = 13;
+inline constexpr uint8_t last_request_kind = 19;
 
 struct Trait {
     enum : uint8_t {
@@ -50,8 +56,9 @@ struct Trait {
         receives = 2, // its answer has one
         ranged = 4,   // is about a range, or rows; its payloads are values or state
         pushes = 8,
-        state = 16, // about a state array
-        rows = 32   // of a sparse table
+        state = 16,  // about a state array
+        rows = 32,   // of a sparse table
+        carries = 64 // rows come after the keys
     };
 };
 // Indexed by RequestKind.
@@ -68,8 +75,14 @@ inline constexpr uint8_t kind_traits[] = {
     Trait::ranged | Trait::receives | Trait::state,
     Trait::ranged | Trait::sends | Trait::state,
     0,
-    Trait::ranged | Trait::sends | Trait::pushes | Trait::rows,
-    Trait::ranged | Trait::sends | Trait::receives | Trait::rows};
+    Trait::ranged | Trait::sends | Trait::pushes | Trait::rows | Trait::carries,
+    Trait::ranged | Trait::sends | Trait::receives | Trait::rows,
+    Trait::ranged | Trait::sends | Trait::receives | Trait::pushes | Trait::rows | Trait::carries,
+    Trait::ranged | Trait::sends | Trait::rows | Trait::carries,
+    Trait::ranged | Trait::sends | Trait::rows,
+    Trait::rows,
+    Trait::ranged | Trait::sends | Trait::receives | Trait::state | Trait::rows,
+    Trait::ranged | Trait::sends | Trait::state | Trait::rows | Trait::carries};
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
     return (kind_traits[static_cast<uint8_t>(known)] & trait) != 0;
@@ -126,9 +139,10 @@ enum class Reason : uint16_t {
     bad_steps = 23,
     wrong_kind = 24,
     wrong_server = 25,
-    rows_limit = 26
+    rows_limit = 26,
+    table_limit = 27
 };
-inline constexpr uint16_t last_reason = 26;
+inline constexpr uint16_t last_reason = 27;
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;
@@ -140,7 +154,7 @@ struct ResponseHeader {
     uint64_t sequence = 0;
     uint64_t count = 0;           // elements or rows that follow
     uint64_t table_version = 0;   // updates applied here
-    uint64_t numbers[2] = {0, 0}; // for the text of the reason
+    uint64_t numbers[2] = {0, 0}; // for the text of the reason; count_rows: rows, 0
     uint32_t partition = 0;
     uint32_t reserved = 0;
 };

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/item.h"
 #include "ps/rules.h"
 
 #include <algorithm>
@@ -18,10 +19,19 @@ constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 } // namespace
 
-RowBatch::RowBatch(const ClientTable &table, const uint64_t *keys, uint64_t count)
-    : table_(table), row_of_(count), parts_(table.lanes.size()) {
-    deduplicate(keys);
+RowBatch::RowBatch(const ClientTable &table, const Call &call)
+    : table_(table), size_(item_of(table.params, call.kind, call.argument).bytes),
+      most_(std::max<uint64_t>(1, table.chunk / (sizeof(uint64_t) + size_))), row_of_(call.count),
+      parts_(table.lanes.size()) {
+    deduplicate(call.keys);
     order_by_server();
+    if (has_trait(call.kind, Trait::carries)) {
+        lay_out();
+        const bool pushes = has_trait(call.kind, Trait::pushes);
+        sum(static_cast<const char *>(call.send),
+            !pushes || table.params.rule == DTRAIN_RULE_ASSIGN);
+    }
+    if (has_trait(call.kind, Trait::receives)) prepare_answers(call.receive);
 }
 
 // Rows are numbered as their keys come first.
@@ -66,79 +76,63 @@ void RowBatch::order_by_server() {
 
 // The payload of each request: its keys, then its rows; begins at a multiple of 8 bytes.
 void RowBatch::lay_out() {
-    const uint64_t size = table_.row_bytes, most = table_.rows_per_request;
     uint64_t bytes = 0;
     auto for_each_request = [&](auto &&f) {
         for (const Range &part : parts_)
-            for (uint64_t first = part.first; first < part.end(); first += most)
-                f(first, std::min(most, part.end() - first));
+            for (uint64_t first = part.first; first < part.end(); first += most_)
+                f(first, std::min(most_, part.end() - first));
     };
     for_each_request(
-        [&](uint64_t, uint64_t count) { bytes += aligned(count * (sizeof(uint64_t) + size)); });
-    memory_ = std::make_unique_for_overwrite<char[]>(bytes);
+        [&](uint64_t, uint64_t count) { bytes += aligned(count * (sizeof(uint64_t) + size_)); });
+    sent_ = std::make_unique_for_overwrite<char[]>(bytes);
     places_.resize(keys_.size());
-    char *at = memory_.get();
+    char *at = sent_.get();
     for_each_request([&](uint64_t first, uint64_t count) {
         std::memcpy(at, &keys_[first], count * sizeof(uint64_t));
         for (uint64_t i = 0; i < count; i++)
-            places_[first + i] = at + count * sizeof(uint64_t) + i * size;
-        at += aligned(count * (sizeof(uint64_t) + size));
+            places_[first + i] = at + count * sizeof(uint64_t) + i * size_;
+        at += aligned(count * (sizeof(uint64_t) + size_));
     });
 }
 
-void RowBatch::sum(const char *values) {
+void RowBatch::sum(const char *values, bool assigns) {
     const TableParams &params = table_.params;
-    const uint64_t size = table_.row_bytes;
     std::vector<bool> begun(keys_.size());
     for (size_t i = 0; i < row_of_.size(); i++) {
         const uint32_t row = row_of_[i];
-        if (begun[row] && params.rule != DTRAIN_RULE_ASSIGN)
-            device::reduce(places_[row], values + i * size, params.dim, params.dtype,
+        if (begun[row] && !assigns)
+            device::reduce(places_[row], values + i * size_, params.dim, params.dtype,
                            rule_info(params.rule).combine);
         else
-            std::memcpy(places_[row], values + i * size, size);
+            std::memcpy(places_[row], values + i * size_, size_);
         begun[row] = true;
     }
 }
 
-std::shared_ptr<RowBatch> RowBatch::of_push(const ClientTable &table, const uint64_t *keys,
-                                            uint64_t count, const void *values) {
-    std::shared_ptr<RowBatch> batch(new RowBatch(table, keys, count));
-    batch->lay_out();
-    batch->sum(static_cast<const char *>(values));
-    return batch;
-}
-
-std::shared_ptr<RowBatch> RowBatch::of_pull(const ClientTable &table, const uint64_t *keys,
-                                            uint64_t count, void *values) {
-    std::shared_ptr<RowBatch> batch(new RowBatch(table, keys, count));
-    batch->pulled_ = static_cast<char *>(values);
-    bool in_order = batch->parts_.size() == 1 && batch->keys_.size() == count;
-    if (in_order) return batch; // answers are what the caller wants
-    batch->memory_ = std::make_unique_for_overwrite<char[]>(batch->keys_.size() * table.row_bytes);
-    batch->target_ = std::exchange(batch->pulled_, batch->memory_.get());
-    return batch;
+void RowBatch::prepare_answers(void *target) {
+    answers_ = static_cast<char *>(target);
+    const bool in_order = parts_.size() == 1 && keys_.size() == row_of_.size();
+    if (in_order) return; // answers are what the caller wants
+    received_ = std::make_unique_for_overwrite<char[]>(keys_.size() * size_);
+    target_ = std::exchange(answers_, received_.get());
 }
 
 void RowBatch::attach(const Range &rows, Outgoing &request) const {
-    const uint64_t key_bytes = rows.count * sizeof(uint64_t);
-    const uint64_t value_bytes = rows.count * table_.row_bytes;
-    if (pulled_ == nullptr) {
-        request.payload = places_[rows.first] - key_bytes;
-        request.payload_bytes = key_bytes + value_bytes;
-        return;
-    }
-    request.payload = &keys_[rows.first];
-    request.payload_bytes = key_bytes;
-    request.answer = pulled_ + rows.first * table_.row_bytes;
-    request.answer_bytes = value_bytes;
+    const uint64_t key_bytes = rows.count * sizeof(uint64_t), row_bytes = rows.count * size_;
+    const RequestKind kind = request.header.kind;
+    const bool carries = has_trait(kind, Trait::carries);
+    request.payload = carries ? places_[rows.first] - key_bytes
+                              : reinterpret_cast<const char *>(&keys_[rows.first]);
+    request.payload_bytes = carries ? key_bytes + row_bytes : key_bytes;
+    if (!has_trait(kind, Trait::receives)) return;
+    request.answer = answers_ + rows.first * size_;
+    request.answer_bytes = row_bytes;
 }
 
 void RowBatch::scatter() const {
     if (target_ == nullptr) return;
-    const uint64_t size = table_.row_bytes;
     for (size_t i = 0; i < row_of_.size(); i++)
-        std::memcpy(target_ + i * size, pulled_ + row_of_[i] * size, size);
+        std::memcpy(target_ + i * size_, answers_ + row_of_[i] * size_, size_);
 }
 
 } // namespace dtrain::ps

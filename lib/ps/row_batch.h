@@ -5,6 +5,7 @@
 // server.
 #pragma once
 #include "ps/partition.h"
+#include "ps/protocol.h"
 
 #include <cstdint>
 #include <memory>
@@ -17,35 +18,44 @@ struct Outgoing;
 
 class RowBatch {
   public:
-    // keys[count], count < 2^32, in any order, may repeat. table, keys, and values stay as they are
-    // until the operation is done.
-    static std::shared_ptr<RowBatch> of_push(const ClientTable &table, const uint64_t *keys,
-                                             uint64_t count, const void *values);
-    static std::shared_ptr<RowBatch> of_pull(const ClientTable &table, const uint64_t *keys,
-                                             uint64_t count, void *values);
+    // What an operation on rows is given. keys[count], count < 2^32, in any order, may repeat; send
+    // and receive: rows in the order of the keys, nullptr for kinds without. The table, keys, and
+    // what receives stay as they are until the operation is done.
+    struct Call {
+        RequestKind kind;
+        const uint64_t *keys;
+        uint64_t count;
+        const void *send = nullptr;
+        void *receive = nullptr;
+        uint64_t argument = 0; // of the header
+    };
+    RowBatch(const ClientTable &table, const Call &call);
 
+    uint64_t rows_per_request() const { return most_; } // at most
     const Range &part(uint32_t server) const { return parts_[server]; }
-    // Fills in where payload and answer of that request are. rows: some that go together, from a
-    // multiple of the table's rows_per_request on in the server's part.
+    // Fills in where payload and answer of a request of the kind in its header are. rows: some that
+    // go together, from a multiple of rows_per_request on in the server's part.
     void attach(const Range &rows, Outgoing &request) const;
     // After every answer has come: hands a pull's rows to the caller.
     void scatter() const;
 
   private:
-    RowBatch(const ClientTable &table, const uint64_t *keys, uint64_t count);
     void deduplicate(const uint64_t *keys);
     void order_by_server();
     void lay_out();
-    void sum(const char *values);
+    void sum(const char *values, bool assigns);
+    void prepare_answers(void *target);
 
     const ClientTable &table_;
+    uint64_t size_, most_;         // bytes of a row; rows in a request
     std::vector<uint64_t> keys_;   // by row
     std::vector<uint32_t> row_of_; // by the caller's order
     std::vector<Range> parts_;     // by server
-    std::vector<char *> places_;   // by row, of a push: in memory_
-    std::unique_ptr<char[]> memory_;
-    char *pulled_ = nullptr; // rows of a pull: in memory_, or the caller's
-    char *target_ = nullptr; // the caller's, of a pull that is scattered
+    std::vector<char *> places_;   // by row, of kinds that carry them: in sent_
+    std::unique_ptr<char[]> sent_; // payloads
+    std::unique_ptr<char[]> received_;
+    char *answers_ = nullptr; // by row: in received_, or the caller's
+    char *target_ = nullptr;  // the caller's, when answers are scattered
 };
 
 } // namespace dtrain::ps

@@ -19,7 +19,9 @@ RowStore::RowStore(uint64_t row_bytes, uint64_t limit)
     while (slab_shift_ < 31 && row_bytes << (slab_shift_ + 1) <= slab_bytes) slab_shift_++;
 }
 
-uint64_t RowStore::memory() const { return touched_ * row_bytes_ + index_bytes_; }
+uint64_t RowStore::memory() const {
+    return touched_ * row_bytes_ + index_bytes_ + free_.capacity() * sizeof(uint32_t);
+}
 
 void RowStore::clear() {
     for (RowIndex &index : index_) index.clear();

@@ -107,8 +107,9 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
     uint32_t slots = info.slot_count();
     bool steps = index == slots && info.counts();
     if (index >= slots && !steps) return false;
-    bool by_row = info.is(steps ? RuleInfo::counts_rows : RuleInfo::row_state);
-    uint64_t elements = by_row ? params.row_length : 1;
+    bool sparse = is_sparse(params);
+    bool by_row = steps ? sparse || info.is(RuleInfo::counts_rows) : info.is(RuleInfo::row_state);
+    uint64_t elements = !by_row ? 1 : sparse ? params.dim : params.row_length;
     if (steps)
         out = {"steps", DTRAIN_U64, 8, elements, true};
     else

@@ -48,9 +48,11 @@ ServerTable::Answer ServerTable::check(const RequestHeader &header, const void *
                                        uint64_t bytes) const {
     if (header.partition != partition_.version())
         return {Reason::wrong_partition, {header.partition, partition_.version()}};
-    if (!has_trait(header.kind, Trait::ranged)) return {};
-    if (has_trait(header.kind, Trait::rows) != (rows_ != nullptr))
+    const bool about_rows = has_trait(header.kind, Trait::rows);
+    const bool ranged = has_trait(header.kind, Trait::ranged);
+    if ((ranged || about_rows) && about_rows != (rows_ != nullptr))
         return {Reason::wrong_kind, {0, 0}};
+    if (!ranged) return {};
     return rows_ != nullptr ? check_rows(header, payload, bytes) : check_range(header, bytes);
 }
 
@@ -96,16 +98,19 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     switch (header.kind) {
     case RequestKind::push:
     case RequestKind::push_pull:
-    case RequestKind::push_rows: return push(header, payload, entry, out);
+    case RequestKind::push_rows:
+    case RequestKind::push_pull_rows: return push(header, payload, entry, out);
     case RequestKind::pull:
     case RequestKind::pull_rows: return pull(header, payload, entry, out);
     case RequestKind::clock: return clock(header, entry, out);
     case RequestKind::pull_state: return finish(header, entry, {}, out);
+    case RequestKind::pull_state_rows: return finish(header, entry, {}, out, payload);
     case RequestKind::set_state: return set_state(header, payload, entry, out);
     case RequestKind::set_rate: return set_rate(header, entry, out);
-    default:
+    case RequestKind::set:
         shard_->set({header.first, header.count}, payload);
         return finish(header, entry, {}, out);
+    default: return finish(header, entry, change_rows(header, payload), out);
     }
 }
 
@@ -120,8 +125,9 @@ ServerTable::Answer ServerTable::refusal(Verdict verdict, const RequestHeader &h
 
 void ServerTable::push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
                        Responses &out) {
-    bool bsp = identity_.params.consistency == DTRAIN_BSP;
-    if (bsp && header.kind == RequestKind::push_pull)
+    const bool pulls = has_trait(header.kind, Trait::receives);
+    if (pulls && entry.pushed) return pull(header, payload, entry, out); // asked for again
+    if (pulls && identity_.params.consistency == DTRAIN_BSP)
         return finish(header, entry, {Reason::not_in_mode, {0, 0}}, out);
     Verdict verdict = clocks_.push(header.worker, header.clock);
     if (verdict == Verdict::wait) return hold(header, entry);
@@ -130,7 +136,8 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     Answer answer = rows_ != nullptr ? take_rows(header, payload) : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
-    if (answer.reason == Reason::none && header.kind == RequestKind::push_pull)
+    entry.pushed = true;
+    if (answer.reason == Reason::none && pulls)
         pull(header, payload, entry, out);
     else
         finish(header, entry, answer, out);
@@ -181,8 +188,7 @@ void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Re
     if (entry.progress == Progress::done) return respond(header, {}, out);
     std::erase_if(parked_, same);
     std::erase_if(held_, same);
-    bool was_parked = entry.progress == Progress::parked; // then its push, if any, is counted
-    bool push = (header.flags & counted_push) != 0 && !was_parked;
+    bool push = (header.flags & counted_push) != 0 && !entry.pushed;
     Verdict verdict = push ? clocks_.push(header.worker, header.clock) : Verdict::passed;
     if (verdict != Verdict::passed && verdict != Verdict::ahead)
         clocks_.count_push(header.worker, header.clock);
@@ -213,11 +219,12 @@ void ServerTable::release(Responses &out) {
         return true;
     };
     auto asked_for = [&](const RequestHeader &header) {
-        Verdict verdict = header.kind == RequestKind::pull_rows
-                              ? clocks_.pull(header.clock)
-                              : clocks_.push(header.worker, header.clock);
+        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
+        const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
+        Verdict verdict =
+            pulls ? clocks_.pull(header.clock) : clocks_.push(header.worker, header.clock);
         if (verdict == Verdict::wait) return false;
-        members_[header.worker].answered->entry(header.sequence).progress = Progress::unseen;
+        entry.progress = Progress::unseen;
         respond(header, {Reason::resend, {0, 0}}, out);
         return true;
     };

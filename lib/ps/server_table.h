@@ -78,6 +78,8 @@ class ServerTable {
               Responses &out);
     Answer take(const RequestHeader &header, const void *payload); // applies or collects a push
     Answer take_rows(const RequestHeader &header, const void *payload);
+    Answer change_rows(const RequestHeader &header, const void *payload); // and count_rows
+    Answer after_rows(Reason reason) const;
     void pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);
     void set_state(const RequestHeader &header, const void *payload, Answered::Entry &entry,

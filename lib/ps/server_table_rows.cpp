@@ -3,15 +3,18 @@
 #include "ps/server_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain::ps {
 
 ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const void *payload,
                                             uint64_t bytes) const {
-    const uint64_t with_key = sizeof(uint64_t) + rows_->value_bytes();
+    const Item item = item_of(identity_.params, header.kind, header.argument);
+    if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
+    const uint64_t with_key = sizeof(uint64_t) + item.bytes;
     if (header.count > chunk_bytes / with_key) return {Reason::bad_size, {bytes, chunk_bytes}};
-    const bool push = header.kind == RequestKind::push_rows;
-    const uint64_t due = header.count * (push ? with_key : sizeof(uint64_t));
+    const bool carries = has_trait(header.kind, Trait::carries);
+    const uint64_t due = header.count * (carries ? with_key : sizeof(uint64_t));
     if (bytes != due) return {Reason::bad_size, {bytes, due}};
     if (key_partition_.servers() == 1) return {};
     const auto *keys = static_cast<const uint64_t *>(payload);
@@ -26,22 +29,41 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
 ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {
     const auto *keys = static_cast<const uint64_t *>(payload);
     const void *g = keys + header.count;
-    Reason reason = identity_.params.consistency == DTRAIN_BSP
-                        ? rows_->collect(header.clock, keys, header.count, g)
-                        : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0);
+    return after_rows(identity_.params.consistency == DTRAIN_BSP
+                          ? rows_->collect(header.clock, keys, header.count, g)
+                          : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));
+}
+
+ServerTable::Answer ServerTable::change_rows(const RequestHeader &header, const void *payload) {
+    const auto *keys = static_cast<const uint64_t *>(payload);
+    const void *rows = keys + header.count; // where there are some
+    switch (header.kind) {
+    case RequestKind::set_rows: return after_rows(rows_->set(keys, header.count, rows));
+    case RequestKind::set_state_rows:
+        return after_rows(rows_->set_state(header.argument, keys, header.count, rows));
+    case RequestKind::erase_rows: rows_->erase(keys, header.count); return {};
+    default: return {Reason::none, {rows_->size(), 0}};
+    }
+}
+
+// Numbers for the text of a limit.
+ServerTable::Answer ServerTable::after_rows(Reason reason) const {
     const uint64_t used = rows_->memory(), limit = rows_->limit();
     return {reason, {used, limit - std::min(used, limit)}};
 }
 
 ServerTable::Answer ServerTable::attach_rows(const RequestHeader &header, const void *keys,
                                              Response &response) {
-    const uint64_t bytes = header.count * rows_->value_bytes();
-    auto values = rows_->gather(static_cast<const uint64_t *>(keys), header.count);
-    if (values == nullptr) return {Reason::no_memory, {bytes, 0}};
+    const Item item = item_of(identity_.params, header.kind, header.argument);
+    const auto *asked = static_cast<const uint64_t *>(keys);
+    auto rows = has_trait(header.kind, Trait::state)
+                    ? rows_->gather_state(header.argument, asked, header.count)
+                    : rows_->gather(asked, header.count);
+    response.bytes = item.bytes_of(header.count);
+    if (rows == nullptr) return {Reason::no_memory, {std::exchange(response.bytes, 0), 0}};
     response.header.count = header.count;
-    response.payload = values->at(0);
-    response.bytes = bytes;
-    response.hold = std::move(values);
+    response.payload = rows->at(0);
+    response.hold = std::move(rows);
     return {};
 }
 

@@ -35,7 +35,8 @@ SparseShard::SparseShard(const TableParams &params)
                               params.initial,
                               params.spread,
                               params.seed},
-      layout_(params), rows_(layout_.bytes) {
+      layout_(params), own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX),
+      limit_(own_limit_), rows_(layout_.bytes) {
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
         initial_.b = params.initial + params.spread;
@@ -56,7 +57,8 @@ void SparseShard::make_row(uint64_t key, char *row) const {
 }
 
 Reason SparseShard::no_room() const {
-    return limit_ == UINT64_MAX ? Reason::no_memory : Reason::rows_limit;
+    if (limit_ == UINT64_MAX) return Reason::no_memory;
+    return limit_ == own_limit_ ? Reason::table_limit : Reason::rows_limit;
 }
 
 Reason SparseShard::claim(const uint64_t *keys, size_t count) {
@@ -138,6 +140,22 @@ void SparseShard::apply(uint64_t clock, uint32_t workers) {
     });
     update_block();
     sums.clear();
+}
+
+Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) {
+    Reason reason = claim(keys, count);
+    if (reason != Reason::none) return reason;
+    for (size_t i = 0; i < count; i++)
+        std::memcpy(claimed_[i], static_cast<const char *>(values) + i * layout_.values,
+                    layout_.values);
+    return Reason::none;
+}
+
+void SparseShard::erase(const uint64_t *keys, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        rows_.erase(keys[i]);
+        for (RowStore &sums : sums_) sums.erase(keys[i]); // which apply() would look for
+    }
 }
 
 std::shared_ptr<Buffer> SparseShard::answer(uint64_t bytes) {

@@ -9,6 +9,7 @@
 #include "ps/table_params.h"
 #include "ps/update_rule.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,10 +30,11 @@ class SparseShard {
   public:
     explicit SparseShard(const TableParams &params);
 
-    uint64_t value_bytes() const { return layout_.values; } // of one row on the wire
     uint64_t updates() const { return updates_; }
-    uint64_t memory() const;                           // bytes of rows, sums, and their indices
-    void set_limit(uint64_t bytes) { limit_ = bytes; } // of memory() after a push
+    uint64_t size() const { return rows_.size(); } // rows that were made
+    uint64_t memory() const;                       // bytes of rows, sums, and their indices
+    // Of memory() when rows are made, on top of the table's own.
+    void set_limit(uint64_t bytes) { limit_ = std::min(bytes, own_limit_); }
     uint64_t limit() const { return limit_; }
 
     // Applies rows at once. begins: they count as one update (the first request of a push).
@@ -47,6 +49,14 @@ class SparseShard {
     // The values of the keys' rows, or initial ones; the bytes beyond them mean nothing. Kept as
     // long as somebody holds them. nullptr: no memory.
     std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
+    // Overwrites values, whatever the rule; state stays. Makes the rows that are not there.
+    Reason set(const uint64_t *keys, size_t count, const void *values);
+    // At once, with their state and what was pushed for them in open clocks.
+    void erase(const uint64_t *keys, size_t count);
+    // One of the arrays of find_state(), as gather() and set() for values; rows that are not there
+    // have zeros. Counts of steps are kept in 32 bits; larger ones become the largest.
+    std::shared_ptr<const Buffer> gather_state(uint64_t index, const uint64_t *keys, size_t count);
+    Reason set_state(uint64_t index, const uint64_t *keys, size_t count, const void *numbers);
 
   private:
     Reason claim(const uint64_t *keys, size_t count);
@@ -62,7 +72,8 @@ class SparseShard {
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     RowInitializer initial_;
     const RowLayout layout_;
-    uint64_t limit_ = UINT64_MAX, updates_ = 0;
+    const uint64_t own_limit_; // of the table; UINT64_MAX: none
+    uint64_t limit_, updates_ = 0;
     RowStore rows_;
     std::vector<RowStore> sums_;  // of clock c: c % open_clocks; none but under BSP
     std::vector<char *> claimed_; // scratch

@@ -60,6 +60,12 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::set_rate: record.name = "set_rate"; break;
     case RequestKind::push_rows: record.name = "push_rows"; break;
     case RequestKind::pull_rows: record.name = "pull_rows"; break;
+    case RequestKind::push_pull_rows: record.name = "push_pull_rows"; break;
+    case RequestKind::set_rows: record.name = "set_rows"; break;
+    case RequestKind::erase_rows: record.name = "erase_rows"; break;
+    case RequestKind::count_rows: record.name = "count_rows"; break;
+    case RequestKind::pull_state_rows: record.name = "pull_state_rows"; break;
+    case RequestKind::set_state_rows: record.name = "set_state_rows"; break;
     default: record.name = "table"; break; // made or given up
     }
     const ClientTable &table = *transfer_.table;

@@ -6,6 +6,7 @@
 #include "ps/protocol.h"
 #include "ps/rules.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -62,14 +63,16 @@ constexpr Field fields_of_table[field_count] = {
     REAL(trust, not_negative),
     REAL(ftrl_beta, not_negative),
     REAL(compensation, any),
-    number_field("dim", &TableParams::dim, " (a row and its key have at most 256 KiB)"),
+    number_field("dim", &TableParams::dim,
+                 " (a row and its key, or its state, have at most 256 KiB)"),
     number_field("distribution", &TableParams::distribution),
     REAL(spread, not_negative),
     wide_field("seed", &TableParams::seed),
+    wide_field("max_bytes", &TableParams::max_bytes, " (it is for sparse tables)"),
 };
 #undef REAL
 
-constexpr uint64_t max_bytes = uint64_t{1} << 56; // of a table's values
+constexpr uint64_t most_bytes = uint64_t{1} << 56; // of a table's values
 
 bool fits(double value, uint32_t dtype) {
     if (is_float(dtype)) return std::isfinite(value);
@@ -103,7 +106,10 @@ bool valid_rows(const TableParams &p) {
 }
 
 bool valid_dim(const TableParams &p) {
-    return p.dim * device::dtype_size(p.dtype) <= max_row_bytes;
+    const bool state = rule_info(p.rule).slot_count() > 0;
+    const uint64_t size =
+        std::max<uint64_t>(device::dtype_size(p.dtype), state ? slot_size(p.dtype) : 0);
+    return p.dim * size <= max_row_bytes;
 }
 
 bool valid_distribution(const TableParams &p) {
@@ -166,7 +172,7 @@ uint32_t from_fields(const TableFields &fields, TableParams &p) {
 uint32_t first_bad_field(const TableParams &p) {
     uint64_t size = device::dtype_size(p.dtype);
     // Integers, in the order of the fields; later ones rely on those before.
-    if (is_sparse(p) ? p.length != 0 : p.length == 0 || p.length > max_bytes / 8) return 0;
+    if (is_sparse(p) ? p.length != 0 : p.length == 0 || p.length > most_bytes / 8) return 0;
     if (size == 0) return 1;
     if (!valid_rule(p)) return 2;
     if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_SSP) return 3;
@@ -177,6 +183,7 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.number == &TableParams::dim && !valid_dim(p)) return i;
         if (field.number == &TableParams::distribution && !valid_distribution(p)) return i;
         if (field.real == &TableParams::spread && !valid_spread(p)) return i;
+        if (field.wide == &TableParams::max_bytes && p.max_bytes > 0 && !is_sparse(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }
@@ -199,6 +206,7 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     p.row_length = given.row_length;
     p.dim = given.dim;
     p.seed = given.seed;
+    p.max_bytes = given.max_bytes;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);

@@ -21,10 +21,10 @@ struct TableParams {
            trust = 0.001, ftrl_beta = 1, compensation = 0.04;
     uint32_t dim = 0, distribution = DTRAIN_INITIAL_CONSTANT;
     double spread = 0;
-    uint64_t seed = 0;
+    uint64_t seed = 0, max_bytes = 0;
 };
 
-inline constexpr uint32_t field_count = 26;
+inline constexpr uint32_t field_count = 27;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 inline constexpr uint32_t name_field = field_count;    // the table's name, which is no parameter
 inline constexpr uint32_t rate_field = 6;

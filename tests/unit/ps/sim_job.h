@@ -136,7 +136,7 @@ class SimJob {
         else if (choice == 1)
             start(w, RequestKind::pull);
         else if (choice == 2)
-            start(w, scenario_.sparse ? RequestKind::push : RequestKind::push_pull);
+            start(w, RequestKind::push_pull);
         else
             start(w, RequestKind::clock);
         if (full || (bsp && choice == 2)) worker.steps_left = uint32_t(network_.pick(5));
@@ -157,12 +157,13 @@ class SimJob {
             op.values.push_back(value);
         }
         const auto &table = *op.transfer.table;
-        bool push = record.kind == RequestKind::push;
-        op.transfer.kind = push ? RequestKind::push_rows : RequestKind::pull_rows;
+        op.transfer.kind = record.kind == RequestKind::push   ? RequestKind::push_rows
+                           : record.kind == RequestKind::pull ? RequestKind::pull_rows
+                                                              : RequestKind::push_pull_rows;
         op.transfer.range = {0, op.keys.size()};
-        op.transfer.rows =
-            push ? RowBatch::of_push(table, op.keys.data(), op.keys.size(), op.values.data())
-                 : RowBatch::of_pull(table, op.keys.data(), op.keys.size(), op.values.data());
+        op.transfer.rows = std::make_shared<RowBatch>(
+            table, RowBatch::Call{op.transfer.kind, op.keys.data(), op.keys.size(),
+                                  op.values.data(), op.values.data()});
     }
 
     // What a pull has brought, in the order of the record.
@@ -232,7 +233,7 @@ class SimJob {
         op->done = true;
         op->record.status = op->transfer.status;
         op->record.finished = network_.now();
-        if (op->transfer.kind == dtrain::ps::RequestKind::pull_rows) take_rows(*op);
+        if (!op->keys.empty() && op->record.kind != dtrain::ps::RequestKind::push) take_rows(*op);
         --worker.in_flight;
         if (op->transfer.kind == dtrain::ps::RequestKind::create)
             worker.created = op->transfer.status == DTRAIN_OK;

@@ -34,12 +34,13 @@ struct Rig {
         assert_int_equal(client.open("t", params, table), DTRAIN_OK);
     }
     // f(server, its rows, the request) for each that the batch makes.
-    template <class F> void for_each_request(const RowBatch &batch, F &&f) {
+    template <class F> void for_each_request(const RowBatch &batch, RequestKind kind, F &&f) {
         for (uint32_t s = 0; s < table->lanes.size(); s++) {
             const Range part = batch.part(s);
-            for (uint64_t i = 0; i < part.count; i += table->rows_per_request) {
-                Range rows = {part.first + i, std::min(table->rows_per_request, part.count - i)};
+            for (uint64_t i = 0; i < part.count; i += batch.rows_per_request()) {
+                Range rows = {part.first + i, std::min(batch.rows_per_request(), part.count - i)};
                 Outgoing request;
+                request.header.kind = kind;
                 batch.attach(rows, request);
                 f(s, rows.count, request);
             }
@@ -64,6 +65,8 @@ void pushes_are_added_up(void **) {
     std::mt19937_64 random(5);
     for (int round = 0; round < 400; round++) {
         const uint32_t rule = 1 + uint32_t(round % 2);
+        const auto kind = round % 3 == 0 ? RequestKind::set_rows : RequestKind::push_rows;
+        const bool adds = rule == DTRAIN_RULE_ADD && kind == RequestKind::push_rows;
         Rig rig(1 + uint32_t(random() % 4), rule, 20 + random() % 400);
         const auto keys = random_keys(random);
         std::vector<Row> rows(keys.size());
@@ -72,23 +75,24 @@ void pushes_are_added_up(void **) {
             for (uint32_t c = 0; c < dim; c++) {
                 rows[i][c] = int32_t(random() % 1000);
                 int32_t &sum = due[keys[i]][c];
-                sum = rows[i][c] + (rule == DTRAIN_RULE_ADD ? sum : 0); // ASSIGN: the last one
+                sum = rows[i][c] + (adds ? sum : 0); // else the last one
             }
-        auto batch = RowBatch::of_push(*rig.table, keys.data(), keys.size(), rows.data());
+        const RowBatch batch(*rig.table, {kind, keys.data(), keys.size(), rows.data()});
         std::map<uint64_t, Row> is;
-        rig.for_each_request(*batch, [&](uint32_t server, uint64_t count, const Outgoing &request) {
-            assert_int_equal(reinterpret_cast<uintptr_t>(request.payload) % 8, 0);
-            assert_int_equal(request.payload_bytes, count * (8 + sizeof(Row)));
-            assert_int_equal(request.answer_bytes, 0);
-            const auto *sent = static_cast<const uint64_t *>(request.payload);
-            for (uint64_t i = 0; i < count; i++) {
-                assert_int_equal(rig.table->key_partition.server_of(sent[i]), server);
-                assert_false(is.contains(sent[i]));
-                std::memcpy(&is[sent[i]],
-                            reinterpret_cast<const char *>(sent + count) + i * sizeof(Row),
-                            sizeof(Row));
-            }
-        });
+        rig.for_each_request(
+            batch, kind, [&](uint32_t server, uint64_t count, const auto &request) {
+                assert_int_equal(reinterpret_cast<uintptr_t>(request.payload) % 8, 0);
+                assert_int_equal(request.payload_bytes, count * (8 + sizeof(Row)));
+                assert_int_equal(request.answer_bytes, 0);
+                const auto *sent = static_cast<const uint64_t *>(request.payload);
+                for (uint64_t i = 0; i < count; i++) {
+                    assert_int_equal(rig.table->key_partition.server_of(sent[i]), server);
+                    assert_false(is.contains(sent[i]));
+                    std::memcpy(&is[sent[i]],
+                                reinterpret_cast<const char *>(sent + count) + i * sizeof(Row),
+                                sizeof(Row));
+                }
+            });
         assert_true(is == due);
     }
 }
@@ -103,21 +107,25 @@ void pulls_are_scattered(void **) {
             keys.assign(once.begin(), once.end());
         }
         std::vector<Row> rows(keys.size());
-        auto batch = RowBatch::of_pull(*rig.table, keys.data(), keys.size(), rows.data());
+        const auto kind = round % 2 == 0 ? RequestKind::pull_rows : RequestKind::push_pull_rows;
+        const uint64_t carried = kind == RequestKind::pull_rows ? 0 : sizeof(Row);
+        const RowBatch batch(*rig.table,
+                             {kind, keys.data(), keys.size(), rows.data(), rows.data()});
         std::set<uint64_t> asked;
-        rig.for_each_request(*batch, [&](uint32_t server, uint64_t count, const Outgoing &request) {
-            assert_int_equal(request.payload_bytes, count * 8);
-            assert_int_equal(request.answer_bytes, count * sizeof(Row));
-            for (uint64_t i = 0; i < count; i++) {
-                const uint64_t key = static_cast<const uint64_t *>(request.payload)[i];
-                assert_int_equal(rig.table->key_partition.server_of(key), server);
-                assert_true(asked.insert(key).second);
-                const Row answer = {int32_t(key), int32_t(key) + 1, int32_t(key) + 2};
-                std::memcpy(static_cast<char *>(request.answer) + i * sizeof(Row), &answer,
-                            sizeof answer);
-            }
-        });
-        batch->scatter();
+        rig.for_each_request(
+            batch, kind, [&](uint32_t server, uint64_t count, const auto &request) {
+                assert_int_equal(request.payload_bytes, count * (8 + carried));
+                assert_int_equal(request.answer_bytes, count * sizeof(Row));
+                for (uint64_t i = 0; i < count; i++) {
+                    const uint64_t key = static_cast<const uint64_t *>(request.payload)[i];
+                    assert_int_equal(rig.table->key_partition.server_of(key), server);
+                    assert_true(asked.insert(key).second);
+                    const Row answer = {int32_t(key), int32_t(key) + 1, int32_t(key) + 2};
+                    std::memcpy(static_cast<char *>(request.answer) + i * sizeof(Row), &answer,
+                                sizeof answer);
+                }
+            });
+        batch.scatter();
         for (size_t i = 0; i < keys.size(); i++)
             for (uint32_t c = 0; c < dim; c++)
                 assert_int_equal(rows[i][c], int32_t(keys[i]) + int32_t(c));

@@ -138,7 +138,7 @@ void every_bad_header_is_refused(void **) {
         {Reason::bad_header, [](RequestHeader &h) { h.magic ^= 1; }},
         {Reason::bad_header, [](RequestHeader &h) { ++h.version; }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(0); }},
-        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(14); }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(20); }},
         {Reason::bad_header, [](RequestHeader &h) { h.flags = 4; }},
         {Reason::bad_header, [](RequestHeader &h) { h.argument = 1; }},
         {Reason::bad_header, [](RequestHeader &h) { h.sequence = 0; }},
@@ -181,7 +181,7 @@ void random_headers_harm_nobody(void **) {
     for (uint32_t w = 0; w < 3; ++w) rig.create(w, floats(64));
     std::vector<float> payload(64, 1);
     for (int i = 0; i < 200000; ++i) {
-        RequestHeader h = rig.header(RequestKind(random() % 13), 1 + uint32_t(random() % 2), 0);
+        RequestHeader h = rig.header(RequestKind(random() % 20), 1 + uint32_t(random() % 2), 0);
         h.sequence = random() % 64 + uint64_t(i) / 1000;
         h.flags = uint16_t(random() % 4);
         h.first = random() % 70;

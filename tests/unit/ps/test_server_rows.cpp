@@ -126,7 +126,7 @@ void every_bad_request_is_refused(void **) {
         {Reason::bad_header, [](RequestHeader &h) { h.first = 1; }},
         {Reason::bad_header, [](RequestHeader &h) { h.count = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.pushes = 1; }},
-        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(14); }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(20); }},
         {Reason::bad_size, [](RequestHeader &h) { h.count = 2; }},
         {Reason::bad_size, [](RequestHeader &h) { h.count = UINT64_MAX; }},
         {Reason::bad_size, [](RequestHeader &h) { h.count = UINT64_MAX / 16 + 2; }}, // 16 of them
@@ -136,6 +136,15 @@ void every_bad_request_is_refused(void **) {
         {Reason::wrong_kind, [](RequestHeader &h) { h.kind = RequestKind::push; }},
         {Reason::wrong_kind, [](RequestHeader &h) { h.kind = RequestKind::push_pull; }},
         {Reason::wrong_kind, [](RequestHeader &h) { h.kind = RequestKind::set; }},
+        {Reason::wrong_kind,
+         [](RequestHeader &h) {
+             h.kind = RequestKind::set_rows;
+             h.table = 1;
+         }},
+        {Reason::bad_size, [](RequestHeader &h) { h.kind = RequestKind::erase_rows; }},
+        {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind::count_rows; }},
+        {Reason::unknown_state, [](RequestHeader &h) { h.kind = RequestKind::set_state_rows; }},
+        {Reason::unknown_state, [](RequestHeader &h) { h.kind = RequestKind::pull_state_rows; }},
         {Reason::wrong_partition, [](RequestHeader &h) { h.partition = 1; }},
     };
     uint64_t sequence = 1;
@@ -165,7 +174,7 @@ void random_requests_harm_nobody(void **) {
         rig.create(row_params(consistency));
         std::vector<uint64_t> payload(64);
         for (int i = 0; i < 60000; i++) {
-            RequestHeader h = rig.header(RequestKind(3 + random() % 12), 0, random() % 34);
+            RequestHeader h = rig.header(RequestKind(3 + random() % 18), 0, random() % 34);
             h.worker = 1;
             h.sequence = 1 + random() % 64 + uint64_t(i) / 1000;
             h.flags = uint16_t(random() % 4);
@@ -247,6 +256,108 @@ void a_pull_too_early_is_asked_for_again(void **) {
     assert_int_equal(rig.out[0].header.count, 1);
 }
 
+// The same with what is pushed at once, which is taken when it comes and not again.
+void a_push_and_pull_too_early_is_pushed_once(void **) {
+    for (bool canceled : {false, true}) {
+        Rig rig(2, 1);
+        rig.create(row_params(DTRAIN_SSP));
+        RequestHeader fused = rig.header(RequestKind::push_pull_rows, 1, 1);
+        fused.clock = 1;
+        const float ones[2] = {1, 1};
+        std::vector<uint64_t> payload = {3, 0};
+        std::memcpy(&payload[1], ones, sizeof ones);
+        assert_int_equal(rig.send(fused, payload).size(), 0);
+        assert_int_equal(rig.send(fused, payload).size(), 0);
+        if (canceled) {
+            RequestHeader cancel = rig.header(RequestKind::cancel, 1, 0);
+            cancel.clock = 1;
+            cancel.flags = counted_push;
+            rig.send(cancel, {});
+            rig.expect(Reason::canceled);
+        }
+        for (uint32_t worker = 0; worker < 2; worker++) {
+            RequestHeader clock = rig.header(RequestKind::clock, 9, 0);
+            clock.worker = worker;
+            const Responses &out = rig.send(clock, {});
+            assert_int_equal(out[0].header.reason, Reason::none);
+            assert_int_equal(out.size(), worker == 1 && !canceled ? 2 : 1);
+            if (out.size() == 2) assert_int_equal(out[1].header.reason, Reason::resend);
+        }
+        rig.send(fused, payload);
+        rig.expect(canceled ? Reason::canceled : Reason::none);
+        assert_true(rig.value(10, 3) == 1);
+        // The push was counted, once: so the clock that has it can end.
+        RequestHeader clock = rig.header(RequestKind::clock, 11, 0);
+        clock.clock = clock.pushes = 1;
+        rig.send(clock, {});
+        rig.expect(Reason::none);
+    }
+}
+
+// What was pushed in an open clock for a row that is erased goes with it.
+void erased_rows_leave_no_sums(void **) {
+    Rig rig(1, 1);
+    rig.create(row_params(DTRAIN_BSP));
+    rig.push(1, {5, 6});
+    rig.send(rig.header(RequestKind::erase_rows, 2, 2), {5, 7});
+    rig.expect(Reason::none);
+    RequestHeader clock = rig.header(RequestKind::clock, 3, 0);
+    clock.pushes = 1;
+    rig.send(clock, {});
+    rig.expect(Reason::none);
+    rig.send(rig.header(RequestKind::count_rows, 4, 0), {});
+    rig.expect(Reason::none);
+    assert_int_equal(rig.out[0].header.numbers[0], 1);
+    for (uint64_t key : {5, 6}) {
+        RequestHeader pull = rig.header(RequestKind::pull_rows, key, 1);
+        pull.clock = 1;
+        rig.send(pull, {key});
+        rig.expect(Reason::none);
+        assert_true(*static_cast<const float *>(rig.out[0].payload) == (key == 6 ? 1 : 0));
+    }
+}
+
+void a_table_has_a_limit_of_its_own(void **) {
+    TableParams params = row_params();
+    params.max_bytes = 100'000;
+    for (uint64_t server_limit : {uint64_t{0}, uint64_t{10'000'000}, uint64_t{50'000}}) {
+        Rig rig(1, 1, server_limit);
+        rig.create(params);
+        uint64_t sequence = 1, key = 0;
+        while (rig.push(sequence++, {key, key + 1})[0].header.reason == Reason::none) key += 2;
+        const bool own = server_limit != 50'000;
+        rig.expect(own ? Reason::table_limit : Reason::rows_limit);
+        assert_true(rig.server.memory_used() <= (own ? params.max_bytes : server_limit));
+        assert_true(rig.server.memory_used() > (own ? params.max_bytes : server_limit) * 3 / 4);
+        rig.push(sequence++, {0, 1});
+        rig.expect(Reason::none);
+    }
+    params.dim = 0;
+    params.length = 5;
+    assert_string_equal(field_name(first_bad_field(params)), "max_bytes");
+}
+
+void steps_are_kept_in_32_bits(void **) {
+    Rig rig(1, 1);
+    TableParams params = row_params();
+    params.rule = DTRAIN_RULE_ADAM;
+    rig.create(params);
+    RequestHeader set = rig.header(RequestKind::set_state_rows, 1, 2);
+    set.argument = 2;
+    rig.send(set, {8, 9, uint64_t{1} << 40, 12});
+    rig.expect(Reason::none);
+    rig.push(2, {8, 9});
+    RequestHeader pull = rig.header(RequestKind::pull_state_rows, 3, 3);
+    pull.argument = 2;
+    rig.send(pull, {9, 8, 7});
+    rig.expect(Reason::none);
+    assert_int_equal(rig.out[0].bytes, 24);
+    const auto *steps = static_cast<const uint64_t *>(rig.out[0].payload);
+    assert_int_equal(steps[0], 13);
+    assert_int_equal(steps[1], UINT32_MAX);
+    assert_int_equal(steps[2], 0);
+}
+
 } // namespace
 
 int main() {
@@ -257,6 +368,10 @@ int main() {
         cmocka_unit_test(random_requests_harm_nobody),
         cmocka_unit_test(the_limit_is_the_servers),
         cmocka_unit_test(a_pull_too_early_is_asked_for_again),
+        cmocka_unit_test(a_push_and_pull_too_early_is_pushed_once),
+        cmocka_unit_test(erased_rows_leave_no_sums),
+        cmocka_unit_test(a_table_has_a_limit_of_its_own),
+        cmocka_unit_test(steps_are_kept_in_32_bits),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
