@@ -21,8 +21,9 @@ RowLayout::RowLayout(const TableParams &p)
     const uint32_t slots = rule.slot_count();
     const bool steps = rule.counts();
     if (!rule.is(RuleInfo::row_state)) slot *= p.dim;
-    const uint64_t unit = slots > 0 ? slot_size(p.dtype) : steps ? sizeof(uint32_t) : 1;
-    slots_at = aligned(values, unit);
+    const uint64_t state_unit = slots > 0 ? slot_size(p.dtype) : steps ? sizeof(uint32_t) : 1;
+    const uint64_t unit = std::max<uint64_t>(state_unit, device::dtype_size(p.dtype));
+    slots_at = aligned(values, state_unit);
     steps_at = slots_at + slots * slot;
     bytes = aligned(steps_at + (steps ? sizeof(uint32_t) : 0), unit);
 }
