@@ -331,12 +331,21 @@ void Agent::finish(Operation *operation, const Outcome &outcome, const char *tex
     active_[operation->index_]->index_ = operation->index_;
     active_.pop_back();
     if (operation->woken_) std::erase(woken_, operation);
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    if (!operation->resting) pending_.fetch_sub(1, std::memory_order_acq_rel);
     Request *request = operation->request;
     Outcome final = outcome; // both may be the operation's
     if (outcome.status < 0) request->set_error(text);
     operation->dispose();
     complete(*request, final);
+}
+
+void Agent::rest(Operation *operation, bool resting) {
+    if (operation->resting == resting) return;
+    operation->resting = resting;
+    if (resting)
+        pending_.fetch_sub(1, std::memory_order_acq_rel);
+    else
+        pending_.fetch_add(1, std::memory_order_acq_rel);
 }
 
 void Agent::complete(Request &request, const Outcome &outcome) {

@@ -78,6 +78,7 @@ class Agent {
     int poll_fd() const { return epoll_; }
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
+    void call_helper(); // something is pending for which this thread will not poll
     void set_policy(const WaitPolicy &policy);
     WaitPolicy policy() const;
 
@@ -97,6 +98,9 @@ class Agent {
     void post_inside(Operation *operation);
     void wake(Operation *operation); // advance() it in this round
     void finish(Operation *operation, const Outcome &outcome, const char *text);
+    // One that stays has nothing to do at the moment: nobody has to poll for it, though who polls
+    // advances it.
+    void rest(Operation *operation, bool resting);
     int64_t now() const { return now_ns_; } // of this round
     int poll(transport::Device &device);    // returns how much it has moved
     Precedence &precedence() { return precedence_; }
@@ -126,7 +130,6 @@ class Agent {
     bool arm_devices();
     void sleep(int64_t timeout_ns);
     void wake_sleeper();
-    void call_helper();
 
     Clock &clock_;
     Log &log_;

@@ -62,6 +62,7 @@ class Operation {
     int64_t moved_ns = 0; // when something moved last
     uint32_t stalls = 0;  // how often in a row stalled() was called
     bool polled = false;
+    bool resting = false;     // Agent::rest()
     uint64_t sequence = 0;    // for the owner: number of the call, 0: none
     uint32_t owner_index = 0; // for the owner: place in a list of its own
 

@@ -202,12 +202,7 @@ void Client::on_timer(int64_t now) {
 
 int64_t Client::next_timer() const { return context_->next_timer; }
 
-bool Client::idle() const {
-    auto idle = [](const std::unique_ptr<Lane> &lane) { return lane->idle(); };
-    return std::all_of(tables_.begin(), tables_.end(), [&](const auto &table) {
-        return std::all_of(table->lanes.begin(), table->lanes.end(), idle);
-    });
-}
+bool Client::idle() const { return context_->busy == 0; }
 
 void Client::sweep() {
     auto idle = [](const std::unique_ptr<Lane> &lane) { return lane->idle(); };

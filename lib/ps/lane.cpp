@@ -38,6 +38,16 @@ void Lane::add(const Piece &piece) {
     if (piece.transfer != nullptr) piece.transfer->requests += requests_of(piece);
     if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests_of(piece));
     queue_.push_back(piece);
+    count_busy();
+}
+
+void Lane::count_busy() {
+    if (busy_ == !idle()) return;
+    busy_ = !busy_;
+    if (busy_)
+        context_.busy++;
+    else
+        context_.busy--;
 }
 
 void Lane::add_clock(Transfer *transfer, uint64_t clock) {
@@ -213,6 +223,7 @@ void Lane::settle(Slot &s) {
     s.state = State::free;
     s.transfer = nullptr;
     while (oldest_ < next_ && slot(oldest_).state == State::free) ++oldest_;
+    count_busy();
     if (transfer != nullptr) settle_requests(*transfer, 1);
 }
 
@@ -243,6 +254,7 @@ uint64_t Lane::abandon(Transfer &transfer) {
             piece.transfer = nullptr; // needs nothing of the caller, goes on
     }
     std::erase_if(queue_, [&](const Piece &piece) { return piece.transfer == &transfer; });
+    count_busy();
     for (Slot &s : slots_) {
         if (s.transfer != &transfer || s.state != State::active) continue;
         if (has_range(s.header.kind)) {
@@ -281,6 +293,7 @@ void Lane::on_withdrawn(Outgoing &request, int64_t now) {
 void Lane::close() {
     closed_ = true;
     queue_.clear();
+    count_busy();
     for (Slot &s : slots_)
         if (s.state == State::active || s.state == State::answered) withdraw(s);
 }

@@ -31,6 +31,7 @@ struct LaneContext {
     uint64_t chunk;
     int64_t retry_ns;
     int64_t next_timer = INT64_MAX; // of the lane that is due first, or earlier
+    uint32_t busy = 0;              // lanes that are not idle
 };
 
 class Lane {
@@ -53,7 +54,7 @@ class Lane {
     uint64_t abandon(Transfer &transfer);
     // The server is lost. Every transfer has been abandoned here before.
     void close();
-    bool idle() const { return queue_.empty() && oldest_ == next_; }
+    bool idle() const { return queue_.empty() && oldest_ == next_; } // nothing is in flight
     ClientTable &table() const { return table_; }
 
   private:
@@ -86,6 +87,7 @@ class Lane {
     uint64_t chunk_of(const Piece &piece) const;
     uint64_t requests_of(const Piece &piece) const;
     void forget_pushes(const Piece &piece);
+    void count_busy(); // whenever it may have become idle, or not
 
     ClientTable &table_;
     const uint32_t server_;
@@ -97,6 +99,7 @@ class Lane {
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
     bool closed_ = false;
+    bool busy_ = false; // counted
 };
 
 } // namespace dtrain::ps

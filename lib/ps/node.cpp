@@ -123,7 +123,12 @@ int Node::work() {
         done += local_->run(*client_, *server_, port_->responses(), now);
     if (port_ != nullptr) done += port_->send() + port_->retry();
     if (client_ != nullptr && now >= client_->next_timer()) client_->on_timer(now);
+    rest_when_idle();
     return done;
+}
+
+void Node::rest_when_idle() {
+    if (server_ == nullptr) agent_.rest(&service_, client_->idle() && network_->idle());
 }
 
 // ---- tables ----
@@ -152,7 +157,7 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
     engine::Request request;
     post(transfer, &request, timeout_ns, true);
     if (request.outcome().status != DTRAIN_OK) {
-        agent_.locked([&] { client_->destroy(table, agent_.now()); });
+        drop_table(table);
         set_error_text(request.error());
         return request.outcome().status;
     }
@@ -160,9 +165,17 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
     return DTRAIN_OK;
 }
 
+void Node::drop_table(ClientTable *table) {
+    agent_.locked([&] {
+        client_->destroy(table, agent_.now());
+        rest_when_idle();
+    });
+    agent_.call_helper(); // nobody waits for the answers
+}
+
 void Node::destroy_table(ClientTable *table) {
     uint32_t id = table->id;
-    agent_.locked([&] { client_->destroy(table, agent_.now()); });
+    drop_table(table);
     int64_t until = agent_.clock().now_ns() + session_->op_timeout_ns();
     auto served = [&] {
         bool held = false;

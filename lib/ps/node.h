@@ -76,6 +76,9 @@ class Node final : public cluster::Group, public Wire {
     Status start();
     void lose_server(uint32_t server, const char *text);
     void check_deserted();
+    // A worker whose requests are all answered has nothing to poll for; a server always has.
+    void rest_when_idle();
+    void drop_table(ClientTable *table); // tells the servers in the background
     uint32_t first_server() const;
 
     std::shared_ptr<cluster::Session> session_;

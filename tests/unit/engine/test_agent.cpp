@@ -172,6 +172,30 @@ void the_helper_is_called_when_nobody_waits(void **) {
     assert_true(without.done() && polled.done());
 }
 
+// Who stops to poll calls nobody for what only rests.
+void one_that_rests_is_not_pending(void **) {
+    Rig rig;
+    int calls = 0;
+    rig.agent.set_helper({.wake = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &calls});
+    Request request;
+    Rounds::Seen seen;
+    auto *service = new (request) Rounds(&request, -1, &seen);
+    rig.agent.post(service, true);
+    for (bool resting : {true, true, false, true}) {
+        rig.agent.locked([&] { rig.agent.rest(service, resting); });
+        assert_int_equal(rig.agent.pending(), !resting);
+        const int before = calls;
+        seen.advanced = 0;
+        Request other;
+        rig.agent.post(new (other) Rounds(&other, 3, nullptr), true);
+        rig.agent.wait(other, INT64_MAX);
+        assert_int_equal(calls - before, !resting);
+        assert_true(seen.advanced > 0); // who polls advances it all the same
+    }
+    rig.agent.locked([&] { rig.agent.finish(service, {}, ""); });
+    assert_false(rig.agent.pending());
+}
+
 // Each thread posts and waits; some do not wait at once. No operation may be lost.
 void many_threads(void **) {
     Rig rig;
@@ -231,6 +255,7 @@ int main() {
         cmocka_unit_test(waiting_ends_at_its_deadline),
         cmocka_unit_test(waiting_for_a_condition),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
+        cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
         cmocka_unit_test(a_higher_priority_moves_first),
     };
