@@ -815,6 +815,61 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, ui
                                                        const dtrain_op_params_t *params,
                                                        dtrain_request_t **request_p);
 
+/* Says that the table is initialised, once the sets (or the restore) of whoever says so are
+ * complete: usually one worker, the chief. Done when every server knows. */
+DTRAIN_API dtrain_status_t dtrain_table_set_ready(dtrain_table_t *table,
+                                                  const dtrain_op_params_t *params,
+                                                  dtrain_request_t **request_p);
+/* Waits until a worker has said so. DTRAIN_ERR_TIMEOUT after params.timeout_ns; DTRAIN_ERR_PEER: a
+ * worker was lost before, and nobody knows whether another one would. */
+DTRAIN_API dtrain_status_t dtrain_table_wait_ready(dtrain_table_t *table,
+                                                   const dtrain_op_params_t *params,
+                                                   dtrain_request_t **request_p);
+
+/* ---- checkpoints of tables ------------------------------------------------------------------- */
+/* A checkpoint is a folder of the option "checkpoint.directory", which the servers and the workers
+ * that call these functions share (one file system, or the same mount). Each server writes its part
+ * of each table, with the rule's state, to safetensors files; the checkpoint is complete, and
+ * exists for restore, once its manifest is there, which is written last. A crash at any moment
+ * leaves the complete ones as they were. Any number of servers can restore it.
+ * docs/PARAMETER_SERVER.md has the format. Which values are in it: BSP: those of all updates of
+ * clocks before this worker's, and no other. SSP: the same, if no worker has pushed in its clock:
+ * let all meet (dtrain_barrier) at a clock, one save, and all meet again; else DTRAIN_ERR_STATE.
+ * ASYNC: those of each server when the request came, between two updates; pushes that were complete
+ * before are in it. */
+#define DTRAIN_CHECKPOINT_NEWEST UINT64_MAX /* as a step: of the newest complete one */
+typedef struct dtrain_checkpoint_params {
+    uint32_t struct_size;
+    uint32_t every_steps; /* save: only when so many steps, or                                 */
+    int64_t every_ns;     /* so much time has passed since the last checkpoint of this worker,
+                             saved or restored, or since its first call; both 0: always       */
+    int64_t timeout_ns;   /* as that of dtrain_op_params_t                                    */
+} dtrain_checkpoint_params_t;
+/* Blocking, by one worker (the chief); tables[count] are of one job, with different names, and may
+ * be pushed to meanwhile. step numbers the checkpoint: DTRAIN_ERR_STATE when there is a complete
+ * one of this number. *saved_p (may be NULL) is 0 when nothing was due. Afterwards only the newest
+ * "checkpoint.keep" ones are left. DTRAIN_ERR_IO, naming the server and the file: a disk is full, a
+ * folder not writable, ...: the servers go on, the earlier checkpoints stay. */
+DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count,
+                                                  uint64_t step,
+                                                  const dtrain_checkpoint_params_t *params,
+                                                  int32_t *saved_p);
+/* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
+ * the clocks; sums of open clocks stay. *step_p (may be NULL) is its step. DTRAIN_ERR_NOT_FOUND:
+ * there is no such checkpoint, or a table is not in it. DTRAIN_ERR_MISMATCH: dtype, length or rule
+ * of a table differ. DTRAIN_ERR_CORRUPT names the file. Until the servers have begun to read, no
+ * table has changed; after a failure of one of them, restore again. */
+DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
+                                                     uint64_t step,
+                                                     const dtrain_checkpoint_params_t *params,
+                                                     uint64_t *step_p);
+/* The step of the newest complete checkpoint; DTRAIN_ERR_NOT_FOUND: none. Local. */
+DTRAIN_API dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p);
+/* With the option "checkpoint.restore" dtrain_table_create() restores the table from the newest
+ * checkpoint, before it returns on any worker. The step of that checkpoint; DTRAIN_ERR_NOT_FOUND:
+ * there was none with this table (or the option is not set). Local. */
+DTRAIN_API dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p);
+
 typedef struct dtrain_server_params {
     uint32_t struct_size;
     int32_t size;                /* number of workers of the job; 0: all from the environment */

@@ -28,6 +28,25 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     return DTRAIN_OK;
 }
 
+// Collective: rank 0 has the servers restore the table, all learn what came of it.
+Status restore_newest(dtrain_comm *comm, dtrain_table &table) {
+    enum { status, step, numbers };
+    uint64_t found = UINT64_MAX;
+    int64_t outcome[numbers] = {};
+    if (comm->communicator->rank() == 0)
+        outcome[status] = table.node->checkpointer().restore({&table.table, 1}, 0, found);
+    outcome[step] = int64_t(found);
+    const std::string why = dtrain::error_text();
+    if (Status s = dtrain_broadcast(comm, outcome, numbers, DTRAIN_I64, 0, nullptr, nullptr);
+        s != DTRAIN_OK)
+        return s;
+    if (outcome[status] == DTRAIN_OK) table.restored = uint64_t(outcome[step]);
+    if (outcome[status] == DTRAIN_OK || outcome[status] == DTRAIN_ERR_NOT_FOUND) return DTRAIN_OK;
+    return fail(Status(outcome[status]), "table \"%s\" cannot be restored: %s",
+                table.table->name.c_str(),
+                comm->communicator->rank() == 0 ? why.c_str() : "see rank 0's error");
+}
+
 Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &given,
               dtrain_table **table_p) {
     dtrain::ps::TableParams params;
@@ -41,6 +60,13 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     if (Status s = node_of(comm, fresh->node); s != DTRAIN_OK) return s;
     if (Status s = fresh->node->create_table(name, params, 0, fresh->table); s != DTRAIN_OK)
         return s;
+    if (comm->context->options.number("checkpoint.restore") != 0)
+        if (Status s = restore_newest(comm, *fresh); s != DTRAIN_OK) {
+            const std::string text = dtrain::error_text();
+            fresh->node->destroy_table(fresh->table);
+            dtrain::set_error_text(text.c_str());
+            return s;
+        }
     *table_p = fresh.release();
     return DTRAIN_OK;
 }
@@ -198,6 +224,17 @@ dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t first, uint64_t
 dtrain_status_t dtrain_table_clock(dtrain_table_t *table, const dtrain_op_params_t *params,
                                    dtrain_request_t **request_p) {
     return run(table, "clock", RequestKind::clock, {}, nullptr, nullptr, params, request_p);
+}
+
+dtrain_status_t dtrain_table_set_ready(dtrain_table_t *table, const dtrain_op_params_t *params,
+                                       dtrain_request_t **request_p) {
+    return run(table, "set_ready", RequestKind::set_ready, {}, nullptr, nullptr, params, request_p);
+}
+
+dtrain_status_t dtrain_table_wait_ready(dtrain_table_t *table, const dtrain_op_params_t *params,
+                                        dtrain_request_t **request_p) {
+    return run(table, "wait_ready", RequestKind::wait_ready, {}, nullptr, nullptr, params,
+               request_p);
 }
 
 dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,

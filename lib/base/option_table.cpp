@@ -17,6 +17,13 @@ constexpr OptionSpec table[] = {
      "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|"
      "hierarchical|hierarchical_tree|window",
      "algorithm of all-reduce; auto: the cost model's choice"},
+    {"checkpoint.directory", "", text, 0, 0, nullptr,
+     "folder of the checkpoints of tables, which all servers and the workers that save or restore "
+     "share; empty: none"},
+    {"checkpoint.keep", "5", integer, 0, 1'000'000, nullptr,
+     "newest checkpoints that saving another one leaves; 0: all"},
+    {"checkpoint.restore", "no", boolean, 0, 0, nullptr,
+     "tables are made with what the newest checkpoint has of them; the same on all ranks"},
     {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
      "pieces into which schedules cut large messages"},
     {"explain", "no", boolean, 0, 0, nullptr,

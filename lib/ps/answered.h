@@ -11,7 +11,7 @@ namespace dtrain::ps {
 enum class Progress : uint8_t {
     unseen,
     held,   // came too early, and its payload was dropped: it will be asked for again
-    parked, // a pull that waits
+    parked, // a pull or a save that waits, or what a disk does
     done
 };
 
@@ -39,6 +39,11 @@ class Answered {
         if (entry.sequence != sequence) entry = {.sequence = sequence};
         if (sequence > newest_) newest_ = sequence;
         return entry;
+    }
+    // The entry of a request that is parked; nullptr: it is not, any more.
+    Entry *parked(uint64_t sequence) {
+        Entry &entry = entries_[sequence % request_window];
+        return entry.sequence == sequence && entry.progress == Progress::parked ? &entry : nullptr;
     }
     uint64_t newest() const { return newest_; }
 

@@ -30,6 +30,21 @@ Verdict Clocks::pull(uint64_t clock) const {
     return waits_for_lost(needed) ? Verdict::lost : Verdict::wait;
 }
 
+bool Clocks::pushed_since(const Worker &worker, uint64_t clock) {
+    if (worker.clock > clock) return true;
+    if (worker.open.empty()) return false;
+    for (uint64_t k = clock; k < worker.clock + request_window; ++k)
+        if (worker.open[k % request_window].seen > 0) return true;
+    return false;
+}
+
+Verdict Clocks::cut(uint64_t clock) const {
+    if (consistency_ != DTRAIN_SSP) return pull(clock);
+    if (lowest_ < clock) return waits_for_lost(clock) ? Verdict::lost : Verdict::wait;
+    auto ahead = [&](const Worker &worker) { return pushed_since(worker, clock); };
+    return std::any_of(workers_.begin(), workers_.end(), ahead) ? Verdict::passed : Verdict::go;
+}
+
 Clocks::Open &Clocks::open(Worker &worker, uint64_t clock) {
     if (worker.open.empty()) worker.open.resize(request_window);
     return worker.open[clock % request_window];

@@ -28,6 +28,9 @@ class Clocks {
 
     Verdict push(uint32_t worker, uint64_t clock) const; // one that was not seen before
     Verdict pull(uint64_t clock) const;
+    // Whether values are those of all clocks before this one and of no other (ASYNC: always go);
+    // passed: pushes of this clock, or a later one, have been applied.
+    Verdict cut(uint64_t clock) const;
 
     // A push of that clock, for which push() said go, has been decided.
     void count_push(uint32_t worker, uint64_t clock);
@@ -46,7 +49,8 @@ class Clocks {
     uint64_t finished(uint32_t worker) const { return workers_[worker].clock; }
     // How many workers have taken part in that clock up to its end.
     uint32_t participants(uint64_t clock) const;
-    // The lost worker with the lowest clock; only when push() or pull() has said lost.
+    bool any_lost() const { return lowest_lost_ != UINT64_MAX; }
+    // The lost worker with the lowest clock; only when there is one.
     uint32_t lost_worker() const;
     bool present(uint32_t worker) const { return workers_[worker].state == State::present; }
 
@@ -62,6 +66,7 @@ class Clocks {
         std::vector<Open> open; // by clock % window; empty until the first push or clock
     };
     Open &open(Worker &worker, uint64_t clock);
+    static bool pushed_since(const Worker &worker, uint64_t clock);
     void settle(Worker &worker);
     void find_lowest();
     bool waits_for_lost(uint64_t clock) const { return lowest_lost_ < clock; }

@@ -14,6 +14,7 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
         if (has_trait(kind, Trait::rows)) return {1, params.dim / array.elements * array.size};
         return {array.elements, array.size};
     }
+    if (has_trait(kind, Trait::files)) return {1, 1}; // a text
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
     bool whole_rows =
         has_trait(kind, Trait::pushes) && params.consistency != DTRAIN_BSP && takes_norms(params);

@@ -90,6 +90,11 @@ Lane::Slot &Lane::launch(Piece &piece) {
         s.payload = table_.create_payload.data();
         s.payload_bytes = table_.create_payload.size();
     }
+    if (has_trait(piece.kind, Trait::files)) {
+        s.told = std::make_unique<char[]>(max_told);
+        s.answer = s.told.get();
+        s.answer_bytes = max_told;
+    }
     if (!has_range(piece.kind)) return s;
 
     Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(piece))};
@@ -182,7 +187,7 @@ void Lane::end(Slot &s, int64_t now) {
 }
 
 void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
-    char why[256] = "malformed answer";
+    char why[max_told + 1] = "malformed answer";
     if (!check_response(header, s.header, server_))
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     uint64_t due = item_of(table_.params, s.header.kind, s.header.argument).bytes_of(header.count);
@@ -192,6 +197,10 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
                       static_cast<unsigned long long>(payload_bytes),
                       static_cast<unsigned long long>(due));
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
+    }
+    if (header.reason == Reason::told) {
+        std::snprintf(why, sizeof why, "%.*s", int(header.count), s.told.get());
+        return report_failure(s, told_status(header.numbers[0]), why);
     }
     if (header.reason != Reason::none) {
         describe(header.reason, header.numbers, why, sizeof why);

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 
 namespace dtrain::ps {
 
@@ -70,7 +71,8 @@ class Lane {
         uint32_t sends = 0;    // in the wire
         uint32_t attempts = 0; // made
         State state = State::free;
-        bool pulls = false; // is or was a pull
+        bool pulls = false;           // is or was a pull
+        std::unique_ptr<char[]> told; // what the server says, for kinds whose failures have a text
     };
 
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }

@@ -16,7 +16,8 @@ constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
 } // namespace
 
 Node::Node(std::shared_ptr<cluster::Session> session)
-    : session_(std::move(session)), agent_(session_->agent()), service_(&service_done_, *this) {}
+    : session_(std::move(session)), agent_(session_->agent()), service_(&service_done_, *this),
+      checkpointer_(*this) {}
 
 uint32_t Node::first_server() const { return session_->servers() > 0 ? session_->workers() : 0; }
 
@@ -39,6 +40,8 @@ Status Node::start() {
         config.servers = servers;
         config.workers = workers;
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
+        start_archive();
+        config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);
         port_ = std::make_unique<ServerPort>(agent_, session_->mesh(), *server_, session_->self(),
                                              workers);
@@ -63,7 +66,27 @@ Status Node::start() {
     return s;
 }
 
+void Node::start_archive() {
+    const std::string folder(session_->options().text("checkpoint.directory"));
+    if (folder.empty()) return;
+    archive_ = std::make_unique<ArchiveThread>(
+        folder, data::system_disk(),
+        [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); });
+}
+
+void Node::archived(std::unique_ptr<ArchiveJob> job) {
+    if (job->status != DTRAIN_OK)
+        agent_.log().write(DTRAIN_LOG_WARN, "checkpoint %llu, table \"%s\": %s",
+                           static_cast<unsigned long long>(job->request.argument),
+                           job->name.c_str(), job->text.c_str());
+    agent_.locked([&] {
+        server_->on_archived(*job, port_->responses());
+        work();
+    });
+}
+
 Node::~Node() {
+    if (archive_ != nullptr) archive_->stop();
     session_->remove_group(group_uid, this);
     agent_.locked([&] {
         if (port_ != nullptr) port_->close();

@@ -6,6 +6,8 @@
 #pragma once
 #include "cluster/session.h"
 #include "engine/operation.h"
+#include "ps/archive.h"
+#include "ps/checkpointer.h"
 #include "ps/client.h"
 #include "ps/local_path.h"
 #include "ps/network_wire.h"
@@ -39,6 +41,8 @@ class Node final : public cluster::Group, public Wire {
     // Posts; done by TableOperation.
     Status post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                 bool blocking);
+
+    Checkpointer &checkpointer() { return checkpointer_; }
 
     // ---- under the agent's lock ----
     Client &client() { return *client_; }
@@ -74,6 +78,8 @@ class Node final : public cluster::Group, public Wire {
 
     explicit Node(std::shared_ptr<cluster::Session> session);
     Status start();
+    void start_archive();
+    void archived(std::unique_ptr<ArchiveJob> job);
     void lose_server(uint32_t server, const char *text);
     void check_deserted();
     // A worker whose requests are all answered has nothing to poll for; a server always has.
@@ -85,11 +91,13 @@ class Node final : public cluster::Group, public Wire {
     engine::Agent &agent_;
     engine::Request service_done_, deserted_;
     Service service_;
+    std::unique_ptr<ArchiveThread> archive_; // of a server that may write checkpoints
     std::unique_ptr<Server> server_;
     std::unique_ptr<ServerPort> port_;
     std::unique_ptr<NetworkWire> network_;
     std::unique_ptr<LocalPath> local_;
     std::unique_ptr<Client> client_;
+    Checkpointer checkpointer_;
     bool deserted_told_ = false;
 };
 

@@ -47,11 +47,14 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_LIMIT,
      "limit of the table (max_bytes): its rows here have %llu bytes, %llu more are "
      "not enough for new ones"},
+    {DTRAIN_ERR_INTERNAL, "for a reason of its own"}, // told_status()
+    {DTRAIN_ERR_STATE, "a worker has pushed in clock %llu, or a later one, already: let all "
+                       "workers meet (dtrain_barrier) before and after the save"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
 bool has_argument(RequestKind kind) {
-    return has_trait(kind, Trait::state) || kind == RequestKind::set_rate;
+    return has_trait(kind, Trait::state | Trait::files) || kind == RequestKind::set_rate;
 }
 
 } // namespace
@@ -76,11 +79,18 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
 
 bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server) {
     bool pulled = header.reason == Reason::none && has_trait(request.kind, Trait::receives);
+    bool told = header.reason == Reason::told;
+    if (told && (!has_trait(request.kind, Trait::files) || header.count > max_told)) return false;
     return header.magic == protocol_magic && header.version == protocol_version &&
            header.kind == request.kind && static_cast<uint16_t>(header.reason) <= last_reason &&
            header.table == request.table && header.server == server &&
-           header.sequence == request.sequence && header.count == (pulled ? request.count : 0) &&
-           header.reserved == 0;
+           header.sequence == request.sequence &&
+           (told || header.count == (pulled ? request.count : 0)) && header.reserved == 0;
+}
+
+Status told_status(uint64_t number) {
+    bool failure = number > 0 && number <= 99; // as those of dtrain.h
+    return failure ? -static_cast<Status>(number) : DTRAIN_ERR_CORRUPT;
 }
 
 Status status_of(Reason reason) {

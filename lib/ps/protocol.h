@@ -24,6 +24,7 @@ inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
 inline constexpr uint32_t max_name = 255;
+inline constexpr uint32_t max_told = 400;     // bytes of a text that tells why
 inline constexpr uint32_t max_tables = 65536; // ever made in one job
 
 // Numbers on the wire: never used twice.
@@ -46,9 +47,13 @@ enum class RequestKind : uint8_t {
     erase_rows = 16,
     count_rows = 17, // numbers[0] of the answer
     pull_state_rows = 18,
-    set_state_rows = 19
+    set_state_rows = 19,
+    save = 20,    // its part of the table, to a checkpoint
+    restore = 21, // from one
+    set_ready = 22,
+    wait_ready = 23
 };
-inline constexpr uint8_t last_request_kind = 19;
+inline constexpr uint8_t last_request_kind = 23;
 
 struct Trait {
     enum : uint8_t {
@@ -56,9 +61,10 @@ struct Trait {
         receives = 2, // its answer has one
         ranged = 4,   // is about a range, or rows; its payloads are values or state
         pushes = 8,
-        state = 16,  // about a state array
-        rows = 32,   // of a sparse table
-        carries = 64 // rows come after the keys
+        state = 16,   // about a state array
+        rows = 32,    // of a sparse table
+        carries = 64, // rows come after the keys
+        files = 128   // its answer has, where it failed, the text that tells why
     };
 };
 // Indexed by RequestKind.
@@ -82,7 +88,11 @@ inline constexpr uint8_t kind_traits[] = {
     Trait::ranged | Trait::sends | Trait::rows,
     Trait::rows,
     Trait::ranged | Trait::sends | Trait::receives | Trait::state | Trait::rows,
-    Trait::ranged | Trait::sends | Trait::state | Trait::rows | Trait::carries};
+    Trait::ranged | Trait::sends | Trait::state | Trait::rows | Trait::carries,
+    Trait::files,
+    Trait::files,
+    0,
+    0};
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
     return (kind_traits[static_cast<uint8_t>(known)] & trait) != 0;
@@ -107,7 +117,7 @@ struct RequestHeader {
     uint64_t clock = 0;            // the worker's, when the operation was called
     uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
     uint32_t partition = 0;        // version of the partition that the client used
-    uint64_t argument = 0;         // state: which array; set_rate: the bits of the rate
+    uint64_t argument = 0; // state: which array; set_rate: the bits of the rate; files: the step
 };
 static_assert(sizeof(RequestHeader) == 64);
 
@@ -140,9 +150,11 @@ enum class Reason : uint16_t {
     wrong_kind = 24,
     wrong_server = 25,
     rows_limit = 26,
-    table_limit = 27
+    table_limit = 27,
+    told = 28, // a text says it; the first number is the status, negated
+    not_at_clock = 29
 };
-inline constexpr uint16_t last_reason = 27;
+inline constexpr uint16_t last_reason = 29;
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;
@@ -152,7 +164,7 @@ struct ResponseHeader {
     uint32_t table = 0;
     uint32_t server = 0;
     uint64_t sequence = 0;
-    uint64_t count = 0;           // elements or rows that follow
+    uint64_t count = 0;           // elements or rows that follow; told: bytes of the text
     uint64_t table_version = 0;   // updates applied here
     uint64_t numbers[2] = {0, 0}; // for the text of the reason; count_rows: rows, 0
     uint32_t partition = 0;
@@ -166,6 +178,7 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
 bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server);
 
 Status status_of(Reason reason);
+Status told_status(uint64_t number); // of Reason::told
 // "worker 3 was lost", for a known reason; a NUL-terminated text of at most len bytes.
 void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len);
 

@@ -77,7 +77,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     bool made = contents.shard != nullptr || contents.rows != nullptr;
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
-        partition, std::move(contents));
+        partition, std::move(contents), config_.archive);
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
@@ -104,6 +104,11 @@ uint64_t Server::memory_used() const {
 uint64_t Server::memory_left() const {
     if (config_.memory_limit == 0) return UINT64_MAX;
     return config_.memory_limit - std::min(memory_used(), config_.memory_limit);
+}
+
+void Server::on_archived(ArchiveJob &job, Responses &out) {
+    auto found = tables_.find(job.request.table);
+    if (found != tables_.end() && found->second != nullptr) found->second->on_archived(job, out);
 }
 
 void Server::on_worker_left(uint32_t worker, Responses &out) {

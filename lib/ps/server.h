@@ -17,10 +17,11 @@ namespace dtrain::ps {
 class Server {
   public:
     struct Config {
-        uint32_t index = 0;        // of this server
-        uint32_t servers = 1;      // of the job
-        uint32_t workers = 1;      // of the job
-        uint64_t memory_limit = 0; // bytes of all tables here; 0: none
+        uint32_t index = 0;         // of this server
+        uint32_t servers = 1;       // of the job
+        uint32_t workers = 1;       // of the job
+        uint64_t memory_limit = 0;  // bytes of all tables here; 0: none
+        Archive *archive = nullptr; // outlives the server
     };
     explicit Server(const Config &config);
 
@@ -28,6 +29,7 @@ class Server {
     // anything; the payload is aligned to 8 bytes.
     void on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                     uint64_t bytes, Responses &out);
+    void on_archived(ArchiveJob &job, Responses &out);
     void on_worker_left(uint32_t worker, Responses &out); // the job, in good order
     void on_worker_lost(uint32_t worker, Responses &out);
 

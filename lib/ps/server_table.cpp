@@ -5,14 +5,15 @@
 
 namespace dtrain::ps {
 
-ServerTable::ServerTable(const Identity &identity, const Partition &partition, Contents contents)
+ServerTable::ServerTable(const Identity &identity, const Partition &partition, Contents contents,
+                         Archive *archive)
     : identity_(identity), partition_(partition),
       key_partition_(partition.servers(), partition.version()),
       bytes_(is_sparse(identity.params)
                  ? 0
                  : Shard::bytes_needed(identity.params, partition.part(identity.server).count,
                                        identity.workers)),
-      shard_(std::move(contents.shard)), rows_(std::move(contents.rows)),
+      shard_(std::move(contents.shard)), rows_(std::move(contents.rows)), archive_(archive),
       clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
       members_(identity.workers), present_(identity.workers) {}
 
@@ -32,6 +33,7 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     Answer said = answer;
     if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none)
         said = rows_ != nullptr ? attach_rows(header, payload, response) : attach(header, response);
+    if (said.reason == Reason::told) attach_text(response);
     reply.reason = said.reason;
     std::copy_n(said.numbers, 2, reply.numbers);
 }
@@ -107,6 +109,10 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     case RequestKind::pull_state_rows: return finish(header, entry, {}, out, payload);
     case RequestKind::set_state: return set_state(header, payload, entry, out);
     case RequestKind::set_rate: return set_rate(header, entry, out);
+    case RequestKind::save:
+    case RequestKind::restore: return archive(header, entry, out);
+    case RequestKind::set_ready: return set_ready(header, entry, out);
+    case RequestKind::wait_ready: return wait_ready(header, entry, out);
     case RequestKind::set:
         shard_->set({header.first, header.count}, payload);
         return finish(header, entry, {}, out);
@@ -210,12 +216,24 @@ void ServerTable::settle(Responses &out) {
     release(out);
 }
 
+Verdict ServerTable::may_go_on(const RequestHeader &header) const {
+    if (header.kind == RequestKind::save) return clocks_.cut(header.clock);
+    if (header.kind != RequestKind::wait_ready) return clocks_.pull(header.clock);
+    if (ready_) return Verdict::go;
+    return clocks_.any_lost() ? Verdict::lost
+                              : Verdict::wait; // it may be the one that would say so
+}
+
 void ServerTable::release(Responses &out) {
     auto answered = [&](const RequestHeader &header) {
-        Verdict verdict = clocks_.pull(header.clock);
+        Verdict verdict = may_go_on(header);
         if (verdict == Verdict::wait) return false;
-        finish(header, members_[header.worker].answered->entry(header.sequence),
-               verdict == Verdict::go ? Answer{} : refusal(verdict, header), out);
+        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
+        if (header.kind == RequestKind::save)
+            archive(header, entry, out);
+        else
+            finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
+                   out);
         return true;
     };
     auto asked_for = [&](const RequestHeader &header) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/answered.h"
+#include "ps/archive.h"
 #include "ps/item.h"
 #include "ps/key_partition.h"
 #include "ps/shard.h"
@@ -36,7 +37,9 @@ class ServerTable {
         std::unique_ptr<Shard> shard;
         std::unique_ptr<SparseShard> rows;
     };
-    ServerTable(const Identity &identity, const Partition &partition, Contents contents);
+    // archive: nullptr, or outlives the table.
+    ServerTable(const Identity &identity, const Partition &partition, Contents contents,
+                Archive *archive);
     ~ServerTable();
 
     // A create request of that worker. All are answered when the last worker that is present has
@@ -47,6 +50,7 @@ class ServerTable {
     void refuse(Reason reason, uint64_t number0, uint64_t number1, Responses &out);
     // Any other request but destroy, checked by check_request().
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
+    void on_archived(ArchiveJob &job, Responses &out);
     void leave(uint32_t worker, Responses &out); // destroyed its handle, or left the job
     void lose(uint32_t worker, Responses &out);
     bool unused() const { return present_ == 0; } // all have left or were lost
@@ -97,6 +101,13 @@ class ServerTable {
                 Responses &out, const void *payload = nullptr);
     void respond(const RequestHeader &header, const Answer &answer, Responses &out,
                  const void *payload = nullptr);
+    void archive(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    Verdict may_go_on(const RequestHeader &header) const; // of what waits in parked_
+    void wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void attach_text(Response &response) const;
+    void tell(const RequestHeader &header, Answered::Entry &entry, Status status, const char *text,
+              Responses &out);
     Answer attach_rows(const RequestHeader &header, const void *keys, Response &response);
 
     Identity identity_;
@@ -105,7 +116,10 @@ class ServerTable {
     uint64_t bytes_;
     std::unique_ptr<Shard> shard_; // or
     std::unique_ptr<SparseShard> rows_;
-    Answer refused_; // why the table could not be made
+    Answer refused_;     // why the table could not be made
+    bool ready_ = false; // a worker has said that it is initialised
+    Archive *archive_;
+    std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     Clocks clocks_;
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0;            // joined: of those present

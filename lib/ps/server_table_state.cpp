@@ -52,4 +52,19 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
     finish(header, entry, {}, out);
 }
 
+void ServerTable::set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    ready_ = true;
+    finish(header, entry, {}, out);
+    release(out);
+}
+
+void ServerTable::wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    Verdict verdict = may_go_on(header);
+    if (verdict != Verdict::wait)
+        return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
+                      out);
+    entry.progress = Progress::parked;
+    parked_.push_back(header);
+}
+
 } // namespace dtrain::ps

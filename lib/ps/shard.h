@@ -7,6 +7,7 @@
 #include "ps/partition.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
+#include "ps/shard_image.h"
 #include "ps/step_counts.h"
 #include "ps/table_params.h"
 #include "ps/update_rule.h"
@@ -57,6 +58,11 @@ class Shard {
     // Of an array that find_state() knows; ranges are whole items of it.
     State state(uint64_t index, const Range &range);
     Reason set_state(uint64_t index, const Range &range, const void *numbers);
+
+    // Everything but sums of open clocks, as it is now; nullptr: no memory.
+    std::unique_ptr<ShardImage> image() const;
+    // Becomes what the image is, of this table and range; sums of open clocks stay.
+    void adopt(ShardImage &&image);
 
   private:
     Shard(const TableParams &params, const Range &range);

@@ -46,4 +46,26 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
     return Reason::none;
 }
 
+std::unique_ptr<ShardImage> Shard::image() const {
+    auto image = std::make_unique<ShardImage>(params_, range_);
+    if (!image->allocate()) return nullptr;
+    std::memcpy(image->values->at(0), values_->at(0), range_.count * size_);
+    uint64_t bytes = range_.count / slot_item() * slot_size(params_.dtype);
+    for (uint32_t i = 0; i < info_.slot_count(); ++i)
+        if (slots_[i] != nullptr) std::memcpy(image->slots[i]->at(0), slots_[i]->at(0), bytes);
+    image->steps = steps_;
+    image->updates = updates_;
+    image->rate = rule_.rate();
+    return image;
+}
+
+void Shard::adopt(ShardImage &&image) {
+    values_ = std::move(image.values);
+    std::move(std::begin(image.slots), std::end(image.slots), slots_);
+    steps_ = std::move(image.steps);
+    updates_ = image.updates;
+    rule_.set_rate(image.rate);
+    backups_.clear(); // nobody has pulled these values
+}
+
 } // namespace dtrain::ps

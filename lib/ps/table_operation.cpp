@@ -58,6 +58,9 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::pull_state: record.name = "pull_state"; break;
     case RequestKind::set_state: record.name = "set_state"; break;
     case RequestKind::set_rate: record.name = "set_rate"; break;
+    case RequestKind::save: record.name = "save"; break;
+    case RequestKind::restore: record.name = "restore"; break;
+    case RequestKind::wait_ready: record.name = "wait_ready"; break;
     case RequestKind::push_rows: record.name = "push_rows"; break;
     case RequestKind::pull_rows: record.name = "pull_rows"; break;
     case RequestKind::push_pull_rows: record.name = "push_pull_rows"; break;
@@ -76,9 +79,10 @@ void TableOperation::describe(trace::Record &record) const {
 
 void TableOperation::timed_out(engine::Agent &agent) {
     char text[error_text_size];
-    std::snprintf(text, sizeof text,
-                  "table \"%s\": timed out; a server did not answer, or waits for a worker's clock",
-                  transfer_.table->name.c_str());
+    bool waits = transfer_.kind == RequestKind::wait_ready;
+    std::snprintf(text, sizeof text, "table \"%s\": timed out; %s", transfer_.table->name.c_str(),
+                  waits ? "no worker has said that it is initialised (dtrain_table_set_ready)"
+                        : "a server did not answer, or waits for a worker's clock");
     fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, text);
 }
 

@@ -26,13 +26,18 @@ class Params(ctypes.Structure):
 
 
 class Job:
-    def __init__(self, library):
+    def __init__(self, library, options=()):
         for name in list(os.environ):
             if name.startswith("DTRAIN_") or name in ("RANK", "WORLD_SIZE", "TF_CONFIG"):
                 del os.environ[name]
         self.library = ctypes.CDLL(library)
         self.context, self.comm = ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("dtrain_context_create", API_VERSION, None, ctypes.byref(self.context))
+        bag = ctypes.c_void_p()
+        self.call("dtrain_options_create", ctypes.byref(bag))
+        for key, value in dict(options).items():
+            self.call("dtrain_options_set", bag, key.encode(), value.encode())
+        self.call("dtrain_context_create", API_VERSION, bag, ctypes.byref(self.context))
+        self.library.dtrain_options_destroy(bag)
         self.call("dtrain_comm_create", self.context, None, None, ctypes.byref(self.comm))
 
     def call(self, function, *arguments):

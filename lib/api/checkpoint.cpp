@@ -1,0 +1,82 @@
+// dtrain_checkpoint_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/table.h"
+
+#include <vector>
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+using dtrain::ps::ClientTable;
+
+namespace {
+
+// The tables' own, which are all of one communicator.
+Status take_tables(dtrain_table *const *tables, uint32_t count, std::vector<ClientTable *> &out) {
+    if (tables == nullptr || count == 0)
+        return fail(DTRAIN_ERR_INVALID, "a checkpoint needs at least one table");
+    for (uint32_t i = 0; i < count; i++) {
+        if (Status s = check_handle(tables[i], "table"); s != DTRAIN_OK) return s;
+        if (tables[i]->node != tables[0]->node)
+            return fail(DTRAIN_ERR_INVALID, "table \"%s\" is not of the same job as table \"%s\"",
+                        tables[i]->table->name.c_str(), tables[0]->table->name.c_str());
+        for (const ClientTable *other : out)
+            if (other->name == tables[i]->table->name)
+                return fail(DTRAIN_ERR_INVALID, "two tables have the name \"%s\"",
+                            other->name.c_str());
+        out.push_back(tables[i]->table);
+    }
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count, uint64_t step,
+                                       const dtrain_checkpoint_params_t *params, int32_t *saved_p) {
+    return guard([&]() -> Status {
+        dtrain_checkpoint_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        std::vector<ClientTable *> own;
+        if (Status s = take_tables(tables, count, own); s != DTRAIN_OK) return s;
+        if (step == DTRAIN_CHECKPOINT_NEWEST || given.every_ns < 0)
+            return fail(DTRAIN_ERR_INVALID, "checkpoint_save: %s",
+                        given.every_ns < 0 ? "every_ns is negative" : "the step is not a number");
+        bool saved = false;
+        Status s = tables[0]->node->checkpointer().save(
+            own, step, {.steps = given.every_steps, .ns = given.every_ns}, given.timeout_ns, saved);
+        if (s == DTRAIN_OK && saved_p != nullptr) *saved_p = saved ? 1 : 0;
+        return s;
+    });
+}
+
+dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
+                                          uint64_t step, const dtrain_checkpoint_params_t *params,
+                                          uint64_t *step_p) {
+    return guard([&]() -> Status {
+        dtrain_checkpoint_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        std::vector<ClientTable *> own;
+        if (Status s = take_tables(tables, count, own); s != DTRAIN_OK) return s;
+        uint64_t restored = step;
+        Status s = tables[0]->node->checkpointer().restore(own, given.timeout_ns, restored);
+        if (s == DTRAIN_OK && step_p != nullptr) *step_p = restored;
+        return s;
+    });
+}
+
+dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (step_p == nullptr) return fail(DTRAIN_ERR_INVALID, "step_p is NULL");
+    return guard([&] { return table->node->checkpointer().latest(*step_p); });
+}
+
+dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (step_p == nullptr) return fail(DTRAIN_ERR_INVALID, "step_p is NULL");
+    if (!table->restored.has_value())
+        return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\" was not restored when it was made",
+                    table->table->name.c_str());
+    *step_p = *table->restored;
+    return DTRAIN_OK;
+}

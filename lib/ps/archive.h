@@ -1,0 +1,70 @@
+// Parts of tables on their way to checkpoints and back, done by a thread of their own: a server
+// must not wait for a disk.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/checkpoint_folder.h"
+#include "ps/protocol.h"
+#include "ps/shard_file.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace dtrain::ps {
+
+// What a worker has asked a server for: to save its part of a table, or to restore it.
+struct ArchiveJob {
+    RequestHeader request; // save or restore; the argument is the step
+    std::string name;      // of the table
+    uint32_t server = 0, servers = 1;
+    std::unique_ptr<ShardImage> image; // save: to be written; restore: to be filled
+    Status status = DTRAIN_OK;         // the outcome
+    std::string text;
+};
+
+class Archive {
+  public:
+    // DTRAIN_OK: the outcome follows, by Server::on_archived().
+    virtual Status start(std::unique_ptr<ArchiveJob> job) = 0;
+
+  protected:
+    ~Archive() = default;
+};
+
+// Does it, now.
+void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk);
+// f(file) for each shard of the table in the checkpoint, opened and checked, in the order of the
+// elements, until one fails; DTRAIN_ERR_NOT_FOUND: the checkpoint does not have the table.
+Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                      const TableParams &params, const std::function<Status(ShardFile &)> &f);
+
+// One job at a time, in the order in which they came: so what an earlier attempt still writes is
+// replaced by the next one.
+class ArchiveThread final : public Archive {
+  public:
+    // done: called by the thread.
+    ArchiveThread(const std::string &folder, data::Disk &disk,
+                  std::function<void(std::unique_ptr<ArchiveJob>)> done);
+    ~ArchiveThread() { stop(); }
+    void stop(); // ends the job in work, drops those that wait
+    Status start(std::unique_ptr<ArchiveJob> job) override;
+
+  private:
+    void work();
+
+    CheckpointFolder folder_;
+    data::Disk &disk_;
+    const std::function<void(std::unique_ptr<ArchiveJob>)> done_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::unique_ptr<ArchiveJob>> jobs_;
+    bool ending_ = false;
+    std::thread thread_; // from the first job on
+};
+
+} // namespace dtrain::ps

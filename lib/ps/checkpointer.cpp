@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/checkpointer.h"
+
+#include "ps/archive.h"
+#include "ps/client_table.h"
+#include "ps/node.h"
+
+#include <vector>
+
+namespace dtrain::ps {
+
+Checkpointer::Checkpointer(Node &node)
+    : node_(node), folder_(std::string(node.session().options().text("checkpoint.directory")),
+                           data::system_disk()),
+      keep_(uint32_t(node.session().options().number("checkpoint.keep"))) {}
+
+Status Checkpointer::check_folder() const {
+    if (!folder_.path().empty()) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CONFIG, "there is no folder for checkpoints: set the option "
+                                   "checkpoint.directory, here and on all servers");
+}
+
+bool Checkpointer::due(uint64_t step, const Interval &interval) {
+    if (interval.steps == 0 && interval.ns == 0) return true;
+    if (!any_) note(step);
+    const int64_t now = node_.agent().clock().now_ns();
+    return (interval.steps > 0 && step >= last_step_ && step - last_step_ >= interval.steps) ||
+           (interval.ns > 0 && now - last_ns_ >= interval.ns);
+}
+
+void Checkpointer::note(uint64_t step) {
+    any_ = true;
+    last_step_ = step;
+    last_ns_ = node_.agent().clock().now_ns();
+}
+
+Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
+                         int64_t timeout_ns) {
+    std::vector<engine::Request> requests(tables.size());
+    for (size_t i = 0; i < tables.size(); ++i) {
+        Transfer transfer;
+        transfer.kind = kind;
+        transfer.table = tables[i];
+        transfer.argument = step;
+        node_.post(transfer, &requests[i], timeout_ns, false);
+    }
+    Status status = DTRAIN_OK;
+    for (engine::Request &request : requests) {
+        node_.agent().wait(request, INT64_MAX);
+        if (status != DTRAIN_OK || request.outcome().status == DTRAIN_OK) continue;
+        status = request.outcome().status;
+        set_error_text(request.error());
+    }
+    return status;
+}
+
+Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
+                          const Interval &interval, int64_t timeout_ns, bool &saved) {
+    std::lock_guard lock(mutex_);
+    saved = false;
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    if (!due(step, interval)) return DTRAIN_OK;
+    if (Status s = folder_.begin(step); s != DTRAIN_OK) return s;
+    if (Status s = run(tables, RequestKind::save, step, timeout_ns); s != DTRAIN_OK) return s;
+    Manifest manifest = {.step = step, .tables = {}};
+    for (const ClientTable *table : tables)
+        manifest.tables.push_back({escaped(table->name), uint32_t(table->lanes.size())});
+    if (Status s = folder_.complete(manifest); s != DTRAIN_OK) return s;
+    saved = true;
+    note(step);
+    if (keep_ == 0 || folder_.remove_old(keep_) == DTRAIN_OK) return DTRAIN_OK;
+    node_.agent().log().write(DTRAIN_LOG_WARN, "old checkpoints stay: %s", error_text());
+    return DTRAIN_OK;
+}
+
+Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t timeout_ns,
+                             uint64_t &step) {
+    std::lock_guard lock(mutex_);
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    uint64_t chosen = step;
+    if (chosen == UINT64_MAX)
+        if (Status s = folder_.latest(chosen); s != DTRAIN_OK) return s;
+    // What is wrong at first sight is found before a table is changed.
+    auto nothing = [](ShardFile &) { return DTRAIN_OK; };
+    for (const ClientTable *table : tables)
+        if (Status s = for_each_shard(folder_, chosen, table->name, table->params, nothing);
+            s != DTRAIN_OK)
+            return s;
+    if (Status s = run(tables, RequestKind::restore, chosen, timeout_ns); s != DTRAIN_OK) return s;
+    note(chosen);
+    step = chosen;
+    return DTRAIN_OK;
+}
+
+Status Checkpointer::latest(uint64_t &step) {
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    return folder_.latest(step);
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,50 @@
+// What a worker does for checkpoints: it names them, has all servers write their parts, and ends
+// them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/checkpoint_folder.h"
+#include "ps/protocol.h"
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+namespace dtrain::ps {
+
+class Node;
+struct ClientTable;
+
+// Thread-safe; one call at a time does its work, others wait for it.
+class Checkpointer {
+  public:
+    explicit Checkpointer(Node &node);
+
+    struct Interval {
+        uint64_t steps = 0; // 0: not by steps
+        int64_t ns = 0;     // 0: not by time
+    };
+    // Blocking. With an interval it does nothing until one has passed since the last checkpoint
+    // that was saved or restored here, or since the first call.
+    Status save(std::span<ClientTable *const> tables, uint64_t step, const Interval &interval,
+                int64_t timeout_ns, bool &saved);
+    // step: UINT64_MAX: the newest; becomes the one that was restored.
+    Status restore(std::span<ClientTable *const> tables, int64_t timeout_ns, uint64_t &step);
+    Status latest(uint64_t &step);
+
+  private:
+    Status check_folder() const;
+    bool due(uint64_t step, const Interval &interval);
+    void note(uint64_t step);
+    Status run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
+               int64_t timeout_ns);
+
+    Node &node_;
+    CheckpointFolder folder_;
+    uint32_t keep_;
+    std::mutex mutex_;
+    bool any_ = false; // the following are set
+    uint64_t last_step_ = 0;
+    int64_t last_ns_ = 0;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,69 @@
+// Requests that move a table to checkpoints and back.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+
+void ServerTable::attach_text(Response &response) const {
+    response.payload = told_->at(0);
+    response.bytes = response.header.count = std::strlen(told_->at(0));
+    response.hold = told_;
+}
+
+void ServerTable::tell(const RequestHeader &header, Answered::Entry &entry, Status status,
+                       const char *text, Responses &out) {
+    auto told = std::make_shared<Buffer>();
+    size_t length = strnlen(text, max_told);
+    if (length == 0 || !told->allocate(length + 1))
+        return finish(header, entry, {Reason::no_memory, {max_told, 0}}, out);
+    std::memcpy(told->at(0), text, length);
+    told_ = std::move(told);
+    finish(header, entry, {Reason::told, {static_cast<uint64_t>(-status), 0}}, out);
+}
+
+void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    const bool saves = header.kind == RequestKind::save;
+    if (archive_ == nullptr)
+        return tell(header, entry, DTRAIN_ERR_CONFIG,
+                    "it has no folder for checkpoints: set its option checkpoint.directory", out);
+    if (shard_ == nullptr)
+        return tell(header, entry, DTRAIN_ERR_UNSUPPORTED, "sparse tables have no checkpoints yet",
+                    out);
+    const Verdict verdict = saves ? may_go_on(header) : Verdict::go;
+    if (verdict == Verdict::wait) {
+        entry.progress = Progress::parked;
+        return parked_.push_back(header);
+    }
+    if (verdict == Verdict::passed && identity_.params.consistency == DTRAIN_SSP)
+        return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
+    if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
+
+    auto job = std::make_unique<ArchiveJob>();
+    job->request = header;
+    job->name = identity_.name;
+    job->server = identity_.server;
+    job->servers = partition_.servers();
+    job->image =
+        saves ? shard_->image() : std::make_unique<ShardImage>(identity_.params, shard_->range());
+    if (job->image == nullptr) return finish(header, entry, {Reason::no_memory, {bytes_, 0}}, out);
+    job->image->clock = header.clock;
+    entry.progress = Progress::parked;
+    if (Status s = archive_->start(std::move(job)); s != DTRAIN_OK)
+        tell(header, entry, s, error_text(), out);
+}
+
+void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
+    const RequestHeader &header = job.request;
+    Member &member = members_[header.worker];
+    Answered::Entry *entry = nullptr;
+    if (member.answered != nullptr) entry = member.answered->parked(header.sequence);
+    if (entry == nullptr) return; // nobody waits for it any more
+    if (job.status != DTRAIN_OK) return tell(header, *entry, job.status, job.text.c_str(), out);
+    if (header.kind == RequestKind::restore) shard_->adopt(std::move(*job.image));
+    finish(header, *entry, {}, out);
+}
+
+} // namespace dtrain::ps

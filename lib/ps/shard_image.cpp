@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/shard_image.h"
+
+#include "device/kernels.h"
+
+namespace dtrain::ps {
+namespace {
+
+uint64_t counted_items(const TableParams &params, uint64_t count) {
+    return rule_info(params.rule).is(RuleInfo::counts_rows) ? count / params.row_length : count;
+}
+
+} // namespace
+
+ShardImage::ShardImage(const TableParams &table, const Range &part)
+    : params(table), range(part), steps(counted_items(table, part.count)),
+      rate(table.learning_rate) {}
+
+bool ShardImage::allocate() {
+    auto fresh = [](uint64_t bytes) -> std::shared_ptr<Buffer> {
+        auto buffer = std::make_shared<Buffer>();
+        return buffer->allocate(bytes) ? buffer : nullptr;
+    };
+    values = fresh(range.count * device::dtype_size(params.dtype));
+    bool all = values != nullptr;
+    StateArray state;
+    for (uint32_t i = 0; find_state(params, i, state); ++i) {
+        if (state.steps) continue;
+        slots[i] = fresh(range.count / state.elements * state.size);
+        all = all && slots[i] != nullptr;
+    }
+    return all;
+}
+
+std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) {
+    std::vector<Array> all = {
+        {"values", params.dtype, device::dtype_size(params.dtype), 1, nullptr}};
+    StateArray state;
+    for (uint32_t i = 0; find_state(params, i, state); ++i)
+        all.push_back({state.name, state.dtype, state.size, state.elements, nullptr});
+    return all;
+}
+
+std::vector<ShardImage::Array> ShardImage::arrays() const {
+    std::vector<Array> all = arrays_of(params);
+    all[0].numbers = values->at(0);
+    for (uint32_t i = 0; i < max_slots; ++i)
+        if (slots[i] != nullptr) all[i + 1].numbers = slots[i]->at(0);
+    return all;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,38 @@
+// What a shard holds, apart from it: on its way to a checkpoint, or from one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/buffer.h"
+#include "ps/partition.h"
+#include "ps/rules.h"
+#include "ps/step_counts.h"
+#include "ps/table_params.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace dtrain::ps {
+
+struct ShardImage {
+    ShardImage(const TableParams &params, const Range &range);
+    bool allocate(); // values and state, zeroed; false: no memory
+
+    // The values, or an array of the rule's state.
+    struct Array {
+        const char *name;
+        uint32_t dtype;
+        uint64_t size, elements; // bytes of a number; elements of the table that share one
+        char *numbers;           // nullptr: these are `steps`
+    };
+    std::vector<Array> arrays() const;                              // the values first
+    static std::vector<Array> arrays_of(const TableParams &params); // without numbers
+
+    TableParams params;
+    Range range; // of the whole table
+    std::shared_ptr<Buffer> values, slots[max_slots];
+    StepCounts steps; // of elements, or rows
+    uint64_t updates = 0, clock = 0;
+    double rate = 0;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,315 @@
+// Checkpoints: what is in them, who can restore them, and what is left after a crash at every step.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/archive.h"
+#include "ps/shard.h"
+
+#include "check.h"
+#include "faulty_disk.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+using namespace dtrain::ps;
+using dtrain::data::system_disk;
+namespace fs = std::filesystem;
+
+namespace {
+
+FaultyDisk quick_disk; // without faults: no test but the last ones waits for a real one
+
+struct Folder {
+    Folder() { assert_non_null(mkdtemp(name.data())); }
+    ~Folder() { fs::remove_all(name); }
+    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
+};
+
+TableParams adam(uint64_t length) {
+    TableParams params;
+    params.length = length;
+    params.dtype = DTRAIN_F32;
+    params.rule = DTRAIN_RULE_ADAM;
+    return params;
+}
+
+// The parts of one table on so many servers.
+struct Table {
+    Table(const TableParams &table, uint32_t servers) : params(table) {
+        Partition partition(params.length, servers, 0, params.row_length);
+        for (uint32_t s = 0; s < servers; s++)
+            shards.push_back(Shard::create(params, partition.part(s)));
+    }
+    void push(float g, uint64_t first, uint64_t count) {
+        const std::vector<float> values(count, g);
+        Range range = {first, count};
+        for (auto &shard : shards)
+            if (Range part = intersect(range, shard->range()); part.count > 0)
+                assert_int_equal(shard->push(part, values.data(), true), Reason::none);
+    }
+    std::vector<float> values() const {
+        std::vector<float> all(params.length);
+        for (const auto &shard : shards)
+            if (shard->range().count > 0)
+                std::memcpy(&all[shard->range().first], shard->at(shard->range().first),
+                            shard->range().count * sizeof(float));
+        return all;
+    }
+
+    TableParams params;
+    std::vector<std::unique_ptr<Shard>> shards;
+};
+
+ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server, uint64_t step) {
+    ArchiveJob job;
+    job.request.kind = kind;
+    job.request.argument = step;
+    job.name = "a/b c";
+    job.server = server;
+    job.servers = uint32_t(table.shards.size());
+    return job;
+}
+
+// As the servers and a worker do it.
+dtrain::Status save(const Table &table, const std::string &path, uint64_t step,
+                    dtrain::data::Disk &disk, uint32_t keep = 0) {
+    CheckpointFolder folder(path, disk);
+    if (dtrain::Status s = folder.begin(step); s != DTRAIN_OK) return s;
+    for (uint32_t i = 0; i < table.shards.size(); i++) {
+        ArchiveJob job = job_for(RequestKind::save, table, i, step);
+        job.image = table.shards[i]->image();
+        run(job, folder, disk);
+        if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
+    }
+    Manifest manifest = {.step = step,
+                         .tables = {{escaped("a/b c"), uint32_t(table.shards.size())}}};
+    dtrain::Status s = folder.complete(manifest);
+    return s == DTRAIN_OK && keep > 0 ? folder.remove_old(keep) : s;
+}
+
+dtrain::Status restore(Table &table, const std::string &path, uint64_t step) {
+    CheckpointFolder folder(path, system_disk());
+    for (uint32_t i = 0; i < table.shards.size(); i++) {
+        ArchiveJob job = job_for(RequestKind::restore, table, i, step);
+        job.image = std::make_unique<ShardImage>(table.params, table.shards[i]->range());
+        run(job, folder, system_disk());
+        if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
+        table.shards[i]->adopt(std::move(*job.image));
+    }
+    return DTRAIN_OK;
+}
+
+// What is restored is what was saved, and goes on like it, on any number of servers.
+void any_number_of_servers(void **) {
+    for (uint32_t before : {1, 2, 3})
+        for (uint32_t after : {1, 2, 5}) {
+            Folder folder;
+            Table table(adam(1003), before), other(adam(1003), after);
+            table.push(0.5f, 0, 1003);
+            table.push(-2, 100, 700);
+            for (auto &shard : table.shards) shard->set_rate(0.25);
+            assert_int_equal(save(table, folder.name, 7, quick_disk), DTRAIN_OK);
+            other.push(9, 3, 500); // is replaced
+            assert_int_equal(restore(other, folder.name, 7), DTRAIN_OK);
+            assert_true(table.values() == other.values());
+            for (Table *both : {&table, &other}) both->push(1, 50, 900);
+            // Elsewhere in a shard a product and a sum may be rounded once or twice.
+            const float most = before == after ? 0 : 1e-6f;
+            const std::vector<float> expected = table.values(), got = other.values();
+            for (size_t i = 0; i < got.size(); i++)
+                assert_true(std::fabs(got[i] - expected[i]) <= most * std::fabs(expected[i]));
+            for (auto &shard : other.shards)
+                assert_int_equal(shard->updates(), table.shards[0]->updates());
+        }
+}
+
+void fewer_elements_than_servers(void **) {
+    Folder folder;
+    Table table(adam(2), 5), other(adam(2), 3);
+    table.push(1, 0, 2);
+    assert_int_equal(save(table, folder.name, 0, quick_disk), DTRAIN_OK);
+    assert_int_equal(restore(other, folder.name, 0), DTRAIN_OK);
+    assert_true(table.values() == other.values());
+}
+
+void every_rule_and_dtype(void **) {
+    for (uint32_t rule : {DTRAIN_RULE_ADD, DTRAIN_RULE_MOMENTUM, DTRAIN_RULE_ADAGRAD_ROWS,
+                          DTRAIN_RULE_LAMB, DTRAIN_RULE_FTRL, DTRAIN_RULE_AMSGRAD})
+        for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_BF16}) {
+            Folder folder;
+            TableParams params = adam(960);
+            params.rule = rule;
+            params.dtype = dtype;
+            params.row_length = 32;
+            Table table(params, 3), other(params, 2);
+            std::vector<double> bytes(960, 0.125); // some numbers, whatever the type
+            for (auto &shard : table.shards)
+                assert_int_equal(shard->push(shard->range(), bytes.data(), true), Reason::none);
+            assert_int_equal(save(table, folder.name, 1, quick_disk), DTRAIN_OK);
+            assert_int_equal(restore(other, folder.name, 1), DTRAIN_OK);
+            auto before = Table(params, 1), after = Table(params, 1);
+            assert_int_equal(save(other, folder.name, 2, quick_disk), DTRAIN_OK);
+            assert_int_equal(restore(before, folder.name, 1), DTRAIN_OK);
+            assert_int_equal(restore(after, folder.name, 2), DTRAIN_OK);
+            auto one = before.shards[0]->image(), two = after.shards[0]->image();
+            const auto arrays = one->arrays(), others = two->arrays();
+            for (size_t i = 0; i < arrays.size(); i++)
+                if (arrays[i].numbers != nullptr)
+                    assert_memory_equal(arrays[i].numbers, others[i].numbers,
+                                        960 / arrays[i].elements * arrays[i].size);
+        }
+}
+
+void another_table_is_refused(void **) {
+    Folder folder;
+    Table table(adam(64), 2);
+    assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
+    auto refuses = [&](const TableParams &params, dtrain::Status status, const char *says,
+                       uint64_t step = 3) {
+        Table other(params, 1);
+        assert_int_equal(restore(other, folder.name, step), status);
+        if (std::strstr(dtrain::error_text(), says) == nullptr)
+            fail_msg("\"%s\" does not say \"%s\"", dtrain::error_text(), says);
+    };
+    TableParams params = adam(65);
+    refuses(params, DTRAIN_ERR_MISMATCH, "had 64 elements and has 65 now");
+    params = adam(64);
+    params.rule = DTRAIN_RULE_ADAMW;
+    refuses(params, DTRAIN_ERR_MISMATCH, "had the rule");
+    params = adam(64);
+    params.dtype = DTRAIN_F16;
+    refuses(params, DTRAIN_ERR_MISMATCH, "another dtype");
+    refuses(adam(64), DTRAIN_ERR_NOT_FOUND, "no complete checkpoint", 4);
+
+    CheckpointFolder names(folder.name, system_disk());
+    const std::string first = names.shard_path(3, "a/b c", 0, 2);
+    const std::string second = names.shard_path(3, "a/b c", 1, 2);
+    fs::copy(second, first + ".kept");
+    fs::copy_file(first, second, fs::copy_options::overwrite_existing);
+    refuses(adam(64), DTRAIN_ERR_CORRUPT, "begins at element 0, not at 32");
+    fs::remove(second);
+    refuses(adam(64), DTRAIN_ERR_CORRUPT, "a file is missing");
+}
+
+// Whichever byte of a file changes, it is found out, or (in the text of the index) changes nothing.
+void damage_is_found(void **) {
+    Folder folder;
+    Table table(adam(40), 1);
+    table.push(1, 0, 40);
+    assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
+    CheckpointFolder names(folder.name, system_disk());
+    const std::string path = names.shard_path(3, "a/b c", 0, 1);
+    const auto size = fs::file_size(path);
+    const std::vector<float> good = table.values();
+    uint64_t found = 0;
+    for (uint64_t at = 0; at < size; at++) {
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(int64_t(at));
+        const char was = char(file.get());
+        file.seekp(int64_t(at));
+        file.put(char(was ^ 1));
+        file.close();
+        Table other(adam(40), 1);
+        dtrain::Status s = restore(other, folder.name, 3);
+        found += s != DTRAIN_OK;
+        if (s == DTRAIN_OK) assert_true(other.values() == good);
+        std::fstream back(path, std::ios::in | std::ios::out | std::ios::binary);
+        back.seekp(int64_t(at));
+        back.put(was);
+    }
+    assert_true(found > size - 40); // all but digits of step, clock, updates, rate
+}
+
+void the_newest_are_kept(void **) {
+    Folder folder;
+    Table table(adam(64), 2);
+    CheckpointFolder names(folder.name, system_disk());
+    uint64_t newest = 0;
+    assert_int_equal(names.latest(newest), DTRAIN_ERR_NOT_FOUND);
+    for (uint64_t step : {1, 5, 20, 100}) {
+        assert_int_equal(names.begin(step - 1), DTRAIN_OK); // never completed
+        assert_int_equal(save(table, folder.name, step, quick_disk, 2), DTRAIN_OK);
+        assert_int_equal(names.latest(newest), DTRAIN_OK);
+        assert_int_equal(newest, step);
+    }
+    Manifest manifest;
+    assert_int_equal(names.read(100, manifest), DTRAIN_OK);
+    assert_int_equal(names.read(20, manifest), DTRAIN_OK);
+    assert_int_equal(names.read(5, manifest), DTRAIN_ERR_NOT_FOUND);
+    assert_int_equal(std::distance(fs::directory_iterator(folder.name), {}), 2);
+    assert_int_equal(save(table, folder.name, 20, quick_disk), DTRAIN_ERR_STATE);
+    assert_int_equal(CheckpointFolder(folder.name + "/none", system_disk()).latest(newest),
+                     DTRAIN_ERR_NOT_FOUND);
+}
+
+void a_bad_manifest_is_named(void **) {
+    Folder folder;
+    Table table(adam(64), 1);
+    assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
+    const std::string path = folder.name + "/step-0000000003/manifest.json";
+    for (
+        const char *text :
+        {"", "[]", "{}", "{\"format\":\"x\"}", R"({"format":"dtrain checkpoint 1","step":4})",
+         R"({"format":"dtrain checkpoint 1","step":3})",
+         R"({"format":"dtrain checkpoint 1","step":3,"tables":[1]})",
+         R"({"format":"dtrain checkpoint 1","step":3,"tables":[{"name":"a","shards":0}]})",
+         R"({"format":"dtrain checkpoint 1","step":3,"tables":[{"name":"a","shards":4294967297}]})"}) {
+        std::ofstream(path) << text;
+        Table other(adam(64), 1);
+        assert_int_equal(restore(other, folder.name, 3), DTRAIN_ERR_CORRUPT);
+        assert_non_null(std::strstr(dtrain::error_text(), "manifest.json"));
+    }
+}
+
+// A second checkpoint fails, or ends with a crash, at each of its system calls: the first one
+// stays, or the second is complete and right. What is there afterwards takes a third one.
+void at_every_step(FaultyDisk::Fault fault, bool names_too) {
+    uint64_t newest = 0, steps = 0, completed = 0;
+    for (bool more = true; more; steps++) {
+        Folder folder;
+        Table table(adam(300), 2), first(adam(300), 3), second(adam(300), 1);
+        FaultyDisk disk;
+        table.push(1, 0, 300);
+        assert_int_equal(save(table, folder.name, 1, disk, 1), DTRAIN_OK);
+        const std::vector<float> before = table.values();
+        table.push(1, 0, 300);
+        disk.plan(fault, steps, ENOSPC);
+        dtrain::Status saved = save(table, folder.name, 2, disk, 1);
+        more = disk.calls() > steps;
+        if (fault == FaultyDisk::Fault::crash) disk.lose_power(names_too);
+        if (saved != DTRAIN_OK && fault == FaultyDisk::Fault::error)
+            assert_non_null(std::strstr(dtrain::error_text(), "No space left on device"));
+
+        CheckpointFolder names(folder.name, system_disk());
+        assert_int_equal(names.latest(newest), DTRAIN_OK);
+        Table restored(adam(300), 3);
+        assert_int_equal(restore(restored, folder.name, newest), DTRAIN_OK);
+        assert_true(restored.values() == (newest == 1 ? before : table.values()));
+        if (saved == DTRAIN_OK) assert_int_equal(newest, 2);
+        completed += newest == 2;
+        disk.plan(FaultyDisk::Fault::none, 0);
+        if (newest == 1) assert_int_equal(save(table, folder.name, 2, disk, 1), DTRAIN_OK);
+        assert_int_equal(save(table, folder.name, 3, disk, 1), DTRAIN_OK);
+        assert_int_equal(std::distance(fs::directory_iterator(folder.name), {}), 1);
+    }
+    assert_true(steps > 20);
+    assert_true(completed > 1 && completed < steps);
+}
+void an_error_at_every_step(void **) { at_every_step(FaultyDisk::Fault::error, false); }
+void a_crash_at_every_step(void **) {
+    at_every_step(FaultyDisk::Fault::crash, false);
+    at_every_step(FaultyDisk::Fault::crash, true);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_servers),   cmocka_unit_test(fewer_elements_than_servers),
+        cmocka_unit_test(every_rule_and_dtype),    cmocka_unit_test(another_table_is_refused),
+        cmocka_unit_test(damage_is_found),         cmocka_unit_test(the_newest_are_kept),
+        cmocka_unit_test(a_bad_manifest_is_named), cmocka_unit_test(an_error_at_every_step),
+        cmocka_unit_test(a_crash_at_every_step),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

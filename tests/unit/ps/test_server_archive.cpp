@@ -1,0 +1,281 @@
+// Saving and restoring as a server sees it: when it may begin, and what comes of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server.h"
+
+#include "check.h"
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace dtrain::ps;
+
+namespace {
+
+// Jobs wait here until a test ends them.
+class Shelf final : public Archive {
+  public:
+    dtrain::Status start(std::unique_ptr<ArchiveJob> job) override {
+        jobs.push_back(std::move(job));
+        return DTRAIN_OK;
+    }
+    std::vector<std::unique_ptr<ArchiveJob>> jobs;
+};
+
+class Rig {
+  public:
+    Rig(uint32_t consistency, uint32_t workers, bool with_archive = true)
+        : server({.workers = workers, .archive = with_archive ? &shelf : nullptr}),
+          sequences(workers) {
+        TableParams params;
+        params.length = 8;
+        params.dtype = DTRAIN_F32;
+        params.consistency = consistency;
+        TableFields fields = to_fields(params);
+        std::string payload(reinterpret_cast<const char *>(fields.data()), sizeof fields);
+        payload += "t";
+        for (uint32_t w = 0; w < workers; w++) {
+            RequestHeader h;
+            h.worker = w;
+            server.on_request(w, h, payload.data(), payload.size(), out);
+        }
+        out.clear();
+    }
+    RequestHeader header(RequestKind kind, uint32_t worker, uint64_t clock = 0) {
+        RequestHeader h;
+        h.kind = kind;
+        h.worker = worker;
+        h.sequence = ++sequences[worker];
+        h.clock = clock;
+        h.argument = kind == RequestKind::save || kind == RequestKind::restore ? 42 : 0;
+        return h;
+    }
+    Responses &send(const RequestHeader &h, const void *payload = nullptr, uint64_t bytes = 0) {
+        out.clear();
+        server.on_request(h.worker, h, payload, bytes, out);
+        return out;
+    }
+    void push(uint32_t worker, uint64_t clock, float value) {
+        RequestHeader h = header(RequestKind::push, worker, clock);
+        h.count = 1;
+        h.flags = begins_push;
+        send(h, &value, sizeof value);
+    }
+    void end_clock(uint32_t worker, uint64_t clock, uint32_t pushes) {
+        RequestHeader h = header(RequestKind::clock, worker, clock);
+        h.pushes = pushes;
+        send(h);
+    }
+    void end_job(dtrain::Status status = DTRAIN_OK, const char *text = "") {
+        out.clear();
+        std::unique_ptr<ArchiveJob> job = std::move(shelf.jobs.front());
+        shelf.jobs.erase(shelf.jobs.begin());
+        job->status = status;
+        job->text = text;
+        server.on_archived(*job, out);
+    }
+    float saved() const {
+        float value;
+        std::memcpy(&value, shelf.jobs.back()->image->values->at(0), sizeof value);
+        return value;
+    }
+    void expect(Reason reason) const {
+        assert_int_equal(out.size(), 1);
+        assert_int_equal(out[0].header.reason, reason);
+    }
+
+    Shelf shelf;
+    Server server;
+    Responses out;
+    std::vector<uint64_t> sequences;
+};
+
+void an_image_is_of_one_moment(void **) {
+    Rig rig(DTRAIN_ASYNC, 2);
+    rig.push(0, 0, 1);
+    RequestHeader save = rig.header(RequestKind::save, 0);
+    assert_int_equal(rig.send(save).size(), 0);
+    rig.push(1, 0, 1);
+    assert_true(rig.saved() == 1);
+    assert_int_equal(rig.shelf.jobs[0]->request.argument, 42);
+    assert_string_equal(rig.shelf.jobs[0]->name.c_str(), "t");
+    assert_int_equal(rig.send(save).size(), 0); // sent again: it is being done
+    assert_int_equal(rig.shelf.jobs.size(), 1);
+    rig.end_job();
+    rig.expect(Reason::none);
+    rig.send(save); // its answer was lost
+    rig.expect(Reason::none);
+    assert_int_equal(rig.shelf.jobs.size(), 0);
+}
+
+void bsp_waits_for_its_clock(void **) {
+    Rig rig(DTRAIN_BSP, 2);
+    rig.push(0, 0, 1);
+    rig.end_clock(0, 0, 1);
+    assert_int_equal(rig.send(rig.header(RequestKind::save, 0, 1)).size(), 0);
+    assert_int_equal(rig.shelf.jobs.size(), 0);
+    rig.push(1, 0, 4);
+    rig.end_clock(1, 0, 1);
+    assert_int_equal(rig.shelf.jobs.size(), 1);
+    assert_true(rig.saved() == 5);
+    rig.end_job();
+    rig.expect(Reason::none);
+    rig.send(rig.header(RequestKind::save, 1, 0)); // cannot be any more
+    rig.expect(Reason::clock_passed);
+}
+
+void ssp_takes_no_push_of_the_clock(void **) {
+    Rig rig(DTRAIN_SSP, 2);
+    rig.push(0, 0, 1);
+    rig.end_clock(0, 0, 1);
+    assert_int_equal(rig.send(rig.header(RequestKind::save, 0, 1)).size(), 0);
+    rig.end_clock(1, 0, 0);
+    assert_int_equal(rig.shelf.jobs.size(), 1);
+    rig.push(1, 1, 1); // whenever it comes, the image is of before
+    assert_true(rig.saved() == 1);
+    rig.end_job();
+    rig.send(rig.header(RequestKind::save, 0, 1));
+    rig.expect(Reason::not_at_clock);
+    rig.end_clock(1, 1, 1);
+    rig.send(rig.header(RequestKind::save, 0, 1)); // nor after the clock's end
+    rig.expect(Reason::not_at_clock);
+}
+
+void a_save_fails_with_a_worker_it_waits_for(void **) {
+    for (uint32_t consistency : {DTRAIN_BSP, DTRAIN_SSP}) {
+        Rig rig(consistency, 2);
+        rig.end_clock(0, 0, 0);
+        assert_int_equal(rig.send(rig.header(RequestKind::save, 0, 1)).size(), 0);
+        rig.out.clear();
+        rig.server.on_worker_lost(1, rig.out);
+        rig.expect(Reason::worker_lost);
+    }
+}
+
+void a_failure_is_told(void **) {
+    Rig rig(DTRAIN_ASYNC, 1);
+    RequestHeader save = rig.header(RequestKind::save, 0);
+    rig.send(save);
+    rig.end_job(DTRAIN_ERR_IO, "cannot write /x: No space left on device");
+    for (int repetition = 0; repetition < 2; repetition++) {
+        rig.expect(Reason::told);
+        const Response &response = rig.out[0];
+        assert_true(check_response(response.header, save, 0));
+        assert_int_equal(told_status(response.header.numbers[0]), DTRAIN_ERR_IO);
+        assert_int_equal(response.bytes, response.header.count);
+        std::string text(static_cast<const char *>(response.payload), response.bytes);
+        assert_string_equal(text.c_str(), "cannot write /x: No space left on device");
+        rig.send(save);
+    }
+    rig.send(rig.header(RequestKind::save, 0));
+    rig.end_job(DTRAIN_ERR_IO, std::string(3 * max_told, 'x').c_str());
+    assert_int_equal(rig.out[0].bytes, max_told);
+    rig.push(0, 0, 1); // it lives on
+    rig.expect(Reason::none);
+}
+
+void nobody_can_tell_a_text_elsewhere(void **) {
+    RequestHeader pull;
+    pull.kind = RequestKind::pull;
+    pull.count = 1;
+    ResponseHeader response;
+    response.kind = RequestKind::pull;
+    response.reason = Reason::told;
+    response.count = 4;
+    assert_false(check_response(response, pull, 0));
+    RequestHeader save;
+    save.kind = response.kind = RequestKind::save;
+    assert_true(check_response(response, save, 0));
+    response.count = max_told + 1;
+    assert_false(check_response(response, save, 0));
+    assert_int_equal(told_status(0), DTRAIN_ERR_CORRUPT);
+    assert_int_equal(told_status(UINT64_MAX), DTRAIN_ERR_CORRUPT);
+}
+
+void without_a_folder(void **) {
+    Rig rig(DTRAIN_ASYNC, 1, false);
+    for (RequestKind kind : {RequestKind::save, RequestKind::restore}) {
+        rig.send(rig.header(kind, 0));
+        rig.expect(Reason::told);
+        assert_int_equal(told_status(rig.out[0].header.numbers[0]), DTRAIN_ERR_CONFIG);
+    }
+}
+
+void a_restore_changes_all_or_nothing(void **) {
+    Rig rig(DTRAIN_ASYNC, 1);
+    rig.push(0, 0, 3);
+    auto value = [&] {
+        RequestHeader pull = rig.header(RequestKind::pull, 0);
+        pull.count = 1;
+        rig.send(pull);
+        float result;
+        std::memcpy(&result, rig.out[0].payload, sizeof result);
+        return result;
+    };
+    for (dtrain::Status status : {DTRAIN_ERR_CORRUPT, DTRAIN_OK}) {
+        rig.send(rig.header(RequestKind::restore, 0));
+        ShardImage &image = *rig.shelf.jobs[0]->image;
+        assert_true(image.allocate());
+        const float nine = 9;
+        std::memcpy(image.values->at(0), &nine, sizeof nine);
+        image.updates = 77;
+        rig.end_job(status, "damaged");
+        assert_true(value() == (status == DTRAIN_OK ? 9 : 3));
+        assert_int_equal(rig.out[0].header.table_version, status == DTRAIN_OK ? 77 : 1);
+    }
+}
+
+void a_worker_that_is_gone_changes_nothing(void **) {
+    Rig rig(DTRAIN_ASYNC, 2);
+    rig.send(rig.header(RequestKind::restore, 0));
+    rig.server.on_worker_lost(0, rig.out);
+    rig.end_job();
+    assert_int_equal(rig.out.size(), 0);
+    rig.send(rig.header(RequestKind::save, 1));
+    RequestHeader destroy = rig.header(RequestKind::destroy, 1);
+    rig.send(destroy);
+    assert_false(rig.server.holds(0));
+    rig.end_job(); // of a table that is gone
+    assert_int_equal(rig.out.size(), 0);
+}
+
+void ready_is_waited_for(void **) {
+    Rig rig(DTRAIN_ASYNC, 3);
+    RequestHeader waits = rig.header(RequestKind::wait_ready, 1);
+    assert_int_equal(rig.send(waits).size(), 0);
+    assert_int_equal(rig.send(waits).size(), 0); // sent again
+    assert_int_equal(rig.send(rig.header(RequestKind::wait_ready, 2)).size(), 0);
+    assert_int_equal(rig.send(rig.header(RequestKind::set_ready, 0)).size(), 3);
+    for (const Response &response : rig.out) assert_int_equal(response.header.reason, Reason::none);
+    rig.send(rig.header(RequestKind::wait_ready, 0));
+    rig.expect(Reason::none);
+    rig.server.on_worker_lost(0, rig.out);
+    rig.send(rig.header(RequestKind::wait_ready, 1)); // it was said before
+    rig.expect(Reason::none);
+}
+
+void ready_may_never_come(void **) {
+    Rig rig(DTRAIN_ASYNC, 2);
+    assert_int_equal(rig.send(rig.header(RequestKind::wait_ready, 1)).size(), 0);
+    rig.server.on_worker_lost(0, rig.out);
+    rig.expect(Reason::worker_lost);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(an_image_is_of_one_moment),
+        cmocka_unit_test(bsp_waits_for_its_clock),
+        cmocka_unit_test(ssp_takes_no_push_of_the_clock),
+        cmocka_unit_test(a_save_fails_with_a_worker_it_waits_for),
+        cmocka_unit_test(a_failure_is_told),
+        cmocka_unit_test(nobody_can_tell_a_text_elsewhere),
+        cmocka_unit_test(without_a_folder),
+        cmocka_unit_test(a_restore_changes_all_or_nothing),
+        cmocka_unit_test(a_worker_that_is_gone_changes_nothing),
+        cmocka_unit_test(ready_is_waited_for),
+        cmocka_unit_test(ready_may_never_come),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
