@@ -2,60 +2,103 @@
 #include "ps/archive.h"
 
 #include "engine/thread.h"
+#include "ps/row_file.h"
+#include "ps/shard_file.h"
 
 #include <new>
 
 namespace dtrain::ps {
 namespace {
 
-Status save(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
-    const uint64_t step = job.request.argument;
-    if (Status s = folder.begin(step); s != DTRAIN_OK) return s;
-    return write_shard(disk, folder.shard_path(step, job.name, job.server, job.servers), job.name,
-                       step, *job.image);
-}
-
-Status restore(ArchiveJob &job, const CheckpointFolder &folder) {
-    ShardImage &image = *job.image;
-    if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
-    image.updates = UINT64_MAX; // the lowest of the files
-    Status s = for_each_shard(folder, job.request.argument, job.name, image.params,
-                              [&](ShardFile &file) -> Status {
-                                  bool needed = intersect(file.range(), image.range).count > 0;
-                                  return needed ? file.read(image) : DTRAIN_OK;
-                              });
-    if (image.updates == UINT64_MAX) image.updates = 0; // the part is empty
-    return s;
-}
-
-} // namespace
-
-Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                      const TableParams &params, const std::function<Status(ShardFile &)> &f) {
+// f(path) for each file of the table in the checkpoint, in their order, until it fails.
+template <class F>
+Status for_each_file(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                     F &&f) {
     Manifest manifest;
     if (Status s = folder.read(step, manifest); s != DTRAIN_OK) return s;
     const Manifest::Table *table = manifest.find(name);
     if (table == nullptr)
         return fail(DTRAIN_ERR_NOT_FOUND, "checkpoint %llu in %s has no table \"%s\"",
                     static_cast<unsigned long long>(step), folder.path().c_str(), name.c_str());
-    uint64_t next = 0;
     for (uint32_t i = 0; i < table->shards; ++i) {
-        ShardFile file;
-        const std::string path = folder.shard_path(step, name, i, table->shards);
-        Status s = file.open(path, name, params);
+        Status s = f(folder.shard_path(step, name, i, table->shards));
         if (s == DTRAIN_ERR_NOT_FOUND) s = fail_within(DTRAIN_ERR_CORRUPT, "a file is missing");
         if (s != DTRAIN_OK) return s;
+    }
+    return DTRAIN_OK;
+}
+
+// f(file) for each shard of a dense table, opened and checked, in the order of the elements.
+template <class F>
+Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                      const TableParams &params, F &&f) {
+    uint64_t next = 0;
+    Status s = for_each_file(folder, step, name, [&](const std::string &path) -> Status {
+        ShardFile file;
+        if (Status opened = file.open(path, name, params); opened != DTRAIN_OK) return opened;
         if (file.range().first != next)
             return fail(DTRAIN_ERR_CORRUPT, "%s: it begins at element %llu, not at %llu",
                         path.c_str(), static_cast<unsigned long long>(file.range().first),
                         static_cast<unsigned long long>(next));
         next = file.range().end();
-        if (s = f(file); s != DTRAIN_OK) return s;
-    }
-    if (next == params.length) return DTRAIN_OK;
+        return f(file);
+    });
+    if (s != DTRAIN_OK || next == params.length) return s;
     return fail(DTRAIN_ERR_CORRUPT, "checkpoint %llu in %s ends at element %llu of table \"%s\"",
                 static_cast<unsigned long long>(step), folder.path().c_str(),
                 static_cast<unsigned long long>(next), name.c_str());
+}
+
+template <class F>
+Status for_each_row_file(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                         const TableParams &params, F &&f) {
+    return for_each_file(folder, step, name, [&](const std::string &path) -> Status {
+        RowFile file;
+        Status s = file.open(path, name, params);
+        return s == DTRAIN_OK ? f(file) : s;
+    });
+}
+
+Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
+    const uint64_t step = job.request.argument;
+    if (Status s = folder.begin(step); s != DTRAIN_OK) return s;
+    const std::string path = folder.shard_path(step, job.name, job.server, job.servers);
+    return job.rows != nullptr ? write_rows(disk, path, job.name, step, *job.rows)
+                               : write_shard(disk, path, job.name, step, *job.image);
+}
+
+Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder) {
+    ShardImage &image = *job.image;
+    if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
+    return for_each_shard(folder, job.request.argument, job.name, image.params,
+                          [&](ShardFile &file) {
+                              bool needed = intersect(file.range(), image.range).count > 0;
+                              return needed ? file.read(image) : DTRAIN_OK;
+                          });
+}
+
+Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder) {
+    const KeyPartition partition(job.servers);
+    return for_each_row_file(
+        folder, job.request.argument, job.name, job.rows->params,
+        [&](RowFile &file) { return file.read(partition, job.server, *job.rows); });
+}
+
+Status restore(const ArchiveJob &job, const CheckpointFolder &folder) {
+    uint64_t &updates = job.rows != nullptr ? job.rows->updates : job.image->updates;
+    updates = UINT64_MAX; // the lowest of the files
+    Status s = job.rows != nullptr ? restore_rows(job, folder) : restore_shard(job, folder);
+    if (updates == UINT64_MAX) updates = 0; // the part is empty
+    return s;
+}
+
+} // namespace
+
+Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                   const TableParams &params) {
+    auto fine = [](auto &) { return DTRAIN_OK; };
+    return is_sparse(params) ? for_each_row_file(folder, step, name, params, fine)
+                             : for_each_shard(folder, step, name, params, fine);
 }
 
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
@@ -74,24 +117,22 @@ ArchiveThread::ArchiveThread(const std::string &folder, data::Disk &disk,
     : folder_(folder, disk), disk_(disk), done_(std::move(done)) {}
 
 void ArchiveThread::stop() {
-    if (!thread_.joinable()) return;
     {
         std::lock_guard lock(mutex_);
         ending_ = true;
     }
     changed_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
 }
 
 Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
+    std::lock_guard lock(mutex_);
+    if (ending_) return fail(DTRAIN_ERR_CANCELED, "the server leaves");
     if (!thread_.joinable())
         if (Status s = engine::start_thread(thread_, "dtrain-disk", [this] { work(); });
             s != DTRAIN_OK)
             return s;
-    {
-        std::lock_guard lock(mutex_);
-        jobs_.push_back(std::move(job));
-    }
+    jobs_.push_back(std::move(job));
     changed_.notify_one();
     return DTRAIN_OK;
 }

@@ -4,7 +4,8 @@
 #pragma once
 #include "ps/checkpoint_folder.h"
 #include "ps/protocol.h"
-#include "ps/shard_file.h"
+#include "ps/row_image.h"
+#include "ps/shard_image.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -22,8 +23,10 @@ struct ArchiveJob {
     RequestHeader request; // save or restore; the argument is the step
     std::string name;      // of the table
     uint32_t server = 0, servers = 1;
-    std::unique_ptr<ShardImage> image; // save: to be written; restore: to be filled
-    Status status = DTRAIN_OK;         // the outcome
+    // Save: to be written; restore: to be filled. One of them.
+    std::unique_ptr<ShardImage> image;
+    std::unique_ptr<RowImage> rows;
+    Status status = DTRAIN_OK; // the outcome
     std::string text;
 };
 
@@ -38,10 +41,10 @@ class Archive {
 
 // Does it, now.
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk);
-// f(file) for each shard of the table in the checkpoint, opened and checked, in the order of the
-// elements, until one fails; DTRAIN_ERR_NOT_FOUND: the checkpoint does not have the table.
-Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                      const TableParams &params, const std::function<Status(ShardFile &)> &f);
+// Whether the checkpoint has all of this table, by what its files begin with; DTRAIN_ERR_NOT_FOUND:
+// it does not have the table.
+Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::string &name,
+                   const TableParams &params);
 
 // One job at a time, in the order in which they came: so what an earlier attempt still writes is
 // replaced by the next one.

@@ -14,6 +14,10 @@ class Buffer {
     Buffer(Buffer &&other) noexcept { swap(other); }
     Buffer(const Buffer &) = delete;
     Buffer &operator=(const Buffer &) = delete;
+    Buffer &operator=(Buffer &&other) noexcept {
+        swap(other);
+        return *this;
+    }
     void swap(Buffer &other) noexcept {
         std::swap(data_, other.data_);
         std::swap(mapped_, other.mapped_);

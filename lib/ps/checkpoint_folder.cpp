@@ -2,7 +2,7 @@
 #include "ps/checkpoint_folder.h"
 
 #include "data/durable_file.h"
-#include "ps/shard_file.h"
+#include "ps/part_heading.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,6 +4,7 @@
 #include "ps/archive.h"
 #include "ps/client_table.h"
 #include "ps/node.h"
+#include "ps/part_heading.h"
 
 #include <vector>
 
@@ -81,10 +82,8 @@ Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t timeo
     if (chosen == UINT64_MAX)
         if (Status s = folder_.latest(chosen); s != DTRAIN_OK) return s;
     // What is wrong at first sight is found before a table is changed.
-    auto nothing = [](ShardFile &) { return DTRAIN_OK; };
     for (const ClientTable *table : tables)
-        if (Status s = for_each_shard(folder_, chosen, table->name, table->params, nothing);
-            s != DTRAIN_OK)
+        if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
             return s;
     if (Status s = run(tables, RequestKind::restore, chosen, timeout_ns); s != DTRAIN_OK) return s;
     note(chosen);

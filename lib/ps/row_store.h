@@ -107,7 +107,7 @@ class RowStore {
     }
     uint32_t add(uint64_t key, uint64_t hash); // none: no memory, or the limit
 
-    const uint64_t row_bytes_;
+    uint64_t row_bytes_;
     uint64_t limit_;
     uint64_t lines_;
     uint32_t slab_shift_ = 0; // a slab has 1 << slab_shift_ rows

@@ -105,6 +105,7 @@ class ServerTable {
     Verdict may_go_on(const RequestHeader &header) const; // of what waits in parked_
     void wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    std::unique_ptr<ArchiveJob> make_job(const RequestHeader &header) const; // nullptr: no memory
     void attach_text(Response &response) const;
     void tell(const RequestHeader &header, Answered::Entry &entry, Status status, const char *text,
               Responses &out);

@@ -29,9 +29,6 @@ void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, R
     if (archive_ == nullptr)
         return tell(header, entry, DTRAIN_ERR_CONFIG,
                     "it has no folder for checkpoints: set its option checkpoint.directory", out);
-    if (shard_ == nullptr)
-        return tell(header, entry, DTRAIN_ERR_UNSUPPORTED, "sparse tables have no checkpoints yet",
-                    out);
     const Verdict verdict = saves ? may_go_on(header) : Verdict::go;
     if (verdict == Verdict::wait) {
         entry.progress = Progress::parked;
@@ -41,18 +38,30 @@ void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, R
         return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
+    std::unique_ptr<ArchiveJob> job = make_job(header);
+    if (job == nullptr) return finish(header, entry, {Reason::no_memory, {bytes(), 0}}, out);
+    entry.progress = Progress::parked;
+    if (Status s = archive_->start(std::move(job)); s != DTRAIN_OK)
+        tell(header, entry, s, error_text(), out);
+}
+
+std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header) const {
     auto job = std::make_unique<ArchiveJob>();
     job->request = header;
     job->name = identity_.name;
     job->server = identity_.server;
     job->servers = partition_.servers();
-    job->image =
-        saves ? shard_->image() : std::make_unique<ShardImage>(identity_.params, shard_->range());
-    if (job->image == nullptr) return finish(header, entry, {Reason::no_memory, {bytes_, 0}}, out);
-    job->image->clock = header.clock;
-    entry.progress = Progress::parked;
-    if (Status s = archive_->start(std::move(job)); s != DTRAIN_OK)
-        tell(header, entry, s, error_text(), out);
+    const bool saves = header.kind == RequestKind::save;
+    if (rows_ != nullptr) {
+        job->rows = saves ? rows_->image() : std::make_unique<RowImage>(identity_.params);
+        if (!saves) job->rows->store.set_limit(rows_->limit());
+        if (job->rows != nullptr) job->rows->clock = header.clock;
+    } else {
+        job->image = saves ? shard_->image()
+                           : std::make_unique<ShardImage>(identity_.params, shard_->range());
+        if (job->image != nullptr) job->image->clock = header.clock;
+    }
+    return job->rows != nullptr || job->image != nullptr ? std::move(job) : nullptr;
 }
 
 void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
@@ -62,7 +71,10 @@ void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
     if (member.answered != nullptr) entry = member.answered->parked(header.sequence);
     if (entry == nullptr) return; // nobody waits for it any more
     if (job.status != DTRAIN_OK) return tell(header, *entry, job.status, job.text.c_str(), out);
-    if (header.kind == RequestKind::restore) shard_->adopt(std::move(*job.image));
+    if (header.kind == RequestKind::restore && rows_ != nullptr)
+        rows_->adopt(std::move(*job.rows));
+    else if (header.kind == RequestKind::restore)
+        shard_->adopt(std::move(*job.image));
     finish(header, *entry, {}, out);
 }
 

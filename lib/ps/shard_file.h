@@ -1,20 +1,17 @@
 // A dense shard in a safetensors file: its values and the rule's state, and where they belong.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors "values", "momentum", ..., of one dimension, of the elements (or rows) of the shard; in
-// the metadata, as text: format, table, rule, length, first, count, updates, clock, learning_rate,
-// step, and the CRC-32C of the data.
+// Tensors "values", "momentum", ..., of one dimension, of the elements (or rows) of the shard. The
+// metadata are those of part_heading.h, and length (of the table), first and count.
 #pragma once
 #include "data/disk.h"
 #include "data/tensor_reader.h"
+#include "ps/part_heading.h"
 #include "ps/shard_image.h"
 
 #include <string>
 
 namespace dtrain::ps {
-
-// A table's name as files and metadata have it: what is not [A-Za-z0-9_.-] as %XX.
-std::string escaped(const std::string &name);
 
 Status write_shard(data::Disk &disk, const std::string &path, const std::string &table,
                    uint64_t step, const ShardImage &image);
@@ -32,14 +29,12 @@ class ShardFile {
   private:
     Status check(const std::string &table, const TableParams &params);
     Status check_arrays(const TableParams &params);
-    Status number(const char *key, uint64_t &value) const;
     Status read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                       uint32_t &crc);
 
     data::TensorReader file_;
     Range range_;
-    uint64_t updates_ = 0, clock_ = 0, crc_ = 0;
-    double rate_ = 0;
+    PartHeading heading_;
 };
 
 } // namespace dtrain::ps

@@ -24,6 +24,8 @@ struct RowLayout {
     uint64_t values, slot, slots_at, steps_at, bytes;
 };
 
+struct RowImage;
+
 // Keys may repeat, each time as an update of its own. Functions that return a Reason do all or
 // nothing, except that rows with their initial values may have been made.
 class SparseShard {
@@ -57,6 +59,11 @@ class SparseShard {
     // have zeros. Counts of steps are kept in 32 bits; larger ones become the largest.
     std::shared_ptr<const Buffer> gather_state(uint64_t index, const uint64_t *keys, size_t count);
     Reason set_state(uint64_t index, const uint64_t *keys, size_t count, const void *numbers);
+
+    // All rows, and no sums of open clocks, as they are now; nullptr: no memory.
+    std::unique_ptr<RowImage> image() const;
+    // Takes the rows of an image of this table; sums of open clocks lose theirs.
+    void adopt(RowImage &&image);
 
   private:
     Reason claim(const uint64_t *keys, size_t count);

@@ -96,6 +96,41 @@ void without_servers(void **) {
     restarts(0, 2);
 }
 
+// A dense and a sparse table in one checkpoint.
+void rows_too(void **) {
+    Folder folder;
+    const uint64_t keys[] = {5, UINT64_MAX, 77, 1000};
+    auto make_rows = [](dtrain_comm_t *comm) {
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F32;
+        params.dim = 3;
+        params.rule = DTRAIN_RULE_ADAGRAD;
+        dtrain_table_t *table = nullptr;
+        OK(dtrain_table_create(comm, "rows", &params, &table));
+        return table;
+    };
+    std::vector<float> g(12, 1), expected(12), got(12);
+    for (int servers : {2, 3})
+        ranks::run(1, servers, folder.options(), [&](int, dtrain_comm_t *comm) {
+            dtrain_table_t *tables[] = {make(comm, "w", DTRAIN_ASYNC, DTRAIN_RULE_ADD),
+                                        make_rows(comm)};
+            if (servers == 2) {
+                push(tables[0], 2);
+                OK(dtrain_table_push_rows(tables[1], keys, 3, g.data(), nullptr, nullptr));
+                OK(dtrain_checkpoint_save(tables, 2, 1, nullptr, nullptr));
+            } else {
+                OK(dtrain_checkpoint_restore(tables, 2, 1, nullptr, nullptr));
+                for (float x : pulled(tables[0])) REQUIRE(x == 2);
+            }
+            OK(dtrain_table_push_rows(tables[1], keys, 4, g.data(), nullptr, nullptr));
+            auto &to = servers == 2 ? expected : got;
+            OK(dtrain_table_pull_rows(tables[1], keys, 4, to.data(), nullptr, nullptr));
+            for (dtrain_table_t *table : tables) OK(dtrain_table_destroy(table));
+        });
+    REQUIRE(got == expected);
+}
+
 // One worker saves at its clock while the others go on as far as they can: it is that clock's
 // values.
 void bsp_saves_one_clock(void **) {
@@ -273,11 +308,17 @@ void waits_without_servers(void **) { others_wait_for_the_chief(0); }
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(on_other_servers),     cmocka_unit_test(without_servers),
-        cmocka_unit_test(bsp_saves_one_clock),  cmocka_unit_test(ssp_saves_where_all_meet),
-        cmocka_unit_test(a_disk_that_refuses),  cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(saves_when_it_is_due), cmocka_unit_test(a_table_is_made_from_the_newest),
-        cmocka_unit_test(waits_with_servers),   cmocka_unit_test(waits_without_servers),
+        cmocka_unit_test(on_other_servers),
+        cmocka_unit_test(without_servers),
+        cmocka_unit_test(rows_too),
+        cmocka_unit_test(bsp_saves_one_clock),
+        cmocka_unit_test(ssp_saves_where_all_meet),
+        cmocka_unit_test(a_disk_that_refuses),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(saves_when_it_is_due),
+        cmocka_unit_test(a_table_is_made_from_the_newest),
+        cmocka_unit_test(waits_with_servers),
+        cmocka_unit_test(waits_without_servers),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

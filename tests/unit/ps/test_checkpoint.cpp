@@ -1,6 +1,7 @@
 // Checkpoints: what is in them, who can restore them, and what is left after a crash at every step.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/archive.h"
+#include "ps/part_heading.h"
 #include "ps/shard.h"
 
 #include "check.h"

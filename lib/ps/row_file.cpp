@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/row_file.h"
+
+#include "data/durable_file.h"
+#include "wire/crc32c.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr const char *format_name = "dtrain rows 1";
+constexpr uint64_t piece_bytes = 256 << 10;
+
+uint64_t rows_per_piece(uint64_t row_bytes) {
+    return std::max<uint64_t>(piece_bytes / row_bytes, 1);
+}
+
+// f(data, bytes) for the keys, then each column, piece by piece, until it fails.
+template <class F> Status for_each_piece(const RowImage &image, F &&f) {
+    if (Status s = f(image.keys.at(0), image.count * sizeof(uint64_t)); s != DTRAIN_OK) return s;
+    std::vector<char> piece;
+    for (const RowImage::Column &column : RowImage::columns_of(image.params)) {
+        const uint64_t most = rows_per_piece(column.bytes);
+        piece.resize(most * column.bytes);
+        for (uint64_t first = 0; first < image.count; first += most) {
+            const uint64_t n = std::min(most, image.count - first);
+            for (uint64_t i = 0; i < n; i++)
+                std::memcpy(&piece[i * column.bytes],
+                            image.rows.at((first + i) * image.layout.bytes + column.at),
+                            column.bytes);
+            if (Status s = f(piece.data(), n * column.bytes); s != DTRAIN_OK) return s;
+        }
+    }
+    return DTRAIN_OK;
+}
+
+std::vector<uint64_t> shape_of(const RowImage::Column &column, uint64_t count, uint64_t dim) {
+    return column.one ? std::vector{count} : std::vector{count, dim};
+}
+
+} // namespace
+
+Status write_rows(data::Disk &disk, const std::string &path, const std::string &table,
+                  uint64_t step, const RowImage &image) {
+    PartHeading heading = {
+        .updates = image.updates, .clock = image.clock, .step = step, .rate = image.rate, .crc = 0};
+    for_each_piece(image, [&](const void *data, uint64_t bytes) {
+        heading.crc = wire::crc32c(data, bytes, heading.crc);
+        return DTRAIN_OK;
+    });
+    data::TensorIndex index;
+    put_heading(heading, format_name, table, image.params, index);
+    index.tensors.push_back({.name = "keys", .dtype = DTRAIN_U64, .shape = {image.count}});
+    for (const RowImage::Column &column : RowImage::columns_of(image.params))
+        index.tensors.push_back({.name = column.name,
+                                 .dtype = column.dtype,
+                                 .shape = shape_of(column, image.count, image.params.dim)});
+    data::DurableFile file(disk);
+    if (Status s = file.open(path); s != DTRAIN_OK) return s;
+    const std::string head = data::index_text(index);
+    if (Status s = file.write(head.data(), head.size()); s != DTRAIN_OK) return s;
+    auto write = [&](const void *data, uint64_t bytes) { return file.write(data, bytes); };
+    if (Status s = for_each_piece(image, write); s != DTRAIN_OK) return s;
+    return file.commit();
+}
+
+Status RowFile::open(const std::string &path, const std::string &table, const TableParams &params) {
+    if (Status s = file_.open(path); s != DTRAIN_OK) return s;
+    Status s = check(table, params);
+    return s == DTRAIN_OK ? s : file_.within(s);
+}
+
+Status RowFile::check(const std::string &table, const TableParams &params) {
+    const data::TensorIndex &index = file_.index();
+    if (Status s = take_heading(index, format_name, table, params, heading_); s != DTRAIN_OK)
+        return s;
+    const data::Tensor *keys = index.tensor("keys");
+    if (keys == nullptr || keys->dtype != DTRAIN_U64 || keys->shape.size() != 1)
+        return fail(DTRAIN_ERR_CORRUPT, "it has no list of keys");
+    count_ = keys->shape[0];
+    if (count_ > 0 && keys->begin != 0)
+        return fail(DTRAIN_ERR_CORRUPT, "its data does not begin with the keys");
+    const auto columns = RowImage::columns_of(params);
+    if (index.tensors.size() != columns.size() + 1)
+        return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
+                    index.tensors.size() - 1, columns.size());
+    for (const RowImage::Column &column : columns)
+        if (Status s =
+                check_array(index, column.name, column.dtype, shape_of(column, count_, params.dim));
+            s != DTRAIN_OK)
+            return s;
+    return DTRAIN_OK;
+}
+
+Status RowFile::take(uint64_t bytes, const uint8_t *&data) {
+    Status s = file_.take(bytes, data);
+    if (s == DTRAIN_OK) crc_ = wire::crc32c(data, bytes, crc_);
+    return s;
+}
+
+Status RowFile::read_keys(const KeyPartition &partition, uint32_t server, RowImage &image) {
+    places_.assign(count_, nullptr);
+    std::vector<uint64_t> keys, own, indices;
+    const uint64_t most = rows_per_piece(sizeof(uint64_t));
+    for (uint64_t first = 0; first < count_; first += most) {
+        keys.resize(std::min(most, count_ - first));
+        const uint8_t *data = nullptr;
+        if (Status s = take(keys.size() * sizeof keys[0], data); s != DTRAIN_OK) return s;
+        std::memcpy(keys.data(), data, keys.size() * sizeof keys[0]);
+        own.clear();
+        indices.clear();
+        for (uint64_t i = 0; i < keys.size(); i++) {
+            if (partition.server_of(keys[i]) != server) continue;
+            own.push_back(keys[i]);
+            indices.push_back(first + i);
+        }
+        uint64_t fresh = 0;
+        auto make = [&](uint64_t, char *row) {
+            std::memset(row, 0, image.layout.bytes);
+            fresh++;
+        };
+        auto note = [&](size_t i, char *row) { places_[indices[i]] = row; };
+        const size_t made = image.store.obtain(own.data(), own.size(), make, note);
+        if (made < own.size())
+            return fail(DTRAIN_ERR_LIMIT, "its rows do not fit the memory of the server, or its "
+                                          "limit");
+        if (fresh < own.size()) return fail(DTRAIN_ERR_CORRUPT, "it has a key twice");
+    }
+    return DTRAIN_OK;
+}
+
+Status RowFile::read_column(const RowImage::Column &column) {
+    const uint64_t most = rows_per_piece(column.bytes);
+    for (uint64_t first = 0; first < count_; first += most) {
+        const uint64_t n = std::min(most, count_ - first);
+        const uint8_t *data = nullptr;
+        if (Status s = take(n * column.bytes, data); s != DTRAIN_OK) return s;
+        for (uint64_t i = 0; i < n; i++)
+            if (char *row = places_[first + i]; row != nullptr)
+                std::memcpy(row + column.at, data + i * column.bytes, column.bytes);
+    }
+    return DTRAIN_OK;
+}
+
+Status RowFile::read(const KeyPartition &partition, uint32_t server, RowImage &image) {
+    if (Status s = read_keys(partition, server, image); s != DTRAIN_OK) return file_.within(s);
+    const auto columns = RowImage::columns_of(image.params);
+    for (const data::Tensor &tensor : file_.index().tensors) {
+        auto its = [&](const RowImage::Column &column) { return tensor.name == column.name; };
+        auto column = std::find_if(columns.begin(), columns.end(), its);
+        if (column == columns.end()) continue; // the keys
+        if (Status s = read_column(*column); s != DTRAIN_OK) return s;
+    }
+    if (crc_ != heading_.crc)
+        return file_.within(fail(DTRAIN_ERR_CORRUPT, "its data is damaged: checksum %08x, not %08x",
+                                 crc_, heading_.crc));
+    image.updates = std::min(image.updates, heading_.updates);
+    image.clock = heading_.clock;
+    image.rate = heading_.rate;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/row_image.h"
+
+#include <cstring>
+
+namespace dtrain::ps {
+
+std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
+    const RowLayout layout(params);
+    std::vector<Column> all = {{"values", params.dtype, 0, layout.values, false}};
+    const RuleInfo &rule = rule_info(params.rule);
+    const bool one = rule.is(RuleInfo::row_state);
+    for (uint32_t i = 0; i < rule.slot_count(); i++)
+        all.push_back({rule.slots[i], slot_dtype(params.dtype), layout.slots_at + i * layout.slot,
+                       layout.slot, one});
+    if (rule.counts())
+        all.push_back({"steps", DTRAIN_U32, layout.steps_at, sizeof(uint32_t), true});
+    return all;
+}
+
+std::unique_ptr<RowImage> SparseShard::image() const {
+    auto image = std::make_unique<RowImage>(params_);
+    const uint64_t row = layout_.bytes, count = rows_.size();
+    if (!image->keys.allocate(count * sizeof(uint64_t)) || !image->rows.allocate(count * row))
+        return nullptr;
+    rows_.for_each([&](uint64_t key, const char *bytes) {
+        std::memcpy(image->keys.at(image->count * sizeof key), &key, sizeof key);
+        std::memcpy(image->rows.at(image->count * row), bytes, row);
+        image->count++;
+    });
+    image->updates = updates_;
+    image->rate = rule_.rate();
+    return image;
+}
+
+void SparseShard::adopt(RowImage &&image) {
+    rows_ = std::move(image.store);
+    updates_ = image.updates;
+    rule_.set_rate(image.rate);
+    for (RowStore &sums : sums_) sums.clear(); // their rows may be gone
+}
+
+} // namespace dtrain::ps

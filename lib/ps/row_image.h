@@ -1,0 +1,37 @@
+// What a sparse shard holds, apart from it: on its way to a checkpoint, or from one.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/buffer.h"
+#include "ps/row_store.h"
+#include "ps/sparse_shard.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dtrain::ps {
+
+struct RowImage {
+    explicit RowImage(const TableParams &table)
+        : params(table), layout(table), store(layout.bytes) {}
+
+    // A part of each row that is an array of the file.
+    struct Column {
+        const char *name;
+        uint32_t dtype;
+        uint64_t at, bytes; // in a row
+        bool one;           // one number, not `dim` of them
+    };
+    static std::vector<Column> columns_of(const TableParams &params); // the values first
+
+    TableParams params;
+    RowLayout layout;
+    uint64_t updates = 0, clock = 0;
+    double rate = 0;
+    // To a checkpoint: `count` of each, one after the other.
+    Buffer keys, rows;
+    uint64_t count = 0;
+    // From one.
+    RowStore store;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,204 @@
+// Checkpoints of sparse tables: restored on any number of servers, and what may be wrong with them.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/archive.h"
+#include "ps/row_file.h"
+
+#include "check.h"
+#include "faulty_disk.h"
+
+#include <cstring>
+#include <fstream>
+#include <random>
+
+using namespace dtrain::ps;
+namespace fs = std::filesystem;
+
+namespace {
+
+FaultyDisk disk; // without faults
+
+struct Folder {
+    Folder() { assert_non_null(mkdtemp(name.data())); }
+    ~Folder() { fs::remove_all(name); }
+    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
+};
+
+TableParams params_of(uint32_t rule, uint32_t dtype = DTRAIN_F32) {
+    TableParams params;
+    params.dim = 5;
+    params.dtype = dtype;
+    params.rule = rule;
+    params.initial = 0.5;
+    return params;
+}
+
+struct Table {
+    Table(const TableParams &table, uint32_t servers) : params(table), partition(servers) {
+        for (uint32_t s = 0; s < servers; s++)
+            shards.push_back(std::make_unique<SparseShard>(params));
+    }
+    void push(const std::vector<uint64_t> &keys, double g) {
+        for (uint64_t key : keys) {
+            const std::vector<double> values(params.dim, g); // some numbers, whatever the type
+            SparseShard &shard = *shards[partition.server_of(key)];
+            assert_int_equal(shard.push(&key, 1, values.data(), true), Reason::none);
+        }
+    }
+    std::string row(uint64_t key) const {
+        SparseShard &shard = *shards[partition.server_of(key)];
+        auto values = shard.gather(&key, 1);
+        return {values->at(0), RowLayout(params).values};
+    }
+
+    TableParams params;
+    KeyPartition partition;
+    std::vector<std::unique_ptr<SparseShard>> shards;
+};
+
+ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server) {
+    ArchiveJob job;
+    job.request.kind = kind;
+    job.request.argument = 1;
+    job.name = "t";
+    job.server = server;
+    job.servers = uint32_t(table.shards.size());
+    return job;
+}
+
+void save(const Table &table, const std::string &path) {
+    CheckpointFolder folder(path, disk);
+    for (uint32_t i = 0; i < table.shards.size(); i++) {
+        ArchiveJob job = job_for(RequestKind::save, table, i);
+        job.rows = table.shards[i]->image();
+        run(job, folder, disk);
+        assert_int_equal(job.status, DTRAIN_OK);
+    }
+    Manifest manifest = {.step = 1, .tables = {{"t", uint32_t(table.shards.size())}}};
+    assert_int_equal(folder.complete(manifest), DTRAIN_OK);
+}
+
+dtrain::Status restore(Table &table, const std::string &path, uint64_t limit = UINT64_MAX) {
+    CheckpointFolder folder(path, disk);
+    for (uint32_t i = 0; i < table.shards.size(); i++) {
+        ArchiveJob job = job_for(RequestKind::restore, table, i);
+        job.rows = std::make_unique<RowImage>(table.params);
+        job.rows->store.set_limit(limit);
+        run(job, folder, disk);
+        if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
+        table.shards[i]->adopt(std::move(*job.rows));
+    }
+    return DTRAIN_OK;
+}
+
+std::vector<uint64_t> some_keys(size_t count) {
+    std::mt19937_64 random(count);
+    std::vector<uint64_t> keys = {0, UINT64_MAX};
+    while (keys.size() < count) keys.push_back(random());
+    return keys;
+}
+
+void any_number_of_servers(void **) {
+    const std::vector<uint64_t> keys = some_keys(5000), fresh = {1, 2, 3};
+    for (uint32_t rule : {DTRAIN_RULE_ADD, DTRAIN_RULE_ADAGRAD, DTRAIN_RULE_ADAGRAD_ROWS,
+                          DTRAIN_RULE_ADAM, DTRAIN_RULE_LAMB})
+        for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_F16})
+            for (auto [before, after] : {std::pair{1u, 3u}, {3u, 1u}, {2u, 5u}}) {
+                Folder folder;
+                Table table(params_of(rule, dtype), before), other(params_of(rule, dtype), after);
+                table.push(keys, 0.25);
+                table.push({keys.begin(), keys.begin() + 100}, 0.5);
+                other.push({7, 8, 9, keys[5]}, 3); // is replaced
+                save(table, folder.name);
+                assert_int_equal(restore(other, folder.name), DTRAIN_OK);
+                for (uint64_t key : keys) assert_true(table.row(key) == other.row(key));
+                assert_true(other.row(7) == table.row(7)); // never pushed to
+                for (Table *both : {&table, &other}) both->push(keys, -0.125);
+                for (Table *both : {&table, &other}) both->push(fresh, 1);
+                for (uint64_t key : keys) assert_true(table.row(key) == other.row(key));
+                for (uint64_t key : fresh) assert_true(table.row(key) == other.row(key));
+            }
+}
+
+void an_empty_table(void **) {
+    Folder folder;
+    Table table(params_of(DTRAIN_RULE_ADAM), 2), other(params_of(DTRAIN_RULE_ADAM), 3);
+    save(table, folder.name);
+    other.push({1, 2, 3}, 1);
+    assert_int_equal(restore(other, folder.name), DTRAIN_OK);
+    assert_true(other.row(1) == table.row(1));
+}
+
+void what_does_not_fit_is_named(void **) {
+    Folder folder;
+    Table table(params_of(DTRAIN_RULE_ADAGRAD), 1);
+    table.push(some_keys(1000), 1);
+    save(table, folder.name);
+    auto refuses = [&](const TableParams &params, dtrain::Status status, const char *says,
+                       uint64_t limit = UINT64_MAX) {
+        Table other(params, 1);
+        assert_int_equal(restore(other, folder.name, limit), status);
+        if (std::strstr(dtrain::error_text(), says) == nullptr)
+            fail_msg("\"%s\" does not say \"%s\"", dtrain::error_text(), says);
+    };
+    TableParams params = params_of(DTRAIN_RULE_ADAGRAD);
+    refuses(params, DTRAIN_ERR_LIMIT, "do not fit", 10000);
+    params.dim = 6;
+    refuses(params, DTRAIN_ERR_MISMATCH, "shape");
+    refuses(params_of(DTRAIN_RULE_ADAGRAD, DTRAIN_F64), DTRAIN_ERR_MISMATCH, "dtype");
+    refuses(params_of(DTRAIN_RULE_SGD), DTRAIN_ERR_MISMATCH, "rule");
+    TableParams dense;
+    dense.length = 10;
+    dense.dtype = DTRAIN_F32;
+    dense.rule = DTRAIN_RULE_ADAGRAD;
+    assert_int_equal(check_parts(CheckpointFolder(folder.name, disk), 1, "t", dense),
+                     DTRAIN_ERR_CORRUPT);
+    // The same rows in both files.
+    CheckpointFolder names(folder.name, disk);
+    fs::copy(names.shard_path(1, "t", 0, 1), names.shard_path(1, "t", 0, 2));
+    fs::copy(names.shard_path(1, "t", 0, 1), names.shard_path(1, "t", 1, 2));
+    assert_int_equal(names.complete({.step = 1, .tables = {{"t", 2}}}), DTRAIN_OK);
+    refuses(params_of(DTRAIN_RULE_ADAGRAD), DTRAIN_ERR_CORRUPT, "a key twice");
+}
+
+void damage_is_found(void **) {
+    Folder folder;
+    Table table(params_of(DTRAIN_RULE_ADAM), 1);
+    table.push({1, 2, 3}, 1);
+    save(table, folder.name);
+    const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, "t", 0, 1);
+    const auto size = fs::file_size(path);
+    uint64_t found = 0;
+    for (uint64_t at = 0; at < size; at++) {
+        auto flip = [&] {
+            std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+            file.seekg(int64_t(at));
+            const char was = char(file.get());
+            file.seekp(int64_t(at));
+            file.put(char(was ^ 1));
+        };
+        flip();
+        Table other(params_of(DTRAIN_RULE_ADAM), 1);
+        dtrain::Status s = restore(other, folder.name);
+        found += s != DTRAIN_OK;
+        if (s == DTRAIN_OK) assert_true(other.row(2) == table.row(2));
+        flip();
+    }
+    assert_true(found > size - 40); // all but digits of step, clock, updates, rate
+    for (uint64_t length : {uint64_t{0}, uint64_t{7}, size / 2, size - 1}) {
+        fs::resize_file(path, length);
+        Table other(params_of(DTRAIN_RULE_ADAM), 1);
+        assert_int_equal(restore(other, folder.name), DTRAIN_ERR_CORRUPT);
+    }
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(any_number_of_servers),
+        cmocka_unit_test(an_empty_table),
+        cmocka_unit_test(what_does_not_fit_is_named),
+        cmocka_unit_test(damage_is_found),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
