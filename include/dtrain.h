@@ -890,6 +890,32 @@ DTRAIN_API dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t t
 /* Exclusive. Clients that still need it get DTRAIN_ERR_PEER. */
 DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
 
+/* ---- statistics of tables -------------------------------------------------------------------- */
+/* Counted always: some additions per request. */
+#define DTRAIN_STATS_BUCKETS                                                                       \
+    40 /* bucket 0: of zeros; i: of 2^(i-1) to 2^i - 1; the last: and more */
+typedef struct dtrain_table_stats {
+    uint32_t struct_size; /* the caller's, by DTRAIN_INIT; no more is written                  */
+    uint32_t reserved;
+    uint64_t requests;       /* answered; an operation is one or more per server                */
+    uint64_t repeats;        /* sent again, for want of an answer (option ps.retry)             */
+    uint64_t refused;        /* of the requests, those that ended in an error                   */
+    uint64_t dropped;        /* came too early for their server, which asked for them again     */
+    uint64_t elements;       /* or rows, of the requests                                        */
+    uint64_t sent_bytes;     /* payload, with that of repeats                                   */
+    uint64_t received_bytes; /* payload                                                         */
+    uint64_t latency_sum;    /* ns from the first send to the answer                            */
+    uint64_t staleness_sum;  /* of pushes: updates that their server had applied since this
+                                worker's last pull from it (BSP: clocks)                        */
+    uint64_t latency[DTRAIN_STATS_BUCKETS], staleness[DTRAIN_STATS_BUCKETS];
+} dtrain_table_stats_t;
+/* Of this worker's requests to one server, or to all (-1), since the table was made. */
+DTRAIN_API dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
+                                              dtrain_table_stats_t *stats);
+/* What this server has counted, per table and worker, as text for Prometheus (what "dtrain-server
+ * --metrics" answers). Same rules as dtrain_last_error(). */
+DTRAIN_API size_t dtrain_stats_server(dtrain_server_t *server, char *buf, size_t len);
+
 /* ---- TFRecord files -------------------------------------------------------------------------- */
 typedef struct dtrain_reader_params {
     uint32_t struct_size;

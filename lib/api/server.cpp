@@ -1,9 +1,9 @@
 // dtrain_server_*
 // SPDX-License-Identifier: Apache-2.0
+#include "api/server.h"
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment.h"
-#include "ps/node.h"
 
 #include <cstdlib>
 #include <limits>
@@ -12,11 +12,6 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
-
-struct dtrain_server : dtrain::api::Child {
-    using Child::Child;
-    std::shared_ptr<dtrain::ps::Node> node;
-};
 
 namespace {
 

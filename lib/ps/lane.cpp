@@ -127,6 +127,9 @@ void Lane::attach(const Range &chunk, Slot &s) const {
 void Lane::send(Slot &s, int64_t now) {
     if (context_.wire.send(server_, s) != DTRAIN_OK) return repeat_at(s, now);
     ++s.sends;
+    counters_.sent += s.payload_bytes;
+    if (s.attempts == 0) s.sent_at = now;
+    counters_.repeats += s.attempts > 0;
     repeat_at(s, now + (context_.retry_ns << std::min(s.attempts, longest_backoff)));
     ++s.attempts;
 }
@@ -159,6 +162,7 @@ bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t
                header.kind == s.header.kind;
     if (!due) return false;
     if (header.reason == Reason::resend) {
+        ++counters_.dropped;
         s.attempts = 0;
         if (s.sends == 0)
             send(s, now);
@@ -166,6 +170,7 @@ bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t
             repeat_at(s, now);
         return true;
     }
+    count(s, header, payload_bytes, now);
     report(s, header, payload_bytes);
     end(s, now);
     return true;
@@ -184,6 +189,22 @@ void Lane::end(Slot &s, int64_t now) {
     s.state = State::answered;
     if (s.sends == 0) settle(s);
     pump(now);
+}
+
+void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes, int64_t now) {
+    ++counters_.requests;
+    counters_.elements += s.header.count;
+    counters_.received += payload_bytes;
+    counters_.latency.add(uint64_t(std::max<int64_t>(now - s.sent_at, 0)));
+    if (header.reason != Reason::none) {
+        ++counters_.refused;
+        return;
+    }
+    const bool own = table_.params.consistency != DTRAIN_BSP; // the push itself is an update
+    const uint64_t seen = pulled_ + own;
+    if ((s.header.flags & begins_push) != 0)
+        counters_.staleness.add(header.table_version - std::min(header.table_version, seen));
+    if (s.pulls) pulled_ = header.table_version;
 }
 
 void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {

@@ -6,6 +6,7 @@
 // answers: so the server cannot go on to a later clock while a pull is being repeated.
 #pragma once
 #include "ps/client.h"
+#include "ps/counters.h"
 
 #include <array>
 #include <cstdint>
@@ -49,6 +50,7 @@ class Lane {
     void on_withdrawn(Outgoing &request, int64_t now);
     void on_timer(int64_t now);
     int64_t next_timer() const { return next_timer_; }
+    const Counters &counters() const { return counters_; }
     bool carries(const Transfer &transfer) const;
     // Takes the transfer out: returns how many of its requests are settled by that. Those that use
     // its memory follow when the wire has let go of it.
@@ -67,7 +69,7 @@ class Lane {
     };
     struct Slot : Outgoing {
         Transfer *transfer = nullptr;
-        int64_t retry_at = 0;
+        int64_t retry_at = 0, sent_at = 0;
         uint32_t sends = 0;    // in the wire
         uint32_t attempts = 0; // made
         State state = State::free;
@@ -81,6 +83,7 @@ class Lane {
     void attach(const Range &chunk, Slot &slot) const; // the caller's memory, not of rows
     void send(Slot &slot, int64_t now);
     void repeat_at(Slot &slot, int64_t time);
+    void count(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes, int64_t now);
     void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
     void report_failure(const Slot &slot, Status status, const char *why);
     void end(Slot &slot, int64_t now);
@@ -101,7 +104,9 @@ class Lane {
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
     bool closed_ = false;
-    bool busy_ = false; // counted
+    bool busy_ = false;   // counted
+    uint64_t pulled_ = 0; // updates that the last pull has seen
+    Counters counters_;
 };
 
 } // namespace dtrain::ps

@@ -211,6 +211,21 @@ void Node::destroy_table(ClientTable *table) {
         agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
 }
 
+Counters Node::counters(const ClientTable &table, int32_t server) {
+    Counters sum;
+    agent_.locked([&] {
+        for (size_t s = 0; s < table.lanes.size(); ++s)
+            if (server < 0 || size_t(server) == s) sum += table.lanes[s]->counters();
+    });
+    return sum;
+}
+
+std::string Node::metrics() {
+    std::vector<TableReport> tables;
+    agent_.locked([&] { tables = server_->report(); });
+    return metrics_text(uint32_t(session_->identity().index), tables);
+}
+
 // ---- members ----
 
 void Node::lose_server(uint32_t server, const char *text) {

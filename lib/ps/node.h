@@ -43,6 +43,9 @@ class Node final : public cluster::Group, public Wire {
                 bool blocking);
 
     Checkpointer &checkpointer() { return checkpointer_; }
+    // Of the table's requests of this worker to that server; to all: -1.
+    Counters counters(const ClientTable &table, int32_t server);
+    std::string metrics(); // of the server here, as text
 
     // ---- under the agent's lock ----
     Client &client() { return *client_; }

@@ -106,6 +106,13 @@ uint64_t Server::memory_left() const {
     return config_.memory_limit - std::min(memory_used(), config_.memory_limit);
 }
 
+std::vector<TableReport> Server::report() const {
+    std::vector<TableReport> reports;
+    for (const auto &[id, table] : tables_)
+        if (table != nullptr) reports.push_back(table->report());
+    return reports;
+}
+
 void Server::on_archived(ArchiveJob &job, Responses &out) {
     auto found = tables_.find(job.request.table);
     if (found != tables_.end() && found->second != nullptr) found->second->on_archived(job, out);

@@ -39,6 +39,7 @@ class Server {
         return at != tables_.end() && at->second != nullptr;
     }
     uint64_t memory_used() const; // bytes charged to the limit
+    std::vector<TableReport> report() const;
 
   private:
     uint64_t memory_left() const; // under the limit

@@ -28,12 +28,16 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     reply.table = header.table;
     reply.server = identity_.server;
     reply.sequence = header.sequence;
-    if (!unmade()) reply.table_version = rows_ != nullptr ? rows_->updates() : shard_->updates();
+    if (!unmade()) reply.table_version = updates();
     reply.partition = partition_.version();
     Answer said = answer;
     if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none)
         said = rows_ != nullptr ? attach_rows(header, payload, response) : attach(header, response);
     if (said.reason == Reason::told) attach_text(response);
+    Member &member = members_[header.worker];
+    member.counters.received += response.bytes;
+    member.counters.refused += said.reason != Reason::none && said.reason != Reason::resend;
+    if (has_trait(header.kind, Trait::receives)) member.pulled = reply.table_version;
     reply.reason = said.reason;
     std::copy_n(said.numbers, 2, reply.numbers);
 }
@@ -42,6 +46,9 @@ void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, co
                          Responses &out, const void *payload) {
     entry.progress = Progress::done;
     entry.reason = answer.reason;
+    Counters &counters = members_[header.worker].counters;
+    ++counters.requests;
+    counters.elements += header.count;
     std::copy_n(answer.numbers, 2, entry.numbers);
     respond(header, answer, out, payload);
 }
@@ -86,6 +93,8 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     if (bad.reason != Reason::none) return respond(header, bad, out);
 
     Answered::Entry &entry = answered.entry(header.sequence);
+    member.counters.sent += bytes;
+    member.counters.repeats += entry.progress != Progress::unseen;
     if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
     switch (entry.progress) {
     case Progress::parked: return; // it will be answered
@@ -139,6 +148,9 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     if (verdict == Verdict::wait) return hold(header, entry);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
+    Member &member = members_[header.worker];
+    if ((header.flags & begins_push) != 0)
+        member.counters.staleness.add(updates() - std::min(updates(), member.pulled));
     Answer answer = rows_ != nullptr ? take_rows(header, payload) : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
@@ -183,6 +195,7 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
 
 void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
     if (entry.progress == Progress::held) return; // sent again, still too early
+    ++members_[header.worker].counters.dropped;
     entry.progress = Progress::held;
     held_.push_back(header);
 }

@@ -3,8 +3,10 @@
 #pragma once
 #include "ps/answered.h"
 #include "ps/archive.h"
+#include "ps/counters.h"
 #include "ps/item.h"
 #include "ps/key_partition.h"
+#include "ps/metrics_text.h"
 #include "ps/shard.h"
 #include "ps/sparse_shard.h"
 
@@ -57,6 +59,8 @@ class ServerTable {
     bool member(uint32_t worker) const { return members_[worker].present; }
     // Charged to the server's limit: rows as they are made, the rest at once.
     uint64_t bytes() const { return rows_ != nullptr ? rows_->memory() : bytes_; }
+    uint64_t updates() const { return rows_ != nullptr ? rows_->updates() : shard_->updates(); }
+    TableReport report() const;
     bool grows() const { return rows_ != nullptr; }
     void set_limit(uint64_t bytes) { rows_->set_limit(bytes); } // of bytes()
 
@@ -64,6 +68,8 @@ class ServerTable {
     struct Member {
         bool present = true, joined = false;
         std::unique_ptr<Answered> answered; // from its first request on
+        uint64_t pulled = 0;                // updates() when it pulled last
+        Counters counters;
     };
     struct Answer {
         Reason reason = Reason::none;

@@ -55,6 +55,15 @@ void ServerTable::remove(uint32_t worker) {
     std::erase_if(joining_, its);
 }
 
+TableReport ServerTable::report() const {
+    TableReport report;
+    report.name = identity_.name;
+    report.bytes = bytes();
+    if (!unmade()) report.updates = updates();
+    for (const Member &member : members_) report.workers.push_back(member.counters);
+    return report;
+}
+
 void ServerTable::leave(uint32_t worker, Responses &out) {
     if (!members_[worker].present) return;
     remove(worker);

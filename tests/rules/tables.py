@@ -26,10 +26,11 @@ class Params(ctypes.Structure):
 
 
 class Job:
-    def __init__(self, library, options=()):
+    def __init__(self, library, options=(), environment=()):
         for name in list(os.environ):
             if name.startswith("DTRAIN_") or name in ("RANK", "WORLD_SIZE", "TF_CONFIG"):
                 del os.environ[name]
+        os.environ.update(environment)
         self.library = ctypes.CDLL(library)
         self.context, self.comm = ctypes.c_void_p(), ctypes.c_void_p()
         bag = ctypes.c_void_p()

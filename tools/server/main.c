@@ -1,6 +1,6 @@
 /* dtrain-server: a process that serves a job's tables.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dtrain.h"
+#include "metrics.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -8,10 +8,13 @@
 #include <stdlib.h>
 
 static const char usage[] =
-    "usage: dtrain-server [--rendezvous R --workers N --servers N --index N]\n"
+    "usage: dtrain-server [--rendezvous R --workers N --servers N --index N] [--metrics PORT]\n"
     "Serves the parameter tables of a job until all its workers have left. Without options the\n"
     "environment describes the job (DTRAIN_RENDEZVOUS, DTRAIN_SIZE, DTRAIN_SERVERS,\n"
-    "DTRAIN_SERVER_INDEX; dtrain-run sets them).\n";
+    "DTRAIN_SERVER_INDEX; dtrain-run sets them).\n"
+    "--metrics [ADDRESS:]PORT: answers GET /metrics with counters for Prometheus; without an "
+    "address\n"
+    "on 127.0.0.1; port 0: a free one, which is printed.\n";
 
 static int failed(const char *what, dtrain_status_t status) {
     char text[512];
@@ -31,58 +34,72 @@ static int parse_number(const char *name, int min, int32_t *number) {
     return -1;
 }
 
+struct arguments {
+    const char *rendezvous, *metrics; /* NULL: not given */
+    dtrain_server_params_t params;
+};
+
 /* 0; -1 with the reason on stderr; 1 when --help or --version was answered. */
-static int parse(int argc, char **argv, const char **rendezvous, dtrain_server_params_t *params) {
-    enum { RENDEZVOUS, WORKERS, SERVERS, INDEX, VERSION, HELP };
+static int parse(int argc, char **argv, struct arguments *arguments) {
+    enum { RENDEZVOUS, WORKERS, SERVERS, INDEX, METRICS, VERSION, HELP };
     static const struct option known[] = {{"rendezvous", 1, NULL, RENDEZVOUS},
                                           {"workers", 1, NULL, WORKERS},
                                           {"servers", 1, NULL, SERVERS},
                                           {"index", 1, NULL, INDEX},
+                                          {"metrics", 1, NULL, METRICS},
                                           {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
                                           {NULL, 0, NULL, 0}};
+    dtrain_server_params_t *params = &arguments->params;
     int option, result = 0, given = 0;
     while (result == 0 && (option = getopt_long(argc, argv, "", known, NULL)) != -1) {
-        given++;
+        given += option != METRICS;
         switch (option) {
-        case RENDEZVOUS: *rendezvous = optarg; break;
+        case RENDEZVOUS: arguments->rendezvous = optarg; break;
         case WORKERS: result = parse_number("workers", 1, &params->size); break;
         case SERVERS: result = parse_number("servers", 1, &params->servers); break;
         case INDEX: result = parse_number("index", 0, &params->index); break;
+        case METRICS: arguments->metrics = optarg; break;
         case VERSION: printf("dtrain-server %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;
         default: return -1; /* getopt_long() has said why */
         }
     }
     if (result == 0 && (optind < argc || (given != 0 && given != 4))) {
-        fputs("dtrain-server: give all four options or none (see --help)\n", stderr);
+        fputs("dtrain-server: give all four options of the job or none (see --help)\n", stderr);
         result = -1;
     }
     return result;
 }
 
-static int serve(dtrain_context_t *context, const char *rendezvous,
-                 const dtrain_server_params_t *params) {
+static int serve(dtrain_context_t *context, const struct arguments *arguments,
+                 struct metrics *metrics) {
     dtrain_server_t *server;
-    dtrain_status_t status = dtrain_server_create(context, rendezvous, params, &server);
+    dtrain_status_t status =
+        dtrain_server_create(context, arguments->rendezvous, &arguments->params, &server);
     if (status != DTRAIN_OK) return failed("cannot join the job", status);
     int result = EXIT_SUCCESS;
-    status = dtrain_server_wait(server, -1);
-    if (status != DTRAIN_OK) result = failed("the job failed", status);
+    if (arguments->metrics != NULL && metrics_start(metrics, server) != 0) result = EXIT_FAILURE;
+    if (result == EXIT_SUCCESS) {
+        status = dtrain_server_wait(server, -1);
+        if (status != DTRAIN_OK) result = failed("the job failed", status);
+    }
+    metrics_stop(metrics);
     status = dtrain_server_destroy(server);
     return status == DTRAIN_OK ? result : failed("cannot stop serving", status);
 }
 
 int main(int argc, char **argv) {
-    dtrain_server_params_t params;
+    struct arguments arguments = {NULL, NULL, {0}};
+    struct metrics metrics = {.listener = -1, .stop = -1};
     dtrain_context_t *context;
-    const char *rendezvous = NULL;
-    DTRAIN_INIT(&params);
-    int result = parse(argc, argv, &rendezvous, &params);
+    DTRAIN_INIT(&arguments.params);
+    int result = parse(argc, argv, &arguments);
     if (result != 0) return result > 0 ? EXIT_SUCCESS : 2;
+    if (arguments.metrics != NULL && metrics_listen(&metrics, arguments.metrics) != 0) return 2;
     dtrain_status_t status = dtrain_context_create(DTRAIN_API_VERSION, NULL, &context);
     if (status != DTRAIN_OK) return failed("cannot start", status);
-    result = serve(context, rendezvous, &params);
+    result = serve(context, &arguments, &metrics);
     dtrain_context_destroy(context);
     return result;
 }

@@ -1,0 +1,60 @@
+// dtrain_stats_*
+// SPDX-License-Identifier: Apache-2.0
+#include "api/server.h"
+#include "api/table.h"
+
+#include <algorithm>
+#include <cstring>
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::api::guard;
+using dtrain::ps::Counters;
+using dtrain::ps::Histogram;
+
+static_assert(Histogram::buckets == DTRAIN_STATS_BUCKETS);
+
+dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
+                                   dtrain_table_stats_t *stats) {
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (stats == nullptr || stats->struct_size < 8)
+        return fail(DTRAIN_ERR_INVALID, "stats is NULL or not initialised (DTRAIN_INIT)");
+    const size_t servers = table->table->lanes.size();
+    if (server < -1 || server >= int64_t(servers))
+        return fail(DTRAIN_ERR_INVALID, "stats of table \"%s\": server %d of %zu",
+                    table->table->name.c_str(), server, servers);
+    return guard([&] {
+        const Counters counters = table->node->counters(*table->table, server);
+        dtrain_table_stats_t all = {};
+        all.struct_size = stats->struct_size;
+        all.requests = counters.requests;
+        all.repeats = counters.repeats;
+        all.refused = counters.refused;
+        all.dropped = counters.dropped;
+        all.elements = counters.elements;
+        all.sent_bytes = counters.sent;
+        all.received_bytes = counters.received;
+        all.latency_sum = counters.latency.sum;
+        all.staleness_sum = counters.staleness.sum;
+        std::copy_n(counters.latency.count.begin(), DTRAIN_STATS_BUCKETS, all.latency);
+        std::copy_n(counters.staleness.count.begin(), DTRAIN_STATS_BUCKETS, all.staleness);
+        std::memcpy(stats, &all, std::min<size_t>(sizeof all, stats->struct_size));
+        return DTRAIN_OK;
+    });
+}
+
+size_t dtrain_stats_server(dtrain_server_t *server, char *buf, size_t len) {
+    size_t length = 0;
+    if (check_handle(server, "server") != DTRAIN_OK) return 0;
+    guard([&] {
+        const std::string text = server->node->metrics();
+        length = text.size();
+        if (len == 0 || buf == nullptr) return DTRAIN_OK;
+        const size_t kept = std::min(length, len - 1);
+        std::memcpy(buf, text.data(), kept);
+        buf[kept] = 0;
+        return DTRAIN_OK;
+    });
+    return length;
+}

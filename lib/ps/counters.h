@@ -1,0 +1,56 @@
+// What is counted about the requests of one worker for one table, by the worker and by the server.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace dtrain::ps {
+
+// How often a number was 0, 1, 2..3, 4..7, ..., the last bucket having no end.
+struct Histogram {
+    static constexpr size_t buckets = 40;
+    std::array<uint64_t, buckets> count{};
+    uint64_t sum = 0;
+
+    void add(uint64_t number) {
+        ++count[std::min<size_t>(size_t(std::bit_width(number)), buckets - 1)];
+        sum += number;
+    }
+    // The greatest number of a bucket but the last.
+    static constexpr uint64_t bound(size_t bucket) { return (uint64_t{1} << bucket) - 1; }
+    Histogram &operator+=(const Histogram &other) {
+        for (size_t i = 0; i < buckets; ++i) count[i] += other.count[i];
+        sum += other.sum;
+        return *this;
+    }
+};
+
+struct Counters {
+    uint64_t requests = 0; // without repeats
+    uint64_t repeats = 0;  // of a request, sent or received
+    uint64_t refused = 0;  // ended in an error
+    uint64_t dropped = 0;  // the server could not keep them yet, and asked for them again
+    uint64_t elements = 0; // or rows, of the requests
+    uint64_t sent = 0;     // bytes of payload, of what the worker sent
+    uint64_t received = 0; // and of what it got
+    Histogram staleness;   // of pushes: updates applied since the worker's last pull there
+    Histogram latency;     // the worker's: ns from the first send to the answer
+
+    Counters &operator+=(const Counters &o) {
+        requests += o.requests;
+        repeats += o.repeats;
+        refused += o.refused;
+        dropped += o.dropped;
+        elements += o.elements;
+        sent += o.sent;
+        received += o.received;
+        staleness += o.staleness;
+        latency += o.latency;
+        return *this;
+    }
+};
+
+} // namespace dtrain::ps

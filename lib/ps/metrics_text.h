@@ -1,0 +1,22 @@
+// A server's counters in the text format of Prometheus.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Source: prometheus.io/docs/instrumenting/exposition_formats, "Text-based format".
+#pragma once
+#include "ps/counters.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtrain::ps {
+
+struct TableReport {
+    std::string name;
+    uint64_t bytes = 0, updates = 0;
+    std::vector<Counters> workers; // by worker
+};
+
+std::string metrics_text(uint32_t server, const std::vector<TableReport> &tables);
+
+} // namespace dtrain::ps
