@@ -77,6 +77,7 @@ class Window {
 
     // Operations on the window run one after the other: whose turn it is.
     std::atomic<uint64_t> turn{0}; // how many are done
+    uint64_t announced = 0; // all ranks have announced so many, at least; of whose turn it is
 
   private:
     static constexpr uint64_t flags_bytes = 4096;

@@ -111,6 +111,7 @@ WindowOperation::Step WindowExchange::move() {
         if (peer == Peer::missing) return moved ? Step::moved : Step::idle;
         if (peer == Peer::differs) return Step::mismatch;
     }
+    if (first == 0 && last == ranks_) call_.window->announced = call_.number;
     combine();
     if (end_ != call_.position) call_.window->release(rank_, end_);
     return Step::done;
