@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/row_file.h"
 
-#include "data/durable_file.h"
-#include "wire/crc32c.h"
+#include "ps/part_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -44,26 +43,18 @@ std::vector<uint64_t> shape_of(const RowImage::Column &column, uint64_t count, u
 
 Status write_rows(data::Disk &disk, const std::string &path, const std::string &table,
                   uint64_t step, const RowImage &image) {
-    PartHeading heading = {
-        .updates = image.updates, .clock = image.clock, .step = step, .rate = image.rate, .crc = 0};
-    for_each_piece(image, [&](const void *data, uint64_t bytes) {
-        heading.crc = wire::crc32c(data, bytes, heading.crc);
-        return DTRAIN_OK;
-    });
-    data::TensorIndex index;
-    put_heading(heading, format_name, table, image.params, index);
-    index.tensors.push_back({.name = "keys", .dtype = DTRAIN_U64, .shape = {image.count}});
-    for (const RowImage::Column &column : RowImage::columns_of(image.params))
-        index.tensors.push_back({.name = column.name,
-                                 .dtype = column.dtype,
-                                 .shape = shape_of(column, image.count, image.params.dim)});
-    data::DurableFile file(disk);
-    if (Status s = file.open(path); s != DTRAIN_OK) return s;
-    const std::string head = data::index_text(index);
-    if (Status s = file.write(head.data(), head.size()); s != DTRAIN_OK) return s;
-    auto write = [&](const void *data, uint64_t bytes) { return file.write(data, bytes); };
-    if (Status s = for_each_piece(image, write); s != DTRAIN_OK) return s;
-    return file.commit();
+    auto pieces = [&](auto &&f) { return for_each_piece(image, f); };
+    auto index_of = [&](const PartHeading &heading) {
+        data::TensorIndex index;
+        put_heading(heading, format_name, table, image.params, index);
+        index.tensors.push_back({.name = "keys", .dtype = DTRAIN_U64, .shape = {image.count}});
+        for (const RowImage::Column &column : RowImage::columns_of(image.params))
+            index.tensors.push_back({.name = column.name,
+                                     .dtype = column.dtype,
+                                     .shape = shape_of(column, image.count, image.params.dim)});
+        return index;
+    };
+    return write_part(disk, path, step, image, pieces, index_of);
 }
 
 Status RowFile::open(const std::string &path, const std::string &table, const TableParams &params) {
@@ -153,13 +144,8 @@ Status RowFile::read(const KeyPartition &partition, uint32_t server, RowImage &i
         if (column == columns.end()) continue; // the keys
         if (Status s = read_column(*column); s != DTRAIN_OK) return s;
     }
-    if (crc_ != heading_.crc)
-        return file_.within(fail(DTRAIN_ERR_CORRUPT, "its data is damaged: checksum %08x, not %08x",
-                                 crc_, heading_.crc));
-    image.updates = std::min(image.updates, heading_.updates);
-    image.clock = heading_.clock;
-    image.rate = heading_.rate;
-    return DTRAIN_OK;
+    Status s = take_over(heading_, crc_, image);
+    return s == DTRAIN_OK ? s : file_.within(s);
 }
 
 } // namespace dtrain::ps

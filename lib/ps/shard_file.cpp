@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/shard_file.h"
 
-#include "data/durable_file.h"
-#include "wire/crc32c.h"
+#include "ps/part_file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -53,19 +52,9 @@ data::TensorIndex index_of(const std::string &table, const PartHeading &heading,
 
 Status write_shard(data::Disk &disk, const std::string &path, const std::string &table,
                    uint64_t step, const ShardImage &image) {
-    PartHeading heading = {
-        .updates = image.updates, .clock = image.clock, .step = step, .rate = image.rate, .crc = 0};
-    for_each_piece(image, [&](const void *data, uint64_t bytes) {
-        heading.crc = wire::crc32c(data, bytes, heading.crc);
-        return DTRAIN_OK;
-    });
-    data::DurableFile file(disk);
-    if (Status s = file.open(path); s != DTRAIN_OK) return s;
-    const std::string head = data::index_text(index_of(table, heading, image));
-    if (Status s = file.write(head.data(), head.size()); s != DTRAIN_OK) return s;
-    auto write = [&](const void *data, uint64_t bytes) { return file.write(data, bytes); };
-    if (Status s = for_each_piece(image, write); s != DTRAIN_OK) return s;
-    return file.commit();
+    auto pieces = [&](auto &&f) { return for_each_piece(image, f); };
+    auto index = [&](const PartHeading &heading) { return index_of(table, heading, image); };
+    return write_part(disk, path, step, image, pieces, index);
 }
 
 Status ShardFile::open(const std::string &path, const std::string &table,
@@ -119,13 +108,8 @@ Status ShardFile::read(ShardImage &image) {
         const auto &array = *std::find_if(arrays.begin(), arrays.end(), its);
         if (Status s = read_array(array, tensor.bytes, image, crc); s != DTRAIN_OK) return s;
     }
-    if (crc != heading_.crc)
-        return file_.within(fail(DTRAIN_ERR_CORRUPT, "its data is damaged: checksum %08x, not %08x",
-                                 crc, heading_.crc));
-    image.updates = std::min(image.updates, heading_.updates);
-    image.clock = heading_.clock;
-    image.rate = heading_.rate;
-    return DTRAIN_OK;
+    Status s = take_over(heading_, crc, image);
+    return s == DTRAIN_OK ? s : file_.within(s);
 }
 
 Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,

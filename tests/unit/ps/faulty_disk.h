@@ -1,6 +1,7 @@
 // A disk that fails, fills up, or loses power: what was not synced may be gone then.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "check.h"
 #include "data/disk.h"
 
 #include <cerrno>
@@ -9,6 +10,13 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
+
+// A folder that goes away with what is in it.
+struct Folder {
+    Folder() { assert_non_null(mkdtemp(name.data())); }
+    ~Folder() { std::filesystem::remove_all(name); }
+    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
+};
 
 class FaultyDisk final : public dtrain::data::Disk {
   public:

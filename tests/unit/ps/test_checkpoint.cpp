@@ -20,12 +20,6 @@ namespace {
 
 FaultyDisk quick_disk; // without faults: no test but the last ones waits for a real one
 
-struct Folder {
-    Folder() { assert_non_null(mkdtemp(name.data())); }
-    ~Folder() { fs::remove_all(name); }
-    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
-};
-
 TableParams adam(uint64_t length) {
     TableParams params;
     params.length = length;

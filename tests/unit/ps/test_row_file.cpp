@@ -17,12 +17,6 @@ namespace {
 
 FaultyDisk disk; // without faults
 
-struct Folder {
-    Folder() { assert_non_null(mkdtemp(name.data())); }
-    ~Folder() { fs::remove_all(name); }
-    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
-};
-
 TableParams params_of(uint32_t rule, uint32_t dtype = DTRAIN_F32) {
     TableParams params;
     params.dim = 5;
