@@ -2,20 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 
-#include <dlfcn.h>
-#include <link.h>
+#include "base/shared_object.h"
 
 namespace dtrain::transport {
 namespace {
-
-// A plugin that forgot its symbol but links another one would hand out the other's.
-bool lives_in(void *handle, void *symbol) {
-    const link_map *file = nullptr;
-    Dl_info info;
-    void *owner = nullptr;
-    return dlinfo(handle, RTLD_DI_LINKMAP, &file) == 0 &&
-           dladdr1(symbol, &info, &owner, RTLD_DL_LINKMAP) != 0 && owner == file;
-}
 
 const char *missing_member(const dtrain_tp_ops_t *ops) {
 #define MUST_HAVE(member)                                                                          \
@@ -68,22 +58,14 @@ Status check(const char *path, std::string_view name, const dtrain_tp_plugin_t *
 } // namespace
 
 Status load_plugin(const char *path, std::string_view name, const dtrain_tp_plugin_t *&out) {
-    // Never unloaded: its threads and thread-local destructors could outlive a dlclose().
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (handle == nullptr) return fail(DTRAIN_ERR_CONFIG, "plugin %s: %s", path, dlerror());
-    void *symbol = dlsym(handle, "dtrain_transport_query");
-    Status status;
-    if (symbol == nullptr || !lives_in(handle, symbol)) {
-        status = fail(DTRAIN_ERR_CONFIG,
-                      "plugin %s does not export dtrain_transport_query() itself", path);
-    } else {
-        auto query = reinterpret_cast<decltype(&dtrain_transport_query)>(symbol);
-        const dtrain_tp_plugin_t *plugin = query(DTRAIN_TP_ABI);
-        status = check(path, name, plugin);
-        if (status == DTRAIN_OK) out = plugin;
-    }
-    dlclose(handle);
-    return status;
+    void *symbol = nullptr;
+    if (Status s = load_symbol(path, "dtrain_transport_query", symbol); s != DTRAIN_OK)
+        return fail_within(s, "plugin %s", path);
+    auto query = reinterpret_cast<decltype(&dtrain_transport_query)>(symbol);
+    const dtrain_tp_plugin_t *plugin = query(DTRAIN_TP_ABI);
+    if (Status s = check(path, name, plugin); s != DTRAIN_OK) return s;
+    out = plugin;
+    return DTRAIN_OK;
 }
 
 } // namespace dtrain::transport

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/shared_object.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace dtrain {
+namespace {
+
+// A file that forgot its symbol but links another one would hand out the other's.
+bool lives_in(void *handle, void *symbol) {
+    const link_map *file = nullptr;
+    Dl_info info;
+    void *owner = nullptr;
+    return dlinfo(handle, RTLD_DI_LINKMAP, &file) == 0 &&
+           dladdr1(symbol, &info, &owner, RTLD_DL_LINKMAP) != 0 && owner == file;
+}
+
+} // namespace
+
+Status load_symbol(const char *path, const char *name, void *&out) {
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (handle == nullptr) return fail(DTRAIN_ERR_CONFIG, "%s", dlerror());
+    void *symbol = dlsym(handle, name);
+    const bool own = symbol != nullptr && lives_in(handle, symbol);
+    dlclose(handle);
+    if (!own) return fail(DTRAIN_ERR_CONFIG, "it does not export %s() itself", name);
+    out = symbol;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain
