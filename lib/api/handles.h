@@ -31,6 +31,7 @@ struct dtrain_context {
     dtrain::Log log;
     std::unique_ptr<dtrain::transport::Host> host; // outlives the agent's devices
     dtrain::memory::Registry registry;
+    dtrain::ps::FunctionRegistry functions;
     std::unique_ptr<dtrain::engine::Agent> agent;
     std::unique_ptr<dtrain::api::Timeline> timeline; // outlives the helper
     std::unique_ptr<dtrain::engine::Helper> helper;

@@ -47,7 +47,8 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
-        if (Status s = dtrain::ps::Node::open(std::move(session), fresh->node); s != DTRAIN_OK)
+        if (Status s = dtrain::ps::Node::open(std::move(session), context->functions, fresh->node);
+            s != DTRAIN_OK)
             return s;
         *server_p = fresh.release();
         return DTRAIN_OK;

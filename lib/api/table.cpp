@@ -21,7 +21,8 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     std::lock_guard lock(context.session_mutex);
     out = comm->node;
     if (out != nullptr) return DTRAIN_OK;
-    if (Status s = dtrain::ps::Node::open(comm->communicator->shared_session(), out);
+    if (Status s =
+            dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions, out);
         s != DTRAIN_OK)
         return s;
     comm->node = out;
@@ -60,6 +61,7 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     if (Status s = node_of(comm, fresh->node); s != DTRAIN_OK) return s;
     if (Status s = fresh->node->create_table(name, params, 0, fresh->table); s != DTRAIN_OK)
         return s;
+    fresh->states = state_arrays(fresh->table->params);
     if (comm->context->options.number("checkpoint.restore") != 0)
         if (Status s = restore_newest(comm, *fresh); s != DTRAIN_OK) {
             const std::string text = dtrain::error_text();
@@ -93,14 +95,15 @@ Status check_dense(const dtrain_table *table, const char *what) {
 Status check_rows(const dtrain_table *table, const char *what, Range range) {
     const dtrain::ps::TableParams &params = table->table->params;
     uint64_t row = params.row_length;
-    if (!dtrain::ps::takes_norms(params) || (range.first % row == 0 && range.count % row == 0))
+    if (!dtrain::ps::by_whole_rows(params) || (range.first % row == 0 && range.count % row == 0))
         return DTRAIN_OK;
-    return fail(DTRAIN_ERR_INVALID,
-                "%s of table \"%s\": elements %llu to %llu + %llu are not whole rows of %llu, over "
-                "which its rule takes norms",
-                what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
-                static_cast<unsigned long long>(range.first),
-                static_cast<unsigned long long>(range.count), static_cast<unsigned long long>(row));
+    return fail(
+        DTRAIN_ERR_INVALID,
+        "%s of table \"%s\": elements %llu to %llu + %llu are not whole rows of %llu, which "
+        "its rule needs",
+        what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
+        static_cast<unsigned long long>(range.first), static_cast<unsigned long long>(range.count),
+        static_cast<unsigned long long>(row));
 }
 
 Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfer,
@@ -127,8 +130,9 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
     if (kind != RequestKind::clock)
         if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
     if (Status s = check_range(table, what, "elements", range, length); s != DTRAIN_OK) return s;
-    bool pushes = has_trait(kind, Trait::pushes);
-    if (Status s = pushes ? check_rows(table, what, range) : DTRAIN_OK; s != DTRAIN_OK) return s;
+    bool whole = dtrain::ps::item_of(table->table->params, kind, 0).elements > 1 ||
+                 has_trait(kind, Trait::pushes);
+    if (Status s = whole ? check_rows(table, what, range) : DTRAIN_OK; s != DTRAIN_OK) return s;
     dtrain::ps::Transfer transfer;
     transfer.kind = kind;
     transfer.range = range;
@@ -158,10 +162,12 @@ Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32
 
 Status dtrain::api::find_state(const dtrain_table *table, uint32_t index, ps::StateArray &array) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    const ps::TableParams &its = table->table->params;
-    if (ps::find_state(its, index, array)) return DTRAIN_OK;
+    if (index < table->states.size()) {
+        array = table->states[index];
+        return DTRAIN_OK;
+    }
     return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
-                table->table->name.c_str(), ps::rule_info(its.rule).name, index);
+                table->table->name.c_str(), ps::rule_title(table->table->params).c_str(), index);
 }
 
 dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
@@ -260,7 +266,7 @@ dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_
     dtrain::ps::StateArray array;
     if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
     const dtrain::ps::TableParams &its = table->table->params;
-    *name_p = array.name;
+    *name_p = table->states[index].name.c_str();
     *dtype_p = array.dtype;
     *count_p = (is_sparse(its) ? its.dim : its.length) / array.elements;
     return DTRAIN_OK;

@@ -7,12 +7,14 @@
 #include "ps/rules.h"
 
 #include <optional>
+#include <vector>
 
 struct dtrain_table : dtrain::api::Child {
     using Child::Child;
     std::shared_ptr<dtrain::ps::Node> node;
-    dtrain::ps::ClientTable *table = nullptr; // the node's client owns it
-    std::optional<uint64_t> restored;         // from the checkpoint of this step, when it was made
+    dtrain::ps::ClientTable *table = nullptr;   // the node's client owns it
+    std::vector<dtrain::ps::StateArray> states; // of its rule
+    std::optional<uint64_t> restored; // from the checkpoint of this step, when it was made
 };
 
 namespace dtrain::api {

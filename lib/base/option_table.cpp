@@ -53,6 +53,9 @@ constexpr OptionSpec table[] = {
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
      "who moves data: waiting callers and a helper, always the helper, or "
      "dtrain_context_progress()"},
+    {"ps.functions", "", text, 0, 0, nullptr,
+     "absolute paths, separated by ':', of the update rules (dtrain_function.h) that a server "
+     "loads"},
     {"ps.memory", "0", size, 0, ever, nullptr,
      "most memory that tables may take in one server; 0: no limit of its own"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,

@@ -36,17 +36,13 @@ bool Aggregate::allocate(uint32_t dtype, uint64_t length, uint32_t combine) {
 }
 
 void Aggregate::add(const Range &range, const void *g) {
-    const char *from = static_cast<const char *>(g);
-    for (uint64_t at = range.first; at < range.end();) {
-        bool marked = find(at, at + 1, true) == at;
-        uint64_t count = find(at, range.end(), !marked) - at, bytes = count * size_;
-        if (marked) // else, what is there is of an earlier clock
-            device::reduce(values_.at(at * size_), from, count, dtype_, combine_);
-        else
-            std::memcpy(values_.at(at * size_), from, bytes);
-        from += bytes;
-        at += count;
-    }
+    add(range, g, [&](const Range &part, void *to, const char *from) {
+        device::reduce(to, from, part.count, dtype_, combine_);
+        return true;
+    });
+}
+
+void Aggregate::mark(const Range &range) {
     for (uint64_t at = range.first; at < range.end(); at += 64 - at % 64)
         word(at / 64) |= mask(at, range.end());
     uint64_t first = pushed_.count == 0 ? range.first : std::min(pushed_.first, range.first);

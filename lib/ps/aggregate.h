@@ -6,6 +6,7 @@
 #include "ps/partition.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace dtrain::ps {
 
@@ -18,6 +19,23 @@ class Aggregate {
     bool allocate(uint32_t dtype, uint64_t length, uint32_t combine);
     bool allocated() const { return !values_.empty(); }
     void add(const Range &range, const void *g);
+    // combine(part, sums, pushed) in place of the way given to allocate(), where there is a sum
+    // already; false: it failed, and none of the range counts as pushed.
+    template <class F> void add(const Range &range, const void *g, F &&combine) {
+        const char *from = static_cast<const char *>(g);
+        for (uint64_t at = range.first; at < range.end();) {
+            const bool marked = find(at, at + 1, true) == at;
+            const Range part = {at, find(at, range.end(), !marked) - at};
+            if (!marked) // what is there is of an earlier clock
+                std::memcpy(this->at(at), from, part.count * size_);
+            else if (!combine(part, this->at(at), from))
+                return;
+            from += part.count * size_;
+            at = part.end();
+        }
+        mark(range);
+    }
+    char *at(uint64_t element) const { return values_.at(element * size_); }
     // f(range, sums) for each block of pushed elements, in ascending order; f may change the sums.
     // Empty afterwards.
     template <class F> void take(F &&f) {
@@ -38,6 +56,7 @@ class Aggregate {
     }
 
   private:
+    void mark(const Range &range);
     void complete(const Range &range);
     bool next_block(Range &block);  // block: the one before; count 0 at the beginning
     void clear(const Range &block); // its marks

@@ -4,6 +4,7 @@
 #include "device/kernels.h"
 #include "ps/client_table.h"
 #include "ps/row_batch.h"
+#include "ps/table_wire.h"
 
 #include <algorithm>
 #include <cstring>
@@ -57,9 +58,7 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     table->row_bytes = params.dim * device::dtype_size(params.dtype);
     table->chunk = config_.chunk;
     table->id = next_table_++;
-    TableFields fields = to_fields(params);
-    table->create_payload.assign(reinterpret_cast<const char *>(fields.data()), sizeof fields);
-    table->create_payload += name;
+    table->create_payload = encode_table(params, name);
     for (uint32_t s = 0; s < config_.servers; ++s)
         table->lanes.push_back(std::make_unique<Lane>(*table, s, *context_));
     table_p = table.get();

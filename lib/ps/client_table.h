@@ -24,6 +24,7 @@ struct ClientTable {
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
     std::vector<Transfer *> transfers = {};        // in flight; each knows its place
+    bool described = false; // a server has said what its function keeps: params.states
     bool destroyed = false;
 };
 

@@ -14,10 +14,11 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
         if (has_trait(kind, Trait::rows)) return {1, params.dim / array.elements * array.size};
         return {array.elements, array.size};
     }
-    if (has_trait(kind, Trait::files)) return {1, 1}; // a text
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
-    bool whole_rows =
-        has_trait(kind, Trait::pushes) && params.consistency != DTRAIN_BSP && takes_norms(params);
+    const bool function = has_function(params);
+    bool whole_rows = by_whole_rows(params) && (function ? kind != RequestKind::set
+                                                         : has_trait(kind, Trait::pushes) &&
+                                                               params.consistency != DTRAIN_BSP);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};
 }
 

@@ -4,9 +4,12 @@
 #include "ps/client_table.h"
 #include "ps/item.h"
 #include "ps/row_batch.h"
+#include "ps/table_wire.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 namespace dtrain::ps {
 namespace {
@@ -90,12 +93,10 @@ Lane::Slot &Lane::launch(Piece &piece) {
         s.payload = table_.create_payload.data();
         s.payload_bytes = table_.create_payload.size();
     }
-    if (has_trait(piece.kind, Trait::files)) {
-        s.told = std::make_unique<char[]>(max_told);
-        s.answer = s.told.get();
-        s.answer_bytes = max_told;
+    if (!has_range(piece.kind)) {
+        if (may_be_told(piece.kind)) make_room_for_text(s);
+        return s;
     }
-    if (!has_range(piece.kind)) return s;
 
     Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(piece))};
     s.header.count = chunk.count;
@@ -104,9 +105,18 @@ Lane::Slot &Lane::launch(Piece &piece) {
         piece.transfer->rows->attach(chunk, s);
     else
         attach(chunk, s);
+    if (has_function(table_.params) && may_be_told(piece.kind)) make_room_for_text(s);
     piece.range = {chunk.end(), piece.range.count - chunk.count};
     piece.begins = false;
     return s;
+}
+
+// For a text, which no buffer of the caller's is for.
+void Lane::make_room_for_text(Slot &s) {
+    s.into = s.answer;
+    s.answer_bytes = std::max<uint64_t>(s.answer_bytes, max_told);
+    s.room = std::make_unique<char[]>(s.answer_bytes);
+    s.answer = s.room.get();
 }
 
 void Lane::attach(const Range &chunk, Slot &s) const {
@@ -211,7 +221,13 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     char why[max_told + 1] = "malformed answer";
     if (!check_response(header, s.header, server_))
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
-    uint64_t due = item_of(table_.params, s.header.kind, s.header.argument).bytes_of(header.count);
+    const bool told = header.reason == Reason::told;
+    const bool created = s.header.kind == RequestKind::create;
+    if (told && s.room == nullptr) return report_failure(s, DTRAIN_ERR_CORRUPT, why);
+    uint64_t due =
+        told || created
+            ? header.count
+            : item_of(table_.params, s.header.kind, s.header.argument).bytes_of(header.count);
     if (payload_bytes != due) {
         std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
                       payload_bytes < due ? "truncated" : "oversized",
@@ -219,17 +235,33 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
                       static_cast<unsigned long long>(due));
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     }
-    if (header.reason == Reason::told) {
-        std::snprintf(why, sizeof why, "%.*s", int(header.count), s.told.get());
+    if (told) {
+        std::snprintf(why, sizeof why, "%.*s", int(header.count), s.room.get());
         return report_failure(s, told_status(header.numbers[0]), why);
     }
     if (header.reason != Reason::none) {
         describe(header.reason, header.numbers, why, sizeof why);
         return report_failure(s, status_of(header.reason), why);
     }
+    if (created && !learn_states(s.room.get(), payload_bytes))
+        return report_failure(s, DTRAIN_ERR_MISMATCH,
+                              "its function keeps other state than that of another server");
     if (s.transfer == nullptr) return;
+    if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);
     if (s.header.kind == RequestKind::count_rows) s.transfer->total += header.numbers[0];
+}
+
+// All servers must say the same.
+bool Lane::learn_states(const void *payload, uint64_t bytes) {
+    std::vector<FunctionState> states;
+    const TableParams &params = table_.params;
+    if (!decode_states(payload, bytes, states) || (bytes > 0 && !has_function(params)) ||
+        !may_keep(params, states))
+        return false;
+    if (std::exchange(table_.described, true)) return states == params.states;
+    table_.params.states = std::move(states);
+    return true;
 }
 
 void Lane::report_failure(const Slot &s, Status status, const char *why) {

@@ -73,14 +73,18 @@ class Lane {
         uint32_t sends = 0;    // in the wire
         uint32_t attempts = 0; // made
         State state = State::free;
-        bool pulls = false;           // is or was a pull
-        std::unique_ptr<char[]> told; // what the server says, for kinds whose failures have a text
+        bool pulls = false; // is or was a pull
+        // Where an answer lands that may be a text, and then goes if it is none.
+        std::unique_ptr<char[]> room;
+        void *into = nullptr;
     };
 
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
     bool may_leave(const Piece &piece) const;
     Slot &launch(Piece &piece);
     void attach(const Range &chunk, Slot &slot) const; // the caller's memory, not of rows
+    static void make_room_for_text(Slot &slot);
+    bool learn_states(const void *payload, uint64_t bytes); // false: not those of other servers
     void send(Slot &slot, int64_t now);
     void repeat_at(Slot &slot, int64_t time);
     void count(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes, int64_t now);

@@ -21,14 +21,19 @@ Node::Node(std::shared_ptr<cluster::Session> session)
 
 uint32_t Node::first_server() const { return session_->servers() > 0 ? session_->workers() : 0; }
 
-Status Node::open(std::shared_ptr<cluster::Session> session, std::shared_ptr<Node> &out) {
+Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
+                  std::shared_ptr<Node> &out) {
+    const bool dedicated = session->identity().role != cluster::Role::worker;
+    const std::string paths(session->options().text("ps.functions"));
+    if (dedicated || session->servers() == 0) // it will serve
+        if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
     std::shared_ptr<Node> node(new Node(std::move(session)));
-    if (Status s = node->start(); s != DTRAIN_OK) return s;
+    if (Status s = node->start(functions); s != DTRAIN_OK) return s;
     out = std::move(node);
     return DTRAIN_OK;
 }
 
-Status Node::start() {
+Status Node::start(const FunctionRegistry &functions) {
     const cluster::Identity &me = session_->identity();
     uint32_t workers = session_->workers(), dedicated = session_->servers();
     uint32_t servers = dedicated > 0 ? dedicated : workers;
@@ -40,6 +45,7 @@ Status Node::start() {
         config.servers = servers;
         config.workers = workers;
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
+        config.functions = &functions;
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);

@@ -23,7 +23,9 @@ namespace dtrain::ps {
 class Node final : public cluster::Group, public Wire {
   public:
     // One per session.
-    static Status open(std::shared_ptr<cluster::Session> session, std::shared_ptr<Node> &out);
+    // functions: those that the server here may run; outlive the node.
+    static Status open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
+                       std::shared_ptr<Node> &out);
     ~Node() override;
 
     cluster::Session &session() { return *session_; }
@@ -80,7 +82,7 @@ class Node final : public cluster::Group, public Wire {
     };
 
     explicit Node(std::shared_ptr<cluster::Session> session);
-    Status start();
+    Status start(const FunctionRegistry &functions);
     void start_archive();
     void archived(std::unique_ptr<ArchiveJob> job);
     void lose_server(uint32_t server, const char *text);

@@ -34,7 +34,7 @@ void put_heading(const PartHeading &heading, const char *format, const std::stri
     std::snprintf(rate, sizeof rate, "%.17g", heading.rate);
     index.metadata.emplace_back("format", format);
     index.metadata.emplace_back("table", escaped(table));
-    index.metadata.emplace_back("rule", rule_info(params.rule).name);
+    index.metadata.emplace_back("rule", rule_title(params));
     index.metadata.emplace_back("learning_rate", rate);
     put_number("updates", heading.updates, index);
     put_number("clock", heading.clock, index);
@@ -57,7 +57,7 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
         const std::string *value = index.find(key);
         return value != nullptr ? *value : std::string();
     };
-    const char *rule = rule_info(params.rule).name;
+    const std::string rule = rule_title(params);
     if (text("format") != format)
         return fail(DTRAIN_ERR_CORRUPT, "its format is \"%.40s\", not \"%s\"",
                     text("format").c_str(), format);
@@ -65,8 +65,8 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
         return fail(DTRAIN_ERR_MISMATCH, "it is of table \"%.100s\", not \"%.100s\"",
                     text("table").c_str(), escaped(table).c_str());
     if (text("rule") != rule)
-        return fail(DTRAIN_ERR_MISMATCH, "the table had the rule \"%.40s\" and has \"%s\" now",
-                    text("rule").c_str(), rule);
+        return fail(DTRAIN_ERR_MISMATCH, "the table had the rule \"%.80s\" and has \"%s\" now",
+                    text("rule").c_str(), rule.c_str());
     uint64_t crc = 0;
     for (auto [key, value] : {std::pair{"updates", &heading.updates},
                               {"clock", &heading.clock},

@@ -79,13 +79,14 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
 
 bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server) {
     bool pulled = header.reason == Reason::none && has_trait(request.kind, Trait::receives);
-    bool told = header.reason == Reason::told;
-    if (told && (!has_trait(request.kind, Trait::files) || header.count > max_told)) return false;
+    const bool in_bytes = header.reason == Reason::told ||
+                          (header.reason == Reason::none && request.kind == RequestKind::create);
+    if (in_bytes && (!may_be_told(request.kind) || header.count > max_told)) return false;
     return header.magic == protocol_magic && header.version == protocol_version &&
            header.kind == request.kind && static_cast<uint16_t>(header.reason) <= last_reason &&
            header.table == request.table && header.server == server &&
            header.sequence == request.sequence &&
-           (told || header.count == (pulled ? request.count : 0)) && header.reserved == 0;
+           (in_bytes || header.count == (pulled ? request.count : 0)) && header.reserved == 0;
 }
 
 Status told_status(uint64_t number) {

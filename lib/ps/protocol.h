@@ -1,12 +1,13 @@
 // What clients and servers of tables say to each other: fixed 64-byte headers, little-endian.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request is its header and a payload (CREATE: parameters and name; PUSH, PUSH_PULL, SET:
+// A request is its header and a payload (CREATE: table_wire.h; PUSH, PUSH_PULL, SET:
 // values; SET_STATE: state; kinds of rows: keys, then, for kinds that carry them, their rows); an
 // answer is its header and, for kinds that receive and succeeded, values, state, or rows in the
-// order of the keys. Requests of one worker for one table carry consecutive sequence numbers
-// (CREATE: 0) with at most request_window of them between the oldest unanswered and the newest; a
-// retry keeps its number.
+// order of the keys; of CREATE, the states of the table's function; or, where a request about files
+// or a function failed, a text. Requests of one worker for one table carry consecutive sequence
+// numbers (CREATE: 0) with at most request_window of them between the oldest unanswered and the
+// newest; a retry keeps its number.
 #pragma once
 #include "base/status.h"
 
@@ -19,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 3;
+inline constexpr uint8_t protocol_version = 4;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -64,7 +65,7 @@ struct Trait {
         state = 16,   // about a state array
         rows = 32,    // of a sparse table
         carries = 64, // rows come after the keys
-        files = 128   // its answer has, where it failed, the text that tells why
+        files = 128   // about checkpoints
     };
 };
 // Indexed by RequestKind.
@@ -96,6 +97,12 @@ inline constexpr uint8_t kind_traits[] = {
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
     return (kind_traits[static_cast<uint8_t>(known)] & trait) != 0;
+}
+
+// Its failure may be told by a text: a file's, or a function's.
+constexpr bool may_be_told(RequestKind known) {
+    if (has_trait(known, Trait::files) || known == RequestKind::create) return true;
+    return has_trait(known, Trait::pushes | Trait::receives) && !has_trait(known, Trait::state);
 }
 
 enum RequestFlags : uint16_t {
@@ -164,7 +171,7 @@ struct ResponseHeader {
     uint32_t table = 0;
     uint32_t server = 0;
     uint64_t sequence = 0;
-    uint64_t count = 0;           // elements or rows that follow; told: bytes of the text
+    uint64_t count = 0;           // elements or rows that follow; create, told: bytes
     uint64_t table_version = 0;   // updates applied here
     uint64_t numbers[2] = {0, 0}; // for the text of the reason; count_rows: rows, 0
     uint32_t partition = 0;

@@ -78,8 +78,8 @@ Status RowFile::check(const std::string &table, const TableParams &params) {
         return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
                     index.tensors.size() - 1, columns.size());
     for (const RowImage::Column &column : columns)
-        if (Status s =
-                check_array(index, column.name, column.dtype, shape_of(column, count_, params.dim));
+        if (Status s = check_array(index, column.name.c_str(), column.dtype,
+                                   shape_of(column, count_, params.dim));
             s != DTRAIN_OK)
             return s;
     return DTRAIN_OK;

@@ -8,12 +8,11 @@ namespace dtrain::ps {
 std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
     const RowLayout layout(params);
     std::vector<Column> all = {{"values", params.dtype, 0, layout.values, false}};
-    const RuleInfo &rule = rule_info(params.rule);
-    const bool one = rule.is(RuleInfo::row_state);
-    for (uint32_t i = 0; i < rule.slot_count(); i++)
-        all.push_back({rule.slots[i], slot_dtype(params.dtype), layout.slots_at + i * layout.slot,
-                       layout.slot, one});
-    if (rule.counts())
+    const std::vector<StateArray> slots = slots_of(params);
+    for (size_t i = 0; i < slots.size(); i++)
+        all.push_back({slots[i].name, slots[i].dtype, layout.slots[i].at, layout.slots[i].bytes,
+                       slots[i].by_row});
+    if (rule_info(params.rule).counts())
         all.push_back({"steps", DTRAIN_U32, layout.steps_at, sizeof(uint32_t), true});
     return all;
 }
@@ -36,7 +35,7 @@ std::unique_ptr<RowImage> SparseShard::image() const {
 void SparseShard::adopt(RowImage &&image) {
     rows_ = std::move(image.store);
     updates_ = image.updates;
-    rule_.set_rate(image.rate);
+    set_rate(image.rate);
     for (RowStore &sums : sums_) sums.clear(); // their rows may be gone
 }
 

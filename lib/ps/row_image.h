@@ -6,6 +6,7 @@
 #include "ps/sparse_shard.h"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace dtrain::ps {
@@ -16,7 +17,7 @@ struct RowImage {
 
     // A part of each row that is an array of the file.
     struct Column {
-        const char *name;
+        std::string name;
         uint32_t dtype;
         uint64_t at, bytes; // in a row
         bool one;           // one number, not `dim` of them

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/rules.h"
 
+#include "device/kernels.h"
+
 #include <cmath>
 #include <iterator>
 
@@ -80,6 +82,7 @@ constexpr RuleInfo rules[] = {
      .ratio = lamb_ratio,
      .epsilon = 1e-6},
     {.name = "dc_sgd", .flags = optimizer | R::backs_up, .update = {dc_sgd, dc_sgd}},
+    {.name = "function", .flags = R::optimizer},
 };
 
 } // namespace
@@ -89,7 +92,16 @@ bool rule_known(uint32_t rule) { return rule >= DTRAIN_RULE_ADD && rule < std::s
 const RuleInfo &rule_info(uint32_t rule) { return rules[rule]; }
 
 bool takes_norms(const TableParams &params) {
-    return rules[params.rule].ratio != nullptr || params.clip_norm > 0;
+    return rules[params.rule].ratio != nullptr || (params.clip_norm > 0 && !has_function(params));
+}
+
+bool by_whole_rows(const TableParams &params) {
+    return takes_norms(params) || (has_function(params) && params.row_length > 0);
+}
+
+std::string rule_title(const TableParams &params) {
+    std::string title = rules[params.rule].name;
+    return has_function(params) ? title + " " + params.function : title;
 }
 
 bool valid_rate(const TableParams &params, double rate) {
@@ -104,18 +116,47 @@ uint32_t slot_size(uint32_t dtype) { return dtype == DTRAIN_F64 ? 8 : 4; }
 
 bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
     const RuleInfo &info = rules[params.rule];
+    const uint64_t row = is_sparse(params) ? params.dim : params.row_length;
+    if (has_function(params)) {
+        if (index >= params.states.size()) return false;
+        const FunctionState &state = params.states[index];
+        out = {state.name,
+               state.dtype,
+               uint32_t(device::dtype_size(state.dtype)),
+               state.per_row ? row : 1,
+               state.per_row,
+               false};
+        return true;
+    }
     uint32_t slots = info.slot_count();
     bool steps = index == slots && info.counts();
     if (index >= slots && !steps) return false;
-    bool sparse = is_sparse(params);
-    bool by_row = steps ? sparse || info.is(RuleInfo::counts_rows) : info.is(RuleInfo::row_state);
-    uint64_t elements = !by_row ? 1 : sparse ? params.dim : params.row_length;
+    bool by_row =
+        steps ? is_sparse(params) || info.is(RuleInfo::counts_rows) : info.is(RuleInfo::row_state);
+    uint64_t elements = by_row ? row : 1;
     if (steps)
-        out = {"steps", DTRAIN_U64, 8, elements, true};
+        out = {"steps", DTRAIN_U64, 8, elements, by_row, true};
     else
-        out = {info.slots[index], slot_dtype(params.dtype), slot_size(params.dtype), elements,
+        out = {info.slots[index],
+               slot_dtype(params.dtype),
+               slot_size(params.dtype),
+               elements,
+               by_row,
                false};
     return true;
+}
+
+std::vector<StateArray> state_arrays(const TableParams &params) {
+    std::vector<StateArray> all;
+    StateArray array;
+    for (uint64_t i = 0; find_state(params, i, array); ++i) all.push_back(array);
+    return all;
+}
+
+std::vector<StateArray> slots_of(const TableParams &params) {
+    std::vector<StateArray> slots = state_arrays(params);
+    std::erase_if(slots, [](const StateArray &array) { return array.steps; });
+    return slots;
 }
 
 } // namespace dtrain::ps

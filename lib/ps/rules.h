@@ -5,6 +5,8 @@
 #include "ps/table_params.h"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -61,8 +63,14 @@ const RuleInfo &rule_info(uint32_t rule); // of one that is known
 
 // Norms are taken over rows: by the rule, or for clip_norm.
 bool takes_norms(const TableParams &params);
+// Pushes are whole rows of a dense table: of which norms are taken, or which a function is given
+// (so are its pulls).
+bool by_whole_rows(const TableParams &params);
 // The rate may be this one: at creation, and pushed later.
 bool valid_rate(const TableParams &params, double rate);
+
+// "adam", "function clipped": as checkpoints have it.
+std::string rule_title(const TableParams &params);
 
 // State is kept as doubles for f64 tables, else as floats.
 uint32_t slot_dtype(uint32_t dtype);
@@ -70,12 +78,15 @@ uint32_t slot_size(uint32_t dtype);
 
 // One of the arrays that make up the rule's state, in the order of dtrain_table_describe_state().
 struct StateArray {
-    const char *name;
-    uint32_t dtype, size; // bytes of a number
-    uint64_t elements;    // of the table that share one
-    bool steps;           // not a slot but the counts of updates
+    std::string name;
+    uint32_t dtype = 0, size = 0; // bytes of a number
+    uint64_t elements = 1;        // of the table that share one
+    bool by_row = false;          // they are a row
+    bool steps = false;           // not a slot but the counts of updates
 };
 // False: the rule has no such array.
 bool find_state(const TableParams &params, uint64_t index, StateArray &out);
+std::vector<StateArray> state_arrays(const TableParams &params); // all
+std::vector<StateArray> slots_of(const TableParams &params);     // all but the counts of updates
 
 } // namespace dtrain::ps

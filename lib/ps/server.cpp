@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
 
+#include "ps/table_wire.h"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -44,15 +46,13 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
 void Server::create(const RequestHeader &header, const void *payload, uint64_t bytes,
                     Responses &out) {
     uint32_t worker = header.worker;
-    TableFields fields;
-    if (bytes <= sizeof fields || bytes > sizeof fields + max_name)
-        return respond(worker, header, Reason::bad_size, bytes, sizeof fields + 1, out);
+    TableParams params;
+    std::string name;
+    uint32_t bad = field_count;
+    if (!decode_table(payload, bytes, params, name, bad))
+        return respond(worker, header, Reason::bad_size, bytes, sizeof(TableFields) + 1, out);
     if (header.table >= max_tables)
         return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
-    std::memcpy(fields.data(), payload, sizeof fields);
-    std::string name(static_cast<const char *>(payload) + sizeof fields, bytes - sizeof fields);
-    TableParams params;
-    uint32_t bad = from_fields(fields, params);
     if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
 
     auto [entry, fresh] = tables_.try_emplace(header.table);
@@ -63,17 +63,19 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
 }
 
 std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
-                                          const TableParams &params, Responses &out) {
+                                          TableParams params, Responses &out) {
+    const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
+    const bool lacks = has_function(params) && function == nullptr;
     Partition partition(params.length, config_.servers, header.partition, params.row_length);
     Range part = partition.part(config_.index);
     uint64_t needed =
         is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count, config_.workers);
     uint64_t left = memory_left();
     ServerTable::Contents contents;
-    if (is_sparse(params))
-        contents.rows = std::make_unique<SparseShard>(params);
-    else if (needed <= left)
-        contents.shard = Shard::create(params, part);
+    if (is_sparse(params) && !lacks)
+        contents.rows = std::make_unique<SparseShard>(params, function);
+    else if (needed <= left && !lacks)
+        contents.shard = Shard::create(params, part, function);
     bool made = contents.shard != nullptr || contents.rows != nullptr;
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
@@ -82,11 +84,36 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
     }
-    if (needed > left)
+    if (lacks)
+        table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
+    else if (needed > left)
         table->refuse(Reason::memory_limit, needed, left, out);
     else if (!made)
         table->refuse(Reason::no_memory, needed, 0, out);
     return table;
+}
+
+const dtrain_function_t *Server::find_function(TableParams &params) const {
+    std::string names;
+    const dtrain_function_t *function = nullptr;
+    if (config_.functions != nullptr) function = config_.functions->find(params.function, names);
+    if (function == nullptr) {
+        (void)fail(DTRAIN_ERR_NOT_FOUND,
+                   "it has no function \"%s\" (but: %.100s): register it there "
+                   "(dtrain_function_register), or name its shared object in the option "
+                   "ps.functions",
+                   params.function.c_str(), names.empty() ? "none" : names.c_str());
+        return nullptr;
+    }
+    std::vector<FunctionState> states = states_of(*function);
+    if (!may_keep(params, states)) {
+        (void)fail(DTRAIN_ERR_NOT_FOUND,
+                   "its function \"%s\" keeps state per row: give the table a row_length",
+                   params.function.c_str());
+        return nullptr;
+    }
+    params.states = std::move(states);
+    return function;
 }
 
 void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out) {

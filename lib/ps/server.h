@@ -5,6 +5,7 @@
 // payload. No thread-safety of its own. A request that is wrong costs its sender an error and
 // nobody else anything.
 #pragma once
+#include "ps/function_registry.h"
 #include "ps/server_table.h"
 
 #include <cstdint>
@@ -17,11 +18,12 @@ namespace dtrain::ps {
 class Server {
   public:
     struct Config {
-        uint32_t index = 0;         // of this server
-        uint32_t servers = 1;       // of the job
-        uint32_t workers = 1;       // of the job
-        uint64_t memory_limit = 0;  // bytes of all tables here; 0: none
-        Archive *archive = nullptr; // outlives the server
+        uint32_t index = 0;                          // of this server
+        uint32_t servers = 1;                        // of the job
+        uint32_t workers = 1;                        // of the job
+        uint64_t memory_limit = 0;                   // bytes of all tables here; 0: none
+        Archive *archive = nullptr;                  // outlives the server
+        const FunctionRegistry *functions = nullptr; // likewise
     };
     explicit Server(const Config &config);
 
@@ -49,7 +51,9 @@ class Server {
                  uint64_t number1, Responses &out);
     void create(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
     std::unique_ptr<ServerTable> make(const RequestHeader &header, const std::string &name,
-                                      const TableParams &params, Responses &out);
+                                      TableParams params, Responses &out);
+    // nullptr: there is none of that name, or it does not suit the table; fail() has said why.
+    const dtrain_function_t *find_function(TableParams &params) const;
     void leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out);
 
     Config config_;

@@ -32,7 +32,9 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     reply.partition = partition_.version();
     Answer said = answer;
     if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none)
-        said = rows_ != nullptr ? attach_rows(header, payload, response) : attach(header, response);
+        said = attach_values(header, payload, response);
+    if (header.kind == RequestKind::create && answer.reason == Reason::none)
+        said = attach_states(response);
     if (said.reason == Reason::told) attach_text(response);
     Member &member = members_[header.worker];
     member.counters.received += response.bytes;
@@ -151,7 +153,9 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     Member &member = members_[header.worker];
     if ((header.flags & begins_push) != 0)
         member.counters.staleness.add(updates() - std::min(updates(), member.pulled));
-    Answer answer = rows_ != nullptr ? take_rows(header, payload) : take(header, payload);
+    Answer answer = broken_.status != DTRAIN_OK ? told(broken_.status, broken_.text.c_str())
+                    : rows_ != nullptr          ? take_rows(header, payload)
+                                                : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     entry.pushed = true;
@@ -168,7 +172,7 @@ ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *p
         identity_.params.consistency == DTRAIN_BSP
             ? shard_->collect(header.clock, range, payload)
             : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
-    return {reason, {bytes_, 0}};
+    return reason == Reason::told ? failure_told() : Answer{reason, {bytes_, 0}};
 }
 
 void ServerTable::pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
@@ -220,10 +224,9 @@ void ServerTable::settle(Responses &out) {
         for (; clocks_.ready(); release(out)) {
             uint64_t clock = clocks_.applied();
             uint32_t workers = clocks_.participants(clock);
-            if (rows_ != nullptr)
-                rows_->apply(clock, workers);
-            else
-                shard_->apply(clock, workers);
+            Reason reason =
+                rows_ != nullptr ? rows_->apply(clock, workers) : shard_->apply(clock, workers);
+            if (reason == Reason::told) note_broken(clock);
             clocks_.advance();
         }
     release(out);

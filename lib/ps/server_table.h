@@ -50,6 +50,7 @@ class ServerTable {
               Responses &out);
     // Every create request, past and to come, is answered with this; the shard is given up.
     void refuse(Reason reason, uint64_t number0, uint64_t number1, Responses &out);
+    void refuse(Status status, const char *text, Responses &out);
     // Any other request but destroy, checked by check_request().
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
     void on_archived(ArchiveJob &job, Responses &out);
@@ -89,7 +90,7 @@ class ServerTable {
     Answer take(const RequestHeader &header, const void *payload); // applies or collects a push
     Answer take_rows(const RequestHeader &header, const void *payload);
     Answer change_rows(const RequestHeader &header, const void *payload); // and count_rows
-    Answer after_rows(Reason reason) const;
+    Answer after_rows(Reason reason);
     void pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);
     void set_state(const RequestHeader &header, const void *payload, Answered::Entry &entry,
@@ -113,6 +114,12 @@ class ServerTable {
     void set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     std::unique_ptr<ArchiveJob> make_job(const RequestHeader &header) const; // nullptr: no memory
     void attach_text(Response &response) const;
+    Answer attach_states(Response &response) const; // of a function, for who creates the table
+    Answer told(Status status, const char *text);   // keeps the text for attach_text()
+    Answer failure_told();                          // of a function
+    const FunctionCall::Failure &function_failure() const;
+    void note_broken(uint64_t clock);
+    Answer attach_values(const RequestHeader &header, const void *payload, Response &response);
     void tell(const RequestHeader &header, Answered::Entry &entry, Status status, const char *text,
               Responses &out);
     Answer attach_rows(const RequestHeader &header, const void *keys, Response &response);
@@ -127,6 +134,7 @@ class ServerTable {
     bool ready_ = false; // a worker has said that it is initialised
     Archive *archive_;
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
+    FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0;            // joined: of those present

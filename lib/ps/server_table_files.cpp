@@ -7,28 +7,13 @@
 
 namespace dtrain::ps {
 
-void ServerTable::attach_text(Response &response) const {
-    response.payload = told_->at(0);
-    response.bytes = response.header.count = std::strlen(told_->at(0));
-    response.hold = told_;
-}
-
-void ServerTable::tell(const RequestHeader &header, Answered::Entry &entry, Status status,
-                       const char *text, Responses &out) {
-    auto told = std::make_shared<Buffer>();
-    size_t length = strnlen(text, max_told);
-    if (length == 0 || !told->allocate(length + 1))
-        return finish(header, entry, {Reason::no_memory, {max_told, 0}}, out);
-    std::memcpy(told->at(0), text, length);
-    told_ = std::move(told);
-    finish(header, entry, {Reason::told, {static_cast<uint64_t>(-status), 0}}, out);
-}
-
 void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
     const bool saves = header.kind == RequestKind::save;
     if (archive_ == nullptr)
         return tell(header, entry, DTRAIN_ERR_CONFIG,
                     "it has no folder for checkpoints: set its option checkpoint.directory", out);
+    if (saves && broken_.status != DTRAIN_OK)
+        return tell(header, entry, broken_.status, broken_.text.c_str(), out);
     const Verdict verdict = saves ? may_go_on(header) : Verdict::go;
     if (verdict == Verdict::wait) {
         entry.progress = Progress::parked;
@@ -75,6 +60,7 @@ void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
         rows_->adopt(std::move(*job.rows));
     else if (header.kind == RequestKind::restore)
         shard_->adopt(std::move(*job.image));
+    if (header.kind == RequestKind::restore) broken_ = {};
     finish(header, *entry, {}, out);
 }
 

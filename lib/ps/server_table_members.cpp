@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server_table.h"
 
+#include "ps/table_wire.h"
+
 #include <algorithm>
 
 namespace dtrain::ps {
@@ -15,9 +17,7 @@ void ServerTable::join(const RequestHeader &header, const std::string &name,
         if (joined_ == present_) respond(header, {}, out);
         return;
     }
-    TableFields mine = to_fields(params), first = to_fields(identity_.params);
-    auto field = static_cast<uint32_t>(
-        std::mismatch(mine.begin(), mine.end(), first.begin()).first - mine.begin());
+    const uint32_t field = first_difference(params, identity_.params);
     joining_.push_back(header);
     // The first that asked is whom the text names.
     if (name != identity_.name || field != field_count)
@@ -32,6 +32,11 @@ void ServerTable::check_joined(Responses &out) {
     if (joined_ != present_) return;
     for (const RequestHeader &header : joining_) respond(header, {}, out);
     joining_.clear();
+}
+
+void ServerTable::refuse(Status status, const char *text, Responses &out) {
+    const Answer answer = told(status, text);
+    refuse(answer.reason, answer.numbers[0], answer.numbers[1], out);
 }
 
 void ServerTable::refuse(Reason reason, uint64_t number0, uint64_t number1, Responses &out) {

@@ -47,7 +47,8 @@ ServerTable::Answer ServerTable::change_rows(const RequestHeader &header, const 
 }
 
 // Numbers for the text of a limit.
-ServerTable::Answer ServerTable::after_rows(Reason reason) const {
+ServerTable::Answer ServerTable::after_rows(Reason reason) {
+    if (reason == Reason::told) return failure_told();
     const uint64_t used = rows_->memory(), limit = rows_->limit();
     return {reason, {used, limit - std::min(used, limit)}};
 }
@@ -56,9 +57,15 @@ ServerTable::Answer ServerTable::attach_rows(const RequestHeader &header, const 
                                              Response &response) {
     const Item item = item_of(identity_.params, header.kind, header.argument);
     const auto *asked = static_cast<const uint64_t *>(keys);
-    auto rows = has_trait(header.kind, Trait::state)
-                    ? rows_->gather_state(header.argument, asked, header.count)
-                    : rows_->gather(asked, header.count);
+    std::shared_ptr<const Buffer> rows;
+    if (has_trait(header.kind, Trait::state)) {
+        rows = rows_->gather_state(header.argument, asked, header.count);
+    } else if (rows_->transforms()) {
+        Reason reason = rows_->transform(asked, header.count, rows);
+        if (reason == Reason::told) return failure_told();
+    } else {
+        rows = rows_->gather(asked, header.count);
+    }
     response.bytes = item.bytes_of(header.count);
     if (rows == nullptr) return {Reason::no_memory, {std::exchange(response.bytes, 0), 0}};
     response.header.count = header.count;

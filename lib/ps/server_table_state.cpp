@@ -12,6 +12,11 @@ ServerTable::Answer ServerTable::attach(const RequestHeader &header, Response &r
         if (state.numbers == nullptr) return {Reason::no_memory, {bytes_, 0}};
         response.payload = state.numbers;
         response.hold = std::move(state.hold);
+    } else if (shard_->transforms()) {
+        Reason reason = shard_->transform(range, response.hold);
+        if (reason == Reason::told) return failure_told();
+        if (reason != Reason::none) return {reason, {bytes_, 0}};
+        response.payload = response.hold->at(0);
     } else {
         Reason reason = shard_->note_pull(header.worker, range);
         if (reason != Reason::none) return {reason, {bytes_, 0}};

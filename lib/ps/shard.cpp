@@ -20,26 +20,27 @@ uint64_t items(const TableParams &params, uint32_t by_row) {
 uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t workers) {
     const RuleInfo &info = rule_info(params.rule);
     uint64_t size = device::dtype_size(params.dtype), slot = slot_size(params.dtype);
-    uint64_t arrays = info.slot_count();
-    if (info.is(RuleInfo::backs_up)) arrays += workers;
+    uint64_t backups = info.is(RuleInfo::backs_up) ? workers : 0;
     uint64_t sums = params.consistency == DTRAIN_BSP
                         ? open_clocks * Aggregate::bytes_needed(params.dtype, count)
                         : 0;
-    uint64_t state = count / items(params, RuleInfo::row_state) * slot;
-    uint64_t all = 0;
-    if (__builtin_mul_overflow(arrays, state, &all) ||
-        __builtin_add_overflow(all, count * size + sums, &all))
+    uint64_t state = 0, all = 0;
+    for (const StateArray &array : slots_of(params)) state += count / array.elements * array.size;
+    if (__builtin_mul_overflow(backups, count * slot, &all) ||
+        __builtin_add_overflow(all, count * size + sums + state, &all))
         return UINT64_MAX;
     return all;
 }
 
-Shard::Shard(const TableParams &params, const Range &range)
+Shard::Shard(const TableParams &params, const Range &range, const dtrain_function_t *function)
     : params_(params), info_(rule_info(params.rule)), rule_(params), range_(range),
-      size_(device::dtype_size(params.dtype)),
+      size_(device::dtype_size(params.dtype)), arrays_(slots_of(params)), slots_(arrays_.size()),
+      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       steps_(range.count / items(params, RuleInfo::counts_rows)) {}
 
-std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range) {
-    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, range));
+std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range,
+                                     const dtrain_function_t *function) {
+    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, range, function));
     if (shard == nullptr) return nullptr;
     shard->values_ = std::make_shared<Buffer>();
     if (!shard->values_->allocate(range.count * shard->size_)) return nullptr;
@@ -59,11 +60,11 @@ void Shard::set(const Range &range, const void *values) {
 uint64_t Shard::slot_item() const { return items(params_, RuleInfo::row_state); }
 
 Reason Shard::allocate_slots() {
-    uint64_t bytes = range_.count / slot_item() * slot_size(params_.dtype);
-    for (uint32_t i = 0; i < info_.slot_count(); ++i) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i] != nullptr) continue;
         auto fresh = std::make_shared<Buffer>();
-        if (!fresh->allocate(bytes)) return Reason::no_memory;
+        if (!fresh->allocate(range_.count / arrays_[i].elements * arrays_[i].size))
+            return Reason::no_memory;
         slots_[i] = std::move(fresh);
     }
     return Reason::none;
@@ -91,9 +92,12 @@ Reason Shard::note_pull(uint32_t worker, const Range &range) {
 Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
     Reason reason = info_.is(RuleInfo::backs_up) ? back_up(worker) : allocate_slots();
     if (reason != Reason::none) return reason;
-    update(local(range), g, worker);
-    updates_ += begins;
-    return Reason::none;
+    if (function_ != nullptr)
+        reason = run_update(local(range), g);
+    else
+        update(local(range), g, worker);
+    updates_ += begins && reason == Reason::none;
+    return reason;
 }
 
 Reason Shard::collect(uint64_t clock, const Range &range, const void *g) {
@@ -102,26 +106,32 @@ Reason Shard::collect(uint64_t clock, const Range &range, const void *g) {
     if (reason != Reason::none) return reason;
     if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count, info_.combine))
         return Reason::no_memory;
+    if (function_ != nullptr && function_->combines()) return combine(sums, local(range), g);
     sums.add(local(range), g);
     return Reason::none;
 }
 
-void Shard::apply(uint64_t clock, uint32_t workers) {
+Reason Shard::apply(uint64_t clock, uint32_t workers) {
     ++updates_;
     std::optional<double> &rate = rates_[clock % open_clocks];
-    if (rate.has_value()) rule_.set_rate(*rate);
+    if (rate.has_value()) set_rate(*rate);
     rate.reset();
     Aggregate &sums = sums_[clock % open_clocks];
-    if (!sums.allocated()) return;
+    Reason reason = Reason::none;
+    if (!sums.allocated()) return reason;
     auto update_block = [&](const Range &block, void *g) {
         if (params_.aggregate == DTRAIN_AVG && workers > 1)
             device::scale(g, block.count, params_.dtype, workers);
-        update(block, g, 0);
+        if (function_ == nullptr)
+            update(block, g, 0);
+        else if (reason == Reason::none)
+            reason = run_update(block, g);
     };
-    if (rule_.takes_norms())
+    if (by_whole_rows(params_))
         sums.take_rows(params_.row_length, update_block);
     else
         sums.take(update_block);
+    return reason;
 }
 
 void Shard::update_part(const Range &range, uint64_t step, const void *g, uint32_t worker) {

@@ -4,6 +4,7 @@
 #include "ps/aggregate.h"
 #include "ps/buffer.h"
 #include "ps/consistency.h"
+#include "ps/function_call.h"
 #include "ps/partition.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
@@ -25,8 +26,10 @@ class Shard {
   public:
     // What the shard will hold at most: values, state, sums of open clocks, backups by worker.
     static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
-    // nullptr: no memory. All but the values is allocated when first needed.
-    static std::unique_ptr<Shard> create(const TableParams &params, const Range &range);
+    // nullptr: no memory. All but the values is allocated when first needed. function: of a table
+    // that has one; outlives the shard.
+    static std::unique_ptr<Shard> create(const TableParams &params, const Range &range,
+                                         const dtrain_function_t *function = nullptr);
 
     const Range &range() const { return range_; }
     uint64_t size() const { return size_; } // bytes of one element
@@ -39,14 +42,19 @@ class Shard {
     // Adds a push to the sums of its clock, which is applied or one of the open_clocks after it.
     Reason collect(uint64_t clock, const Range &range, const void *g);
     // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
-    void apply(uint64_t clock, uint32_t workers);
+    // Reason::told: the function failed, and the update is done in part.
+    Reason apply(uint64_t clock, uint32_t workers);
     // The learning rate from now on; from the updates of that clock on.
-    void set_rate(double rate) { rule_.set_rate(rate); }
+    void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
 
     const void *at(uint64_t element) const;
     // Keeps the values in memory while an answer is sent from them.
     std::shared_ptr<const Buffer> values() const { return values_; }
+    // What a function makes of the values, in memory of its own; what a function said last.
+    bool transforms() const { return function_ != nullptr && function_->gets(); }
+    Reason transform(const Range &range, std::shared_ptr<const Buffer> &out);
+    const FunctionCall::Failure &failure() const { return function_->failure(); }
     // The worker is about to be sent these values.
     Reason note_pull(uint32_t worker, const Range &range);
 
@@ -65,11 +73,15 @@ class Shard {
     void adopt(ShardImage &&image);
 
   private:
-    Shard(const TableParams &params, const Range &range);
+    Shard(const TableParams &params, const Range &range, const dtrain_function_t *function);
     Reason allocate_slots();
     Reason back_up(uint32_t worker);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
+    // The rows of the function's next call; f(row, offset of its values in the range) fills them.
+    template <class F> void gather_rows(const Range &local, F &&f);
+    Reason run_update(const Range &local, const void *g);
+    Reason combine(Aggregate &sums, const Range &local, const void *g);
     Range local(const Range &range) const { return {range.first - range_.first, range.count}; }
     uint64_t slot_item() const; // elements that share a number of a slot
 
@@ -79,7 +91,9 @@ class Shard {
     Range range_;
     uint64_t size_;
     std::shared_ptr<Buffer> values_;
-    std::shared_ptr<Buffer> slots_[max_slots];
+    std::vector<StateArray> arrays_;               // slots_of()
+    std::vector<std::shared_ptr<Buffer>> slots_;   // as many
+    std::unique_ptr<FunctionCall> function_;       // of a table that has one
     std::vector<std::unique_ptr<Buffer>> backups_; // by worker: what it pulled, as state
     StepCounts steps_;                             // of elements, or rows
     Aggregate sums_[open_clocks];                  // of clock c: c % open_clocks

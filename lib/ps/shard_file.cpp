@@ -93,7 +93,8 @@ Status ShardFile::check_arrays(const TableParams &params) {
         if (range_.first % array.elements != 0 || range_.count % array.elements != 0)
             return fail(DTRAIN_ERR_MISMATCH, "it is not made of whole rows of %llu elements",
                         static_cast<unsigned long long>(array.elements));
-        if (Status s = check_array(index, array.name, array.dtype, {range_.count / array.elements});
+        if (Status s = check_array(index, array.name.c_str(), array.dtype,
+                                   {range_.count / array.elements});
             s != DTRAIN_OK)
             return s;
     }

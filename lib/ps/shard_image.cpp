@@ -23,11 +23,9 @@ bool ShardImage::allocate() {
     };
     values = fresh(range.count * device::dtype_size(params.dtype));
     bool all = values != nullptr;
-    StateArray state;
-    for (uint32_t i = 0; find_state(params, i, state); ++i) {
-        if (state.steps) continue;
-        slots[i] = fresh(range.count / state.elements * state.size);
-        all = all && slots[i] != nullptr;
+    for (const StateArray &state : slots_of(params)) {
+        slots.push_back(fresh(range.count / state.elements * state.size));
+        all = all && slots.back() != nullptr;
     }
     return all;
 }
@@ -35,8 +33,7 @@ bool ShardImage::allocate() {
 std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) {
     std::vector<Array> all = {
         {"values", params.dtype, device::dtype_size(params.dtype), 1, nullptr}};
-    StateArray state;
-    for (uint32_t i = 0; find_state(params, i, state); ++i)
+    for (const StateArray &state : state_arrays(params))
         all.push_back({state.name, state.dtype, state.size, state.elements, nullptr});
     return all;
 }
@@ -44,8 +41,7 @@ std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) 
 std::vector<ShardImage::Array> ShardImage::arrays() const {
     std::vector<Array> all = arrays_of(params);
     all[0].numbers = values->at(0);
-    for (uint32_t i = 0; i < max_slots; ++i)
-        if (slots[i] != nullptr) all[i + 1].numbers = slots[i]->at(0);
+    for (size_t i = 0; i < slots.size(); ++i) all[i + 1].numbers = slots[i]->at(0);
     return all;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace dtrain::ps {
@@ -19,7 +20,7 @@ struct ShardImage {
 
     // The values, or an array of the rule's state.
     struct Array {
-        const char *name;
+        std::string name;
         uint32_t dtype;
         uint64_t size, elements; // bytes of a number; elements of the table that share one
         char *numbers;           // nullptr: these are `steps`
@@ -29,8 +30,9 @@ struct ShardImage {
 
     TableParams params;
     Range range; // of the whole table
-    std::shared_ptr<Buffer> values, slots[max_slots];
-    StepCounts steps; // of elements, or rows
+    std::shared_ptr<Buffer> values;
+    std::vector<std::shared_ptr<Buffer>> slots; // as slots_of()
+    StepCounts steps;                           // of elements, or rows
     uint64_t updates = 0, clock = 0;
     double rate = 0;
 };

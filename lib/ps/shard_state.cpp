@@ -50,9 +50,10 @@ std::unique_ptr<ShardImage> Shard::image() const {
     auto image = std::make_unique<ShardImage>(params_, range_);
     if (!image->allocate()) return nullptr;
     std::memcpy(image->values->at(0), values_->at(0), range_.count * size_);
-    uint64_t bytes = range_.count / slot_item() * slot_size(params_.dtype);
-    for (uint32_t i = 0; i < info_.slot_count(); ++i)
-        if (slots_[i] != nullptr) std::memcpy(image->slots[i]->at(0), slots_[i]->at(0), bytes);
+    for (size_t i = 0; i < slots_.size(); ++i)
+        if (slots_[i] != nullptr)
+            std::memcpy(image->slots[i]->at(0), slots_[i]->at(0),
+                        range_.count / arrays_[i].elements * arrays_[i].size);
     image->steps = steps_;
     image->updates = updates_;
     image->rate = rule_.rate();
@@ -61,10 +62,10 @@ std::unique_ptr<ShardImage> Shard::image() const {
 
 void Shard::adopt(ShardImage &&image) {
     values_ = std::move(image.values);
-    std::move(std::begin(image.slots), std::end(image.slots), slots_);
+    slots_ = std::move(image.slots);
     steps_ = std::move(image.steps);
     updates_ = image.updates;
-    rule_.set_rate(image.rate);
+    set_rate(image.rate);
     backups_.clear(); // nobody has pulled these values
 }
 

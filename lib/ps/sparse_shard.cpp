@@ -15,20 +15,24 @@ constexpr uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1
 
 } // namespace
 
-RowLayout::RowLayout(const TableParams &p)
-    : values(p.dim * device::dtype_size(p.dtype)), slot(slot_size(p.dtype)) {
-    const RuleInfo &rule = rule_info(p.rule);
-    const uint32_t slots = rule.slot_count();
-    const bool steps = rule.counts();
-    if (!rule.is(RuleInfo::row_state)) slot *= p.dim;
-    const uint64_t state_unit = slots > 0 ? slot_size(p.dtype) : steps ? sizeof(uint32_t) : 1;
-    const uint64_t unit = std::max<uint64_t>(state_unit, device::dtype_size(p.dtype));
-    slots_at = aligned(values, state_unit);
-    steps_at = slots_at + slots * slot;
-    bytes = aligned(steps_at + (steps ? sizeof(uint32_t) : 0), unit);
+RowLayout::RowLayout(const TableParams &p) : values(p.dim * device::dtype_size(p.dtype)) {
+    uint64_t unit = device::dtype_size(p.dtype), end = values;
+    auto place = [&](uint64_t size, uint64_t numbers) {
+        unit = std::max(unit, size);
+        const uint64_t at = aligned(end, size);
+        end = at + size * numbers;
+        return at;
+    };
+    for (const StateArray &array : slots_of(p)) {
+        const uint64_t numbers = p.dim / array.elements;
+        slots.push_back({place(array.size, numbers), array.size * numbers});
+    }
+    const bool steps = rule_info(p.rule).counts();
+    steps_at = steps ? place(sizeof(uint32_t), 1) : end;
+    bytes = aligned(end, unit);
 }
 
-SparseShard::SparseShard(const TableParams &params)
+SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function)
     : params_(params), info_(rule_info(params.rule)),
       rule_(params), initial_{Distribution(params.distribution),
                               params.dtype,
@@ -37,7 +41,8 @@ SparseShard::SparseShard(const TableParams &params)
                               params.spread,
                               params.seed},
       layout_(params), own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX),
-      limit_(own_limit_), rows_(layout_.bytes) {
+      limit_(own_limit_), rows_(layout_.bytes),
+      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr) {
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
         initial_.b = params.initial + params.spread;
@@ -73,8 +78,7 @@ Reason SparseShard::claim(const uint64_t *keys, size_t count) {
 
 void SparseShard::update(char *row, const void *g) const {
     RuleTarget target = {row, {}};
-    for (uint32_t i = 0; i < info_.slot_count(); i++)
-        target.slots[i] = row + layout_.slots_at + i * layout_.slot;
+    for (size_t i = 0; i < layout_.slots.size(); i++) target.slots[i] = row + layout_.slots[i].at;
     uint32_t steps = 0;
     if (info_.counts()) {
         std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
@@ -86,8 +90,9 @@ void SparseShard::update(char *row, const void *g) const {
 
 Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool begins) {
     Reason reason = claim(keys, count);
+    if (reason == Reason::none && function_ != nullptr) reason = run_update(keys, count, g);
     if (reason != Reason::none) return reason;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && function_ == nullptr; i++)
         update(claimed_[i], static_cast<const char *>(g) + i * layout_.values);
     updates_ += begins;
     return Reason::none;
@@ -107,29 +112,44 @@ Reason SparseShard::collect(uint64_t clock, const uint64_t *keys, size_t count, 
         return no_room();
     }
     auto next = fresh_.begin(); // in the order of the keys
+    const bool combines = function_ != nullptr && function_->combines();
+    if (combines) function_->begin(params_.dim);
     for (size_t i = 0; i < count; i++) {
         const char *from = static_cast<const char *>(g) + i * layout_.values;
         if (next != fresh_.end() && next->second == claimed_[i]) {
             std::memcpy(claimed_[i], from, layout_.values);
             ++next;
+        } else if (combines) {
+            function_->add(keys[i], claimed_[i]).pushed = from;
         } else {
             device::reduce(claimed_[i], from, params_.dim, params_.dtype, info_.combine);
         }
     }
-    return Reason::none;
+    reason = combines ? function_->combine(updates_) : Reason::none;
+    for (size_t i = 0; i < fresh_.size() && reason != Reason::none; i++)
+        sums.erase(fresh_[i].first);
+    return reason;
 }
 
-void SparseShard::apply(uint64_t clock, uint32_t workers) {
+Reason SparseShard::apply(uint64_t clock, uint32_t workers) {
     ++updates_;
     std::optional<double> &rate = rates_[clock % open_clocks];
-    if (rate.has_value()) rule_.set_rate(*rate);
+    if (rate.has_value()) set_rate(*rate);
     rate.reset();
     RowStore &sums = sums_[clock % open_clocks];
     uint64_t keys[block];
     char *values[block];
     size_t count = 0;
+    Reason reason = Reason::none;
     auto update_block = [&] {
-        rows_.find(keys, count, [&](size_t i, char *row) { update(row, values[i]); });
+        if (function_ != nullptr) function_->begin(params_.dim);
+        rows_.find(keys, count, [&](size_t i, char *row) {
+            if (function_ != nullptr)
+                add_row(keys[i], row).pushed = values[i];
+            else
+                update(row, values[i]);
+        });
+        if (function_ != nullptr && reason == Reason::none) reason = function_->update(updates_);
         count = 0;
     };
     sums.for_each([&](uint64_t key, char *sum) {
@@ -141,6 +161,7 @@ void SparseShard::apply(uint64_t clock, uint32_t workers) {
     });
     update_block();
     sums.clear();
+    return reason;
 }
 
 Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) {

@@ -2,6 +2,7 @@
 // clocks. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/consistency.h"
+#include "ps/function_call.h"
 #include "ps/protocol.h"
 #include "ps/row_initializer.h"
 #include "ps/row_store.h"
@@ -21,7 +22,11 @@ namespace dtrain::ps {
 // Bytes of a row: values, then each slot of the rule's state, then how many updates it has had.
 struct RowLayout {
     explicit RowLayout(const TableParams &params);
-    uint64_t values, slot, slots_at, steps_at, bytes;
+    struct Slot {
+        uint64_t at, bytes;
+    };
+    uint64_t values, steps_at, bytes;
+    std::vector<Slot> slots; // as slots_of()
 };
 
 struct RowImage;
@@ -30,7 +35,8 @@ struct RowImage;
 // nothing, except that rows with their initial values may have been made.
 class SparseShard {
   public:
-    explicit SparseShard(const TableParams &params);
+    // function: of a table that has one; outlives the shard.
+    explicit SparseShard(const TableParams &params, const dtrain_function_t *function = nullptr);
 
     uint64_t updates() const { return updates_; }
     uint64_t size() const { return rows_.size(); } // rows that were made
@@ -44,13 +50,18 @@ class SparseShard {
     // Adds rows to the sums of their clock, which is applied or one of the open_clocks after it.
     Reason collect(uint64_t clock, const uint64_t *keys, size_t count, const void *g);
     // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
-    void apply(uint64_t clock, uint32_t workers);
+    // Reason::told: the function failed, and the update is done in part.
+    Reason apply(uint64_t clock, uint32_t workers);
     // The learning rate from now on; from the updates of that clock on.
-    void set_rate(double rate) { rule_.set_rate(rate); }
+    void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
     // The values of the keys' rows, or initial ones; the bytes beyond them mean nothing. Kept as
     // long as somebody holds them. nullptr: no memory.
     std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
+    // What a function makes of the values; what a function said last.
+    bool transforms() const { return function_ != nullptr && function_->gets(); }
+    Reason transform(const uint64_t *keys, size_t count, std::shared_ptr<const Buffer> &out);
+    const FunctionCall::Failure &failure() const { return function_->failure(); }
     // Overwrites values, whatever the rule; state stays. Makes the rows that are not there.
     Reason set(const uint64_t *keys, size_t count, const void *values);
     // At once, with their state and what was pushed for them in open clocks.
@@ -69,6 +80,8 @@ class SparseShard {
     Reason claim(const uint64_t *keys, size_t count);
     void make_row(uint64_t key, char *row) const;
     void update(char *row, const void *g) const;
+    dtrain_function_row_t &add_row(uint64_t key, char *row); // to the function's next call
+    Reason run_update(const uint64_t *keys, size_t count, const void *g);
     std::shared_ptr<Buffer> answer(uint64_t bytes);
     uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
@@ -82,8 +95,9 @@ class SparseShard {
     const uint64_t own_limit_; // of the table; UINT64_MAX: none
     uint64_t limit_, updates_ = 0;
     RowStore rows_;
-    std::vector<RowStore> sums_;  // of clock c: c % open_clocks; none but under BSP
-    std::vector<char *> claimed_; // scratch
+    std::unique_ptr<FunctionCall> function_; // of a table that has one
+    std::vector<RowStore> sums_;             // of clock c: c % open_clocks; none but under BSP
+    std::vector<char *> claimed_;            // scratch
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
     std::vector<std::shared_ptr<Buffer>> answers_;         // used again once nobody else holds them
 };

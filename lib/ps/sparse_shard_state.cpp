@@ -8,8 +8,8 @@ namespace dtrain::ps {
 
 std::shared_ptr<const Buffer> SparseShard::gather_state(uint64_t index, const uint64_t *keys,
                                                         size_t count) {
-    const bool steps = index == info_.slot_count();
-    const uint64_t size = steps ? sizeof(uint64_t) : layout_.slot;
+    const bool steps = index == layout_.slots.size();
+    const uint64_t size = steps ? sizeof(uint64_t) : layout_.slots[index].bytes;
     std::shared_ptr<Buffer> numbers = answer(count * size);
     if (numbers == nullptr) return nullptr;
     rows_.find(keys, count, [&](size_t i, const char *row) {
@@ -19,7 +19,7 @@ std::shared_ptr<const Buffer> SparseShard::gather_state(uint64_t index, const ui
         if (steps) // the low half of a little-endian number
             std::memcpy(to, row + layout_.steps_at, sizeof(uint32_t));
         else
-            std::memcpy(to, row + layout_.slots_at + index * size, size);
+            std::memcpy(to, row + layout_.slots[index].at, size);
     });
     return numbers;
 }
@@ -30,9 +30,9 @@ Reason SparseShard::set_state(uint64_t index, const uint64_t *keys, size_t count
     if (reason != Reason::none) return reason;
     const auto *from = static_cast<const char *>(numbers);
     for (size_t i = 0; i < count; i++) {
-        if (index < info_.slot_count()) {
-            std::memcpy(claimed_[i] + layout_.slots_at + index * layout_.slot,
-                        from + i * layout_.slot, layout_.slot);
+        if (index < layout_.slots.size()) {
+            const RowLayout::Slot &slot = layout_.slots[index];
+            std::memcpy(claimed_[i] + slot.at, from + i * slot.bytes, slot.bytes);
             continue;
         }
         uint64_t given;

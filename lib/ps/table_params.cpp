@@ -97,19 +97,27 @@ bool valid_rule(const TableParams &p) {
     return served && (is_float(p.dtype) || !info.is(RuleInfo::floats));
 }
 
+// The largest number that a row may be made of.
+uint64_t largest_number(const TableParams &p) {
+    const bool state = rule_info(p.rule).slot_count() > 0;
+    return has_function(p)
+               ? sizeof(uint64_t) // whatever state it keeps
+               : std::max(device::dtype_size(p.dtype), size_t(state ? slot_size(p.dtype) : 0));
+}
+
 bool valid_rows(const TableParams &p) {
     if (is_sparse(p)) return p.row_length == 0; // rows are what it has
     if (p.row_length == 0) return !takes_norms(p);
     if (p.length % p.row_length != 0) return false;
+    if (has_function(p)) return p.row_length <= chunk_bytes / largest_number(p);
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
     return !takes_norms(p) || p.consistency == DTRAIN_BSP || fits_request;
 }
 
-bool valid_dim(const TableParams &p) {
-    const bool state = rule_info(p.rule).slot_count() > 0;
-    const uint64_t size =
-        std::max<uint64_t>(device::dtype_size(p.dtype), state ? slot_size(p.dtype) : 0);
-    return p.dim * size <= max_row_bytes;
+bool valid_dim(const TableParams &p) { return p.dim <= max_row_bytes / largest_number(p); }
+
+bool valid_function(const TableParams &p) {
+    return has_function(p) ? is_plain_name(p.function, max_function_name) : p.function.empty();
 }
 
 bool valid_distribution(const TableParams &p) {
@@ -138,12 +146,32 @@ bool valid_for_rule(const Field &field, const TableParams &p) {
     return !changes || p.*field.real == 0 || rule_info(p.rule).is(RuleInfo::optimizer);
 }
 
+const char *hint(uint32_t field) {
+    if (field < field_count) return fields_of_table[field].hint;
+    return " (with the rule FUNCTION 1 to 63 letters, digits, '_', '.' or '-', else NULL)";
+}
+
 } // namespace
 
 bool is_float(uint32_t dtype) { return dtype >= DTRAIN_F32 && dtype <= DTRAIN_BF16; }
 
+bool may_keep(const TableParams &params, const std::vector<FunctionState> &states) {
+    auto by_row = [](const FunctionState &state) { return state.per_row; };
+    return is_sparse(params) || params.row_length > 0 ||
+           std::none_of(states.begin(), states.end(), by_row);
+}
+
+bool is_plain_name(std::string_view name, size_t most) {
+    auto plain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '.' || c == '-';
+    };
+    return !name.empty() && name.size() <= most && std::all_of(name.begin(), name.end(), plain);
+}
+
 const char *field_name(uint64_t field) {
     if (field == name_field) return "name";
+    if (field == function_field) return "function";
     return field < field_count ? fields_of_table[field].name : "?";
 }
 
@@ -166,7 +194,27 @@ uint32_t from_fields(const TableFields &fields, TableParams &p) {
         if (field.number != nullptr) p.*field.number = static_cast<uint32_t>(fields[i]);
         if (field.real != nullptr) p.*field.real = std::bit_cast<double>(fields[i]);
     }
-    return first_bad_field(p);
+    return field_count;
+}
+
+Given to_given(const TableParams &p) {
+    Given given = {};
+    given.struct_size = sizeof given;
+    given.dtype = p.dtype;
+    given.length = p.length;
+    given.rule = p.rule;
+    given.consistency = p.consistency;
+    given.staleness = p.staleness;
+    given.aggregate = p.aggregate;
+    given.row_length = p.row_length;
+    given.dim = p.dim;
+    given.distribution = p.distribution;
+    given.seed = p.seed;
+    given.max_bytes = p.max_bytes;
+    for (const Field &field : fields_of_table)
+        if (field.real != nullptr) given.*field.given = p.*field.real;
+    if (has_function(p)) given.function = p.function.c_str();
+    return given;
 }
 
 uint32_t first_bad_field(const TableParams &p) {
@@ -189,6 +237,7 @@ uint32_t first_bad_field(const TableParams &p) {
     }
     if (!valid_rate(p, p.learning_rate)) return rate_field;
     if (!fits(p.initial, p.dtype)) return rate_field + 5;
+    if (!valid_function(p)) return function_field;
     return field_count;
 }
 
@@ -207,6 +256,7 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     p.dim = given.dim;
     p.seed = given.seed;
     p.max_bytes = given.max_bytes;
+    if (given.function != nullptr) p.function = given.function;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);
@@ -219,10 +269,9 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
         if (field.real != nullptr) take(given.*field.given, p.*field.real);
     if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
     uint32_t bad = first_bad_field(p);
-    if (bad < field_count)
+    if (bad != field_count)
         return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s is not valid%s",
-                    static_cast<int>(name.size()), name.data(), field_name(bad),
-                    fields_of_table[bad].hint);
+                    static_cast<int>(name.size()), name.data(), field_name(bad), hint(bad));
     params = p;
     return DTRAIN_OK;
 }

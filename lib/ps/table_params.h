@@ -5,9 +5,19 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace dtrain::ps {
+
+// An array that a user's function keeps, as dtrain_function_state_t.
+struct FunctionState {
+    std::string name;
+    uint32_t dtype = 0;
+    bool per_row = false;
+    bool operator==(const FunctionState &) const = default;
+};
 
 // Fields as in dtrain_table_params_t.
 struct TableParams {
@@ -22,16 +32,21 @@ struct TableParams {
     uint32_t dim = 0, distribution = DTRAIN_INITIAL_CONSTANT;
     double spread = 0;
     uint64_t seed = 0, max_bytes = 0;
+    std::string function = {};
+    std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
 inline constexpr uint32_t field_count = 27;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
-inline constexpr uint32_t name_field = field_count;    // the table's name, which is no parameter
+// Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
+inline constexpr uint32_t name_field = field_count, function_field = field_count + 1;
 inline constexpr uint32_t rate_field = 6;
 
 TableFields to_fields(const TableParams &params);
-// The first field that is not valid, or field_count.
+// All but the function. The first field that does not fit into its parameter, or field_count.
 uint32_t from_fields(const TableFields &fields, TableParams &params);
+// As a caller would give them; what it points to is params'.
+dtrain_table_params_t to_given(const TableParams &params);
 inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
 const char *field_name(uint64_t field);
 // The first field that is not valid, or field_count.
@@ -41,5 +56,11 @@ uint32_t first_bad_field(const TableParams &params);
 Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params);
 
 bool is_float(uint32_t dtype);
+// State per row is for tables that have rows.
+bool may_keep(const TableParams &params, const std::vector<FunctionState> &states);
+inline bool has_function(const TableParams &params) { return params.rule == DTRAIN_RULE_FUNCTION; }
+// A name of 1 to `most` characters of [A-Za-z0-9_.-].
+bool is_plain_name(std::string_view name, size_t most);
+inline constexpr size_t max_function_name = 63;
 
 } // namespace dtrain::ps

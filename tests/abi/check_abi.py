@@ -20,7 +20,7 @@ import header
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-HEADERS = ("dtrain.h", "dtrain_transport.h")
+HEADERS = ("dtrain.h", "dtrain_function.h", "dtrain_transport.h")
 SKIPPED = 77
 
 

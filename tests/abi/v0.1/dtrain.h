@@ -40,6 +40,7 @@ typedef struct dtrain_request dtrain_request_t; /* one operation in flight      
 typedef struct dtrain_gradients dtrain_gradients_t; /* named tensors, reduced in any order        */
 typedef struct dtrain_graph dtrain_graph_t;   /* who averages with whom                        */
 typedef struct dtrain_server dtrain_server_t; /* parameter-server shards served by this process */
+struct dtrain_function;                       /* an update rule: dtrain_function.h              */
 typedef struct dtrain_table dtrain_table_t;   /* a named array spread over the servers         */
 typedef struct dtrain_reader dtrain_reader_t; /* sequential reader of TFRecord files           */
 typedef struct dtrain_writer dtrain_writer_t; /* writer of one TFRecord file                   */
@@ -652,7 +653,8 @@ enum {
     DTRAIN_RULE_FTRL = 16,         /* FTRL-proximal: McMahan et al. 2013               */
     DTRAIN_RULE_LARS = 17,         /* You, Gitman and Ginsburg 2017                    */
     DTRAIN_RULE_LAMB = 18,         /* You et al. 2020                                  */
-    DTRAIN_RULE_DC_SGD = 19        /* delay-compensated SGD: Zheng et al. 2017; no BSP */
+    DTRAIN_RULE_DC_SGD = 19,       /* delay-compensated SGD: Zheng et al. 2017; no BSP */
+    DTRAIN_RULE_FUNCTION = 20      /* the servers' own, by name: see dtrain_function.h  */
 };
 /* What a row of a sparse table holds before its first push: a function of seed and key, the same
  * whichever server holds it. UNIFORM and NORMAL need a floating-point table. */
@@ -697,12 +699,21 @@ typedef struct dtrain_table_params {
     double spread;         /* UNIFORM, NORMAL                                             */
     uint64_t seed;         /* UNIFORM, NORMAL                                             */
     uint64_t max_bytes;    /* of rows, state and index on each server; 0: see ps.memory   */
+    /* FUNCTION (elsewhere NULL): the name of the servers' function, copied. With a row_length
+     * ranges that are pushed or pulled are whole rows of at most 256 KiB at 8 bytes an element. */
+    const char *function;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
 DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                                                const dtrain_table_params_t *params,
                                                dtrain_table_t **table_p);
+/* Makes a function known to the server in this context (a dedicated one, or the one that each
+ * worker of a job without servers is), for tables that are made later. It is copied; `user` and
+ * code must outlive the context. DTRAIN_ERR_VERSION: of another ABI; DTRAIN_ERR_STATE: the context
+ * has one of this name; DTRAIN_ERR_INVALID says what is wrong. Any thread. */
+DTRAIN_API dtrain_status_t dtrain_function_register(dtrain_context_t *context,
+                                                    const struct dtrain_function *function);
 /* Exclusive, local; the servers drop the table when the last worker has destroyed it. */
 DTRAIN_API dtrain_status_t dtrain_table_destroy(dtrain_table_t *table);
 /* Range [first, first + count) of the table, count elements of the table's dtype in the caller's
@@ -735,10 +746,10 @@ DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double r
                                                  dtrain_request_t **request_p);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
  * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables). Writes the array's name ("momentum",
- * "steps"; static storage), its dtype (F64 for an F64 table, else F32; U64 for steps) and how many
- * numbers it has (a sparse table: for each row). Local.
- * DTRAIN_ERR_NOT_FOUND after the last array. What DC_SGD keeps of each worker's last pull is none:
- * pull again after a restore. */
+ * "steps"; valid as long as the table), its dtype (F64 for an F64 table, else F32; U64 for steps;
+ * as a function of one's own says) and how many numbers it has (a sparse table: for each row).
+ * Local. DTRAIN_ERR_NOT_FOUND after the last array. What DC_SGD keeps of each worker's last pull is
+ * none: pull again after a restore. */
 DTRAIN_API dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_t index,
                                                        const char **name_p, uint32_t *dtype_p,
                                                        uint64_t *count_p);

@@ -2,6 +2,7 @@
  * those on the include path, not the one beside this file.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dtrain.h>
+#include <dtrain_function.h>
 #include <dtrain_transport.h>
 
 #define EXACTLY(type, size) _Static_assert(sizeof(struct type) == (size), #type " has another size")
@@ -96,7 +97,7 @@ FIELD(dtrain_graph_params, in_neighbors, 24, 8, POINTER);
 FIELD(dtrain_graph_params, in_weights, 32, 8, POINTER);
 FIELD(dtrain_graph_params, out_neighbors, 40, 8, POINTER);
 FIELD(dtrain_graph_params, self_weight, 48, 8, REAL);
-AT_LEAST(dtrain_table_params, 192);
+AT_LEAST(dtrain_table_params, 200);
 FIELD(dtrain_table_params, struct_size, 0, 4, INTEGER);
 FIELD(dtrain_table_params, dtype, 4, 4, INTEGER);
 FIELD(dtrain_table_params, length, 8, 8, INTEGER);
@@ -125,6 +126,7 @@ FIELD(dtrain_table_params, distribution, 164, 4, INTEGER);
 FIELD(dtrain_table_params, spread, 168, 8, REAL);
 FIELD(dtrain_table_params, seed, 176, 8, INTEGER);
 FIELD(dtrain_table_params, max_bytes, 184, 8, INTEGER);
+FIELD(dtrain_table_params, function, 192, 8, POINTER);
 AT_LEAST(dtrain_checkpoint_params, 24);
 FIELD(dtrain_checkpoint_params, struct_size, 0, 4, INTEGER);
 FIELD(dtrain_checkpoint_params, every_steps, 4, 4, INTEGER);
@@ -158,6 +160,37 @@ FIELD(dtrain_reader_params, shard, 4, 4, INTEGER);
 FIELD(dtrain_reader_params, shards, 8, 4, INTEGER);
 FIELD(dtrain_reader_params, flags, 12, 4, INTEGER);
 FIELD(dtrain_reader_params, max_record, 16, 8, INTEGER);
+EXACTLY(dtrain_function_state, 16);
+FIELD(dtrain_function_state, name, 0, 8, POINTER);
+FIELD(dtrain_function_state, dtype, 8, 4, INTEGER);
+FIELD(dtrain_function_state, per_row, 12, 4, INTEGER);
+EXACTLY(dtrain_function_row, 96);
+FIELD(dtrain_function_row, key, 0, 8, INTEGER);
+FIELD(dtrain_function_row, values, 8, 8, POINTER);
+FIELD(dtrain_function_row, pushed, 16, 8, POINTER);
+FIELD(dtrain_function_row, pulled, 24, 8, POINTER);
+FIELD(dtrain_function_row, state, 32, 64, POINTER);
+AT_LEAST(dtrain_function_batch, 64);
+FIELD(dtrain_function_batch, struct_size, 0, 4, INTEGER);
+FIELD(dtrain_function_batch, dtype, 4, 4, INTEGER);
+FIELD(dtrain_function_batch, rows, 8, 8, POINTER);
+FIELD(dtrain_function_batch, count, 16, 8, INTEGER);
+FIELD(dtrain_function_batch, dim, 24, 8, INTEGER);
+FIELD(dtrain_function_batch, version, 32, 8, INTEGER);
+FIELD(dtrain_function_batch, params, 40, 8, POINTER);
+FIELD(dtrain_function_batch, error, 48, 8, POINTER);
+FIELD(dtrain_function_batch, error_size, 56, 8, INTEGER);
+AT_LEAST(dtrain_function, 64);
+FIELD(dtrain_function, struct_size, 0, 4, INTEGER);
+FIELD(dtrain_function, abi, 4, 4, INTEGER);
+FIELD(dtrain_function, name, 8, 8, POINTER);
+FIELD(dtrain_function, user, 16, 8, POINTER);
+FIELD(dtrain_function, states, 24, 8, POINTER);
+FIELD(dtrain_function, state_count, 32, 4, INTEGER);
+FIELD(dtrain_function, reserved, 36, 4, INTEGER);
+FIELD(dtrain_function, update, 40, 8, POINTER);
+FIELD(dtrain_function, get, 48, 8, POINTER);
+FIELD(dtrain_function, aggregate, 56, 8, POINTER);
 AT_LEAST(dtrain_tp_host, 80);
 FIELD(dtrain_tp_host, struct_size, 0, 4, INTEGER);
 FIELD(dtrain_tp_host, abi, 4, 4, INTEGER);

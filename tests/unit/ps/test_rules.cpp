@@ -14,8 +14,8 @@ using namespace dtrain::ps;
 
 namespace {
 
-constexpr uint32_t last_rule = DTRAIN_RULE_DC_SGD;
-constexpr uint64_t rows_before = 2; // of the shard
+constexpr uint32_t last_rule = DTRAIN_RULE_DC_SGD; // of the built-in ones
+constexpr uint64_t rows_before = 2;                // of the shard
 
 // The model rounds as the table does; what is left are states in f32, and values on the edge
 // between two numbers.
@@ -184,8 +184,8 @@ void every_rule_follows_its_formula(void **) {
             bool floats = rule_info(rule).is(RuleInfo::floats);
             if (!floats || is_float(dtype)) run_all({rule, dtype, DTRAIN_ASYNC, 0, false});
         }
-    assert_true(rule_known(last_rule));
-    assert_false(rule_known(last_rule + 1));
+    assert_true(rule_known(DTRAIN_RULE_FUNCTION)); // test_functions.cpp
+    assert_false(rule_known(DTRAIN_RULE_FUNCTION + 1));
 }
 
 void not_a_number_is_not_hidden(void **) {
@@ -207,7 +207,7 @@ struct Refused {
 void parameters_are_checked(void **) {
     const Refused cases[] = {
         {"rule", [](dtrain_table_params_t &p) { p.dtype = DTRAIN_I32; }},
-        {"rule", [](dtrain_table_params_t &p) { p.rule = last_rule + 1; }},
+        {"rule", [](dtrain_table_params_t &p) { p.rule = DTRAIN_RULE_FUNCTION + 1; }},
         {"rule",
          [](dtrain_table_params_t &p) {
              p.rule = DTRAIN_RULE_DC_SGD;

@@ -1,6 +1,7 @@
 // What a server answers to requests that are wrong, repeated, too large or too early.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
+#include "ps/table_wire.h"
 
 #include "check.h"
 
@@ -40,9 +41,7 @@ class Rig {
     }
     Responses &create(uint32_t worker, const TableParams &params, const std::string &name = "t",
                       uint32_t table = 0) {
-        TableFields fields = to_fields(params);
-        std::string payload(reinterpret_cast<const char *>(fields.data()), sizeof fields);
-        payload += name;
+        const std::string payload = encode_table(params, name);
         RequestHeader h = header(RequestKind::create, worker, 0);
         h.table = table;
         return send(h, payload.data(), payload.size());

@@ -1,6 +1,7 @@
 // What a server answers to requests for rows that are wrong, repeated, too large or too early.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
+#include "ps/table_wire.h"
 
 #include "check.h"
 
@@ -31,9 +32,7 @@ class Rig {
           server({.index = 0, .servers = servers, .workers = workers, .memory_limit = limit}) {}
 
     void create(const TableParams &params, uint32_t table = 0) {
-        TableFields fields = to_fields(params);
-        std::string payload(reinterpret_cast<const char *>(fields.data()), sizeof fields);
-        payload += "t";
+        const std::string payload = encode_table(params, "t");
         for (uint32_t worker = 0; worker < workers_; worker++) {
             RequestHeader h;
             h.worker = worker;

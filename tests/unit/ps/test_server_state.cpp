@@ -1,6 +1,7 @@
 // Rates and rule state as a server sees them: repeated, early, late, and malformed.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
+#include "ps/table_wire.h"
 
 #include "check.h"
 
@@ -17,9 +18,7 @@ namespace {
 class Rig {
   public:
     Rig(uint32_t workers, const TableParams &params) : server({.workers = workers}) {
-        TableFields fields = to_fields(params);
-        std::string payload(reinterpret_cast<const char *>(fields.data()), sizeof fields);
-        payload += "t";
+        const std::string payload = encode_table(params, "t");
         for (uint32_t w = 0; w < workers; ++w)
             send(header(RequestKind::create, w, 0), payload.data(), payload.size());
         assert_int_equal(out.size(), workers);

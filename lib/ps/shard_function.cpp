@@ -1,0 +1,64 @@
+// How a dense shard runs a user's function. SPDX-License-Identifier: Apache-2.0
+#include "ps/shard.h"
+
+#include <cstring>
+
+namespace dtrain::ps {
+
+void Shard::set_rate(double rate) {
+    rule_.set_rate(rate);
+    if (function_ != nullptr) function_->set_rate(rate);
+}
+
+template <class F> void Shard::gather_rows(const Range &local, F &&f) {
+    const uint64_t dim = params_.row_length > 0 ? params_.row_length : local.count;
+    function_->begin(dim);
+    for (uint64_t first = local.first; first < local.end(); first += dim) {
+        dtrain_function_row_t &row =
+            function_->add(range_.first + first, values_->at(first * size_));
+        for (size_t i = 0; i < slots_.size(); ++i)
+            row.state[i] = slots_[i]->at(first / arrays_[i].elements * arrays_[i].size);
+        f(row, (first - local.first) * size_);
+    }
+}
+
+Reason Shard::run_update(const Range &local, const void *g) {
+    gather_rows(local, [&](dtrain_function_row_t &row, uint64_t offset) {
+        row.pushed = static_cast<const char *>(g) + offset;
+    });
+    return function_->update(updates_);
+}
+
+Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) {
+    auto pulled = std::make_shared<Buffer>();
+    Reason reason = allocate_slots();
+    if (reason != Reason::none) return reason;
+    if (!pulled->allocate(range.count * size_)) return Reason::no_memory;
+    gather_rows(local(range), [&](dtrain_function_row_t &row, uint64_t offset) {
+        row.pulled = pulled->at(offset);
+    });
+    reason = function_->get(updates_);
+    out = std::move(pulled);
+    return reason;
+}
+
+// All of the range or nothing, though it may take several calls: what was there is put back.
+Reason Shard::combine(Aggregate &sums, const Range &local, const void *g) {
+    const std::vector<char> before(sums.at(local.first), sums.at(local.end()));
+    const bool rows = params_.row_length > 0;
+    Reason reason = Reason::none;
+    sums.add(local, g, [&](const Range &part, void *to, const char *from) {
+        if (reason != Reason::none) return false;
+        const uint64_t dim = rows ? params_.row_length : part.count;
+        function_->begin(dim);
+        for (uint64_t at = 0; at < part.count; at += dim)
+            function_->add(range_.first + part.first + at, static_cast<char *>(to) + at * size_)
+                .pushed = from + at * size_;
+        reason = function_->combine(updates_);
+        return reason == Reason::none;
+    });
+    if (reason != Reason::none) std::memcpy(sums.at(local.first), before.data(), before.size());
+    return reason;
+}
+
+} // namespace dtrain::ps

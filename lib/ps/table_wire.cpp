@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/table_wire.h"
+
+#include "dtrain_function.h"
+#include "ps/protocol.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace dtrain::ps {
+namespace {
+
+struct StateOnWire {
+    char name[32]; // NUL-terminated
+    uint32_t dtype, per_row;
+};
+static_assert(DTRAIN_FUNCTION_STATES * sizeof(StateOnWire) <= max_told);
+
+template <class T> void append(std::string &to, const T &value) {
+    to.append(reinterpret_cast<const char *>(&value), sizeof value);
+}
+
+// What is left of a payload.
+struct Reader {
+    const char *at;
+    uint64_t left;
+    bool take(void *to, uint64_t bytes) {
+        if (bytes > left) return false;
+        std::memcpy(to, at, bytes);
+        at += bytes;
+        left -= bytes;
+        return true;
+    }
+    bool take(std::string &to, uint64_t bytes) {
+        if (bytes > left) return false;
+        to.resize(bytes);
+        return take(to.data(), bytes);
+    }
+};
+
+} // namespace
+
+std::string encode_table(const TableParams &params, std::string_view name) {
+    std::string payload;
+    append(payload, to_fields(params));
+    append(payload, uint64_t{params.function.size()});
+    payload += params.function;
+    payload += name;
+    return payload;
+}
+
+bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std::string &name,
+                  uint32_t &bad) {
+    Reader reader = {static_cast<const char *>(payload), bytes};
+    TableFields fields;
+    uint64_t function_bytes = 0;
+    if (!reader.take(fields.data(), sizeof fields) ||
+        !reader.take(&function_bytes, sizeof function_bytes) ||
+        function_bytes > max_function_name || !reader.take(params.function, function_bytes))
+        return false;
+    if (reader.left == 0 || reader.left > max_name) return false;
+    reader.take(name, reader.left);
+    bad = from_fields(fields, params);
+    if (bad == field_count) bad = first_bad_field(params);
+    return true;
+}
+
+uint32_t first_difference(const TableParams &a, const TableParams &b) {
+    const TableFields mine = to_fields(a), other = to_fields(b);
+    auto field =
+        uint32_t(std::mismatch(mine.begin(), mine.end(), other.begin()).first - mine.begin());
+    if (field == field_count && a.function != b.function) return function_field;
+    return field;
+}
+
+std::string encode_states(const std::vector<FunctionState> &states) {
+    std::string payload;
+    for (const FunctionState &state : states) {
+        StateOnWire out = {};
+        state.name.copy(out.name, sizeof out.name - 1);
+        out.dtype = state.dtype;
+        out.per_row = state.per_row;
+        append(payload, out);
+    }
+    return payload;
+}
+
+bool decode_states(const void *payload, uint64_t bytes, std::vector<FunctionState> &states) {
+    if (bytes % sizeof(StateOnWire) != 0) return false;
+    if (bytes / sizeof(StateOnWire) > DTRAIN_FUNCTION_STATES) return false;
+    Reader reader = {static_cast<const char *>(payload), bytes};
+    for (StateOnWire in; reader.take(&in, sizeof in);) {
+        const std::string name(in.name, strnlen(in.name, sizeof in.name));
+        const bool known =
+            in.dtype == DTRAIN_F32 || in.dtype == DTRAIN_F64 || in.dtype == DTRAIN_U64;
+        if (!known || in.per_row > 1 || !is_plain_name(name, sizeof in.name - 1)) return false;
+        states.push_back({name, in.dtype, in.per_row != 0});
+    }
+    return true;
+}
+
+} // namespace dtrain::ps
