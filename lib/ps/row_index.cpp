@@ -13,16 +13,6 @@ uint64_t RowIndex::buckets_for(uint64_t size) const {
     return buckets;
 }
 
-uint32_t RowIndex::find(uint64_t key, uint64_t hash) const {
-    if (buckets_ == 0) return none;
-    for (uint64_t b = home(hash);; b = next(b)) {
-        const Bucket &bucket = *at(b);
-        for (uint32_t i = 0; i < bucket.used; i++)
-            if (bucket.keys[i] == key) return bucket.rows[i];
-        if (!bucket.was_full) return none;
-    }
-}
-
 void RowIndex::place(uint64_t key, uint64_t hash, uint32_t row) {
     uint64_t b = home(hash);
     while (at(b)->used == slots) b = next(b);
@@ -55,8 +45,8 @@ uint32_t RowIndex::erase(uint64_t key, uint64_t hash) {
     if (buckets_ == 0) return none;
     for (uint64_t b = home(hash);; b = next(b)) {
         Bucket &bucket = *at(b);
-        for (uint32_t i = 0; i < bucket.used; i++) {
-            if (bucket.keys[i] != key) continue;
+        if (const uint32_t found = bucket.matches(key); found != 0) {
+            const int i = std::countr_zero(found);
             const uint32_t last = --bucket.used;
             const uint32_t row = std::exchange(bucket.rows[i], bucket.rows[last]);
             bucket.keys[i] = bucket.keys[last];

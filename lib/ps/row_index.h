@@ -6,6 +6,7 @@
 #pragma once
 #include "ps/buffer.h"
 
+#include <bit>
 #include <cstdint>
 
 namespace dtrain::ps {
@@ -23,7 +24,15 @@ class RowIndex {
     void prefetch(uint64_t hash) const {
         if (buckets_ > 0) __builtin_prefetch(at(home(hash)));
     }
-    uint32_t find(uint64_t key, uint64_t hash) const; // none: it is not there
+    uint32_t find(uint64_t key, uint64_t hash) const { // none: it is not there
+        if (buckets_ == 0) return none;
+        for (uint64_t b = home(hash);; b = next(b)) {
+            const Bucket &bucket = *at(b);
+            if (const uint32_t found = bucket.matches(key); found != 0)
+                return bucket.rows[std::countr_zero(found)];
+            if (!bucket.was_full) return none;
+        }
+    }
     // A key that is not there. False: no memory to grow, and nothing has changed.
     bool insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key));
     uint32_t erase(uint64_t key, uint64_t hash); // its row, or none
@@ -41,6 +50,13 @@ class RowIndex {
         uint64_t keys[slots];
         uint32_t rows[slots];
         uint16_t used, was_full;
+
+        // A bit for each place with this key. No branches: nobody could foresee which it is.
+        uint32_t matches(uint64_t key) const {
+            uint32_t bits = 0;
+            for (uint32_t i = 0; i < slots; i++) bits |= uint32_t(keys[i] == key) << i;
+            return bits & ((1u << used) - 1);
+        }
     };
     static_assert(sizeof(Bucket) == 64);
 

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows lie one after the other in slabs, in the order in which they were made, and never move. The
-// index is in segments, so that growing moves a small part of the keys at a time. Look-ups go by
-// batches: first the buckets of a group of keys are fetched, then their rows, so that the misses
-// of a group overlap.
+// index is in segments, so that growing moves a small part of the keys at a time. Look-ups come in
+// batches: buckets are asked for some keys ahead, and rows likewise, so that the misses overlap.
 #pragma once
 #include "base/hash.h"
 #include "ps/row_index.h"
@@ -30,41 +29,37 @@ class RowStore {
 
     // f(i, row) for each key in turn; row: a char *, or nullptr when there is none.
     template <class F> void find(const uint64_t *keys, size_t count, F &&f) const {
-        uint32_t rows[group];
-        by_groups(keys, count, [&](size_t first, size_t n, const uint64_t *hashes) {
-            for (size_t i = 0; i < n; i++) {
-                rows[i] = segment(hashes[i]).find(keys[first + i], hashes[i]);
-                if (rows[i] != RowIndex::none) prefetch(rows[i]);
-            }
-            for (size_t i = 0; i < n; i++)
-                f(first + i, rows[i] == RowIndex::none ? nullptr : at(rows[i]));
-            return true;
-        });
+        stream(
+            keys, count,
+            [&](uint64_t key, uint64_t hash) { return segment(hash).find(key, hash); },
+            [&](size_t i, uint32_t row) {
+                f(i, row == RowIndex::none ? nullptr : at(row));
+                return true;
+            });
     }
 
     // The same; make(key, row) fills what is made for a key without a row, all of it. Returns for
     // how many keys f was called: fewer than `count` when memory or the limit ended it.
     template <class Make, class F>
     size_t obtain(const uint64_t *keys, size_t count, Make &&make, F &&f) {
-        uint32_t rows[group];
         size_t done = 0;
-        by_groups(keys, count, [&](size_t first, size_t n, const uint64_t *hashes) {
-            size_t there = 0;
-            for (; there < n; there++) {
-                const uint64_t key = keys[first + there];
-                rows[there] = segment(hashes[there]).find(key, hashes[there]);
-                if (rows[there] == RowIndex::none) {
-                    rows[there] = add(key, hashes[there]);
-                    if (rows[there] == RowIndex::none) break;
-                    make(key, at(rows[there]));
-                } else {
-                    prefetch(rows[there]);
-                }
-            }
-            for (size_t i = 0; i < there; i++) f(first + i, at(rows[i]));
-            done += there;
-            return there == n;
-        });
+        bool full = false;
+        stream(
+            keys, count,
+            [&](uint64_t key, uint64_t hash) {
+                uint32_t row = segment(hash).find(key, hash);
+                if (row != RowIndex::none || full) return row;
+                row = add(key, hash);
+                full = row == RowIndex::none;
+                if (!full) make(key, at(row));
+                return row;
+            },
+            [&](size_t i, uint32_t row) {
+                if (row == RowIndex::none) return false;
+                f(i, at(row));
+                done++;
+                return true;
+            });
         return done;
     }
 
@@ -76,7 +71,7 @@ class RowStore {
     }
 
   private:
-    static constexpr size_t group = 32;
+    static constexpr size_t ahead = 32;
     static constexpr uint32_t segments = 64;
     static constexpr uint64_t line = 64, most_lines = 8; // fetched ahead; the rest the CPU foresees
 
@@ -93,16 +88,22 @@ class RowStore {
         const char *bytes = at(row);
         for (uint64_t l = 0; l < lines_; l++) __builtin_prefetch(bytes + l * line, 1);
     }
-    // f(first, n, hashes) for each group, whose buckets are on their way; until it returns false.
-    template <class F> void by_groups(const uint64_t *keys, size_t count, F &&f) const {
-        uint64_t hashes[group];
-        for (size_t first = 0; first < count; first += group) {
-            const size_t n = count - first < group ? count - first : group;
-            for (size_t i = 0; i < n; i++) {
-                hashes[i] = hash_of(keys[first + i]);
-                segment(hashes[i]).prefetch(hashes[i]);
+    // look_up(key, hash) for each key, `ahead` after its bucket has been asked for, then, as much
+    // later, use(i, row) until that returns false.
+    template <class LookUp, class Use>
+    void stream(const uint64_t *keys, size_t count, LookUp &&look_up, Use &&use) const {
+        uint64_t hashes[ahead];
+        uint32_t rows[ahead];
+        for (size_t step = 0; step < count + 2 * ahead; step++) {
+            const size_t place = step % ahead; // of this key, and of those 1 and 2 times `ahead` before
+            if (step >= 2 * ahead && !use(step - 2 * ahead, rows[place])) return;
+            if (const size_t i = step - ahead; step >= ahead && i < count) {
+                rows[place] = look_up(keys[i], hashes[place]);
+                if (rows[place] != RowIndex::none) prefetch(rows[place]);
             }
-            if (!f(first, n, hashes)) return;
+            if (step >= count) continue;
+            hashes[place] = hash_of(keys[step]);
+            segment(hashes[place]).prefetch(hashes[place]);
         }
     }
     uint32_t add(uint64_t key, uint64_t hash); // none: no memory, or the limit
