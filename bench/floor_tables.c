@@ -1,5 +1,5 @@
 /* What pushes must at least take on one host, with no library: another process adds from shared
- * memory, without a copy; a raw TCP stream over loopback.
+ * memory, without a copy; a copy of random rows; a raw TCP stream over loopback.
  * usage: floor_tables NAME; prints what bench_tables prints.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -87,6 +89,48 @@ static void shared_adds(const char *name, uint64_t bytes, uint64_t at_once, cons
     munmap(shared, size);
 }
 
+/* Rows at random from a million of them, by one processor that knows where each is: no look-up, no
+ * second process. */
+static void gather(const char *name, uint64_t dim) {
+    enum { ROWS = 1000000, BATCH = 10000, AHEAD = 32, LINE = 64 };
+    static uint32_t rows[BATCH];
+    static _Alignas(64) char copied[32 << 10]; /* stays in the cache */
+    const uint64_t row = dim * sizeof(float), room = sizeof copied / row;
+    char *table =
+        mmap(NULL, ROWS * row, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    require(table != MAP_FAILED, "mmap");
+    madvise(table, ROWS * row, MADV_HUGEPAGE);
+    memset(table, 1, ROWS * row);
+    uint64_t random = 88172645463325252u; /* Marsaglia 2003: xorshift */
+    double samples[SAMPLES];
+    for (int s = 0; s < SAMPLES; s++) {
+        double us = 0;
+        uint64_t batches = 0;
+        for (; us < sample_us; batches++) {
+            for (int i = 0; i < BATCH; i++) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                rows[i] = (uint32_t)(random % ROWS);
+            }
+            const double begin = now_us();
+            for (uint64_t i = 0; i < BATCH; i++) {
+                if (i + AHEAD < BATCH)
+                    for (uint64_t at = 0; at < row; at += LINE)
+                        __builtin_prefetch(table + rows[i + AHEAD] * row + at);
+                memcpy(copied + i % room * row, table + rows[i] * row, row);
+            }
+            us += now_us() - begin;
+        }
+        samples[s] = (double)batches * BATCH / us;
+    }
+    munmap(table, ROWS * row);
+    sort(samples, SAMPLES);
+    char what[64];
+    snprintf(what, sizeof what, "pull rows dim %d in flight", (int)dim);
+    print(name, what, BATCH, samples[SAMPLES / 2], "Mkeys/s");
+}
+
 /* A stream of writes of that many bytes. */
 static void stream(const char *name, uint64_t bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -99,6 +143,7 @@ static void stream(const char *name, uint64_t bytes) {
     require(server >= 0, "fork");
     static char buffer[1 << 20];
     if (server == 0) {
+        close(out); // or the stream would never end
         const int in = accept(listener, NULL, NULL);
         while (read(in, buffer, 64 << 10) > 0) {
         }
@@ -132,6 +177,8 @@ int main(int argc, char **argv) {
     shared_adds(name, 64 << 10, 16, "GB/s");
     shared_adds(name, 1 << 20, 8, "GB/s");
     shared_adds(name, 64 << 20, 1, "GB/s");
+    gather(name, 16);
+    gather(name, 64);
     for (uint64_t bytes = 4 << 10; bytes <= 1 << 20; bytes *= 16) stream(name, bytes);
     return EXIT_SUCCESS;
 }

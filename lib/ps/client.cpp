@@ -26,10 +26,8 @@ void settle_requests(Transfer &transfer, uint64_t count) {
     list[transfer.place]->place = transfer.place;
     list.pop_back();
     if (transfer.version == UINT64_MAX) transfer.version = 0;
-    if (transfer.status == DTRAIN_OK) {
-        if (transfer.rows != nullptr) transfer.rows->scatter();
-        if (transfer.total_p != nullptr) *transfer.total_p = transfer.total;
-    }
+    if (transfer.status == DTRAIN_OK && transfer.total_p != nullptr)
+        *transfer.total_p = transfer.total;
     transfer.done(&transfer);
 }
 

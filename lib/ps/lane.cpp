@@ -102,7 +102,7 @@ Lane::Slot &Lane::launch(Piece &piece) {
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
     if (has_trait(piece.kind, Trait::rows))
-        piece.transfer->rows->attach(chunk, s);
+        attach_rows(chunk, s);
     else
         attach(chunk, s);
     if (has_function(table_.params) && may_be_told(piece.kind)) make_room_for_text(s);
@@ -132,6 +132,15 @@ void Lane::attach(const Range &chunk, Slot &s) const {
         s.answer = static_cast<char *>(transfer.receive) + offset;
         s.answer_bytes = item.bytes_of(chunk.count);
     }
+}
+
+void Lane::attach_rows(const Range &rows, Slot &s) {
+    const RowBatch &batch = *s.transfer->rows;
+    std::vector<char> &scratch = scratch_[s.header.sequence % request_window];
+    scratch.resize(
+        std::max<size_t>(scratch.size(), batch.scratch_bytes(s.header.kind, rows.count)));
+    s.rows = rows;
+    batch.attach(rows, s, scratch.data());
 }
 
 void Lane::send(Slot &s, int64_t now) {
@@ -249,6 +258,7 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     if (s.transfer == nullptr) return;
     if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);
+    if (s.pulls && s.transfer->rows != nullptr) s.transfer->rows->deliver(s.rows, s.answer);
     if (s.header.kind == RequestKind::count_rows) s.transfer->total += header.numbers[0];
 }
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -74,6 +75,7 @@ class Lane {
         uint32_t attempts = 0; // made
         State state = State::free;
         bool pulls = false; // is or was a pull
+        Range rows = {};    // of a sparse table: which of the transfer's
         // Where an answer lands that may be a text, and then goes if it is none.
         std::unique_ptr<char[]> room;
         void *into = nullptr;
@@ -82,7 +84,8 @@ class Lane {
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
     bool may_leave(const Piece &piece) const;
     Slot &launch(Piece &piece);
-    void attach(const Range &chunk, Slot &slot) const; // the caller's memory, not of rows
+    void attach(const Range &chunk, Slot &slot) const; // the caller's memory
+    void attach_rows(const Range &rows, Slot &slot);
     static void make_room_for_text(Slot &slot);
     bool learn_states(const void *payload, uint64_t bytes); // false: not those of other servers
     void send(Slot &slot, int64_t now);
@@ -103,6 +106,7 @@ class Lane {
     LaneContext &context_;
     std::deque<Piece> queue_;
     std::array<Slot, request_window> slots_;
+    std::array<std::vector<char>, request_window> scratch_; // by slot, of requests for rows
     uint64_t next_ = 0, oldest_ = 0; // sequence numbers: of the next request, the oldest in flight
     uint32_t pulls_ = 0;             // in flight
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows are numbered from 0, those of server 0 first. A request carries consecutive ones of one
-// server.
+// server. Only their order is worked out at first: what a request carries is put together when it
+// leaves and taken apart when its answer comes, while it is in the cache and servers are at work.
 #pragma once
 #include "ps/partition.h"
 #include "ps/protocol.h"
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace dtrain::ps {
@@ -19,8 +19,8 @@ struct Outgoing;
 class RowBatch {
   public:
     // What an operation on rows is given. keys[count], count < 2^32, in any order, may repeat; send
-    // and receive: rows in the order of the keys, nullptr for kinds without. The table, keys, and
-    // what receives stay as they are until the operation is done.
+    // and receive: rows in the order of the keys, nullptr for kinds without. The table and all
+    // arrays stay as they are until the operation is done.
     struct Call {
         RequestKind kind;
         const uint64_t *keys;
@@ -33,29 +33,28 @@ class RowBatch {
 
     uint64_t rows_per_request() const { return most_; } // at most
     const Range &part(uint32_t server) const { return parts_[server]; }
-    // Fills in where payload and answer of a request of the kind in its header are. rows: some that
-    // go together, from a multiple of rows_per_request on in the server's part.
-    void attach(const Range &rows, Outgoing &request) const;
-    // After every answer has come: hands a pull's rows to the caller.
-    void scatter() const;
+    // Of one request of that kind: bytes that attach() may use.
+    uint64_t scratch_bytes(RequestKind kind, uint64_t rows) const;
+    // Fills in where payload and answer of a request of the kind in its header are: in the caller's
+    // arrays, or in scratch (8-byte aligned). rows: some that go together, from a multiple of
+    // rows_per_request on in the server's part.
+    void attach(const Range &rows, Outgoing &request, char *scratch) const;
+    // The answer to such a request has come: hands its rows to the caller.
+    void deliver(const Range &rows, const void *answer) const;
 
   private:
-    void deduplicate(const uint64_t *keys);
+    void deduplicate();
     void order_by_server();
-    void lay_out();
-    void sum(const char *values, bool assigns);
-    void prepare_answers(void *target);
+    void gather(const Range &rows, RequestKind kind, char *to) const;
+    // f(i) for each place of the row's key in the caller's array, in order.
+    template <class F> void for_each_place(uint64_t row, F &&f) const;
 
     const ClientTable &table_;
-    uint64_t size_, most_;         // bytes of a row; rows in a request
-    std::vector<uint64_t> keys_;   // by row
-    std::vector<uint32_t> row_of_; // by the caller's order
-    std::vector<Range> parts_;     // by server
-    std::vector<char *> places_;   // by row, of kinds that carry them: in sent_
-    std::unique_ptr<char[]> sent_; // payloads
-    std::unique_ptr<char[]> received_;
-    char *answers_ = nullptr; // by row: in received_, or the caller's
-    char *target_ = nullptr;  // the caller's, when answers are scattered
+    const Call call_;
+    const uint64_t size_, most_;  // bytes of a row; rows in a request
+    std::vector<uint32_t> order_; // by row: the first place of its key. Empty: row i is place i
+    std::vector<uint32_t> later_; // by place: the next one of the same key, or 0; empty: none has
+    std::vector<Range> parts_;    // by server
 };
 
 } // namespace dtrain::ps

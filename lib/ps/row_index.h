@@ -8,8 +8,27 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
 
 namespace dtrain::ps {
+
+// Memory for indices that grow at about the same time, since keys spread evenly over them: the next
+// size of all of them is one piece, large enough for huge pages, and goes when they have left it.
+class IndexMemory {
+  public:
+    struct Part {
+        std::shared_ptr<Buffer> whole;
+        char *start = nullptr; // nullptr: no memory
+    };
+    explicit IndexMemory(uint32_t indices) : indices_(indices) {}
+    Part take(uint64_t bytes); // zeroed, aligned to 64 bytes
+
+  private:
+    uint32_t indices_;
+    std::shared_ptr<Buffer> newest_;
+    uint64_t bytes_ = 0; // of each part of the newest piece
+    uint32_t taken_ = 0; // of its parts
+};
 
 class RowIndex {
   public:
@@ -34,7 +53,8 @@ class RowIndex {
         }
     }
     // A key that is not there. False: no memory to grow, and nothing has changed.
-    bool insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key));
+    bool insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key),
+                IndexMemory &memory);
     uint32_t erase(uint64_t key, uint64_t hash); // its row, or none
     void clear();                                // keeps the memory
 
@@ -60,9 +80,7 @@ class RowIndex {
     };
     static_assert(sizeof(Bucket) == 64);
 
-    Bucket *at(uint64_t bucket) const {
-        return reinterpret_cast<Bucket *>(memory_.at(bucket * sizeof(Bucket)));
-    }
+    Bucket *at(uint64_t bucket) const { return reinterpret_cast<Bucket *>(memory_.start) + bucket; }
     uint64_t home(uint64_t hash) const { // Lemire: Fast random integer generation, 2019
         return uint64_t((unsigned __int128)(hash)*buckets_ >> 64);
     }
@@ -70,7 +88,7 @@ class RowIndex {
     uint64_t buckets_for(uint64_t size) const;
     void place(uint64_t key, uint64_t hash, uint32_t row);
 
-    Buffer memory_;
+    IndexMemory::Part memory_;
     uint64_t buckets_ = 0, size_ = 0;
     uint64_t erased_ = 0; // since the buckets were last filled anew
 };

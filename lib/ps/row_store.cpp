@@ -45,7 +45,7 @@ uint32_t RowStore::add(uint64_t key, uint64_t hash) {
             slabs_.push_back(std::move(slab));
         }
     }
-    if (!index.insert(key, hash, row, hash_of)) return RowIndex::none;
+    if (!index.insert(key, hash, row, hash_of, index_memory_)) return RowIndex::none;
     index_bytes_ += growth;
     if (row != rows_)
         free_.pop_back();

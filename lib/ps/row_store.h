@@ -30,8 +30,7 @@ class RowStore {
     // f(i, row) for each key in turn; row: a char *, or nullptr when there is none.
     template <class F> void find(const uint64_t *keys, size_t count, F &&f) const {
         stream(
-            keys, count,
-            [&](uint64_t key, uint64_t hash) { return segment(hash).find(key, hash); },
+            keys, count, [&](uint64_t key, uint64_t hash) { return segment(hash).find(key, hash); },
             [&](size_t i, uint32_t row) {
                 f(i, row == RowIndex::none ? nullptr : at(row));
                 return true;
@@ -84,9 +83,12 @@ class RowStore {
         return slabs_[row >> slab_shift_].at(uint64_t(row & ((1u << slab_shift_) - 1)) *
                                              row_bytes_);
     }
-    void prefetch(uint32_t row) const {
+    // Inline, or GCC takes it for a function without effect and drops the calls.
+    [[gnu::always_inline]] void prefetch(uint32_t row) const {
         const char *bytes = at(row);
-        for (uint64_t l = 0; l < lines_; l++) __builtin_prefetch(bytes + l * line, 1);
+        if (lines_ == 1) return __builtin_prefetch(bytes);
+        // To the second cache, which waits for more lines at once than the first does.
+        for (uint64_t l = 0; l < lines_; l++) __builtin_prefetch(bytes + l * line, 0, 2);
     }
     // look_up(key, hash) for each key, `ahead` after its bucket has been asked for, then, as much
     // later, use(i, row) until that returns false.
@@ -95,7 +97,8 @@ class RowStore {
         uint64_t hashes[ahead];
         uint32_t rows[ahead];
         for (size_t step = 0; step < count + 2 * ahead; step++) {
-            const size_t place = step % ahead; // of this key, and of those 1 and 2 times `ahead` before
+            const size_t place =
+                step % ahead; // of this key, and of those 1 and 2 times `ahead` before
             if (step >= 2 * ahead && !use(step - 2 * ahead, rows[place])) return;
             if (const size_t i = step - ahead; step >= ahead && i < count) {
                 rows[place] = look_up(keys[i], hashes[place]);
@@ -117,6 +120,7 @@ class RowStore {
     uint64_t index_bytes_ = 0;
     std::vector<uint32_t> free_; // erased rows
     std::vector<Buffer> slabs_;
+    IndexMemory index_memory_{segments};
     RowIndex index_[segments];
 };
 

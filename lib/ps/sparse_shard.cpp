@@ -9,7 +9,8 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr size_t most_spare_answers = 8, block = 128;
+constexpr size_t most_spare_answers = 2 * request_window, block = 128;
+constexpr uint64_t usual_answer = 32 << 10;
 
 constexpr uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
@@ -181,13 +182,13 @@ void SparseShard::erase(const uint64_t *keys, size_t count) {
 }
 
 std::shared_ptr<Buffer> SparseShard::answer(uint64_t bytes) {
+    const bool usual = bytes <= usual_answer;
     auto unused = [](const std::shared_ptr<Buffer> &buffer) { return buffer.use_count() == 1; };
     auto spare = std::find_if(answers_.begin(), answers_.end(), unused);
-    if (spare != answers_.end()) return *spare;
-    const bool keep = answers_.size() < most_spare_answers;
+    if (usual && spare != answers_.end()) return *spare;
     auto fresh = std::make_shared<Buffer>();
-    if (!fresh->allocate(keep ? chunk_bytes : bytes)) return nullptr;
-    if (keep) answers_.push_back(fresh);
+    if (!fresh->allocate(usual ? usual_answer : bytes)) return nullptr;
+    if (usual && answers_.size() < most_spare_answers) answers_.push_back(fresh);
     return fresh;
 }
 

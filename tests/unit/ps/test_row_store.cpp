@@ -20,7 +20,8 @@ uint64_t good(uint64_t key) { return dtrain::mix(key); }
 void index_is_right_however_keys_collide(void **) {
     for (auto hash : {same, few, good}) {
         std::mt19937_64 random(1);
-        RowIndex index;
+        IndexMemory memory(3);
+        RowIndex index, others[2];
         std::unordered_map<uint64_t, uint32_t> model;
         for (uint32_t i = 0; i < 6000; i++) {
             const uint64_t key = i % 2000 < 1000 ? random() % 400 : i; // old ones, or ever new
@@ -32,7 +33,9 @@ void index_is_right_however_keys_collide(void **) {
             } else if (!there) {
                 const bool grows = index.bytes_for_next() != index.bytes();
                 const uint64_t next = index.bytes_for_next();
-                assert_true(index.insert(key, hash(key), i, hash));
+                assert_true(index.insert(key, hash(key), i, hash, memory));
+                if (i % 3 > 0) // they use the same memory
+                    assert_true(others[i % 3 - 1].insert(i, hash(i), i, hash, memory));
                 assert_int_equal(index.bytes(), next);
                 assert_true(grows || index.size() > 1);
                 model[key] = i;
