@@ -15,6 +15,10 @@ namespace {
 constexpr int64_t longest_sleep = 1 * second;
 constexpr int64_t longest_poller_sleep = 10 * ms; // as the agent's own
 constexpr int64_t helper_spin = 20 * us;          // it shares the cores with the program's work
+// A program that waits this soon after it has posted does not need the helper, ...
+constexpr int64_t soon = 50 * us;
+// ... which then stays away for a while, so that the next posts do not pay for waking it.
+constexpr int64_t doze = 200 * us;
 
 } // namespace
 
@@ -65,12 +69,11 @@ void Helper::wake() {
 }
 
 void Helper::run() {
+    bool called = false;
     while (!stop_) {
         serve();
-        if (nobody_polls())
-            poll_agent();
-        else
-            sleep(false);
+        const bool needed = nobody_polls() ? poll_agent() : !called;
+        called = rest(needed ? Rest::parked : Rest::dozing);
     }
 }
 
@@ -78,28 +81,32 @@ bool Helper::nobody_polls() const {
     return agent_.pending() && (always_poll_ || !agent_.has_poller());
 }
 
-// Until nothing is pending, somebody waits, or the control plane may want something.
-void Helper::poll_agent() {
+// Until nothing is pending, somebody waits, or the control plane may want something. False: it was
+// not needed.
+bool Helper::poll_agent() {
     WaitPolicy policy = agent_.policy();
     policy.spin_ns = std::min(policy.spin_ns, helper_spin);
     Idle idle(policy);
-    int64_t until = agent_.clock().now_ns() + 1 * ms;
+    const int64_t begin = agent_.clock().now_ns();
     for (uint32_t i = 0; nobody_polls() && !stop_; i++) {
-        if (i % 64 == 63 && agent_.clock().now_ns() > until) return;
+        if (i % 64 == 63 && agent_.clock().now_ns() > begin + 1 * ms) return true;
         if (agent_.work() > 0) {
             idle.reset();
         } else if (!idle.pass()) {
-            sleep(true);
-            return;
+            rest(Rest::as_poller);
+            return true;
         }
     }
+    return !agent_.has_poller() || agent_.clock().now_ns() - begin > soon;
 }
 
-void Helper::sleep(bool as_poller) {
-    parked_.store(true, std::memory_order_seq_cst);
+// Returns whether it was woken.
+bool Helper::rest(Rest how) {
+    const bool as_poller = how == Rest::as_poller, dozes = how == Rest::dozing;
+    parked_.store(!dozes, std::memory_order_seq_cst);
     std::vector<pollfd> fds = {{.fd = wake_, .events = POLLIN, .revents = 0}};
     int64_t now = agent_.clock().now_ns();
-    int64_t until = now + (as_poller ? longest_poller_sleep : longest_sleep);
+    int64_t until = now + (as_poller ? longest_poller_sleep : dozes ? doze : longest_sleep);
     {
         std::lock_guard lock(mutex_);
         for (Background *background : backgrounds_) {
@@ -107,7 +114,7 @@ void Helper::sleep(bool as_poller) {
             until = std::min(until, background->next_deadline_ns());
         }
     }
-    bool may_sleep = as_poller ? agent_.begin_sleep() : !nobody_polls();
+    bool may_sleep = as_poller ? agent_.begin_sleep() : dozes || !nobody_polls();
     if (as_poller) fds.push_back({.fd = agent_.poll_fd(), .events = POLLIN, .revents = 0});
     if (may_sleep && until > now) {
         timespec t = {(until - now) / second, (until - now) % second};
@@ -116,7 +123,7 @@ void Helper::sleep(bool as_poller) {
     if (as_poller) agent_.end_sleep();
     parked_.store(false, std::memory_order_seq_cst);
     eventfd_t value;
-    eventfd_read(wake_, &value);
+    return eventfd_read(wake_, &value) == 0;
 }
 
 } // namespace dtrain::engine

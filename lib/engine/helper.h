@@ -32,9 +32,14 @@ class Helper {
 
   private:
     void run();
+    enum class Rest : uint8_t {
+        parked,    // until woken
+        as_poller, // or the agent has something
+        dozing     // for a little while; cannot be woken
+    };
     bool nobody_polls() const;
-    void poll_agent();
-    void sleep(bool as_poller);
+    bool poll_agent();
+    bool rest(Rest how);
     void wake();
 
     Agent &agent_;
