@@ -48,6 +48,28 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table) {
                 comm->communicator->rank() == 0 ? why.c_str() : "see rank 0's error");
 }
 
+// Copies the caller's segments, whose structs may be shorter or longer than ours.
+Status take_segments(dtrain_table_params_t &given, dtrain_segment_t *segments) {
+    if (given.reserved != 0) return fail(DTRAIN_ERR_INVALID, "params.reserved is not 0");
+    if (given.segment_count > DTRAIN_SEGMENTS)
+        return fail(DTRAIN_ERR_INVALID, "segments: %u, at most %d are allowed", given.segment_count,
+                    DTRAIN_SEGMENTS);
+    if ((given.segments == nullptr) != (given.segment_count == 0))
+        return fail(DTRAIN_ERR_INVALID, "segments: %u at %s", given.segment_count,
+                    given.segments == nullptr ? "NULL" : "an address");
+    const auto *from = reinterpret_cast<const char *>(given.segments);
+    for (uint32_t i = 0; i < given.segment_count; i++) {
+        const auto *next = reinterpret_cast<const dtrain_segment_t *>(from);
+        if (Status s = dtrain::api::take(segments[i], next); s != DTRAIN_OK) return s;
+        if (next->struct_size != given.segments->struct_size)
+            return fail(DTRAIN_ERR_INVALID, "segment %u: its struct_size is not that of the first",
+                        i);
+        from += next->struct_size;
+    }
+    given.segments = segments;
+    return DTRAIN_OK;
+}
+
 Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &given,
               dtrain_table **table_p) {
     dtrain::ps::TableParams params;
@@ -147,11 +169,19 @@ Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32
     dtrain::ps::StateArray array;
     if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
     if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
-    uint64_t count = table->table->params.length / array.elements;
+    uint64_t count = array.numbers_of(table->table->params.length);
     if (Status s = check_range(table, what, "numbers", range, count); s != DTRAIN_OK) return s;
+    if (range.first % array.numbers != 0 || range.count % array.numbers != 0)
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s of table \"%s\": numbers %llu to %llu + %llu are not whole rows of %llu",
+                    what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
+                    static_cast<unsigned long long>(range.first),
+                    static_cast<unsigned long long>(range.count),
+                    static_cast<unsigned long long>(array.numbers));
     dtrain::ps::Transfer transfer;
     transfer.kind = kind;
-    transfer.range = {range.first * array.elements, range.count * array.elements};
+    transfer.range = {range.first / array.numbers * array.elements,
+                      range.count / array.numbers * array.elements};
     transfer.argument = index;
     transfer.send = send;
     transfer.receive = receive;
@@ -186,6 +216,8 @@ dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
     return guard([&]() -> Status {
         dtrain_table_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        dtrain_segment_t segments[DTRAIN_SEGMENTS];
+        if (Status s = take_segments(given, segments); s != DTRAIN_OK) return s;
         return create(comm, name, given, table_p);
     });
 }
@@ -248,10 +280,9 @@ dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
                                       dtrain_request_t **request_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     const dtrain::ps::TableParams &its = table->table->params;
-    const dtrain::ps::RuleInfo &rule = dtrain::ps::rule_info(its.rule);
-    if (!rule.is(dtrain::ps::RuleInfo::optimizer) || !valid_rate(its, rate))
+    if (!has_rate(its) || !valid_rate(its, rate))
         return fail(DTRAIN_ERR_INVALID, "set_rate of table \"%s\": %g is no learning rate of %s",
-                    table->table->name.c_str(), rate, rule.name);
+                    table->table->name.c_str(), rate, rule_title(its).c_str());
     dtrain::ps::Transfer transfer;
     transfer.kind = RequestKind::set_rate;
     transfer.argument = std::bit_cast<uint64_t>(rate);
@@ -268,7 +299,7 @@ dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_
     const dtrain::ps::TableParams &its = table->table->params;
     *name_p = table->states[index].name.c_str();
     *dtype_p = array.dtype;
-    *count_p = (is_sparse(its) ? its.dim : its.length) / array.elements;
+    *count_p = array.numbers_of(is_sparse(its) ? its.dim : its.length);
     return DTRAIN_OK;
 }
 

@@ -27,19 +27,10 @@ uint64_t Aggregate::bytes_needed(uint32_t dtype, uint64_t length) {
     return length * device::dtype_size(dtype) + mark_bytes(length);
 }
 
-bool Aggregate::allocate(uint32_t dtype, uint64_t length, uint32_t combine) {
-    dtype_ = dtype;
-    combine_ = combine;
+bool Aggregate::allocate(uint32_t dtype, uint64_t length) {
     size_ = device::dtype_size(dtype);
     if (!marks_.allocate(mark_bytes(length))) return false;
     return values_.allocate(length * size_);
-}
-
-void Aggregate::add(const Range &range, const void *g) {
-    add(range, g, [&](const Range &part, void *to, const char *from) {
-        device::reduce(to, from, part.count, dtype_, combine_);
-        return true;
-    });
 }
 
 void Aggregate::mark(const Range &range) {

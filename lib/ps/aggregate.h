@@ -15,12 +15,10 @@ class Aggregate {
   public:
     static uint64_t bytes_needed(uint32_t dtype, uint64_t length);
 
-    // combine: DTRAIN_SUM, ...; false: no memory.
-    bool allocate(uint32_t dtype, uint64_t length, uint32_t combine);
+    bool allocate(uint32_t dtype, uint64_t length); // false: no memory
     bool allocated() const { return !values_.empty(); }
-    void add(const Range &range, const void *g);
-    // combine(part, sums, pushed) in place of the way given to allocate(), where there is a sum
-    // already; false: it failed, and none of the range counts as pushed.
+    // combine(part, sums, pushed) where something was pushed already; false: it failed, and none of
+    // the range counts as pushed.
     template <class F> void add(const Range &range, const void *g, F &&combine) {
         const char *from = static_cast<const char *>(g);
         for (uint64_t at = range.first; at < range.end();) {
@@ -68,8 +66,7 @@ class Aggregate {
 
     Buffer values_, marks_; // marks: one bit per element
     Range pushed_;          // holds all marks
-    uint32_t dtype_ = 0, combine_ = 0;
-    uint64_t size_ = 0; // bytes of one element
+    uint64_t size_ = 0;     // bytes of one element
 };
 
 } // namespace dtrain::ps

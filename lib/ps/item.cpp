@@ -11,14 +11,15 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
     if (has_trait(kind, Trait::state)) {
         StateArray array;
         if (!find_state(params, argument, array)) return {1, 0};
-        if (has_trait(kind, Trait::rows)) return {1, params.dim / array.elements * array.size};
-        return {array.elements, array.size};
+        if (has_trait(kind, Trait::rows)) return {1, array.bytes_of(params.dim)};
+        return {array.elements, array.numbers * array.size};
     }
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
-    const bool function = has_function(params);
-    bool whole_rows = by_whole_rows(params) && (function ? kind != RequestKind::set
-                                                         : has_trait(kind, Trait::pushes) &&
-                                                               params.consistency != DTRAIN_BSP);
+    const bool pushes = has_trait(kind, Trait::pushes);
+    const bool whole_rows = by_whole_rows(params) &&
+                            (has_function(params)   ? kind != RequestKind::set
+                             : is_segmented(params) ? pushes
+                                                    : pushes && params.consistency != DTRAIN_BSP);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};
 }
 

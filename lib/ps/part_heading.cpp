@@ -75,7 +75,7 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
         if (Status s = take_number(index, key, *value); s != DTRAIN_OK) return s;
     heading.crc = uint32_t(crc);
     heading.rate = std::strtod(text("learning_rate").c_str(), nullptr);
-    if (rule_info(params.rule).is(RuleInfo::optimizer) && !valid_rate(params, heading.rate))
+    if (has_rate(params) && !valid_rate(params, heading.rate))
         return fail(DTRAIN_ERR_CORRUPT, "its learning rate is \"%.40s\"",
                     text("learning_rate").c_str());
     return DTRAIN_OK;

@@ -5,7 +5,7 @@
 #include "device/kernels.h"
 #include "ps/client_table.h"
 #include "ps/item.h"
-#include "ps/rules.h"
+#include "ps/segment_rules.h"
 
 #include <algorithm>
 #include <bit>
@@ -102,13 +102,12 @@ void RowBatch::gather(const Range &rows, RequestKind kind, char *to) const {
     to += rows.count * sizeof(uint64_t);
     const auto *values = static_cast<const char *>(call_.send);
     const TableParams &params = table_.params;
-    const bool sums = has_trait(kind, Trait::pushes) && params.rule != DTRAIN_RULE_ASSIGN;
+    const bool sums = has_trait(kind, Trait::pushes);
     for (uint64_t row = rows.first; row < rows.end(); row++, to += size_) {
         bool begun = false;
         for_each_place(row, [&](uint64_t place) {
             if (begun && sums)
-                device::reduce(to, values + place * size_, params.dim, params.dtype,
-                               rule_info(params.rule).combine);
+                combine_repeated(params, to, values + place * size_);
             else
                 std::memcpy(to, values + place * size_, size_);
             begun = true;

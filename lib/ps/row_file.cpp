@@ -35,8 +35,8 @@ template <class F> Status for_each_piece(const RowImage &image, F &&f) {
     return DTRAIN_OK;
 }
 
-std::vector<uint64_t> shape_of(const RowImage::Column &column, uint64_t count, uint64_t dim) {
-    return column.one ? std::vector{count} : std::vector{count, dim};
+std::vector<uint64_t> shape_of(const RowImage::Column &column, uint64_t count) {
+    return column.width == 0 ? std::vector{count} : std::vector{count, column.width};
 }
 
 } // namespace
@@ -51,7 +51,7 @@ Status write_rows(data::Disk &disk, const std::string &path, const std::string &
         for (const RowImage::Column &column : RowImage::columns_of(image.params))
             index.tensors.push_back({.name = column.name,
                                      .dtype = column.dtype,
-                                     .shape = shape_of(column, image.count, image.params.dim)});
+                                     .shape = shape_of(column, image.count)});
         return index;
     };
     return write_part(disk, path, step, image, pieces, index_of);
@@ -78,8 +78,8 @@ Status RowFile::check(const std::string &table, const TableParams &params) {
         return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
                     index.tensors.size() - 1, columns.size());
     for (const RowImage::Column &column : columns)
-        if (Status s = check_array(index, column.name.c_str(), column.dtype,
-                                   shape_of(column, count_, params.dim));
+        if (Status s =
+                check_array(index, column.name.c_str(), column.dtype, shape_of(column, count_));
             s != DTRAIN_OK)
             return s;
     return DTRAIN_OK;

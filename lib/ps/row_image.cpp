@@ -7,13 +7,13 @@ namespace dtrain::ps {
 
 std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
     const RowLayout layout(params);
-    std::vector<Column> all = {{"values", params.dtype, 0, layout.values, false}};
+    std::vector<Column> all = {{"values", params.dtype, 0, layout.values, params.dim}};
     const std::vector<StateArray> slots = slots_of(params);
     for (size_t i = 0; i < slots.size(); i++)
         all.push_back({slots[i].name, slots[i].dtype, layout.slots[i].at, layout.slots[i].bytes,
-                       slots[i].by_row});
-    if (rule_info(params.rule).counts())
-        all.push_back({"steps", DTRAIN_U32, layout.steps_at, sizeof(uint32_t), true});
+                       slots[i].by_row ? 0 : slots[i].numbers_of(params.dim)});
+    if (counts_steps(params))
+        all.push_back({"steps", DTRAIN_U32, layout.steps_at, sizeof(uint32_t), 0});
     return all;
 }
 

@@ -20,7 +20,7 @@ struct RowImage {
         std::string name;
         uint32_t dtype;
         uint64_t at, bytes; // in a row
-        bool one;           // one number, not `dim` of them
+        uint64_t width;     // numbers; 0: one, not an array of them
     };
     static std::vector<Column> columns_of(const TableParams &params); // the values first
 

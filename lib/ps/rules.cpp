@@ -2,7 +2,9 @@
 #include "ps/rules.h"
 
 #include "device/kernels.h"
+#include "ps/table_segments.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -96,15 +98,38 @@ bool takes_norms(const TableParams &params) {
 }
 
 bool by_whole_rows(const TableParams &params) {
-    return takes_norms(params) || (has_function(params) && params.row_length > 0);
+    const bool rows = has_function(params) || is_segmented(params);
+    return takes_norms(params) || (rows && params.row_length > 0);
 }
 
 std::string rule_title(const TableParams &params) {
+    if (is_segmented(params)) return "segments " + segments_title(params);
     std::string title = rules[params.rule].name;
     return has_function(params) ? title + " " + params.function : title;
 }
 
+bool counts_steps(const TableParams &params) {
+    auto counts = [](const Segment &segment) { return rules[segment.rule].counts(); };
+    return rules[params.rule].counts() ||
+           std::any_of(params.segments.begin(), params.segments.end(), counts);
+}
+
+uint64_t counted_elements(const TableParams &params) {
+    if (is_sparse(params)) return params.dim;
+    const bool rows = is_segmented(params) || rules[params.rule].is(R::counts_rows);
+    return rows ? params.row_length : 1;
+}
+
+bool has_rate(const TableParams &params) {
+    auto has = [](const Segment &segment) { return rules[segment.rule].is(R::optimizer); };
+    return rules[params.rule].is(R::optimizer) ||
+           std::any_of(params.segments.begin(), params.segments.end(), has);
+}
+
 bool valid_rate(const TableParams &params, double rate) {
+    for (const Segment &segment : params.segments)
+        if (!valid_rate(segment_params(params, segment), segment.learning_rate * rate))
+            return false;
     bool divides = rules[params.rule].is(RuleInfo::own_proximal);
     bool shrinks = params.l1 > 0 || params.l2 > 0;
     return std::isfinite(rate) && (!divides || rate > 0) && (!shrinks || rate >= 0);
@@ -115,8 +140,17 @@ uint32_t slot_dtype(uint32_t dtype) { return dtype == DTRAIN_F64 ? DTRAIN_F64 : 
 uint32_t slot_size(uint32_t dtype) { return dtype == DTRAIN_F64 ? 8 : 4; }
 
 bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
-    const RuleInfo &info = rules[params.rule];
     const uint64_t row = is_sparse(params) ? params.dim : params.row_length;
+    auto slot = [&](const RuleInfo &info, uint64_t number) {
+        const bool by_row = info.is(RuleInfo::row_state);
+        out = {info.slots[number],
+               slot_dtype(params.dtype),
+               slot_size(params.dtype),
+               by_row ? row : 1,
+               1,
+               by_row,
+               false};
+    };
     if (has_function(params)) {
         if (index >= params.states.size()) return false;
         const FunctionState &state = params.states[index];
@@ -124,25 +158,31 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
                state.dtype,
                uint32_t(device::dtype_size(state.dtype)),
                state.per_row ? row : 1,
+               1,
                state.per_row,
                false};
         return true;
     }
-    uint32_t slots = info.slot_count();
-    bool steps = index == slots && info.counts();
-    if (index >= slots && !steps) return false;
-    bool by_row =
-        steps ? is_sparse(params) || info.is(RuleInfo::counts_rows) : info.is(RuleInfo::row_state);
-    uint64_t elements = by_row ? row : 1;
-    if (steps)
-        out = {"steps", DTRAIN_U64, 8, elements, by_row, true};
-    else
-        out = {info.slots[index],
-               slot_dtype(params.dtype),
-               slot_size(params.dtype),
-               elements,
-               by_row,
-               false};
+    uint64_t slots = 0; // before those of this rule
+    for (size_t i = 0; i < params.segments.size(); ++i) {
+        const RuleInfo &info = rules[params.segments[i].rule];
+        if (index - slots < info.slot_count()) {
+            slot(info, index - slots);
+            out.name = "segment" + std::to_string(i) + "." + out.name;
+            out.elements = row;
+            out.numbers = out.by_row ? 1 : params.segments[i].count;
+            return true;
+        }
+        slots += info.slot_count();
+    }
+    const RuleInfo &info = rules[params.rule];
+    if (index - slots < info.slot_count()) {
+        slot(info, index - slots);
+        return true;
+    }
+    if (index != slots + info.slot_count() || !counts_steps(params)) return false;
+    const uint64_t elements = counted_elements(params);
+    out = {"steps", DTRAIN_U64, 8, elements, 1, elements > 1, true};
     return true;
 }
 

@@ -63,9 +63,13 @@ const RuleInfo &rule_info(uint32_t rule); // of one that is known
 
 // Norms are taken over rows: by the rule, or for clip_norm.
 bool takes_norms(const TableParams &params);
-// Pushes are whole rows of a dense table: of which norms are taken, or which a function is given
-// (so are its pulls).
+// Pushes are whole rows of a dense table: of which norms are taken, which have segments, or which a
+// function is given (so are its pulls).
 bool by_whole_rows(const TableParams &params);
+// Updates are counted, by how many elements of the table.
+bool counts_steps(const TableParams &params);
+uint64_t counted_elements(const TableParams &params);
+bool has_rate(const TableParams &params);
 // The rate may be this one: at creation, and pushed later.
 bool valid_rate(const TableParams &params, double rate);
 
@@ -80,9 +84,13 @@ uint32_t slot_size(uint32_t dtype);
 struct StateArray {
     std::string name;
     uint32_t dtype = 0, size = 0; // bytes of a number
-    uint64_t elements = 1;        // of the table that share one
-    bool by_row = false;          // they are a row
-    bool steps = false;           // not a slot but the counts of updates
+    uint64_t elements = 1;        // of the table that share `numbers`:
+    uint64_t numbers = 1;
+    bool by_row = false; // a row has one
+    bool steps = false;  // not a slot but the counts of updates
+
+    uint64_t numbers_of(uint64_t count) const { return count / elements * numbers; }
+    uint64_t bytes_of(uint64_t count) const { return numbers_of(count) * size; }
 };
 // False: the rule has no such array.
 bool find_state(const TableParams &params, uint64_t index, StateArray &out);

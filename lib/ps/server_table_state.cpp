@@ -38,7 +38,7 @@ void ServerTable::set_state(const RequestHeader &header, const void *payload,
 void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
     const TableParams &params = identity_.params;
     auto rate = std::bit_cast<double>(header.argument);
-    if (!rule_info(params.rule).is(RuleInfo::optimizer) || !valid_rate(params, rate))
+    if (!has_rate(params) || !valid_rate(params, rate))
         return finish(header, entry, {Reason::bad_rate, {params.rule, 0}}, out);
     if (params.consistency != DTRAIN_BSP) {
         if (rows_ != nullptr)

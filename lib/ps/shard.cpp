@@ -10,9 +10,9 @@
 namespace dtrain::ps {
 namespace {
 
-// Elements that share a number of a slot, or a count of steps.
-uint64_t items(const TableParams &params, uint32_t by_row) {
-    return rule_info(params.rule).is(by_row) ? params.row_length : 1;
+// Elements that share a number of a slot, without segments.
+uint64_t items(const TableParams &params) {
+    return rule_info(params.rule).is(RuleInfo::row_state) ? params.row_length : 1;
 }
 
 } // namespace
@@ -25,7 +25,7 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
                         ? open_clocks * Aggregate::bytes_needed(params.dtype, count)
                         : 0;
     uint64_t state = 0, all = 0;
-    for (const StateArray &array : slots_of(params)) state += count / array.elements * array.size;
+    for (const StateArray &array : slots_of(params)) state += array.bytes_of(count);
     if (__builtin_mul_overflow(backups, count * slot, &all) ||
         __builtin_add_overflow(all, count * size + sums + state, &all))
         return UINT64_MAX;
@@ -36,7 +36,9 @@ Shard::Shard(const TableParams &params, const Range &range, const dtrain_functio
     : params_(params), info_(rule_info(params.rule)), rule_(params), range_(range),
       size_(device::dtype_size(params.dtype)), arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
-      steps_(range.count / items(params, RuleInfo::counts_rows)) {}
+      segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
+      counted_(counts_steps(params) ? counted_elements(params) : 0),
+      steps_(range.count / counted_elements(params)) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range,
                                      const dtrain_function_t *function) {
@@ -57,14 +59,13 @@ void Shard::set(const Range &range, const void *values) {
     std::memcpy(values_->at(local(range).first * size_), values, range.count * size_);
 }
 
-uint64_t Shard::slot_item() const { return items(params_, RuleInfo::row_state); }
+uint64_t Shard::slot_item() const { return items(params_); }
 
 Reason Shard::allocate_slots() {
     for (size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i] != nullptr) continue;
         auto fresh = std::make_shared<Buffer>();
-        if (!fresh->allocate(range_.count / arrays_[i].elements * arrays_[i].size))
-            return Reason::no_memory;
+        if (!fresh->allocate(arrays_[i].bytes_of(range_.count))) return Reason::no_memory;
         slots_[i] = std::move(fresh);
     }
     return Reason::none;
@@ -104,10 +105,13 @@ Reason Shard::collect(uint64_t clock, const Range &range, const void *g) {
     Aggregate &sums = sums_[clock % open_clocks];
     Reason reason = allocate_slots(); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count, info_.combine))
-        return Reason::no_memory;
-    if (function_ != nullptr && function_->combines()) return combine(sums, local(range), g);
-    sums.add(local(range), g);
+    if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count)) return Reason::no_memory;
+    if (function_ != nullptr && function_->combines())
+        return combine_by_function(sums, local(range), g);
+    sums.add(local(range), g, [&](const Range &part, void *to, const char *from) {
+        combine(params_, to, from, part.count);
+        return true;
+    });
     return Reason::none;
 }
 
@@ -143,21 +147,31 @@ void Shard::update_part(const Range &range, uint64_t step, const void *g, uint32
     rule_.apply(step, target, g, range.count);
 }
 
+void Shard::update_segments(uint64_t row, uint64_t step, const void *g) {
+    char *slots[max_slots * DTRAIN_SEGMENTS];
+    for (size_t i = 0; i < slots_.size(); ++i)
+        slots[i] = slots_[i]->at(row * arrays_[i].numbers * arrays_[i].size);
+    segments_->apply(step, values_->at(row * params_.row_length * size_), slots,
+                     static_cast<const char *>(g));
+}
+
 void Shard::update(const Range &whole, const void *g, uint32_t worker) {
     auto from = [&](uint64_t first) {
         return static_cast<const char *>(g) + (first - whole.first) * size_;
     };
     auto part = [&](const Range &range, uint64_t step) {
+        if (segments_ != nullptr)
+            return update_segments(range.first / params_.row_length, step, from(range.first));
         update_part(range, step, from(range.first), worker);
     };
-    bool by_row = rule_.takes_norms();
+    bool by_row = by_whole_rows(params_);
     uint64_t most = by_row ? params_.row_length : whole.count;
     for (uint64_t first = whole.first; first < whole.end(); first += most) {
         Range range = {first, most};
-        if (info_.is(RuleInfo::counts_rows))
+        if (counted_ > 1)
             steps_.advance({first / most, 1},
                            [&](const Range &, uint64_t step) { part(range, step); });
-        else if (info_.is(RuleInfo::counts_steps))
+        else if (counted_ == 1)
             steps_.advance(range, part);
         else
             part(range, 0);

@@ -8,6 +8,7 @@
 #include "ps/partition.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
+#include "ps/segment_rules.h"
 #include "ps/shard_image.h"
 #include "ps/step_counts.h"
 #include "ps/table_params.h"
@@ -78,10 +79,11 @@ class Shard {
     Reason back_up(uint32_t worker);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
+    void update_segments(uint64_t row, uint64_t step, const void *g);
     // The rows of the function's next call; f(row, offset of its values in the range) fills them.
     template <class F> void gather_rows(const Range &local, F &&f);
     Reason run_update(const Range &local, const void *g);
-    Reason combine(Aggregate &sums, const Range &local, const void *g);
+    Reason combine_by_function(Aggregate &sums, const Range &local, const void *g);
     Range local(const Range &range) const { return {range.first - range_.first, range.count}; }
     uint64_t slot_item() const; // elements that share a number of a slot
 
@@ -94,10 +96,12 @@ class Shard {
     std::vector<StateArray> arrays_;               // slots_of()
     std::vector<std::shared_ptr<Buffer>> slots_;   // as many
     std::unique_ptr<FunctionCall> function_;       // of a table that has one
+    std::unique_ptr<SegmentRules> segments_;       // likewise
     std::vector<std::unique_ptr<Buffer>> backups_; // by worker: what it pulled, as state
-    StepCounts steps_;                             // of elements, or rows
-    Aggregate sums_[open_clocks];                  // of clock c: c % open_clocks
-    std::optional<double> rates_[open_clocks];     // likewise, to be taken over
+    const uint64_t counted_;      // elements that share a count of updates; 0: none is kept
+    StepCounts steps_;            // of elements, or rows
+    Aggregate sums_[open_clocks]; // of clock c: c % open_clocks
+    std::optional<double> rates_[open_clocks]; // likewise, to be taken over
     uint64_t updates_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace dtrain::ps {
 namespace {
 
 constexpr const char *format_name = "dtrain shard 1";
-constexpr size_t piece_bytes = 256 << 10; // whole numbers of any type
+constexpr size_t piece_bytes = 256 << 10;
 constexpr uint64_t most_steps = uint64_t{1} << 53;
 
 // f(data, bytes) for the array's numbers, piece by piece, until it fails.
@@ -34,6 +34,11 @@ template <class F> Status for_each_piece(const ShardImage &image, F &&f) {
     return DTRAIN_OK;
 }
 
+std::vector<uint64_t> shape_of(const ShardImage::Array &array, const Range &range) {
+    const uint64_t items = range.count / array.elements;
+    return array.width == 1 ? std::vector{items} : std::vector{items, array.width};
+}
+
 data::TensorIndex index_of(const std::string &table, const PartHeading &heading,
                            const ShardImage &image) {
     data::TensorIndex index;
@@ -42,9 +47,8 @@ data::TensorIndex index_of(const std::string &table, const PartHeading &heading,
     put_number("first", image.range.first, index);
     put_number("count", image.range.count, index);
     for (const ShardImage::Array &array : image.arrays())
-        index.tensors.push_back({.name = array.name,
-                                 .dtype = array.dtype,
-                                 .shape = {image.range.count / array.elements}});
+        index.tensors.push_back(
+            {.name = array.name, .dtype = array.dtype, .shape = shape_of(array, image.range)});
     return index;
 }
 
@@ -93,8 +97,7 @@ Status ShardFile::check_arrays(const TableParams &params) {
         if (range_.first % array.elements != 0 || range_.count % array.elements != 0)
             return fail(DTRAIN_ERR_MISMATCH, "it is not made of whole rows of %llu elements",
                         static_cast<unsigned long long>(array.elements));
-        if (Status s = check_array(index, array.name.c_str(), array.dtype,
-                                   {range_.count / array.elements});
+        if (Status s = check_array(index, array.name.c_str(), array.dtype, shape_of(array, range_));
             s != DTRAIN_OK)
             return s;
     }
@@ -115,9 +118,10 @@ Status ShardFile::read(ShardImage &image) {
 
 Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                              uint32_t &crc) {
+    const uint64_t most = std::max<uint64_t>(piece_bytes / array.size, 1) * array.size;
     const Range wanted = {image.range.first / array.elements, image.range.count / array.elements};
     for (uint64_t at = 0; at < bytes;) {
-        const uint64_t n = std::min<uint64_t>(bytes - at, piece_bytes);
+        const uint64_t n = std::min(bytes - at, most);
         const uint8_t *data = nullptr;
         if (Status s = file_.take(n, data); s != DTRAIN_OK) return s;
         crc = wire::crc32c(data, n, crc);

@@ -8,6 +8,7 @@ namespace dtrain::ps {
 void Shard::set_rate(double rate) {
     rule_.set_rate(rate);
     if (function_ != nullptr) function_->set_rate(rate);
+    if (segments_ != nullptr) segments_->set_rate(rate);
 }
 
 template <class F> void Shard::gather_rows(const Range &local, F &&f) {
@@ -43,7 +44,7 @@ Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) 
 }
 
 // All of the range or nothing, though it may take several calls: what was there is put back.
-Reason Shard::combine(Aggregate &sums, const Range &local, const void *g) {
+Reason Shard::combine_by_function(Aggregate &sums, const Range &local, const void *g) {
     const std::vector<char> before(sums.at(local.first), sums.at(local.end()));
     const bool rows = params_.row_length > 0;
     Reason reason = Reason::none;

@@ -4,16 +4,8 @@
 #include "device/kernels.h"
 
 namespace dtrain::ps {
-namespace {
-
-uint64_t counted_items(const TableParams &params, uint64_t count) {
-    return rule_info(params.rule).is(RuleInfo::counts_rows) ? count / params.row_length : count;
-}
-
-} // namespace
-
 ShardImage::ShardImage(const TableParams &table, const Range &part)
-    : params(table), range(part), steps(counted_items(table, part.count)),
+    : params(table), range(part), steps(part.count / counted_elements(table)),
       rate(table.learning_rate) {}
 
 bool ShardImage::allocate() {
@@ -24,7 +16,7 @@ bool ShardImage::allocate() {
     values = fresh(range.count * device::dtype_size(params.dtype));
     bool all = values != nullptr;
     for (const StateArray &state : slots_of(params)) {
-        slots.push_back(fresh(range.count / state.elements * state.size));
+        slots.push_back(fresh(state.bytes_of(range.count)));
         all = all && slots.back() != nullptr;
     }
     return all;
@@ -32,9 +24,10 @@ bool ShardImage::allocate() {
 
 std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) {
     std::vector<Array> all = {
-        {"values", params.dtype, device::dtype_size(params.dtype), 1, nullptr}};
+        {"values", params.dtype, device::dtype_size(params.dtype), 1, 1, nullptr}};
     for (const StateArray &state : state_arrays(params))
-        all.push_back({state.name, state.dtype, state.size, state.elements, nullptr});
+        all.push_back({state.name, state.dtype, state.size * state.numbers, state.elements,
+                       state.numbers, nullptr});
     return all;
 }
 

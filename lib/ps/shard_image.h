@@ -22,7 +22,8 @@ struct ShardImage {
     struct Array {
         std::string name;
         uint32_t dtype;
-        uint64_t size, elements; // bytes of a number; elements of the table that share one
+        uint64_t size, elements; // bytes of an item; elements of the table that share it
+        uint64_t width;          // numbers of an item
         char *numbers;           // nullptr: these are `steps`
     };
     std::vector<Array> arrays() const;                              // the values first

@@ -26,7 +26,7 @@ Shard::State Shard::state(uint64_t index, const Range &range) {
         return {copy->at(0), copy};
     }
     if (allocate_slots() != Reason::none) return {};
-    return {slots_[index]->at(items.first * array.size), slots_[index]};
+    return {slots_[index]->at(items.first * array.numbers * array.size), slots_[index]};
 }
 
 Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers) {
@@ -42,7 +42,8 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
     }
     Reason reason = allocate_slots();
     if (reason != Reason::none) return reason;
-    std::memcpy(slots_[index]->at(items.first * array.size), numbers, items.count * array.size);
+    const uint64_t size = array.numbers * array.size;
+    std::memcpy(slots_[index]->at(items.first * size), numbers, items.count * size);
     return Reason::none;
 }
 
@@ -53,7 +54,7 @@ std::unique_ptr<ShardImage> Shard::image() const {
     for (size_t i = 0; i < slots_.size(); ++i)
         if (slots_[i] != nullptr)
             std::memcpy(image->slots[i]->at(0), slots_[i]->at(0),
-                        range_.count / arrays_[i].elements * arrays_[i].size);
+                        arrays_[i].bytes_of(range_.count));
     image->steps = steps_;
     image->updates = updates_;
     image->rate = rule_.rate();

@@ -25,25 +25,26 @@ RowLayout::RowLayout(const TableParams &p) : values(p.dim * device::dtype_size(p
         return at;
     };
     for (const StateArray &array : slots_of(p)) {
-        const uint64_t numbers = p.dim / array.elements;
+        const uint64_t numbers = array.numbers_of(p.dim);
         slots.push_back({place(array.size, numbers), array.size * numbers});
     }
-    const bool steps = rule_info(p.rule).counts();
+    const bool steps = counts_steps(p);
     steps_at = steps ? place(sizeof(uint32_t), 1) : end;
     bytes = aligned(end, unit);
 }
 
 SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function)
-    : params_(params), info_(rule_info(params.rule)),
-      rule_(params), initial_{Distribution(params.distribution),
-                              params.dtype,
-                              params.dim,
-                              params.initial,
-                              params.spread,
-                              params.seed},
+    : params_(params), rule_(params), initial_{Distribution(params.distribution),
+                                               params.dtype,
+                                               params.dim,
+                                               params.initial,
+                                               params.spread,
+                                               params.seed},
       layout_(params), own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX),
       limit_(own_limit_), rows_(layout_.bytes),
-      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr) {
+      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
+      segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
+      counts_(counts_steps(params)) {
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
         initial_.b = params.initial + params.spread;
@@ -78,14 +79,19 @@ Reason SparseShard::claim(const uint64_t *keys, size_t count) {
 }
 
 void SparseShard::update(char *row, const void *g) const {
-    RuleTarget target = {row, {}};
-    for (size_t i = 0; i < layout_.slots.size(); i++) target.slots[i] = row + layout_.slots[i].at;
     uint32_t steps = 0;
-    if (info_.counts()) {
+    if (counts_) {
         std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
         if (steps < UINT32_MAX) steps++; // so many correct nothing any more
         std::memcpy(row + layout_.steps_at, &steps, sizeof steps);
     }
+    if (segments_ != nullptr) {
+        char *slots[max_slots * DTRAIN_SEGMENTS];
+        for (size_t i = 0; i < layout_.slots.size(); i++) slots[i] = row + layout_.slots[i].at;
+        return segments_->apply(steps, row, slots, static_cast<const char *>(g));
+    }
+    RuleTarget target = {row, {}};
+    for (size_t i = 0; i < layout_.slots.size(); i++) target.slots[i] = row + layout_.slots[i].at;
     rule_.apply(steps, target, g, params_.dim);
 }
 
@@ -123,7 +129,7 @@ Reason SparseShard::collect(uint64_t clock, const uint64_t *keys, size_t count, 
         } else if (combines) {
             function_->add(keys[i], claimed_[i]).pushed = from;
         } else {
-            device::reduce(claimed_[i], from, params_.dim, params_.dtype, info_.combine);
+            combine(params_, claimed_[i], from, params_.dim);
         }
     }
     reason = combines ? function_->combine(updates_) : Reason::none;

@@ -7,6 +7,7 @@
 #include "ps/row_initializer.h"
 #include "ps/row_store.h"
 #include "ps/rules.h"
+#include "ps/segment_rules.h"
 #include "ps/table_params.h"
 #include "ps/update_rule.h"
 
@@ -87,7 +88,6 @@ class SparseShard {
     Reason no_room() const;
 
     TableParams params_;
-    const RuleInfo &info_;
     UpdateRule rule_;
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     RowInitializer initial_;
@@ -96,8 +96,10 @@ class SparseShard {
     uint64_t limit_, updates_ = 0;
     RowStore rows_;
     std::unique_ptr<FunctionCall> function_; // of a table that has one
-    std::vector<RowStore> sums_;             // of clock c: c % open_clocks; none but under BSP
-    std::vector<char *> claimed_;            // scratch
+    std::unique_ptr<SegmentRules> segments_; // likewise
+    const bool counts_;
+    std::vector<RowStore> sums_;  // of clock c: c % open_clocks; none but under BSP
+    std::vector<char *> claimed_; // scratch
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
     std::vector<std::shared_ptr<Buffer>> answers_;         // used again once nobody else holds them
 };

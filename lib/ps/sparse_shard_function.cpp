@@ -6,6 +6,7 @@ namespace dtrain::ps {
 void SparseShard::set_rate(double rate) {
     rule_.set_rate(rate);
     if (function_ != nullptr) function_->set_rate(rate);
+    if (segments_ != nullptr) segments_->set_rate(rate);
 }
 
 dtrain_function_row_t &SparseShard::add_row(uint64_t key, char *row) {

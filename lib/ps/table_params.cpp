@@ -5,6 +5,7 @@
 #include "ps/dtype.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
+#include "ps/table_segments.h"
 
 #include <algorithm>
 #include <bit>
@@ -99,7 +100,7 @@ bool valid_rule(const TableParams &p) {
 
 // The largest number that a row may be made of.
 uint64_t largest_number(const TableParams &p) {
-    const bool state = rule_info(p.rule).slot_count() > 0;
+    const bool state = rule_info(p.rule).slot_count() > 0 || is_segmented(p);
     return has_function(p)
                ? sizeof(uint64_t) // whatever state it keeps
                : std::max(device::dtype_size(p.dtype), size_t(state ? slot_size(p.dtype) : 0));
@@ -109,7 +110,7 @@ bool valid_rows(const TableParams &p) {
     if (is_sparse(p)) return p.row_length == 0; // rows are what it has
     if (p.row_length == 0) return !takes_norms(p);
     if (p.length % p.row_length != 0) return false;
-    if (has_function(p)) return p.row_length <= chunk_bytes / largest_number(p);
+    if (has_function(p) || is_segmented(p)) return p.row_length <= chunk_bytes / largest_number(p);
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
     return !takes_norms(p) || p.consistency == DTRAIN_BSP || fits_request;
 }
@@ -148,6 +149,7 @@ bool valid_for_rule(const Field &field, const TableParams &p) {
 
 const char *hint(uint32_t field) {
     if (field < field_count) return fields_of_table[field].hint;
+    if (field == segments_field) return "";
     return " (with the rule FUNCTION 1 to 63 letters, digits, '_', '.' or '-', else NULL)";
 }
 
@@ -172,6 +174,7 @@ bool is_plain_name(std::string_view name, size_t most) {
 const char *field_name(uint64_t field) {
     if (field == name_field) return "name";
     if (field == function_field) return "function";
+    if (field == segments_field) return "segments";
     return field < field_count ? fields_of_table[field].name : "?";
 }
 
@@ -225,6 +228,7 @@ uint32_t first_bad_field(const TableParams &p) {
     if (!valid_rule(p)) return 2;
     if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_SSP) return 3;
     if (!valid_aggregate(p)) return 5;
+    if (is_segmented(p) && !valid_segments(p)) return segments_field;
     for (uint32_t i = 0; i < field_count; ++i) {
         const Field &field = fields_of_table[i];
         if (field.wide == &TableParams::row_length && !valid_rows(p)) return i;
@@ -268,6 +272,10 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) take(given.*field.given, p.*field.real);
     if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
+    if (given.segment_count > 0)
+        if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
+            return fail_within(s, "table_create '%.*s'", static_cast<int>(name.size()),
+                               name.data());
     uint32_t bad = first_bad_field(p);
     if (bad != field_count)
         return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s is not valid%s",

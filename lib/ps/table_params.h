@@ -19,6 +19,15 @@ struct FunctionState {
     bool operator==(const FunctionState &) const = default;
 };
 
+// As dtrain_segment_t; travels as it is.
+struct Segment {
+    uint64_t first = 0, count = 0, rule = DTRAIN_RULE_ADD;
+    double learning_rate = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8,
+           rho = 0.9, clip_value = 0, clip_norm = 0, weight_decay = 0, l1 = 0, l2 = 0,
+           trust = 0.001, ftrl_beta = 1;
+    bool operator==(const Segment &) const = default;
+};
+
 // Fields as in dtrain_table_params_t.
 struct TableParams {
     uint64_t length = 0;
@@ -33,17 +42,20 @@ struct TableParams {
     double spread = 0;
     uint64_t seed = 0, max_bytes = 0;
     std::string function = {};
+    std::vector<Segment> segments = {};
     std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
 inline constexpr uint32_t field_count = 27;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
-inline constexpr uint32_t name_field = field_count, function_field = field_count + 1;
+inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,
+                          segments_field = field_count + 2;
 inline constexpr uint32_t rate_field = 6;
 
 TableFields to_fields(const TableParams &params);
-// All but the function. The first field that does not fit into its parameter, or field_count.
+// All but function and segments. The first field that does not fit into its parameter, or
+// field_count.
 uint32_t from_fields(const TableFields &fields, TableParams &params);
 // As a caller would give them; what it points to is params'.
 dtrain_table_params_t to_given(const TableParams &params);
@@ -58,6 +70,7 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
 bool is_float(uint32_t dtype);
 // State per row is for tables that have rows.
 bool may_keep(const TableParams &params, const std::vector<FunctionState> &states);
+inline bool is_segmented(const TableParams &params) { return !params.segments.empty(); }
 inline bool has_function(const TableParams &params) { return params.rule == DTRAIN_RULE_FUNCTION; }
 // A name of 1 to `most` characters of [A-Za-z0-9_.-].
 bool is_plain_name(std::string_view name, size_t most);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace dtrain::ps {
 namespace {
@@ -38,13 +39,17 @@ struct Reader {
     }
 };
 
+static_assert(std::is_trivially_copyable_v<Segment> && sizeof(Segment) == 16 * 8);
+
 } // namespace
 
 std::string encode_table(const TableParams &params, std::string_view name) {
     std::string payload;
     append(payload, to_fields(params));
-    append(payload, uint64_t{params.function.size()});
+    append(payload, uint32_t(params.function.size()));
+    append(payload, uint32_t(params.segments.size()));
     payload += params.function;
+    for (const Segment &segment : params.segments) append(payload, segment);
     payload += name;
     return payload;
 }
@@ -53,11 +58,14 @@ bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std:
                   uint32_t &bad) {
     Reader reader = {static_cast<const char *>(payload), bytes};
     TableFields fields;
-    uint64_t function_bytes = 0;
+    uint32_t function_bytes = 0, segments = 0;
     if (!reader.take(fields.data(), sizeof fields) ||
         !reader.take(&function_bytes, sizeof function_bytes) ||
-        function_bytes > max_function_name || !reader.take(params.function, function_bytes))
+        !reader.take(&segments, sizeof segments) || function_bytes > max_function_name ||
+        segments > DTRAIN_SEGMENTS || !reader.take(params.function, function_bytes))
         return false;
+    params.segments.resize(segments);
+    if (!reader.take(params.segments.data(), segments * sizeof(Segment))) return false;
     if (reader.left == 0 || reader.left > max_name) return false;
     reader.take(name, reader.left);
     bad = from_fields(fields, params);
@@ -70,6 +78,7 @@ uint32_t first_difference(const TableParams &a, const TableParams &b) {
     auto field =
         uint32_t(std::mismatch(mine.begin(), mine.end(), other.begin()).first - mine.begin());
     if (field == field_count && a.function != b.function) return function_field;
+    if (field == field_count && a.segments != b.segments) return segments_field;
     return field;
 }
 

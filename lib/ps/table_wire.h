@@ -10,8 +10,8 @@
 
 namespace dtrain::ps {
 
-// The payload of a create request: TableFields, bytes of the function's name, that, the table's
-// name.
+// The payload of a create request: TableFields, bytes of the function's name, how many segments,
+// the name, the segments, the table's name.
 std::string encode_table(const TableParams &params, std::string_view name);
 // The same from a peer; false: it is no such thing. bad: the first parameter that is not valid, or
 // field_count.

@@ -663,6 +663,16 @@ enum {
     DTRAIN_INITIAL_UNIFORM = 2,  /* from initial - spread up to initial + spread   */
     DTRAIN_INITIAL_NORMAL = 3    /* mean `initial`, standard deviation `spread`    */
 };
+/* Columns [first, first + count) of each row, with a rule of their own; numbers as those of the
+ * same names in dtrain_table_params_t. */
+#define DTRAIN_SEGMENTS 16 /* at most */
+typedef struct dtrain_segment {
+    uint32_t struct_size; /* the same in all of an array                                 */
+    uint32_t rule;        /* DTRAIN_RULE_*, but DC_SGD and FUNCTION                      */
+    uint64_t first, count;
+    double learning_rate, momentum, beta1, beta2, epsilon, rho;
+    double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
+} dtrain_segment_t;
 typedef struct dtrain_table_params {
     uint32_t struct_size;
     uint32_t dtype;       /* of values on the servers and on the wire                    */
@@ -702,6 +712,14 @@ typedef struct dtrain_table_params {
     /* FUNCTION (elsewhere NULL): the name of the servers' function, copied. With a row_length
      * ranges that are pushed or pulled are whole rows of at most 256 KiB at 8 bytes an element. */
     const char *function;
+    /* Rules by columns of the rows (of dim, or row_length, elements), which the segments cover in
+     * order, each column once; `rule` is 0, and so are the numbers that a segment has, but for
+     * learning_rate: the segments' rates are multiplied by it, and by what replaces it; 0: 1. Norms
+     * are taken over the segment's part of a row. Ranges that are pushed are whole rows of at most
+     * 256 KiB. Copied. */
+    const dtrain_segment_t *segments;
+    uint32_t segment_count;
+    uint32_t reserved;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -745,7 +763,9 @@ DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double r
                                                  const dtrain_op_params_t *params,
                                                  dtrain_request_t **request_p);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
- * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables). Writes the array's name ("momentum",
+ * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments); of a segment as
+ * many numbers per row as it has columns, and whole rows of these are pulled and set. Writes the
+ * array's name ("momentum", "segment0.momentum",
  * "steps"; valid as long as the table), its dtype (F64 for an F64 table, else F32; U64 for steps;
  * as a function of one's own says) and how many numbers it has (a sparse table: for each row).
  * Local. DTRAIN_ERR_NOT_FOUND after the last array. What DC_SGD keeps of each worker's last pull is

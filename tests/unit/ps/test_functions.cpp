@@ -61,6 +61,46 @@ void descriptions_are_bounded(void **) {
     assert_string_equal(field_name(function_field), "function");
 }
 
+void segments_are_bounded(void **) {
+    TableParams params = params_of("");
+    params.rule = DTRAIN_RULE_ADD;
+    params.segments.resize(2);
+    params.segments[0] = {.first = 0, .count = 3, .rule = DTRAIN_RULE_ADAGRAD};
+    params.segments[1] = {.first = 3, .count = 5, .rule = DTRAIN_RULE_FTRL};
+    const std::string payload = encode_table(params, "t");
+    const size_t count_at = sizeof(TableFields) + 4, first_at = count_at + 4;
+    TableParams back;
+    std::string name;
+    uint32_t bad = 0;
+    auto decodes = [&](const std::string &bytes) {
+        bad = UINT32_MAX;
+        back = {};
+        return decode_table(bytes.data(), bytes.size(), back, name, bad);
+    };
+    assert_true(decodes(payload) && bad == field_count);
+    assert_true(back.segments == params.segments);
+    assert_int_equal(first_difference(params, back), field_count);
+    back.segments[1].beta1 = 0.5;
+    assert_int_equal(first_difference(params, back), segments_field);
+    for (size_t n = 0; n < payload.size(); ++n)
+        assert_false(decodes(payload.substr(0, n)) && bad == field_count);
+    auto changed = [&](size_t at, uint64_t value, size_t bytes) {
+        std::string other = payload;
+        std::memcpy(&other[at], &value, bytes);
+        return decodes(other) ? bad : UINT32_MAX;
+    };
+    for (uint64_t many : {uint64_t{3}, uint64_t{17}, uint64_t{UINT32_MAX}})
+        assert_int_equal(changed(count_at, many, 4), UINT32_MAX);
+    const size_t second_at = first_at + sizeof(Segment);
+    for (uint64_t count : {uint64_t{0}, uint64_t{2}, uint64_t{9}, UINT64_MAX})
+        assert_int_equal(changed(first_at + 8, count, 8), segments_field);
+    for (uint64_t rule : {uint64_t{0}, uint64_t{DTRAIN_RULE_DC_SGD}, uint64_t{21}, UINT64_MAX})
+        assert_int_equal(changed(second_at + 16, rule, 8), segments_field);
+    assert_int_equal(changed(second_at, 2, 8), segments_field);
+    assert_int_equal(changed(second_at + 24, 0, 8), segments_field); // FTRL divides by its rate
+    assert_string_equal(field_name(segments_field), "segments");
+}
+
 void states_are_bounded(void **) {
     const std::vector<FunctionState> states = {{"sum", DTRAIN_F64, false},
                                                {std::string(31, 'a'), DTRAIN_U64, true}};
@@ -228,9 +268,9 @@ void a_push_is_combined_or_not(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(descriptions_are_bounded),   cmocka_unit_test(states_are_bounded),
-        cmocka_unit_test(what_fails_changes_nothing), cmocka_unit_test(rows_stay_as_they_were),
-        cmocka_unit_test(a_push_is_combined_or_not),
+        cmocka_unit_test(descriptions_are_bounded), cmocka_unit_test(segments_are_bounded),
+        cmocka_unit_test(states_are_bounded),       cmocka_unit_test(what_fails_changes_nothing),
+        cmocka_unit_test(rows_stay_as_they_were),   cmocka_unit_test(a_push_is_combined_or_not),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

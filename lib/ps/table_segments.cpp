@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/table_segments.h"
+
+#include "ps/rules.h"
+
+namespace dtrain::ps {
+namespace {
+
+// What a segment has of a table's parameters.
+struct Real {
+    double Segment::*own;
+    double TableParams::*table;
+    double dtrain_segment_t::*given;
+};
+#define REAL(name)                                                                                 \
+    { &Segment::name, &TableParams::name, &dtrain_segment_t::name }
+constexpr Real reals[] = {REAL(learning_rate), REAL(momentum), REAL(beta1),      REAL(beta2),
+                          REAL(epsilon),       REAL(rho),      REAL(clip_value), REAL(clip_norm),
+                          REAL(weight_decay),  REAL(l1),       REAL(l2),         REAL(trust),
+                          REAL(ftrl_beta)};
+#undef REAL
+
+uint64_t row_of(const TableParams &table) {
+    return is_sparse(table) ? table.dim : table.row_length;
+}
+
+bool may_have(uint64_t rule) {
+    return rule <= UINT32_MAX && rule_known(uint32_t(rule)) && rule != DTRAIN_RULE_FUNCTION &&
+           !rule_info(uint32_t(rule)).is(RuleInfo::backs_up);
+}
+
+bool tiles(const TableParams &table, size_t segment) {
+    const Segment &its = table.segments[segment];
+    uint64_t due = 0;
+    if (segment > 0) due = table.segments[segment - 1].first + table.segments[segment - 1].count;
+    return its.first == due && its.count > 0 && its.count <= row_of(table) - due;
+}
+
+} // namespace
+
+TableParams segment_params(const TableParams &table, const Segment &segment) {
+    TableParams params = table;
+    params.segments.clear();
+    params.rule = uint32_t(segment.rule);
+    for (const Real &real : reals) params.*real.table = segment.*real.own;
+    if (is_sparse(table)) {
+        params.dim = uint32_t(segment.count);
+    } else {
+        params.length = table.length / table.row_length * segment.count;
+        params.row_length = segment.count;
+    }
+    return params;
+}
+
+bool valid_segments(const TableParams &table) {
+    if (table.segments.size() > DTRAIN_SEGMENTS || table.rule != DTRAIN_RULE_ADD) return false;
+    if (!is_sparse(table) && table.row_length == 0) return false;
+    uint64_t end = 0;
+    for (size_t i = 0; i < table.segments.size(); ++i) {
+        const Segment &its = table.segments[i];
+        if (!may_have(its.rule) || !tiles(table, i)) return false;
+        TableParams params = segment_params(table, its);
+        if (first_bad_field(params) != field_count) return false;
+        end = its.first + its.count;
+    }
+    return end == row_of(table);
+}
+
+Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) {
+    auto wrong = [](uint32_t number, const char *what, uint64_t is, uint64_t due) {
+        return fail(DTRAIN_ERR_INVALID, "segment %u: %s %llu where %llu is due", number, what,
+                    static_cast<unsigned long long>(is), static_cast<unsigned long long>(due));
+    };
+    if (given.rule != 0)
+        return fail(DTRAIN_ERR_INVALID, "a table with segments has no rule of its own");
+    if (!is_sparse(table) && (table.row_length == 0 || table.length % table.row_length != 0))
+        return fail(DTRAIN_ERR_INVALID, "segments are columns of rows: give a dim, or a row_length "
+                                        "that divides the length");
+    if (given.learning_rate == 0) table.learning_rate = 1;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < given.segment_count; ++i) {
+        const dtrain_segment_t &its = given.segments[i];
+        Segment segment;
+        segment.first = its.first;
+        segment.count = its.count;
+        segment.rule = its.rule;
+        if (its.first != end) return wrong(i, "its first column is", its.first, end);
+        if (its.count == 0) return wrong(i, "its columns are", 0, 1);
+        if (its.count > row_of(table) - end)
+            return wrong(i, "its columns are", its.count, row_of(table) - end);
+        end += its.count;
+        if (!may_have(its.rule))
+            return fail(DTRAIN_ERR_INVALID, "segment %u: rule %u is not one for segments", i,
+                        its.rule);
+        segment.learning_rate = rule_info(its.rule).rate;
+        segment.epsilon = rule_info(its.rule).epsilon;
+        for (const Real &real : reals)
+            if (its.*real.given != 0) segment.*real.own = its.*real.given;
+        table.segments.push_back(segment);
+        const uint32_t bad = first_bad_field(segment_params(table, segment));
+        if (bad != field_count)
+            return fail(DTRAIN_ERR_INVALID, "segment %u: %s is not valid", i, field_name(bad));
+    }
+    if (end == row_of(table)) return DTRAIN_OK;
+    return wrong(given.segment_count, "after the last one the row has columns from", end,
+                 row_of(table));
+}
+
+std::string segments_title(const TableParams &params) {
+    std::string title;
+    for (const Segment &segment : params.segments)
+        title += (title.empty() ? "" : " ") + std::string(rule_info(uint32_t(segment.rule)).name) +
+                 ":" + std::to_string(segment.count);
+    return title;
+}
+
+} // namespace dtrain::ps
