@@ -228,6 +228,11 @@ void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_b
 
 void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
     char why[max_told + 1] = "malformed answer";
+    if (header.magic == protocol_magic && header.version != protocol_version) {
+        const uint64_t versions[] = {protocol_version, header.version};
+        describe(Reason::bad_version, versions, why, sizeof why);
+        return report_failure(s, DTRAIN_ERR_VERSION, why);
+    }
     if (!check_response(header, s.header, server_))
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     const bool told = header.reason == Reason::told;

@@ -50,6 +50,8 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_INTERNAL, "for a reason of its own"}, // told_status()
     {DTRAIN_ERR_STATE, "a worker has pushed in clock %llu, or a later one, already: let all "
                        "workers meet (dtrain_barrier) before and after the save"},
+    {DTRAIN_ERR_VERSION, "the worker's libdtrain speaks version %llu of the table protocol, the "
+                         "server's version %llu; use the same release on both"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -60,12 +62,13 @@ bool has_argument(RequestKind kind) {
 } // namespace
 
 Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker) {
+    if (header.magic != protocol_magic) return Reason::bad_header;
+    if (header.version != protocol_version) return Reason::bad_version;
     auto kind = static_cast<uint8_t>(header.kind);
     if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
     bool ranged = has_trait(header.kind, Trait::ranged);
     bool may_begin = ranged && !has_trait(header.kind, Trait::rows); // somewhere else than at 0
-    bool well_formed = header.magic == protocol_magic && header.version == protocol_version &&
-                       (has_argument(header.kind) || header.argument == 0) &&
+    bool well_formed = (has_argument(header.kind) || header.argument == 0) &&
                        (header.flags & ~known_request_flags) == 0 &&
                        ranged == (header.count != 0) && (may_begin || header.first == 0) &&
                        header.count <= UINT64_MAX - header.first &&

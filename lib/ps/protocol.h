@@ -159,9 +159,10 @@ enum class Reason : uint16_t {
     rows_limit = 26,
     table_limit = 27,
     told = 28, // a text says it; the first number is the status, negated
-    not_at_clock = 29
+    not_at_clock = 29,
+    bad_version = 30 // of the protocol
 };
-inline constexpr uint16_t last_reason = 29;
+inline constexpr uint16_t last_reason = 30;
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;
@@ -181,7 +182,9 @@ static_assert(sizeof(ResponseHeader) == 64);
 
 // What can be said without knowing the table; none: fine. The worker is whom the message came from.
 Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker);
-// Whether this is a well-formed answer of that server to the request.
+// What all versions of the protocol have in common: magic and version, and in requests and answers
+// where their table and sequence number are.
+// Whether this is a well-formed answer of that server to the request, of this version.
 bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server);
 
 Status status_of(Reason reason);

@@ -29,6 +29,8 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
                         uint64_t bytes, Responses &out) {
     if (worker >= config_.workers || workers_[worker] != State::present) return; // it is gone
     Reason reason = check_request(header, bytes, worker);
+    if (reason == Reason::bad_version)
+        return respond(worker, header, reason, header.version, protocol_version, out);
     if (reason != Reason::none) return respond(worker, header, reason, header.worker, worker, out);
     if (header.kind == RequestKind::create) return create(header, payload, bytes, out);
     auto found = tables_.find(header.table);

@@ -7,6 +7,7 @@
 #include "unit/processes.h"
 
 #include <cstring>
+#include <string>
 
 using namespace dtrain;
 using namespace dtrain::ps;
@@ -94,6 +95,7 @@ struct Script {
         return header;
     }
     // The first `bytes` of the answer to this request: header and count zeroes.
+    uint8_t version = protocol_version; // of the server
     void answer(const RequestHeader &request, uint64_t count, uint64_t bytes) {
         std::vector<char> buffer(sizeof(ResponseHeader) + 4096);
         ResponseHeader header;
@@ -101,6 +103,7 @@ struct Script {
         header.table = request.table;
         header.sequence = request.sequence;
         header.count = count;
+        header.version = version;
         std::memcpy(buffer.data(), &header, sizeof header);
         dtrain_tp_iov_t iov = {.addr = buffer.data(), .len = bytes, .mr = nullptr};
         Landing landing;
@@ -237,6 +240,26 @@ void an_answer_that_was_cut_is_an_error_at_once(void **) {
     assert_true(job.wire.idle());
 }
 
+void a_server_of_another_version_is_named(void **) {
+    Job job("version");
+    Script script(job);
+    ClientTable *table = job.open("weights");
+    double values[8];
+    for (uint8_t version : {3, 5, 255}) {
+        script.version = version;
+        Transfer transfer = pull(table, values);
+        job.start(transfer);
+        script.answer(script.take(), 8, pull_bytes);
+        assert_true(done(transfer));
+        assert_int_equal(transfer.status, DTRAIN_ERR_VERSION);
+        const std::string due =
+            "the worker's libdtrain speaks version 4 of the table protocol, the "
+            "server's version " +
+            std::to_string(version);
+        assert_non_null(strstr(transfer.text.c_str(), due.c_str()));
+    }
+}
+
 // The answer to a pull that was given up fits no receive any more; the cancel still gets its own.
 void an_answer_to_what_was_canceled_is_not_corrupt(void **) {
     Job job("cancel");
@@ -266,6 +289,7 @@ int main() {
         cmocka_unit_test(tables_that_come_and_go_use_nothing_up),
         cmocka_unit_test(late_answers_do_not_pile_up),
         cmocka_unit_test(an_answer_that_was_cut_is_an_error_at_once),
+        cmocka_unit_test(a_server_of_another_version_is_named),
         cmocka_unit_test(an_answer_to_what_was_canceled_is_not_corrupt),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -135,7 +135,8 @@ void every_bad_header_is_refused(void **) {
     };
     const Case cases[] = {
         {Reason::bad_header, [](RequestHeader &h) { h.magic ^= 1; }},
-        {Reason::bad_header, [](RequestHeader &h) { ++h.version; }},
+        {Reason::bad_version, [](RequestHeader &h) { ++h.version; }},
+        {Reason::bad_version, [](RequestHeader &h) { h.version = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(0); }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(20); }},
         {Reason::bad_header, [](RequestHeader &h) { h.flags = 4; }},
@@ -171,6 +172,17 @@ void every_bad_header_is_refused(void **) {
     }
     rig.next_pull = 30;
     assert_true(rig.value() == 0);
+    // Of another version nothing else is looked at, and the text tells both.
+    RequestHeader old = rig.header(RequestKind::create, 0, 0);
+    old.version = 3;
+    old.flags = 0xffff;
+    rig.out.clear();
+    rig.server.on_request(0, old, "", 0, rig.out);
+    rig.expect(Reason::bad_version);
+    char text[200];
+    describe(Reason::bad_version, rig.out[0].header.numbers, text, sizeof text);
+    assert_non_null(strstr(text, "speaks version 3 of the table protocol, the server's version 4"));
+    assert_int_equal(status_of(Reason::bad_version), DTRAIN_ERR_VERSION);
 }
 
 void random_headers_harm_nobody(void **) {
