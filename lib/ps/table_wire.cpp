@@ -27,7 +27,7 @@ struct Reader {
     uint64_t left;
     bool take(void *to, uint64_t bytes) {
         if (bytes > left) return false;
-        std::memcpy(to, at, bytes);
+        if (bytes > 0) std::memcpy(to, at, bytes); // to nothing, there may be no memory
         at += bytes;
         left -= bytes;
         return true;

@@ -17,6 +17,7 @@ struct Scenario {
     uint64_t length = 32;
     uint64_t chunk = 64; // bytes
     bool sparse = false; // elements are rows of keys
+    AddedBy added_by = AddedBy::rule;
     Faults faults;
     bool in_flight_together = true; // several operations of a worker at a time
     int32_t dies = -1;              // this worker crashes,
@@ -96,6 +97,7 @@ class SimJob {
         params.dtype = DTRAIN_U64;
         params.consistency = scenario_.mode.consistency;
         params.staleness = scenario_.mode.staleness;
+        set_rule(scenario_.added_by, params);
         (void)network_.client(w)->open("table", params, workers_[w].table);
         start(w, dtrain::ps::RequestKind::create);
     }

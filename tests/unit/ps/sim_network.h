@@ -7,6 +7,7 @@
 #pragma once
 #include "ps/client.h"
 #include "ps/server.h"
+#include "sim_function.h"
 
 #include <cstring>
 #include <functional>
@@ -28,7 +29,7 @@ class SimNetwork {
         : random_(seed), faults_(faults) {
         for (uint32_t s = 0; s < servers; ++s)
             servers_.push_back(std::make_unique<dtrain::ps::Server>(
-                dtrain::ps::Server::Config{s, servers, workers, 0}));
+                dtrain::ps::Server::Config{s, servers, workers, 0, nullptr, &sim_functions()}));
         config.servers = servers;
         for (uint32_t w = 0; w < workers; ++w) {
             config.worker = w;

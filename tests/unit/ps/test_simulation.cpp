@@ -101,6 +101,22 @@ void rows_fit_their_mode(void **) {
     });
 }
 
+// A function that adds and a segment that adds are no other than the rule.
+void functions_and_segments_fit_their_mode(void **) {
+    for (AddedBy by : {AddedBy::function, AddedBy::segment})
+        for (bool sparse : {false, true}) {
+            auto set = [&](Scenario &s) {
+                s.added_by = by;
+                s.sparse = sparse;
+            };
+            run_many(100, set);
+            run_many(50, [&](Scenario &s) {
+                set(s);
+                s.timeout = 5 + int64_t(s.seed % 400);
+            });
+        }
+}
+
 // How many of the schedules, run in one mode, the checker finds wrong under another one.
 uint32_t count_red(Definition runs, Definition believed) {
     uint32_t red = 0;
@@ -154,6 +170,7 @@ int main() {
         cmocka_unit_test(a_worker_that_leaves_no_longer_counts),
         cmocka_unit_test(abandoned_operations_leave_the_rest_correct),
         cmocka_unit_test(rows_fit_their_mode),
+        cmocka_unit_test(functions_and_segments_fit_their_mode),
         cmocka_unit_test(a_wrong_comparison_of_clocks_is_found),
         cmocka_unit_test(an_update_applied_twice_or_never_is_found),
     };
