@@ -141,6 +141,49 @@ void get_and_aggregate(void **) {
             });
 }
 
+// A server in a program that has the function; its worker has but the name.
+void registered_where_a_server_is(void **) {
+    static Seen seen;
+    ranks::Exchange exchange(2);
+    std::thread serving([&] {
+        dtrain_context_t *context = ranks::make_context({});
+        const dtrain_function_t function = function_of(seen);
+        OK(dtrain_function_register(context, &function));
+        ranks::Member member = {&exchange, 1};
+        dtrain_server_params_t params;
+        DTRAIN_INIT(&params);
+        params.size = params.servers = 1;
+        params.oob = &ranks::Member::allgather;
+        params.oob_arg = &member;
+        dtrain_server_t *server = nullptr;
+        OK(dtrain_server_create(context, "oob", &params, &server));
+        OK(dtrain_server_wait(server, -1));
+        OK(dtrain_server_destroy(server));
+        OK(dtrain_context_destroy(context));
+    });
+    dtrain_context_t *context = ranks::make_context({});
+    ranks::Member member = {&exchange, 0};
+    dtrain_comm_params_t params;
+    DTRAIN_INIT(&params);
+    params.size = params.servers = 1;
+    params.oob = &ranks::Member::allgather;
+    params.oob_arg = &member;
+    dtrain_comm_t *comm = nullptr;
+    OK(dtrain_comm_create(context, "oob", &params, &comm));
+    const Access table = {make(comm, "w", sparse(DTRAIN_ASYNC, "add")), some_keys()};
+    table.push(std::vector<float>(table.numbers(), 1));
+    for (float x : table.pull()) REQUIRE(x == 1.5f);
+    const char *name = nullptr;
+    uint32_t dtype = 0;
+    uint64_t count = 0;
+    OK(dtrain_table_describe_state(table.table, 1, &name, &dtype, &count));
+    REQUIRE(std::string(name) == "times" && dtype == DTRAIN_U64 && count == 1);
+    OK(dtrain_table_destroy(table.table));
+    OK(dtrain_comm_destroy(comm));
+    OK(dtrain_context_destroy(context));
+    serving.join();
+}
+
 // Without rows a function is given ranges; states have the names, types and sizes it says.
 void ranges_and_states(void **) {
     ranks::run_with_contexts(2, {}, [&](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
@@ -391,9 +434,13 @@ void checkpoints(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_file),        cmocka_unit_test(get_and_aggregate),
-        cmocka_unit_test(ranges_and_states),  cmocka_unit_test(failures_are_the_callers),
-        cmocka_unit_test(a_clock_that_fails), cmocka_unit_test(checkpoints),
+        cmocka_unit_test(from_a_file),
+        cmocka_unit_test(get_and_aggregate),
+        cmocka_unit_test(registered_where_a_server_is),
+        cmocka_unit_test(ranges_and_states),
+        cmocka_unit_test(failures_are_the_callers),
+        cmocka_unit_test(a_clock_that_fails),
+        cmocka_unit_test(checkpoints),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
