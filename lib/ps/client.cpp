@@ -156,6 +156,19 @@ bool Client::on_response(Outgoing &request, const ResponseHeader &header, uint64
     return taken;
 }
 
+void Client::on_packed_answer(uint32_t server, const ResponseHeader &header, const void *payload,
+                              uint64_t bytes, int64_t now) {
+    auto before = [](const std::unique_ptr<ClientTable> &table, uint32_t id) {
+        return table->id < id;
+    };
+    auto table = std::lower_bound(tables_.begin(), tables_.end(), header.table, before);
+    if (table == tables_.end() || (*table)->id != header.table || server >= config_.servers) return;
+    Outgoing *request = (*table)->lanes[server]->copied_request(header.sequence);
+    if (request == nullptr) return; // it was answered before
+    if (bytes <= request->answer_bytes && bytes > 0) std::memcpy(request->answer, payload, bytes);
+    on_response(*request, header, bytes, now);
+}
+
 void Client::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
     request.lane->on_fragment(request, bytes, now);
     if (request.lane->table().destroyed) sweep();

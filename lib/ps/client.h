@@ -33,6 +33,9 @@ struct Outgoing {
     uint64_t answer_bytes = 0;
     Lane *lane = nullptr;
     void *wire = nullptr; // the wire's own, from the first send until it is settled
+    // Set by Wire::send(): it has taken a copy, so no on_sent() follows, and the answer will come
+    // by Client::on_packed_answer().
+    bool copied = false;
 };
 
 // What carries requests and answers.
@@ -41,8 +44,9 @@ class Wire {
     virtual ~Wire() = default;
     // Sends header and payload, and sees to it that one answer can land in `answer` (already so
     // when this is a repetition whose answer has not come). DTRAIN_OK: Client::on_sent() follows,
-    // when header and payload are no longer read. DTRAIN_ERR_BUSY: nothing happened, the client
-    // tries again in on_timer(). Another error: as BUSY; on_server_lost() is about to tell.
+    // when header and payload are no longer read (unless it sets `copied`). DTRAIN_ERR_BUSY:
+    // nothing happened, the client tries again in on_timer(). Another error: as BUSY;
+    // on_server_lost() is about to tell.
     virtual Status send(uint32_t server, Outgoing &request) = 0;
     // Stops using the request's memory; then calls Client::on_withdrawn(), in place of the
     // on_sent() and on_response() that are still due.
@@ -103,6 +107,9 @@ class Client {
     // False: not the answer that is due (an old one, sent twice); the wire shall go on waiting.
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
+    // What that server says to some request that was copied, if it is still in flight.
+    void on_packed_answer(uint32_t server, const ResponseHeader &header, const void *payload,
+                          uint64_t bytes, int64_t now);
     // What came for the request is shorter than a header: bytes of it.
     void on_fragment(Outgoing &request, uint64_t bytes, int64_t now);
     void on_sent(Outgoing &request, int64_t now);

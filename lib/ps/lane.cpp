@@ -69,7 +69,7 @@ void Lane::pump(int64_t now) {
         Slot &sent = launch(piece);
         if (!has_range(piece.kind) || piece.range.count == 0) queue_.pop_front();
         send(sent, now);
-        if (sent.sends == 0) break; // the wire is busy: on_timer() goes on
+        if (sent.attempts == 0) break; // the wire is busy: on_timer() goes on
     }
 }
 
@@ -145,7 +145,7 @@ void Lane::attach_rows(const Range &rows, Slot &s) {
 
 void Lane::send(Slot &s, int64_t now) {
     if (context_.wire.send(server_, s) != DTRAIN_OK) return repeat_at(s, now);
-    ++s.sends;
+    s.sends += !s.copied;
     counters_.sent += s.payload_bytes;
     if (s.attempts == 0) s.sent_at = now;
     counters_.repeats += s.attempts > 0;
@@ -172,6 +172,12 @@ void Lane::on_timer(int64_t now) {
             send(s, now);
     }
     pump(now);
+}
+
+Outgoing *Lane::copied_request(uint64_t sequence) {
+    Slot &s = slot(sequence);
+    const bool waits = s.state == State::active && s.copied && s.header.sequence == sequence;
+    return waits && sequence >= oldest_ && sequence < next_ ? &s : nullptr;
 }
 
 bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,

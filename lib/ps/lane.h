@@ -44,6 +44,9 @@ class Lane {
     void add(const Piece &piece); // pump() sends it
     void add_clock(Transfer *transfer, uint64_t clock);
     void pump(int64_t now);
+    // The request with that number, if the wire has a copy of it and no answer has come; or
+    // nullptr.
+    Outgoing *copied_request(uint64_t sequence);
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
     void on_fragment(Outgoing &request, uint64_t bytes, int64_t now);

@@ -9,6 +9,46 @@ constexpr int64_t purge_interval = 100 * ms, purge_for = 30 * second;
 
 } // namespace
 
+NetworkWire::NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self,
+                         uint32_t first_server)
+    : agent_(agent), mesh_(mesh), self_(self), first_server_(first_server),
+      packs_(mesh, request_tag(self)),
+      inbox_(agent, packed_answers_tag(0), most_pack_bytes,
+             [this](uint32_t member, const char *message, uint64_t bytes) {
+                 take_pack(member, message, bytes);
+             }) {}
+
+Status NetworkWire::open(Client &client) {
+    client_ = &client;
+    return inbox_.open();
+}
+
+bool NetworkWire::close() {
+    if (!idle()) return false;
+    inbox_.close();
+    return inbox_.idle();
+}
+
+Status NetworkWire::pack(uint32_t server, Outgoing &request) {
+    request.header.flags |= packed_answer;
+    const uint32_t member = first_server_ + server;
+    Status s = packs_.add(member, request.header, request.payload, request.payload_bytes);
+    if (s != DTRAIN_OK) return s;
+    if (server >= copies_.size()) copies_.resize(server + 1);
+    if (!request.copied && copies_[server]++ == 0) packs_.flush(member);
+    request.copied = true;
+    return DTRAIN_OK;
+}
+
+void NetworkWire::take_pack(uint32_t member, const char *message, uint64_t bytes) {
+    if (member < first_server_ || !is_pack(message, bytes)) return;
+    const uint32_t server = member - first_server_;
+    auto take = [&](const ResponseHeader &header, const char *payload, uint64_t size) {
+        client_->on_packed_answer(server, header, payload, size, agent_.now());
+    };
+    unpack<ResponseHeader>(message, bytes, take);
+}
+
 NetworkWire::Slot &NetworkWire::slot_of(uint32_t server, Outgoing &request) {
     if (request.wire != nullptr) return *static_cast<Slot *>(request.wire);
     if (free_.empty()) {
@@ -43,6 +83,8 @@ Status NetworkWire::listen(Slot &slot) {
 }
 
 Status NetworkWire::send(uint32_t server, Outgoing &request) {
+    if (request.payload_bytes <= most_packed && request.answer_bytes <= most_packed)
+        return pack(server, request);
     Slot &slot = slot_of(server, request);
     if (!slot.answered.pending)
         if (Status s = listen(slot); s != DTRAIN_OK) return s;
@@ -60,17 +102,19 @@ Status NetworkWire::send(uint32_t server, Outgoing &request) {
 }
 
 void NetworkWire::withdraw(uint32_t server, Outgoing &request) {
+    // Never from here: the client is inside of a call.
+    if (request.copied) return copies_withdrawn_.push_back(&request);
     Slot &slot = slot_of(server, request);
     slot.withdrawing = true;
     uint32_t member = first_server_ + server;
     if (slot.sent.pending) mesh_.cancel(member, &slot.sent);
     if (slot.answered.pending) mesh_.cancel(member, &slot.answered);
-    // Never from here: the client is inside of a call.
     if (!slot.sent.pending && !slot.answered.pending) withdrawn_.push_back(&slot);
 }
 
 void NetworkWire::settled(uint32_t server, Outgoing &request) {
-    if (request.wire == nullptr) return; // never sent over the network
+    if (request.copied) copies_[server]--;
+    if (request.wire == nullptr) return; // a copy, or never sent over the network
     Slot &slot = *static_cast<Slot *>(request.wire);
     request.wire = nullptr;
     free_.push_back(&slot);
@@ -87,7 +131,14 @@ void NetworkWire::purge_late(int64_t now) {
     while (!late_.empty() && late_.front().until <= now) late_.pop_front();
 }
 
-void NetworkWire::run() {
+void NetworkWire::move() {
+    inbox_.retry();
+    while (!copies_withdrawn_.empty()) {
+        Outgoing *request = copies_withdrawn_.back();
+        copies_withdrawn_.pop_back();
+        client_->on_withdrawn(*request, agent_.now());
+    }
+    packs_.flush();
     purge_late(agent_.now());
     while (!withdrawn_.empty()) {
         Slot *slot = withdrawn_.back();

@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A request goes to the server with the worker as its source; its answer comes back with a tag made
-// of table and sequence number, straight into the caller's memory.
+// of table and sequence number, straight into the caller's memory. Small ones go in packs, and so
+// do their answers: at once while nothing else is on its way, else with those that come until the
+// next round of the agent, and no receive is posted for them.
 #pragma once
 #include "engine/mesh.h"
 #include "engine/tag.h"
 #include "ps/client.h"
+#include "ps/inbox.h"
+#include "ps/pack_sender.h"
 
 #include <cstdint>
 #include <deque>
@@ -15,7 +19,7 @@
 
 namespace dtrain::ps {
 
-inline constexpr uint64_t answer_bit = uint64_t{1} << 37;
+inline constexpr uint64_t answer_bit = uint64_t{1} << 37, packed_bit = uint64_t{1} << 36;
 
 constexpr uint64_t request_tag(uint32_t worker_member) {
     return engine::make_tag(0, worker_member, engine::TagClass::parameter_server, 0);
@@ -25,24 +29,39 @@ constexpr uint64_t answer_tag(uint32_t server_member, uint32_t table, uint64_t s
     return engine::make_tag(0, server_member, engine::TagClass::parameter_server,
                             answer_bit | uint64_t{table} << 16 | engine::low(sequence, 16));
 }
+constexpr uint64_t packed_answers_tag(uint32_t server_member) {
+    return engine::make_tag(0, server_member, engine::TagClass::parameter_server,
+                            answer_bit | packed_bit);
+}
 
 // Under the agent's lock.
 class NetworkWire final {
   public:
     // first_server: the member that is server 0.
-    NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, uint32_t first_server)
-        : agent_(agent), mesh_(mesh), self_(self), first_server_(first_server) {}
+    NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, uint32_t first_server);
 
-    void attach(Client &client) { client_ = &client; }
+    Status open(Client &client); // begins to listen for packs
+    bool close();                // when idle(), until it returns true: nothing is with a transport
     Status send(uint32_t server, Outgoing &request);
     void withdraw(uint32_t server, Outgoing &request);
     void settled(uint32_t server, Outgoing &request);
     // Outside of calls into the client: reports what was withdrawn at once, and forgets answers
     // that came late.
-    void run();
-    bool idle() const { return pending_ == 0 && withdrawn_.empty(); }
+    void run() {
+        if (packs_.waiting() || !withdrawn_.empty() || !copies_withdrawn_.empty() ||
+            !late_.empty() || inbox_.deaf())
+            move();
+    }
+    // Nothing is on its way.
+    bool idle() const {
+        return pending_ == 0 && withdrawn_.empty() && copies_withdrawn_.empty() && packs_.idle() &&
+               !packs_.waiting();
+    }
     // After member loss: what is still with the transport goes with the connection.
-    void drop(uint32_t server) { mesh_.drop(first_server_ + server); }
+    void drop(uint32_t server) {
+        packs_.drop(first_server_ + server);
+        mesh_.drop(first_server_ + server);
+    }
     size_t slots() const { return slots_.size(); } // the most requests at one time so far
 
   private:
@@ -68,8 +87,11 @@ class NetworkWire final {
     static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     Slot &slot_of(uint32_t server, Outgoing &request);
+    Status pack(uint32_t server, Outgoing &request);
+    void take_pack(uint32_t member, const char *message, uint64_t bytes);
     Status listen(Slot &slot);
     void settle(Slot &slot);
+    void move();
     void purge_late(int64_t now);
 
     engine::Agent &agent_;
@@ -79,6 +101,10 @@ class NetworkWire final {
     uint32_t pending_ = 0;
     std::vector<std::unique_ptr<Slot>> slots_;
     std::vector<Slot *> free_, withdrawn_;
+    std::vector<Outgoing *> copies_withdrawn_;
+    PackSender packs_;
+    Inbox inbox_;                  // of packed answers
+    std::vector<uint32_t> copies_; // by server: packed requests that are not settled
     std::deque<Late> late_;
     int64_t next_purge_ = 0;
 };

@@ -61,11 +61,11 @@ Status Node::start(const FunctionRegistry &functions) {
         config.servers = servers;
         config.retry_ns = session_->options().number("ps.retry");
         client_ = std::make_unique<Client>(config, *this);
-        network_->attach(*client_);
     }
     Status s = DTRAIN_OK;
     agent_.locked([&] {
         if (port_ != nullptr) s = port_->open();
+        if (s == DTRAIN_OK && network_ != nullptr) s = network_->open(*client_);
     });
     session_->add_group(group_uid, this);
     agent_.post(&service_, false);
@@ -101,8 +101,8 @@ Node::~Node() {
     auto idle = [&] {
         bool none = true;
         agent_.locked([&] {
-            none = (port_ == nullptr || port_->idle()) && (client_ == nullptr || client_->idle()) &&
-                   (network_ == nullptr || network_->idle());
+            none = (port_ == nullptr || port_->idle()) && (client_ == nullptr || client_->idle());
+            if (none && network_ != nullptr) none = network_->close();
         });
         return none;
     };
@@ -145,13 +145,17 @@ void Node::settled(uint32_t server, Outgoing &request) {
 }
 
 int Node::work() {
-    int done = 0;
-    int64_t now = agent_.now();
     if (network_ != nullptr) network_->run();
+    if (client_ != nullptr && agent_.now() >= client_->next_timer())
+        client_->on_timer(agent_.now());
+    return work_locally();
+}
+
+int Node::work_locally() {
+    int done = 0;
     if (local_ != nullptr && (!local_->idle() || !port_->responses().empty()))
-        done += local_->run(*client_, *server_, port_->responses(), now);
+        done += local_->run(*client_, *server_, port_->responses(), agent_.now());
     if (port_ != nullptr) done += port_->send() + port_->retry();
-    if (client_ != nullptr && now >= client_->next_timer()) client_->on_timer(now);
     rest_when_idle();
     return done;
 }

@@ -51,7 +51,8 @@ class Node final : public cluster::Group, public Wire {
 
     // ---- under the agent's lock ----
     Client &client() { return *client_; }
-    int work(); // what is local, held back or due
+    int work();         // what is local, held back or due
+    int work_locally(); // and leaves what may be packed with more
     bool contains(uint32_t) const override { return true; }
     void member_lost(uint32_t member, Status status, const char *text) override;
     void member_left(uint32_t member) override;

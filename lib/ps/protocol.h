@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 4;
+inline constexpr uint8_t protocol_version = 5;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -108,8 +108,9 @@ constexpr bool may_be_told(RequestKind known) {
 enum RequestFlags : uint16_t {
     begins_push = 1,  // the first chunk of a push for this server: it counts as one update
     counted_push = 2, // cancel: the request that it settles was a push
+    packed_answer = 4 // the answer is expected in a pack (pack.h)
 };
-inline constexpr uint16_t known_request_flags = begins_push | counted_push;
+inline constexpr uint16_t known_request_flags = begins_push | counted_push | packed_answer;
 
 struct RequestHeader {
     uint32_t magic = protocol_magic;

@@ -15,6 +15,7 @@ Server::Server(const Config &config)
 void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
                      uint64_t number1, Responses &out) {
     Response &response = out.emplace_back();
+    response.packed = (header.flags & packed_answer) != 0;
     response.worker = worker;
     response.header.kind = header.kind;
     response.header.reason = reason;

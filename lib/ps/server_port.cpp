@@ -4,106 +4,91 @@
 #include "ps/network_wire.h"
 
 #include <cstring>
-#include <new>
+#include <utility>
 
 namespace dtrain::ps {
 namespace {
 
 constexpr uint64_t buffer_bytes = sizeof(RequestHeader) + chunk_bytes;
+static_assert(buffer_bytes >= most_pack_bytes);
 
 } // namespace
 
 ServerPort::ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
                        uint32_t workers)
-    : agent_(agent), mesh_(mesh), server_(server), self_(self), workers_(workers) {}
+    : mesh_(mesh), server_(server), self_(self), workers_(workers),
+      inbox_(agent, request_tag(0), buffer_bytes,
+             [this](uint32_t worker, const char *message, uint64_t bytes) {
+                 if (worker < workers_) take(worker, message, bytes);
+             }),
+      packs_(mesh, packed_answers_tag(self)) {}
 
-Status ServerPort::open() {
-    for (auto &device : agent_.devices())
-        for (size_t i = 0; i < buffers_per_device; i++) {
-            auto buffer = std::make_unique<Buffer>();
-            buffer->done = &received;
-            buffer->port = this;
-            buffer->device = device.get();
-            buffer->bytes.reset(new (std::nothrow) uint8_t[buffer_bytes]);
-            if (buffer->bytes == nullptr)
-                return fail(DTRAIN_ERR_NO_MEMORY, "no memory for a server's receive buffers");
-            buffers_.push_back(std::move(buffer));
-            if (Status s = listen(*buffers_.back()); s != DTRAIN_OK) return s;
-        }
-    return DTRAIN_OK;
-}
-
-Status ServerPort::listen(Buffer &buffer) {
-    dtrain_tp_iov_t iov = {.addr = buffer.bytes.get(), .len = buffer_bytes, .mr = nullptr};
-    Status s =
-        buffer.device->ops().recv(buffer.device->dev(), request_tag(0),
-                                  engine::exact & ~engine::source_mask, &iov, 1, uint64_t(&buffer));
-    if (s != DTRAIN_OK) return s;
-    buffer.pending = true;
-    pending_++;
-    return DTRAIN_OK;
-}
+Status ServerPort::open() { return inbox_.open(); }
 
 void ServerPort::close() {
-    closed_ = true;
-    for (auto &buffer : buffers_)
-        if (buffer->pending)
-            buffer->device->ops().cancel(buffer->device->dev(), uint64_t(buffer.get()));
+    inbox_.close();
+    packs_.close();
     for (Answer *answer : held_back_) spare_.splice(spare_.end(), answers_, answer->place);
     held_back_.clear();
     for (Answer &answer : answers_) mesh_.cancel(answer.response.worker, &answer);
 }
 
-void ServerPort::received(engine::Completion *self, const dtrain_tp_done_t &event) {
-    Buffer &buffer = *static_cast<Buffer *>(self);
-    ServerPort &port = *buffer.port;
-    buffer.pending = false;
-    port.pending_--;
-    if (port.closed_) return;
-    uint32_t worker = engine::tag_source(event.tag);
-    if (event.status == DTRAIN_OK && event.bytes >= sizeof(RequestHeader) &&
-        worker < port.workers_) {
+void ServerPort::take(uint32_t worker, const char *message, uint64_t bytes) {
+    if (is_pack(message, bytes)) {
+        unpack<RequestHeader>(message, bytes,
+                              [&](const RequestHeader &header, const char *payload, uint64_t size) {
+                                  server_.on_request(worker, header, payload, size, responses_);
+                              });
+    } else if (bytes >= sizeof(RequestHeader)) {
         RequestHeader header;
-        std::memcpy(&header, buffer.bytes.get(), sizeof header);
-        port.server_.on_request(worker, header, buffer.bytes.get() + sizeof header,
-                                event.bytes - sizeof header, port.responses_);
+        std::memcpy(&header, message, sizeof header);
+        server_.on_request(worker, header, message + sizeof header, bytes - sizeof header,
+                           responses_);
     }
-    if (port.listen(buffer) != DTRAIN_OK) port.deaf_ = true;
 }
 
 int ServerPort::send() {
     int sent = int(responses_.size());
-    for (Response &response : responses_) {
-        if (spare_.empty()) spare_.emplace_back();
-        answers_.splice(answers_.end(), spare_, spare_.begin());
-        Answer &answer = answers_.back();
-        answer.place = std::prev(answers_.end());
-        answer.done = &answered;
-        answer.port = this;
-        answer.response = std::move(response);
-        if (!post(answer)) held_back_.push_back(&answer);
-    }
+    for (Response &response : responses_) send(std::move(response));
     responses_.clear();
+    packs_.flush();
     return sent;
 }
 
+void ServerPort::send(Response &&response) {
+    if (response.packed && response.bytes <= most_packed &&
+        packs_.add(response.worker, response.header, response.payload, response.bytes) == DTRAIN_OK)
+        return;
+    if (spare_.empty()) spare_.emplace_back();
+    answers_.splice(answers_.end(), spare_, spare_.begin());
+    Answer &answer = answers_.back();
+    answer.place = std::prev(answers_.end());
+    answer.done = &answered;
+    answer.port = this;
+    answer.response = std::move(response);
+    if (!post(answer)) held_back_.push_back(&answer);
+}
+
 int ServerPort::retry() {
-    if (deaf_ && !closed_) {
-        deaf_ = false;
-        for (auto &buffer : buffers_)
-            if (!buffer->pending && listen(*buffer) != DTRAIN_OK) deaf_ = true;
-    }
-    if (held_back_.empty()) return 0;
+    if (inbox_.deaf()) inbox_.retry();
+    int done = packs_.flush();
+    if (held_back_.empty()) return done;
     auto left = held_back_.begin();
     for (Answer *answer : held_back_)
         if (!post(*answer)) *left++ = answer;
-    int done = int(held_back_.end() - left);
+    done += int(held_back_.end() - left);
     held_back_.erase(left, held_back_.end());
     return done;
 }
 
 bool ServerPort::post(Answer &answer) {
     Response &r = answer.response;
+    if (r.packed && r.bytes <= most_packed) {
+        if (packs_.add(r.worker, r.header, r.payload, r.bytes) != DTRAIN_OK) return false;
+        r.hold.reset();
+        spare_.splice(spare_.end(), answers_, answer.place);
+        return true;
+    }
     dtrain_tp_iov_t iov[] = {{.addr = &r.header, .len = sizeof r.header, .mr = nullptr},
                              {.addr = const_cast<void *>(r.payload), // is only read
                               .len = r.bytes,

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/mesh.h"
+#include "ps/inbox.h"
+#include "ps/pack_sender.h"
 #include "ps/server.h"
 
 #include <cstdint>
@@ -23,37 +25,29 @@ class ServerPort {
     int send();
     int retry();
     Responses &responses() { return responses_; } // what the server wants sent
-    bool idle() const { return pending_ == 0; }
+    bool idle() const { return pending_ == 0 && inbox_.idle() && packs_.idle(); }
 
   private:
-    static constexpr size_t buffers_per_device = 4;
-    struct Buffer : engine::Completion {
-        ServerPort *port = nullptr;
-        transport::Device *device = nullptr;
-        std::unique_ptr<uint8_t[]> bytes;
-        bool pending = false;
-    };
     struct Answer : engine::Completion {
         ServerPort *port = nullptr;
         Response response;
         std::list<Answer>::iterator place;
         bool pending = false;
     };
-    static void received(engine::Completion *self, const dtrain_tp_done_t &event);
+    void take(uint32_t worker, const char *message, uint64_t bytes);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
-    Status listen(Buffer &buffer);
+    void send(Response &&response);
     bool post(Answer &answer); // false: held back
 
-    engine::Agent &agent_;
     engine::Mesh &mesh_;
     Server &server_;
     const uint32_t self_, workers_;
-    std::vector<std::unique_ptr<Buffer>> buffers_;
+    Inbox inbox_;
+    PackSender packs_;
     std::list<Answer> answers_, spare_; // nodes move between them
     std::vector<Answer *> held_back_;
     Responses responses_;
     uint32_t pending_ = 0;
-    bool closed_ = false, deaf_ = false; // deaf_: some buffers do not listen
 };
 
 } // namespace dtrain::ps

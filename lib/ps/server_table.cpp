@@ -22,6 +22,7 @@ ServerTable::~ServerTable() = default;
 void ServerTable::respond(const RequestHeader &header, const Answer &answer, Responses &out,
                           const void *payload) {
     Response &response = out.emplace_back();
+    response.packed = (header.flags & packed_answer) != 0;
     response.worker = header.worker;
     ResponseHeader &reply = response.header;
     reply.kind = header.kind;

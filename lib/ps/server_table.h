@@ -24,6 +24,7 @@ struct Response {
     const void *payload = nullptr;
     uint64_t bytes = 0;
     std::shared_ptr<const Buffer> hold;
+    bool packed = false; // goes with others
 };
 using Responses = std::vector<Response>; // reused from step to step, so that steps allocate nothing
 

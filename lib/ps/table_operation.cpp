@@ -23,7 +23,7 @@ TableOperation::TableOperation(engine::Request *completed, Node &node, const Tra
 void TableOperation::start(engine::Agent &agent) {
     agent_ = &agent;
     node_.client().start(transfer_, agent.now());
-    node_.work();
+    node_.work_locally();
 }
 
 int TableOperation::advance(engine::Agent &agent) {

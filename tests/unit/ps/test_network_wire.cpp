@@ -3,11 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client_table.h"
 #include "ps/network_wire.h"
+#include "ps/pack.h"
 #include "ps/server_port.h"
 #include "unit/processes.h"
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 using namespace dtrain;
 using namespace dtrain::ps;
@@ -15,6 +17,7 @@ using namespace dtrain::ps;
 namespace {
 
 constexpr uint32_t worker_member = 0, server_member = 1;
+constexpr uint64_t length = 512; // values of a table: more than go in packs
 
 // The worker's process, and the one that serves it.
 struct Job : Wire {
@@ -24,7 +27,7 @@ struct Job : Wire {
           wire(worker.agent, worker.mesh, worker_member, server_member),
           client({.retry_ns = 500 * ms}, *this) {
         connect({&worker, &server});
-        wire.attach(client);
+        worker.agent.locked([&] { assert_int_equal(wire.open(client), DTRAIN_OK); });
     }
     Status send(uint32_t s, Outgoing &request) override { return wire.send(s, request); }
     void withdraw(uint32_t s, Outgoing &request) override { wire.withdraw(s, request); }
@@ -32,7 +35,7 @@ struct Job : Wire {
 
     ClientTable *open(const char *name = "t") {
         TableParams params;
-        params.length = 8;
+        params.length = length;
         params.dtype = DTRAIN_F64;
         params.consistency = DTRAIN_ASYNC;
         ClientTable *table = nullptr;
@@ -68,12 +71,14 @@ bool done(const Transfer &transfer) { return transfer.owner == &transfer; }
 // Ends when the transport says so.
 struct Landing : engine::Completion {
     Landing() {
-        done = [](engine::Completion *self, const dtrain_tp_done_t &) {
+        done = [](engine::Completion *self, const dtrain_tp_done_t &event) {
             auto &landing = *static_cast<Landing *>(self);
             landing.over = true;
+            landing.bytes = event.bytes;
         };
     }
     bool over = false;
+    uint64_t bytes = 0;
 };
 
 // A server played by the test: takes one request, and answers as it is told.
@@ -91,7 +96,14 @@ struct Script {
         job.work();
         assert_true(landing.over);
         RequestHeader header;
-        std::memcpy(&header, buffer.data(), sizeof header);
+        if (is_pack(buffer.data(), landing.bytes)) {
+            auto copy = [&](const RequestHeader &packed, const char *, uint64_t) {
+                header = packed;
+            };
+            assert_true(unpack<RequestHeader>(buffer.data(), landing.bytes, copy));
+        } else {
+            std::memcpy(&header, buffer.data(), sizeof header);
+        }
         return header;
     }
     // The first `bytes` of the answer to this request: header and count zeroes.
@@ -105,9 +117,16 @@ struct Script {
         header.count = count;
         header.version = version;
         std::memcpy(buffer.data(), &header, sizeof header);
-        dtrain_tp_iov_t iov = {.addr = buffer.data(), .len = bytes, .mr = nullptr};
+        if ((request.flags & packed_answer) == 0)
+            return send(answer_tag(server_member, request.table, request.sequence), buffer.data(),
+                        bytes);
+        Pack pack;
+        pack.add(header, nullptr, 0);
+        send(packed_answers_tag(server_member), pack.data(), pack.size());
+    }
+    void send(uint64_t tag, char *message, uint64_t bytes) {
+        dtrain_tp_iov_t iov = {.addr = message, .len = bytes, .mr = nullptr};
         Landing landing;
-        uint64_t tag = answer_tag(server_member, request.table, request.sequence);
         Status sent = DTRAIN_ERR_BUSY; // until there is a connection
         for (int i = 0; i < 100 && sent == DTRAIN_ERR_BUSY; i++) {
             job.server.agent.locked(
@@ -138,7 +157,7 @@ struct Script {
     Job &job;
 };
 
-constexpr uint64_t pull_bytes = sizeof(ResponseHeader) + 8 * sizeof(double);
+constexpr uint64_t pull_bytes = sizeof(ResponseHeader) + length * sizeof(double);
 
 void tables_that_come_and_go_use_nothing_up(void **) {
     Job job("tables");
@@ -174,7 +193,7 @@ Transfer pull(ClientTable *table, double *values) {
     Transfer transfer;
     transfer.kind = RequestKind::pull;
     transfer.table = table;
-    transfer.range = {0, 8};
+    transfer.range = {0, length};
     transfer.receive = values;
     return transfer;
 }
@@ -182,7 +201,7 @@ Transfer pull(ClientTable *table, double *values) {
 void late_answers_do_not_pile_up(void **) {
     Job job("late");
     Script script(job);
-    double values[8];
+    double values[length];
     Transfer transfer = pull(job.open(), values);
     job.start(transfer);
     RequestHeader request = script.take();
@@ -190,15 +209,15 @@ void late_answers_do_not_pile_up(void **) {
         job.pass(5 * second);
         assert_int_equal(script.take().sequence, request.sequence);
     }
-    script.answer(request, 8, pull_bytes);
+    script.answer(request, length, pull_bytes);
     assert_true(done(transfer));
     assert_int_equal(transfer.status, DTRAIN_OK);
-    script.answer(request, 8, pull_bytes); // soon after
+    script.answer(request, length, pull_bytes); // soon after
     job.pass(1 * second);
     assert_false(script.kept());
     job.pass(10 * second);
-    script.answer(request, 8, pull_bytes); // and long after
-    script.answer(request, 8, pull_bytes);
+    script.answer(request, length, pull_bytes); // and long after
+    script.answer(request, length, pull_bytes);
     job.pass(1 * second);
     assert_false(script.kept());
     assert_true(job.wire.idle());
@@ -210,32 +229,32 @@ void an_answer_that_was_cut_is_an_error_at_once(void **) {
         const char *text;
     } const cases[] = {
         {pull_bytes - 1,
-         "table 'weights': server 0: truncated answer: 63 bytes of values, 64 are due"},
+         "table 'weights': server 0: truncated answer: 4095 bytes of values, 4096 are due"},
         {sizeof(ResponseHeader),
-         "table 'weights': server 0: truncated answer: 0 bytes of values, 64 are due"},
+         "table 'weights': server 0: truncated answer: 0 bytes of values, 4096 are due"},
         {sizeof(ResponseHeader) - 1,
          "table 'weights': server 0: truncated answer: 63 bytes, not even a header"},
         {0, "table 'weights': server 0: truncated answer: 0 bytes, not even a header"},
         {pull_bytes + 8,
-         "table 'weights': server 0: oversized answer: 72 bytes of values, 64 are due"},
+         "table 'weights': server 0: oversized answer: 4104 bytes of values, 4096 are due"},
     };
     Job job("cut");
     Script script(job);
     ClientTable *table = job.open("weights");
     for (auto &[bytes, text] : cases) {
-        double values[8];
+        double values[length];
         Transfer transfer = pull(table, values);
         job.start(transfer);
-        script.answer(script.take(), 8, bytes);
+        script.answer(script.take(), length, bytes);
         assert_true(done(transfer));
         assert_int_equal(transfer.status, DTRAIN_ERR_CORRUPT);
         assert_int_equal(transfer.server, 0);
         assert_string_equal(transfer.text.c_str(), text);
     }
-    double values[8]; // the table goes on
+    double values[length]; // the table goes on
     Transfer transfer = pull(table, values);
     job.start(transfer);
-    script.answer(script.take(), 8, pull_bytes);
+    script.answer(script.take(), length, pull_bytes);
     assert_true(done(transfer) && transfer.status == DTRAIN_OK);
     assert_true(job.wire.idle());
 }
@@ -265,7 +284,7 @@ void an_answer_to_what_was_canceled_is_not_corrupt(void **) {
     Job job("cancel");
     Script script(job);
     ClientTable *table = job.open();
-    double values[8];
+    double values[length];
     Transfer transfer = pull(table, values);
     job.start(transfer);
     RequestHeader request = script.take();
@@ -274,12 +293,137 @@ void an_answer_to_what_was_canceled_is_not_corrupt(void **) {
     assert_true(done(transfer) && transfer.status == DTRAIN_ERR_TIMEOUT);
     RequestHeader cancel = script.take();
     assert_int_equal(cancel.kind, RequestKind::cancel);
-    script.answer(request, 8, pull_bytes);
+    script.answer(request, length, pull_bytes);
     assert_false(job.client.idle()); // it was not for the cancel
     script.answer(cancel, 0, sizeof(ResponseHeader));
     assert_true(job.client.idle() && job.wire.idle());
     job.pass(1 * second);
     assert_false(script.kept());
+}
+
+// What a server of its own says to many small requests at a time.
+struct Served {
+    explicit Served(const char *network)
+        : job(network), server({.index = 0, .servers = 1, .workers = 1, .memory_limit = 0}),
+          port(job.server.agent, job.server.mesh, server, server_member, 1) {
+        job.server.agent.locked([&] { assert_int_equal(port.open(), DTRAIN_OK); });
+        table = job.open();
+        Transfer create;
+        create.kind = RequestKind::create;
+        create.table = table;
+        job.start(create);
+        work();
+        assert_true(done(create) && create.status == DTRAIN_OK);
+    }
+    ~Served() {
+        job.worker.agent.locked([&] { job.client.destroy(table, job.clock.now); });
+        work();
+        job.server.agent.locked([&] { port.close(); });
+        job.worker.agent.locked([&] { job.wire.close(); });
+        poll({&job.worker, &job.server});
+        job.worker.agent.locked([&] { assert_true(job.wire.close()); });
+        assert_true(port.idle() && job.client.idle());
+    }
+    void work(int rounds = 200) {
+        for (; rounds > 0; rounds--) {
+            job.server.agent.locked([&] { port.send(), port.retry(); });
+            job.work(1);
+        }
+    }
+    Job job;
+    Server server;
+    ServerPort port;
+    ClientTable *table = nullptr;
+};
+
+void small_requests_share_messages(void **) {
+    Served served("packs");
+    constexpr uint64_t count = 300; // more than fit in a pack, and than may be in flight
+    std::vector<double> pushed(count), pulled(count);
+    std::vector<Transfer> transfers(count);
+    for (RequestKind kind : {RequestKind::push, RequestKind::pull}) {
+        for (uint64_t i = 0; i < count; i++) {
+            pushed[i] = double(i) + 1;
+            transfers[i] = {};
+            transfers[i].kind = kind;
+            transfers[i].table = served.table;
+            transfers[i].range = {i, 1};
+            transfers[i].send = &pushed[i];
+            transfers[i].receive = &pulled[i];
+            served.job.start(transfers[i]);
+        }
+        served.work(1000);
+        for (const Transfer &transfer : transfers)
+            assert_true(done(transfer) && transfer.status == DTRAIN_OK);
+    }
+    assert_true(pulled == pushed);
+    assert_int_equal(served.job.wire.slots(), 0); // no receive was posted for any of them
+}
+
+void what_is_in_a_pack_can_be_given_up(void **) {
+    Served served("giving up");
+    double values[2] = {1, 2};
+    Transfer transfers[2]; // one on its way at once, one in the next pack
+    for (int i = 0; i < 2; i++) {
+        transfers[i].kind = RequestKind::push;
+        transfers[i].table = served.table;
+        transfers[i].range = {0, 1};
+        transfers[i].send = &values[i];
+        served.job.start(transfers[i]);
+    }
+    served.job.worker.agent.locked([&] {
+        for (Transfer &transfer : transfers)
+            served.job.client.abandon(transfer, DTRAIN_ERR_CANCELED, "given up");
+    });
+    served.work();
+    for (const Transfer &transfer : transfers)
+        assert_true(done(transfer) && transfer.status == DTRAIN_ERR_CANCELED);
+    assert_true(served.job.client.idle() && served.job.wire.idle()); // settled with the server
+}
+
+// Whoever sends nonsense hurts nobody.
+void malformed_packs_are_ignored(void **) {
+    Served served("nonsense");
+    Script script(served.job);
+    Pack good;
+    ResponseHeader header;
+    good.add(header, "12345", 5);
+    const uint64_t size = good.size();
+    size_t taken = 0;
+    for (uint64_t cut = sizeof pack_begin; cut <= size; cut++) {
+        auto take = [&](const ResponseHeader &, const char *payload, uint64_t bytes) {
+            assert_true(bytes == 5 && std::memcmp(payload, "12345", 5) == 0);
+            taken++;
+        };
+        const bool well_formed = unpack<ResponseHeader>(good.data(), cut, take);
+        assert_int_equal(well_formed, cut == size || cut == sizeof pack_begin);
+    }
+    assert_int_equal(taken, 1);
+    for (uint64_t bytes : {most_packed + 1, UINT64_MAX, UINT64_MAX - 6}) {
+        Pack bad;
+        bad.add(header, "12345", 5);
+        std::memcpy(bad.data() + sizeof pack_begin, &bytes, sizeof bytes);
+        assert_false(
+            unpack<ResponseHeader>(bad.data(), bad.size(), [](auto &&...) { assert_true(false); }));
+        script.send(packed_answers_tag(server_member), bad.data(), bad.size());
+    }
+    for (uint32_t table : {0u, 1u, UINT32_MAX})
+        for (uint64_t sequence : {uint64_t{0}, uint64_t{1}, UINT64_MAX}) { // to no request
+            Pack pack;
+            header.table = table;
+            header.sequence = sequence;
+            pack.add(header, "12345", 5);
+            script.send(packed_answers_tag(server_member), pack.data(), pack.size());
+        }
+    double value = 3;
+    Transfer transfer;
+    transfer.kind = RequestKind::push;
+    transfer.table = served.table;
+    transfer.range = {7, 1};
+    transfer.send = &value;
+    served.job.start(transfer);
+    served.work();
+    assert_true(done(transfer) && transfer.status == DTRAIN_OK);
 }
 
 } // namespace
@@ -291,6 +435,9 @@ int main() {
         cmocka_unit_test(an_answer_that_was_cut_is_an_error_at_once),
         cmocka_unit_test(a_server_of_another_version_is_named),
         cmocka_unit_test(an_answer_to_what_was_canceled_is_not_corrupt),
+        cmocka_unit_test(small_requests_share_messages),
+        cmocka_unit_test(what_is_in_a_pack_can_be_given_up),
+        cmocka_unit_test(malformed_packs_are_ignored),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

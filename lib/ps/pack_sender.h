@@ -1,0 +1,56 @@
+// Packs on their way: one that is being filled for each member, and those with the transport.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/mesh.h"
+#include "ps/pack.h"
+
+#include <cstdint>
+#include <list>
+#include <vector>
+
+namespace dtrain::ps {
+
+// Under the agent's lock. What is lost with a connection is not told: who misses an answer asks
+// again.
+class PackSender {
+  public:
+    // tag: of all messages.
+    PackSender(engine::Mesh &mesh, uint64_t tag) : mesh_(mesh), tag_(tag) {}
+
+    // Copies; bytes: at most most_packed. DTRAIN_ERR_BUSY: not taken, the transport is behind.
+    template <class Header>
+    Status add(uint32_t member, const Header &header, const void *payload, uint64_t bytes) {
+        if (Status s = make_room(member, bytes); s != DTRAIN_OK) return s;
+        open_[member]->pack.add(header, payload, bytes);
+        return DTRAIN_OK;
+    }
+    // Sends what was added; returns how many messages left.
+    int flush() { return filled_ > 0 ? flush_all() : 0; }
+    void flush(uint32_t member);
+    void drop(uint32_t member); // what was added
+    void close();               // poll idle() before the destruction
+    bool idle() const { return pending_ == 0; }
+    bool waiting() const { return filled_ > 0; } // something is added and not sent
+
+  private:
+    struct Parcel : engine::Completion {
+        PackSender *sender = nullptr;
+        uint32_t member = 0;
+        Pack pack;
+        std::list<Parcel>::iterator place;
+    };
+    static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
+    int flush_all();
+    Status make_room(uint32_t member, uint64_t bytes);
+    bool send(uint32_t member); // false: the transport is behind
+    void forget(Parcel &parcel);
+
+    engine::Mesh &mesh_;
+    const uint64_t tag_;
+    std::list<Parcel> parcels_, spare_; // in use; nodes move between them
+    std::vector<Parcel *> open_;        // by member: is being filled
+    uint32_t filled_ = 0;               // of open_
+    uint32_t pending_ = 0;              // with the transport
+};
+
+} // namespace dtrain::ps
