@@ -1,7 +1,6 @@
 // dtrain_table_*
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
-#include "ps/item.h"
 
 #include <bit>
 
@@ -152,8 +151,8 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
     if (kind != RequestKind::clock)
         if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
     if (Status s = check_range(table, what, "elements", range, length); s != DTRAIN_OK) return s;
-    bool whole = dtrain::ps::item_of(table->table->params, kind, 0).elements > 1 ||
-                 has_trait(kind, Trait::pushes);
+    bool whole = has_trait(kind, Trait::pushes) ||
+                 (has_function(table->table->params) && has_trait(kind, Trait::receives));
     if (Status s = whole ? check_rows(table, what, range) : DTRAIN_OK; s != DTRAIN_OK) return s;
     dtrain::ps::Transfer transfer;
     transfer.kind = kind;

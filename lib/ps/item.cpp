@@ -16,10 +16,9 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
     }
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
     const bool pushes = has_trait(kind, Trait::pushes);
-    const bool whole_rows = by_whole_rows(params) &&
-                            (has_function(params)   ? kind != RequestKind::set
-                             : is_segmented(params) ? pushes
-                                                    : pushes && params.consistency != DTRAIN_BSP);
+    const bool at_once = is_segmented(params) || params.consistency != DTRAIN_BSP;
+    const bool whole_rows = (has_function(params) ? kind != RequestKind::set : pushes && at_once) &&
+                            by_whole_rows(params);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};
 }
 

@@ -37,7 +37,7 @@ Shard::Shard(const TableParams &params, const Range &range, const dtrain_functio
       size_(device::dtype_size(params.dtype)), arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      counted_(counts_steps(params) ? counted_elements(params) : 0),
+      by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
       steps_(range.count / counted_elements(params)) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range,
@@ -131,7 +131,7 @@ Reason Shard::apply(uint64_t clock, uint32_t workers) {
         else if (reason == Reason::none)
             reason = run_update(block, g);
     };
-    if (by_whole_rows(params_))
+    if (by_row_)
         sums.take_rows(params_.row_length, update_block);
     else
         sums.take(update_block);
@@ -164,8 +164,7 @@ void Shard::update(const Range &whole, const void *g, uint32_t worker) {
             return update_segments(range.first / params_.row_length, step, from(range.first));
         update_part(range, step, from(range.first), worker);
     };
-    bool by_row = by_whole_rows(params_);
-    uint64_t most = by_row ? params_.row_length : whole.count;
+    uint64_t most = by_row_ ? params_.row_length : whole.count;
     for (uint64_t first = whole.first; first < whole.end(); first += most) {
         Range range = {first, most};
         if (counted_ > 1)

@@ -98,6 +98,7 @@ class Shard {
     std::unique_ptr<FunctionCall> function_;       // of a table that has one
     std::unique_ptr<SegmentRules> segments_;       // likewise
     std::vector<std::unique_ptr<Buffer>> backups_; // by worker: what it pulled, as state
+    const bool by_row_;                            // updates are of whole rows
     const uint64_t counted_;      // elements that share a count of updates; 0: none is kept
     StepCounts steps_;            // of elements, or rows
     Aggregate sums_[open_clocks]; // of clock c: c % open_clocks
