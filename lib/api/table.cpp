@@ -73,6 +73,10 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
               dtrain_table **table_p) {
     dtrain::ps::TableParams params;
     if (Status s = dtrain::ps::resolve(given, name, params); s != DTRAIN_OK) return s;
+    const uint32_t unfit = first_unfit_field(params, uint32_t(comm->communicator->size()));
+    if (unfit != dtrain::ps::field_count)
+        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %s", name,
+                    dtrain::ps::invalid_text(unfit).c_str());
     dtrain::cluster::CallRecord record;
     record.kind = dtrain::cluster::CallKind::table_create;
     record.count = is_sparse(params) ? params.dim : params.length;

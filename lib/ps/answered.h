@@ -22,7 +22,8 @@ class Answered {
         uint64_t numbers[2] = {0, 0}; // of the answer
         Reason reason = Reason::none; // of the answer
         Progress progress = Progress::unseen;
-        bool pushed = false; // what it pushes was taken, whatever becomes of what it pulls
+        bool refused = false; // it was no request of this table
+        bool pushed = false;  // what it pushes was taken, whatever becomes of what it pulls
     };
 
     // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.
@@ -44,6 +45,17 @@ class Answered {
     Entry *parked(uint64_t sequence) {
         Entry &entry = entries_[sequence % request_window];
         return entry.sequence == sequence && entry.progress == Progress::parked ? &entry : nullptr;
+    }
+    // Whether no request before this one can still come for the first time, or again.
+    bool in_order(uint64_t sequence) const {
+        const uint64_t oldest = sequence > request_window ? sequence - request_window : 1;
+        for (uint64_t s = oldest; s < sequence; ++s) {
+            const Entry &entry = entries_[s % request_window];
+            const bool known = entry.refused || entry.progress == Progress::done ||
+                               entry.progress == Progress::parked;
+            if (entry.sequence < s || (entry.sequence == s && !known)) return false;
+        }
+        return true;
     }
     uint64_t newest() const { return newest_; }
 

@@ -18,6 +18,21 @@ bool fused(RequestKind kind) {
 
 } // namespace
 
+uint64_t ClientTable::told() const {
+    uint64_t least = UINT64_MAX;
+    for (const auto &lane : lanes) least = std::min(least, lane->told());
+    return least;
+}
+
+void ClientTable::end_clock() {
+    clock = std::max(clock + 1, told());
+    pushed = false;
+}
+
+void ClientTable::catch_up() {
+    if (!pushed) clock = std::max(clock, told());
+}
+
 void settle_requests(Transfer &transfer, uint64_t count) {
     transfer.requests -= count;
     if (transfer.requests > 0) return;
@@ -85,8 +100,8 @@ bool Client::reaches_lost_server(Transfer &transfer) {
 }
 
 bool Client::whole_table(const Transfer &transfer) {
-    bool bsp = transfer.table->params.consistency == DTRAIN_BSP;
-    return !has_trait(transfer.kind, Trait::ranged) || (bsp && fused(transfer.kind));
+    bool clocks = collects(transfer.table->params) && fused(transfer.kind);
+    return !has_trait(transfer.kind, Trait::ranged) || clocks;
 }
 
 void Client::start(Transfer &transfer, int64_t now) {
@@ -109,6 +124,7 @@ void Client::start(Transfer &transfer, int64_t now) {
         });
     };
     uint64_t clock = table.clock;
+    table.pushed |= has_trait(transfer.kind, Trait::pushes);
     if (!whole)
         add_parts(transfer.kind, clock);
     else if (!fused(transfer.kind) && transfer.kind != RequestKind::clock)
@@ -119,12 +135,12 @@ void Client::start(Transfer &transfer, int64_t now) {
                        .argument = transfer.argument});
     else {
         bool rows = transfer.rows != nullptr;
-        if (fused(transfer.kind)) // under BSP: push, clock, pull
+        if (fused(transfer.kind)) // where pushes are collected: push, clock, pull
             add_parts(rows ? RequestKind::push_rows : RequestKind::push, clock);
         for (auto &lane : table.lanes) lane->add_clock(&transfer, clock);
-        ++table.clock;
+        table.end_clock();
         if (fused(transfer.kind))
-            add_parts(rows ? RequestKind::pull_rows : RequestKind::pull, clock + 1);
+            add_parts(rows ? RequestKind::pull_rows : RequestKind::pull, table.clock);
     }
     for (auto &lane : table.lanes) lane->pump(now);
 }

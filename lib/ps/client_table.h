@@ -21,11 +21,19 @@ struct ClientTable {
     uint64_t row_bytes = 0;                        // of a sparse table
     uint64_t chunk = 0;                            // most bytes of values in one request
     uint64_t clock = 0;                            // the worker's
+    bool pushed = false;                           // in this clock
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
     std::vector<Transfer *> transfers = {};        // in flight; each knows its place
     bool described = false; // a server has said what its function keeps: params.states
     bool destroyed = false;
+
+    // QUORUM: a worker that is late goes on at the servers' clock, with the next one or in one in
+    // which it has not pushed yet, once it has seen values of it. It skips only what is over on all
+    // servers, so that none waits for a worker that has skipped.
+    uint64_t told() const; // their clock: what the last of them has said
+    void end_clock();
+    void catch_up(); // values have come
 };
 
 // That many requests of the transfer are settled; the last one completes it.

@@ -2,31 +2,36 @@
 #include "ps/consistency.h"
 
 #include "ps/protocol.h"
+#include "ps/table_params.h"
 
 #include <algorithm>
 
 namespace dtrain::ps {
 
-Clocks::Clocks(uint32_t consistency, uint32_t staleness, uint32_t workers)
-    : consistency_(consistency), staleness_(staleness), workers_(workers), present_(workers),
-      at_lowest_(workers) {}
+Mode mode_of(const TableParams &params) {
+    return {params.consistency, params.staleness, params.quorum,
+            collects_apart(params) ? 1 : open_clocks}; // what is kept apart needs more memory
+}
+
+Clocks::Clocks(const Mode &mode, uint32_t workers)
+    : mode_(mode), workers_(workers), present_(workers), at_lowest_(workers) {}
 
 Verdict Clocks::push(uint32_t worker, uint64_t clock) const {
     uint64_t current = workers_[worker].clock;
+    if (counts() && clock < applied_) return Verdict::stale;
     if (clock < current) return Verdict::passed;
     if (clock - current >= request_window) return Verdict::ahead;
-    if (consistency_ != DTRAIN_BSP) return Verdict::go;
+    if (!collects()) return Verdict::go;
     if (waits_for_lost(clock + 1)) return Verdict::lost;
-    return clock < applied_ + open_clocks ? Verdict::go : Verdict::wait;
+    return clock < applied_ + mode_.open ? Verdict::go : Verdict::wait;
 }
 
 Verdict Clocks::pull(uint64_t clock) const {
-    if (consistency_ == DTRAIN_ASYNC) return Verdict::go;
-    bool bsp = consistency_ == DTRAIN_BSP;
-    if (bsp && clock < applied_) return Verdict::passed;
-    uint64_t slack = bsp ? 0 : staleness_;
+    if (mode_.consistency == DTRAIN_ASYNC) return Verdict::go;
+    if (mode_.consistency == DTRAIN_BSP && clock < applied_) return Verdict::passed;
+    uint64_t slack = collects() ? 0 : mode_.staleness;
     uint64_t needed = clock > slack ? clock - slack : 0;
-    if ((bsp ? applied_ : lowest_) >= needed) return Verdict::go;
+    if ((collects() ? applied_ : lowest_) >= needed) return Verdict::go;
     return waits_for_lost(needed) ? Verdict::lost : Verdict::wait;
 }
 
@@ -39,7 +44,7 @@ bool Clocks::pushed_since(const Worker &worker, uint64_t clock) {
 }
 
 Verdict Clocks::cut(uint64_t clock) const {
-    if (consistency_ != DTRAIN_SSP) return pull(clock);
+    if (mode_.consistency != DTRAIN_SSP) return pull(clock);
     if (lowest_ < clock) return waits_for_lost(clock) ? Verdict::lost : Verdict::wait;
     auto ahead = [&](const Worker &worker) { return pushed_since(worker, clock); };
     return std::any_of(workers_.begin(), workers_.end(), ahead) ? Verdict::passed : Verdict::go;
@@ -57,6 +62,7 @@ void Clocks::count_push(uint32_t worker, uint64_t clock) {
 
 Verdict Clocks::announce(uint32_t index, uint64_t clock, uint32_t pushes) {
     Worker &worker = workers_[index];
+    if (counts() && clock < applied_) return Verdict::stale;
     if (clock < worker.clock) return Verdict::passed;
     if (clock - worker.clock >= request_window) return Verdict::ahead;
     Open &entry = open(worker, clock);
@@ -106,6 +112,39 @@ void Clocks::lose(uint32_t index) {
 uint32_t Clocks::participants(uint64_t clock) const {
     auto took_part = [&](const Worker &worker) { return worker.clock > clock; };
     return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(), took_part));
+}
+
+// Of clock applied(), or a later one: a lost worker ends it no more, one that left need not.
+uint32_t Clocks::needed(uint64_t clock) const {
+    auto counted = [&](const Worker &w) { return w.state != State::left || w.clock > clock; };
+    auto all = std::count_if(workers_.begin(), workers_.end(), counted);
+    return std::min(mode_.quorum, static_cast<uint32_t>(all));
+}
+
+bool Clocks::waits_for_lost(uint64_t clock) const {
+    if (!any_lost() || clock == 0) return false;
+    if (!counts()) return lowest_lost_ < clock;
+    const uint64_t last = clock - 1; // if it can be over, those before can
+    auto able = [&](const Worker &w) { return w.state == State::present || w.clock > last; };
+    return std::count_if(workers_.begin(), workers_.end(), able) < needed(last);
+}
+
+bool Clocks::ready() const {
+    if (!counts()) return present_ > 0 && lowest_ > applied_;
+    const uint32_t due = needed(applied_);
+    return due > 0 && participants(applied_) >= due;
+}
+
+void Clocks::advance() {
+    ++applied_;
+    if (!counts()) return;
+    for (Worker &worker : workers_) {
+        if (worker.state != State::present || worker.clock >= applied_) continue;
+        if (!worker.open.empty()) open(worker, worker.clock) = {};
+        ++worker.clock;
+        if (!worker.open.empty()) settle(worker); // it may have ended this one
+    }
+    find_lowest();
 }
 
 uint32_t Clocks::lost_worker() const {

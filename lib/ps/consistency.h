@@ -1,11 +1,18 @@
-// Which requests of a table may proceed: the workers' clocks and what ASYNC, BSP and SSP ask of
-// them. SPDX-License-Identifier: Apache-2.0
+// Which requests of a table may proceed: the workers' clocks and what ASYNC, BSP, SSP and QUORUM
+// ask of them. SPDX-License-Identifier: Apache-2.0
 //
 // A worker's clock k is over for a server once the worker has announced its end and the server has
 // seen all pushes of it that were announced, so no delay, loss or reordering lets a clock overtake
 // its pushes. A worker that left no longer counts; one that was lost still does, for ever: what
 // waits for it fails.
+//
+// QUORUM: as BSP, but a clock is over for all once as many workers as the quorum (or all that have
+// not left, if that is fewer) have ended it: the others' clocks are moved up to the next one, and
+// what still comes of it is stale. Source: TensorFlow's SyncReplicasOptimizer, after Chen et al.,
+// "Revisiting Distributed Synchronous SGD" (2016).
 #pragma once
+#include "dtrain.h"
+
 #include <cstdint>
 #include <vector>
 
@@ -16,15 +23,30 @@ enum class Verdict : uint8_t {
     wait,
     lost,   // would wait for a worker that was lost
     passed, // the clock is over
+    stale,  // QUORUM: the clock is over without it, which is no error
     ahead   // further ahead than a correct client can be
 };
 
 inline constexpr uint64_t open_clocks = 2; // BSP: clocks whose pushes are taken before they apply
 
+struct Mode {
+    uint32_t consistency = 0, staleness = 0, quorum = 0;
+    uint64_t open = open_clocks; // of those that collect pushes
+};
+struct TableParams;
+Mode mode_of(const TableParams &params);
+
+// What a clock's pushes come to: sums, to be added up in this order, and what DTRAIN_AVG divides
+// by.
+struct ClockUpdate {
+    uint64_t clock = 0;
+    std::vector<uint32_t> sums = {};
+    double divisor = 1;
+};
+
 class Clocks {
   public:
-    // consistency: DTRAIN_ASYNC, DTRAIN_BSP or DTRAIN_SSP. All workers are present, at clock 0.
-    Clocks(uint32_t consistency, uint32_t staleness, uint32_t workers);
+    Clocks(const Mode &mode, uint32_t workers); // all present, at clock 0
 
     Verdict push(uint32_t worker, uint64_t clock) const; // one that was not seen before
     Verdict pull(uint64_t clock) const;
@@ -40,19 +62,21 @@ class Clocks {
     void leave(uint32_t worker);
     void lose(uint32_t worker);
 
-    // BSP: clock applied() is over for all; apply its pushes, then call advance().
-    bool ready() const { return present_ > 0 && lowest_ > applied_; }
-    void advance() { ++applied_; }
-    uint64_t applied() const { return applied_; } // BSP: clocks applied
+    // BSP, QUORUM: clock applied() is over for all; apply its pushes, then call advance().
+    bool ready() const;
+    void advance();
+    uint64_t applied() const { return applied_; } // BSP, QUORUM: clocks applied
     // The lowest number of finished clocks of a worker that counts; UINT64_MAX without any.
     uint64_t lowest() const { return lowest_; }
     uint64_t finished(uint32_t worker) const { return workers_[worker].clock; }
     // How many workers have taken part in that clock up to its end.
     uint32_t participants(uint64_t clock) const;
+    bool took_part(uint32_t worker, uint64_t clock) const { return finished(worker) > clock; }
     bool any_lost() const { return lowest_lost_ != UINT64_MAX; }
     // The lost worker with the lowest clock; only when there is one.
     uint32_t lost_worker() const;
     bool present(uint32_t worker) const { return workers_[worker].state == State::present; }
+    const Mode &mode() const { return mode_; }
 
   private:
     enum class State : uint8_t { present, left, lost };
@@ -69,9 +93,14 @@ class Clocks {
     static bool pushed_since(const Worker &worker, uint64_t clock);
     void settle(Worker &worker);
     void find_lowest();
-    bool waits_for_lost(uint64_t clock) const { return lowest_lost_ < clock; }
+    bool waits_for_lost(uint64_t clock) const; // who waits until all clocks before this are over
+    uint32_t needed(uint64_t clock) const;     // QUORUM: by so many it has to be ended
+    bool collects() const {
+        return mode_.consistency == DTRAIN_BSP || mode_.consistency == DTRAIN_QUORUM;
+    }
+    bool counts() const { return mode_.consistency == DTRAIN_QUORUM; }
 
-    uint32_t consistency_, staleness_;
+    Mode mode_;
     std::vector<Worker> workers_;
     uint32_t present_;
     uint32_t at_lowest_; // workers whose clock is lowest_

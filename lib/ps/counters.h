@@ -36,6 +36,7 @@ struct Counters {
     uint64_t elements = 0; // or rows, of the requests
     uint64_t sent = 0;     // bytes of payload, of what the worker sent
     uint64_t received = 0; // and of what it got
+    uint64_t stale = 0;    // came for a step that was over, and were dropped
     Histogram staleness;   // of pushes: updates applied since the worker's last pull there
     Histogram latency;     // the worker's: ns from the first send to the answer
 
@@ -47,6 +48,7 @@ struct Counters {
         elements += o.elements;
         sent += o.sent;
         received += o.received;
+        stale += o.stale;
         staleness += o.staleness;
         latency += o.latency;
         return *this;

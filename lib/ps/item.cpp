@@ -16,7 +16,7 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
     }
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
     const bool pushes = has_trait(kind, Trait::pushes);
-    const bool at_once = is_segmented(params) || params.consistency != DTRAIN_BSP;
+    const bool at_once = is_segmented(params) || !collects(params);
     const bool whole_rows = (has_function(params) ? kind != RequestKind::set : pushes && at_once) &&
                             by_whole_rows(params);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};

@@ -221,11 +221,12 @@ void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_b
     counters_.elements += s.header.count;
     counters_.received += payload_bytes;
     counters_.latency.add(uint64_t(std::max<int64_t>(now - s.sent_at, 0)));
+    if (header.reason == Reason::stale) ++counters_.stale;
     if (header.reason != Reason::none) {
-        ++counters_.refused;
+        counters_.refused += is_failure(header.reason);
         return;
     }
-    const bool own = table_.params.consistency != DTRAIN_BSP; // the push itself is an update
+    const bool own = !collects(table_.params); // the push itself is an update
     const uint64_t seen = pulled_ + own;
     if ((s.header.flags & begins_push) != 0)
         counters_.staleness.add(header.table_version - std::min(header.table_version, seen));
@@ -259,13 +260,17 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
         std::snprintf(why, sizeof why, "%.*s", int(header.count), s.room.get());
         return report_failure(s, told_status(header.numbers[0]), why);
     }
-    if (header.reason != Reason::none) {
+    if (is_failure(header.reason)) {
         describe(header.reason, header.numbers, why, sizeof why);
         return report_failure(s, status_of(header.reason), why);
     }
     if (created && !learn_states(s.room.get(), payload_bytes))
         return report_failure(s, DTRAIN_ERR_MISMATCH,
                               "its function keeps other state than that of another server");
+    if (table_.params.consistency == DTRAIN_QUORUM) {
+        told_ = std::max(told_, header.numbers[1]);
+        if (s.pulls) table_.catch_up();
+    }
     if (s.transfer == nullptr) return;
     if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);

@@ -55,6 +55,7 @@ class Lane {
     void on_timer(int64_t now);
     int64_t next_timer() const { return next_timer_; }
     const Counters &counters() const { return counters_; }
+    uint64_t told() const { return told_; }
     bool carries(const Transfer &transfer) const;
     // Takes the transfer out: returns how many of its requests are settled by that. Those that use
     // its memory follow when the wire has let go of it.
@@ -117,6 +118,7 @@ class Lane {
     bool closed_ = false;
     bool busy_ = false;   // counted
     uint64_t pulled_ = 0; // updates that the last pull has seen
+    uint64_t told_ = 0;   // QUORUM: the server's clock, as it has said
     Counters counters_;
 };
 

@@ -28,6 +28,7 @@ constexpr Metric metrics[] = {
     {"repeats_total", "Requests that were sent again", &Counters::repeats},
     {"refused_total", "Requests that ended in an error", &Counters::refused},
     {"dropped_total", "Requests that came too early, and were asked for again", &Counters::dropped},
+    {"stale_total", "Pushes and clocks of steps that were over, dropped", &Counters::stale},
     {"elements_total", "Elements or rows of the requests", &Counters::elements},
     {"received_bytes_total", "Payload that workers sent", &Counters::sent},
     {"sent_bytes_total", "Payload that workers got", &Counters::received},

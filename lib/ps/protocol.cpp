@@ -52,6 +52,9 @@ constexpr ReasonInfo reasons[] = {
                        "workers meet (dtrain_barrier) before and after the save"},
     {DTRAIN_ERR_VERSION, "the worker's libdtrain speaks version %llu of the table protocol, the "
                          "server's version %llu; use the same release on both"},
+    {DTRAIN_OK, "the step was over"},
+    {DTRAIN_ERR_PEER, "worker %llu and perhaps more were lost: fewer are left than the quorum of "
+                      "%llu"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 5;
+inline constexpr uint8_t protocol_version = 6;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -161,9 +161,14 @@ enum class Reason : uint16_t {
     table_limit = 27,
     told = 28, // a text says it; the first number is the status, negated
     not_at_clock = 29,
-    bad_version = 30 // of the protocol
+    bad_version = 30, // of the protocol
+    stale = 31,       // not a failure: the step was over without it
+    quorum_lost = 32
 };
-inline constexpr uint16_t last_reason = 30;
+inline constexpr uint16_t last_reason = 32;
+constexpr bool is_failure(Reason reason) {
+    return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
+}
 
 struct ResponseHeader {
     uint32_t magic = protocol_magic;
@@ -173,9 +178,10 @@ struct ResponseHeader {
     uint32_t table = 0;
     uint32_t server = 0;
     uint64_t sequence = 0;
-    uint64_t count = 0;           // elements or rows that follow; create, told: bytes
-    uint64_t table_version = 0;   // updates applied here
-    uint64_t numbers[2] = {0, 0}; // for the text of the reason; count_rows: rows, 0
+    uint64_t count = 0;         // elements or rows that follow; create, told: bytes
+    uint64_t table_version = 0; // updates applied here
+    // For the text of the reason. Without a failure: count_rows: rows; and the server's clock.
+    uint64_t numbers[2] = {0, 0};
     uint32_t partition = 0;
     uint32_t reserved = 0;
 };

@@ -56,6 +56,7 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
         return respond(worker, header, Reason::bad_size, bytes, sizeof(TableFields) + 1, out);
     if (header.table >= max_tables)
         return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
+    if (bad == field_count) bad = first_unfit_field(params, config_.workers);
     if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
 
     auto [entry, fresh] = tables_.try_emplace(header.table);

@@ -14,8 +14,8 @@ ServerTable::ServerTable(const Identity &identity, const Partition &partition, C
                  : Shard::bytes_needed(identity.params, partition.part(identity.server).count,
                                        identity.workers)),
       shard_(std::move(contents.shard)), rows_(std::move(contents.rows)), archive_(archive),
-      clocks_(identity.params.consistency, identity.params.staleness, identity.workers),
-      members_(identity.workers), present_(identity.workers) {}
+      clocks_(mode_of(identity.params), identity.workers), members_(identity.workers),
+      present_(identity.workers) {}
 
 ServerTable::~ServerTable() = default;
 
@@ -39,10 +39,11 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     if (said.reason == Reason::told) attach_text(response);
     Member &member = members_[header.worker];
     member.counters.received += response.bytes;
-    member.counters.refused += said.reason != Reason::none && said.reason != Reason::resend;
+    member.counters.refused += is_failure(said.reason);
     if (has_trait(header.kind, Trait::receives)) member.pulled = reply.table_version;
     reply.reason = said.reason;
     std::copy_n(said.numbers, 2, reply.numbers);
+    if (!is_failure(said.reason)) reply.numbers[1] = clocks_.applied();
 }
 
 void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
@@ -93,7 +94,10 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
         return respond(header, {reason, {header.sequence, answered.newest()}}, out);
     Answer bad = check(header, payload, bytes);
     // Not remembered: it was never a request, and the same bytes are as wrong the next time.
-    if (bad.reason != Reason::none) return respond(header, bad, out);
+    if (bad.reason != Reason::none) {
+        if (identity_.params.reproducible != 0) answered.entry(header.sequence).refused = true;
+        return respond(header, bad, out);
+    }
 
     Answered::Entry &entry = answered.entry(header.sequence);
     member.counters.sent += bytes;
@@ -103,8 +107,9 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     case Progress::parked: return; // it will be answered
     case Progress::done:
         return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
-    default: return start(header, payload, entry, out);
+    default: start(header, payload, entry, out);
     }
+    if (identity_.params.reproducible != 0) release(out); // pushes that it had to come before
 }
 
 void ServerTable::start(const RequestHeader &header, const void *payload, Answered::Entry &entry,
@@ -135,7 +140,9 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
 ServerTable::Answer ServerTable::refusal(Verdict verdict, const RequestHeader &header) const {
     uint32_t lost = clocks_.lost_worker();
     switch (verdict) {
-    case Verdict::lost: return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
+    case Verdict::lost:
+        if (clocks_.mode().quorum > 0) return {Reason::quorum_lost, {lost, clocks_.mode().quorum}};
+        return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
     case Verdict::passed: return {Reason::clock_passed, {header.clock, clocks_.applied()}};
     default: return {Reason::clock_ahead, {header.clock, clocks_.finished(header.worker)}};
     }
@@ -145,10 +152,11 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
                        Responses &out) {
     const bool pulls = has_trait(header.kind, Trait::receives);
     if (pulls && entry.pushed) return pull(header, payload, entry, out); // asked for again
-    if (pulls && identity_.params.consistency == DTRAIN_BSP)
+    if (pulls && collects(identity_.params))
         return finish(header, entry, {Reason::not_in_mode, {0, 0}}, out);
-    Verdict verdict = clocks_.push(header.worker, header.clock);
+    Verdict verdict = may_push(header);
     if (verdict == Verdict::wait) return hold(header, entry);
+    if (verdict == Verdict::stale) return finish(header, entry, stale(header), out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
     Member &member = members_[header.worker];
@@ -170,8 +178,8 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
 ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
     Range range = {header.first, header.count};
     Reason reason =
-        identity_.params.consistency == DTRAIN_BSP
-            ? shard_->collect(header.clock, range, payload)
+        collects(identity_.params)
+            ? shard_->collect(sum_of(header), range, payload)
             : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
     return reason == Reason::told ? failure_told() : Answer{reason, {bytes_, 0}};
 }
@@ -185,86 +193,6 @@ void ServerTable::pull(const RequestHeader &header, const void *payload, Answere
     if (rows_ != nullptr) return hold(header, entry); // its keys are not kept
     entry.progress = Progress::parked;
     parked_.push_back(header);
-}
-
-void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes);
-    Answer answer;
-    if (verdict == Verdict::passed)
-        answer = {Reason::clock_changed, {header.clock, header.pushes}};
-    else if (verdict != Verdict::go)
-        answer = refusal(verdict, header);
-    finish(header, entry, answer, out);
-    settle(out);
-}
-
-void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
-    if (entry.progress == Progress::held) return; // sent again, still too early
-    ++members_[header.worker].counters.dropped;
-    entry.progress = Progress::held;
-    held_.push_back(header);
-}
-
-void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    auto same = [&](const RequestHeader &other) {
-        return other.worker == header.worker && other.sequence == header.sequence;
-    };
-    if (entry.progress == Progress::done) return respond(header, {}, out);
-    std::erase_if(parked_, same);
-    std::erase_if(held_, same);
-    bool push = (header.flags & counted_push) != 0 && !entry.pushed;
-    Verdict verdict = push ? clocks_.push(header.worker, header.clock) : Verdict::passed;
-    if (verdict != Verdict::passed && verdict != Verdict::ahead)
-        clocks_.count_push(header.worker, header.clock);
-    finish(header, entry, {Reason::canceled, {0, 0}}, out);
-    settle(out);
-}
-
-void ServerTable::settle(Responses &out) {
-    if (identity_.params.consistency == DTRAIN_BSP)
-        for (; clocks_.ready(); release(out)) {
-            uint64_t clock = clocks_.applied();
-            uint32_t workers = clocks_.participants(clock);
-            Reason reason =
-                rows_ != nullptr ? rows_->apply(clock, workers) : shard_->apply(clock, workers);
-            if (reason == Reason::told) note_broken(clock);
-            clocks_.advance();
-        }
-    release(out);
-}
-
-Verdict ServerTable::may_go_on(const RequestHeader &header) const {
-    if (header.kind == RequestKind::save) return clocks_.cut(header.clock);
-    if (header.kind != RequestKind::wait_ready) return clocks_.pull(header.clock);
-    if (ready_) return Verdict::go;
-    return clocks_.any_lost() ? Verdict::lost
-                              : Verdict::wait; // it may be the one that would say so
-}
-
-void ServerTable::release(Responses &out) {
-    auto answered = [&](const RequestHeader &header) {
-        Verdict verdict = may_go_on(header);
-        if (verdict == Verdict::wait) return false;
-        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
-        if (header.kind == RequestKind::save)
-            archive(header, entry, out);
-        else
-            finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
-                   out);
-        return true;
-    };
-    auto asked_for = [&](const RequestHeader &header) {
-        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
-        const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
-        Verdict verdict =
-            pulls ? clocks_.pull(header.clock) : clocks_.push(header.worker, header.clock);
-        if (verdict == Verdict::wait) return false;
-        entry.progress = Progress::unseen;
-        respond(header, {Reason::resend, {0, 0}}, out);
-        return true;
-    };
-    std::erase_if(parked_, answered);
-    std::erase_if(held_, asked_for);
 }
 
 } // namespace dtrain::ps

@@ -101,6 +101,10 @@ class ServerTable {
     void clock(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void hold(const RequestHeader &header, Answered::Entry &entry);
+    Verdict may_push(const RequestHeader &header) const;
+    Answer stale(const RequestHeader &header); // counts it
+    uint32_t sum_of(const RequestHeader &header) const;
+    void apply_clock();
     void settle(Responses &out); // after a worker's clock has moved
     void release(Responses &out);
     Answer refusal(Verdict verdict, const RequestHeader &header) const;
@@ -137,6 +141,7 @@ class ServerTable {
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;
+    ClockUpdate update_; // scratch
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0;            // joined: of those present
     std::vector<RequestHeader> joining_;       // create requests to answer

@@ -29,8 +29,8 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
 ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {
     const auto *keys = static_cast<const uint64_t *>(payload);
     const void *g = keys + header.count;
-    return after_rows(identity_.params.consistency == DTRAIN_BSP
-                          ? rows_->collect(header.clock, keys, header.count, g)
+    return after_rows(collects(identity_.params)
+                          ? rows_->collect(sum_of(header), keys, header.count, g)
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));
 }
 

@@ -40,14 +40,14 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
     auto rate = std::bit_cast<double>(header.argument);
     if (!has_rate(params) || !valid_rate(params, rate))
         return finish(header, entry, {Reason::bad_rate, {params.rule, 0}}, out);
-    if (params.consistency != DTRAIN_BSP) {
+    Verdict verdict = collects(params) ? may_push(header) : Verdict::stale;
+    if (verdict == Verdict::stale) { // from now on
         if (rows_ != nullptr)
             rows_->set_rate(rate);
         else
             shard_->set_rate(rate);
         return finish(header, entry, {}, out);
     }
-    Verdict verdict = clocks_.push(header.worker, header.clock);
     if (verdict == Verdict::wait) return hold(header, entry);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
     if (rows_ != nullptr)

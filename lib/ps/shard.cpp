@@ -21,9 +21,8 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
     const RuleInfo &info = rule_info(params.rule);
     uint64_t size = device::dtype_size(params.dtype), slot = slot_size(params.dtype);
     uint64_t backups = info.is(RuleInfo::backs_up) ? workers : 0;
-    uint64_t sums = params.consistency == DTRAIN_BSP
-                        ? open_clocks * Aggregate::bytes_needed(params.dtype, count)
-                        : 0;
+    uint64_t sums = !collects(params) ? 0 : collects_apart(params) ? workers : open_clocks;
+    sums *= Aggregate::bytes_needed(params.dtype, count);
     uint64_t state = 0, all = 0;
     for (const StateArray &array : slots_of(params)) state += array.bytes_of(count);
     if (__builtin_mul_overflow(backups, count * slot, &all) ||
@@ -101,41 +100,63 @@ Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t work
     return reason;
 }
 
-Reason Shard::collect(uint64_t clock, const Range &range, const void *g) {
-    Aggregate &sums = sums_[clock % open_clocks];
+Reason Shard::collect(uint32_t sum, const Range &range, const void *g) {
     Reason reason = allocate_slots(); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
+    if (sum >= sums_.size()) sums_.resize(sum + 1);
+    Aggregate &sums = sums_[sum];
     if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count)) return Reason::no_memory;
-    if (function_ != nullptr && function_->combines())
-        return combine_by_function(sums, local(range), g);
-    sums.add(local(range), g, [&](const Range &part, void *to, const char *from) {
+    return add(sums, local(range), g);
+}
+
+Reason Shard::add(Aggregate &sums, const Range &local, const void *g) {
+    if (function_ != nullptr && function_->combines()) return combine_by_function(sums, local, g);
+    sums.add(local, g, [&](const Range &part, void *to, const char *from) {
         combine(params_, to, from, part.count);
         return true;
     });
     return Reason::none;
 }
 
-Reason Shard::apply(uint64_t clock, uint32_t workers) {
+Reason Shard::add_up(const std::vector<uint32_t> &sums, Aggregate *&total) {
+    Reason reason = Reason::none;
+    for (uint32_t sum : sums) {
+        if (sum >= sums_.size() || !sums_[sum].allocated()) continue;
+        if (total == nullptr) {
+            total = &sums_[sum];
+            continue;
+        }
+        sums_[sum].take([&](const Range &block, void *g) {
+            if (reason == Reason::none) reason = add(*total, block, g);
+        });
+    }
+    return reason;
+}
+
+Reason Shard::apply(const ClockUpdate &made_of) {
     ++updates_;
-    std::optional<double> &rate = rates_[clock % open_clocks];
+    std::optional<double> &rate = rates_[made_of.clock % open_clocks];
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
-    Aggregate &sums = sums_[clock % open_clocks];
-    Reason reason = Reason::none;
-    if (!sums.allocated()) return reason;
+    Aggregate *total = nullptr;
+    Reason reason = add_up(made_of.sums, total);
+    if (total == nullptr) return reason;
     auto update_block = [&](const Range &block, void *g) {
-        if (params_.aggregate == DTRAIN_AVG && workers > 1)
-            device::scale(g, block.count, params_.dtype, workers);
+        if (params_.aggregate == DTRAIN_AVG) divide(g, block.count, params_.dtype, made_of.divisor);
         if (function_ == nullptr)
             update(block, g, 0);
         else if (reason == Reason::none)
             reason = run_update(block, g);
     };
     if (by_row_)
-        sums.take_rows(params_.row_length, update_block);
+        total->take_rows(params_.row_length, update_block);
     else
-        sums.take(update_block);
+        total->take(update_block);
     return reason;
+}
+
+void Shard::drop(uint32_t sum) {
+    if (sum < sums_.size() && sums_[sum].allocated()) sums_[sum].take([](const Range &, void *) {});
 }
 
 void Shard::update_part(const Range &range, uint64_t step, const void *g, uint32_t worker) {

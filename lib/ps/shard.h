@@ -25,7 +25,7 @@ namespace dtrain::ps {
 // does all or nothing.
 class Shard {
   public:
-    // What the shard will hold at most: values, state, sums of open clocks, backups by worker.
+    // What the shard will hold at most: values, state, sums, backups by worker.
     static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
     // nullptr: no memory. All but the values is allocated when first needed. function: of a table
     // that has one; outlives the shard.
@@ -40,11 +40,12 @@ class Shard {
     // Applies a push at once. begins: it counts as one update (the first chunk of a push). With
     // norms the range is whole rows.
     Reason push(const Range &range, const void *g, bool begins, uint32_t worker = 0);
-    // Adds a push to the sums of its clock, which is applied or one of the open_clocks after it.
-    Reason collect(uint64_t clock, const Range &range, const void *g);
-    // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
-    // Reason::told: the function failed, and the update is done in part.
-    Reason apply(uint64_t clock, uint32_t workers);
+    // Adds a push to one of the sums, of which there are as many as are used.
+    Reason collect(uint32_t sum, const Range &range, const void *g);
+    // As one update; empties the sums that it is made of. Reason::told: the function failed, and
+    // the update is done in part.
+    Reason apply(const ClockUpdate &update);
+    void drop(uint32_t sum); // empties it
     // The learning rate from now on; from the updates of that clock on.
     void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
@@ -82,6 +83,9 @@ class Shard {
     void update_segments(uint64_t row, uint64_t step, const void *g);
     // The rows of the function's next call; f(row, offset of its values in the range) fills them.
     template <class F> void gather_rows(const Range &local, F &&f);
+    Reason add(Aggregate &sums, const Range &local, const void *g);
+    // Into the first of them, which total becomes; nullptr: there was nothing in any.
+    Reason add_up(const std::vector<uint32_t> &sums, Aggregate *&total);
     Reason run_update(const Range &local, const void *g);
     Reason combine_by_function(Aggregate &sums, const Range &local, const void *g);
     Range local(const Range &range) const { return {range.first - range_.first, range.count}; }
@@ -99,10 +103,10 @@ class Shard {
     std::unique_ptr<SegmentRules> segments_;       // likewise
     std::vector<std::unique_ptr<Buffer>> backups_; // by worker: what it pulled, as state
     const bool by_row_;                            // updates are of whole rows
-    const uint64_t counted_;      // elements that share a count of updates; 0: none is kept
-    StepCounts steps_;            // of elements, or rows
-    Aggregate sums_[open_clocks]; // of clock c: c % open_clocks
-    std::optional<double> rates_[open_clocks]; // likewise, to be taken over
+    const uint64_t counted_; // elements that share a count of updates; 0: none is kept
+    StepCounts steps_;       // of elements, or rows
+    std::vector<Aggregate> sums_;
+    std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     uint64_t updates_ = 0;
 };
 

@@ -49,8 +49,6 @@ SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *fun
         initial_.a = params.initial - params.spread;
         initial_.b = params.initial + params.spread;
     }
-    if (params.consistency == DTRAIN_BSP)
-        for (uint64_t i = 0; i < open_clocks; i++) sums_.emplace_back(layout_.values);
 }
 
 uint64_t SparseShard::memory() const {
@@ -105,16 +103,17 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
     return Reason::none;
 }
 
-Reason SparseShard::collect(uint64_t clock, const uint64_t *keys, size_t count, const void *g) {
+Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g) {
     Reason reason = claim(keys, count); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    RowStore &sums = sums_[clock % open_clocks];
+    while (sum >= sums_.size()) sums_.emplace_back(layout_.values);
+    RowStore &sums = sums_[sum];
     sums.set_limit(limit_ == UINT64_MAX ? limit_ : sums.memory() + room());
     fresh_.clear();
     auto begin = [&](uint64_t key, char *row) { fresh_.emplace_back(key, row); };
     size_t made = sums.obtain(keys, count, begin, [&](size_t i, char *row) { claimed_[i] = row; });
     if (made < count) {
-        for (const auto &[key, sum] : fresh_)
+        for (const auto &[key, row] : fresh_)
             sums.erase(key); // or the clock would update their rows
         return no_room();
     }
@@ -138,12 +137,36 @@ Reason SparseShard::collect(uint64_t clock, const uint64_t *keys, size_t count, 
     return reason;
 }
 
-Reason SparseShard::apply(uint64_t clock, uint32_t workers) {
+// Takes the key's row out of the others.
+Reason SparseShard::add_others(uint64_t key, char *sum, const uint32_t *others, size_t count) {
+    Reason reason = Reason::none;
+    for (size_t i = 0; i < count; i++) {
+        if (others[i] >= sums_.size()) continue;
+        RowStore &other = sums_[others[i]];
+        const char *its = nullptr;
+        other.find(&key, 1, [&](size_t, const char *row) { its = row; });
+        if (its == nullptr) continue;
+        if (function_ == nullptr || !function_->combines()) {
+            combine(params_, sum, its, params_.dim);
+        } else if (reason == Reason::none) {
+            function_->begin(params_.dim);
+            function_->add(key, sum).pushed = its;
+            reason = function_->combine(updates_);
+        }
+        other.erase(key);
+    }
+    return reason;
+}
+
+void SparseShard::drop(uint32_t sum) {
+    if (sum < sums_.size()) sums_[sum].clear();
+}
+
+Reason SparseShard::apply(const ClockUpdate &made_of) {
     ++updates_;
-    std::optional<double> &rate = rates_[clock % open_clocks];
+    std::optional<double> &rate = rates_[made_of.clock % open_clocks];
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
-    RowStore &sums = sums_[clock % open_clocks];
     uint64_t keys[block];
     char *values[block];
     size_t count = 0;
@@ -159,15 +182,22 @@ Reason SparseShard::apply(uint64_t clock, uint32_t workers) {
         if (function_ != nullptr && reason == Reason::none) reason = function_->update(updates_);
         count = 0;
     };
-    sums.for_each([&](uint64_t key, char *sum) {
-        if (params_.aggregate == DTRAIN_AVG && workers > 1)
-            device::scale(sum, params_.dim, params_.dtype, workers);
-        keys[count] = key;
-        values[count] = sum;
-        if (++count == block) update_block();
-    });
-    update_block();
-    sums.clear();
+    for (size_t i = 0; i < made_of.sums.size(); i++) {
+        if (made_of.sums[i] >= sums_.size()) continue;
+        RowStore &sums = sums_[made_of.sums[i]];
+        sums.for_each([&](uint64_t key, char *sum) {
+            const Reason added =
+                add_others(key, sum, &made_of.sums[i] + 1, made_of.sums.size() - i - 1);
+            if (reason == Reason::none) reason = added;
+            if (params_.aggregate == DTRAIN_AVG)
+                divide(sum, params_.dim, params_.dtype, made_of.divisor);
+            keys[count] = key;
+            values[count] = sum;
+            if (++count == block) update_block();
+        });
+        update_block();
+        sums.clear();
+    }
     return reason;
 }
 

@@ -1,6 +1,7 @@
 // A server's part of one sparse table: rows of values with the rule's state, and sums of open
 // clocks. SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "ps/aggregate.h"
 #include "ps/consistency.h"
 #include "ps/function_call.h"
 #include "ps/protocol.h"
@@ -48,11 +49,12 @@ class SparseShard {
 
     // Applies rows at once. begins: they count as one update (the first request of a push).
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
-    // Adds rows to the sums of their clock, which is applied or one of the open_clocks after it.
-    Reason collect(uint64_t clock, const uint64_t *keys, size_t count, const void *g);
-    // Applies the sums of a clock, as one update; workers: how many took part, for DTRAIN_AVG.
-    // Reason::told: the function failed, and the update is done in part.
-    Reason apply(uint64_t clock, uint32_t workers);
+    // Adds rows to one of the sums, of which there are as many as are used.
+    Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g);
+    // As one update; empties the sums that it is made of. Reason::told: the function failed, and
+    // the update is done in part.
+    Reason apply(const ClockUpdate &update);
+    void drop(uint32_t sum); // empties it
     // The learning rate from now on; from the updates of that clock on.
     void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
@@ -83,6 +85,7 @@ class SparseShard {
     void update(char *row, const void *g) const;
     dtrain_function_row_t &add_row(uint64_t key, char *row); // to the function's next call
     Reason run_update(const uint64_t *keys, size_t count, const void *g);
+    Reason add_others(uint64_t key, char *sum, const uint32_t *others, size_t count);
     std::shared_ptr<Buffer> answer(uint64_t bytes);
     uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
@@ -98,8 +101,8 @@ class SparseShard {
     std::unique_ptr<FunctionCall> function_; // of a table that has one
     std::unique_ptr<SegmentRules> segments_; // likewise
     const bool counts_;
-    std::vector<RowStore> sums_;  // of clock c: c % open_clocks; none but under BSP
-    std::vector<char *> claimed_; // scratch
+    std::vector<RowStore> sums_;
+    std::vector<char *> claimed_;                          // scratch
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
     std::vector<std::shared_ptr<Buffer>> answers_;         // used again once nobody else holds them
 };

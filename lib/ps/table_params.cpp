@@ -41,8 +41,9 @@ constexpr Field number_field(const char *name, uint32_t TableParams::*member,
 constexpr Field fields_of_table[field_count] = {
     wide_field("length", &TableParams::length),
     number_field("dtype", &TableParams::dtype),
-    number_field("rule", &TableParams::rule,
-                 " (most need a floating-point table, DC_SGD also a dense one that is not BSP)"),
+    number_field(
+        "rule", &TableParams::rule,
+        " (most need a floating-point table, DC_SGD also a dense one that is ASYNC or SSP)"),
     number_field("consistency", &TableParams::consistency),
     number_field("staleness", &TableParams::staleness),
     number_field("aggregate", &TableParams::aggregate),
@@ -54,7 +55,7 @@ constexpr Field fields_of_table[field_count] = {
     REAL(initial, any),
     wide_field("row_length", &TableParams::row_length,
                " (it divides the length, and rows of which norms are taken have at most 256 KiB "
-               "unless the table is BSP)"),
+               "unless the table is BSP or QUORUM)"),
     REAL(rho, fraction),
     REAL(clip_value, not_negative),
     REAL(clip_norm, not_negative),
@@ -70,6 +71,10 @@ constexpr Field fields_of_table[field_count] = {
     REAL(spread, not_negative),
     wide_field("seed", &TableParams::seed),
     wide_field("max_bytes", &TableParams::max_bytes, " (it is for sparse tables)"),
+    number_field("quorum", &TableParams::quorum,
+                 " (QUORUM has one, of 1 to all workers, other modes none)"),
+    number_field("reproducible", &TableParams::reproducible,
+                 " (0, or 1 where the pushes of all workers are summed: BSP, or a QUORUM of all)"),
 };
 #undef REAL
 
@@ -94,7 +99,7 @@ bool valid_real(const Field &field, double value) {
 bool valid_rule(const TableParams &p) {
     if (!rule_known(p.rule)) return false;
     const RuleInfo &info = rule_info(p.rule);
-    bool served = (p.consistency != DTRAIN_BSP && !is_sparse(p)) || !info.is(RuleInfo::backs_up);
+    bool served = (!collects(p) && !is_sparse(p)) || !info.is(RuleInfo::backs_up);
     return served && (is_float(p.dtype) || !info.is(RuleInfo::floats));
 }
 
@@ -112,7 +117,7 @@ bool valid_rows(const TableParams &p) {
     if (p.length % p.row_length != 0) return false;
     if (has_function(p) || is_segmented(p)) return p.row_length <= chunk_bytes / largest_number(p);
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
-    return !takes_norms(p) || p.consistency == DTRAIN_BSP || fits_request;
+    return !takes_norms(p) || collects(p) || fits_request;
 }
 
 bool valid_dim(const TableParams &p) { return p.dim <= max_row_bytes / largest_number(p); }
@@ -214,6 +219,8 @@ Given to_given(const TableParams &p) {
     given.distribution = p.distribution;
     given.seed = p.seed;
     given.max_bytes = p.max_bytes;
+    given.quorum = p.quorum;
+    given.reproducible = p.reproducible;
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     if (has_function(p)) given.function = p.function.c_str();
@@ -226,7 +233,7 @@ uint32_t first_bad_field(const TableParams &p) {
     if (is_sparse(p) ? p.length != 0 : p.length == 0 || p.length > most_bytes / 8) return 0;
     if (size == 0) return 1;
     if (!valid_rule(p)) return 2;
-    if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_SSP) return 3;
+    if (p.consistency < DTRAIN_ASYNC || p.consistency > DTRAIN_QUORUM) return 3;
     if (!valid_aggregate(p)) return 5;
     if (is_segmented(p) && !valid_segments(p)) return segments_field;
     for (uint32_t i = 0; i < field_count; ++i) {
@@ -236,6 +243,9 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.number == &TableParams::distribution && !valid_distribution(p)) return i;
         if (field.real == &TableParams::spread && !valid_spread(p)) return i;
         if (field.wide == &TableParams::max_bytes && p.max_bytes > 0 && !is_sparse(p)) return i;
+        const bool counts = p.consistency == DTRAIN_QUORUM;
+        if (field.number == &TableParams::quorum && (p.quorum > 0) != counts) return i;
+        if (field.number == &TableParams::reproducible && p.reproducible > collects(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }
@@ -243,6 +253,20 @@ uint32_t first_bad_field(const TableParams &p) {
     if (!fits(p.initial, p.dtype)) return rate_field + 5;
     if (!valid_function(p)) return function_field;
     return field_count;
+}
+
+uint32_t first_unfit_field(const TableParams &p, uint32_t workers) {
+    const bool all = p.consistency != DTRAIN_QUORUM || p.quorum == workers;
+    for (uint32_t i = 0; i < field_count; ++i) {
+        const Field &field = fields_of_table[i];
+        if (field.number == &TableParams::quorum && p.quorum > workers) return i;
+        if (field.number == &TableParams::reproducible && p.reproducible != 0 && !all) return i;
+    }
+    return field_count;
+}
+
+std::string invalid_text(uint32_t field) {
+    return std::string(field_name(field)) + " is not valid" + hint(field);
 }
 
 Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params) {
@@ -261,6 +285,8 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     p.seed = given.seed;
     p.max_bytes = given.max_bytes;
     if (given.function != nullptr) p.function = given.function;
+    p.quorum = given.quorum;
+    p.reproducible = given.reproducible;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);
@@ -277,9 +303,9 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
             return fail_within(s, "table_create '%.*s'", static_cast<int>(name.size()),
                                name.data());
     uint32_t bad = first_bad_field(p);
-    if (bad != field_count)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s is not valid%s",
-                    static_cast<int>(name.size()), name.data(), field_name(bad), hint(bad));
+    if (bad < field_count)
+        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
+                    name.data(), invalid_text(bad).c_str());
     params = p;
     return DTRAIN_OK;
 }

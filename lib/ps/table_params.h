@@ -41,12 +41,13 @@ struct TableParams {
     uint32_t dim = 0, distribution = DTRAIN_INITIAL_CONSTANT;
     double spread = 0;
     uint64_t seed = 0, max_bytes = 0;
+    uint32_t quorum = 0, reproducible = 0;
     std::string function = {};
     std::vector<Segment> segments = {};
     std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
-inline constexpr uint32_t field_count = 27;
+inline constexpr uint32_t field_count = 29;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
 inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,
@@ -60,9 +61,22 @@ uint32_t from_fields(const TableFields &fields, TableParams &params);
 // As a caller would give them; what it points to is params'.
 dtrain_table_params_t to_given(const TableParams &params);
 inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
+// Pushes of a clock are collected, and applied together when it is over.
+inline bool collects(const TableParams &params) {
+    return params.consistency == DTRAIN_BSP || params.consistency == DTRAIN_QUORUM;
+}
+// What it collects is kept by worker until then: so some can be left out, or the order be fixed.
+inline bool collects_apart(const TableParams &params) {
+    return params.consistency == DTRAIN_QUORUM || params.reproducible != 0;
+}
 const char *field_name(uint64_t field);
 // The first field that is not valid, or field_count.
 uint32_t first_bad_field(const TableParams &params);
+
+// The first field that is not valid with so many workers, or field_count.
+uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
+// Its name and what it takes, for the text of an error: "quorum is not valid (...)".
+std::string invalid_text(uint32_t field);
 
 // The caller's parameters with defaults; DTRAIN_ERR_INVALID naming the field.
 Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params);

@@ -3,40 +3,66 @@
 //
 // Tables are u64 with rule ADD. Element e belongs to worker e % workers: a push at clock k adds
 // 16^k to the elements of its range that belong to the pusher and 0 to the others, so hexadecimal
-// digit k of an element counts the pushes of its worker at clock k that were applied.
+// digit k of an element counts the pushes of its worker at clock k that were applied. A worker's
+// clocks are those that it has ended, also where a server has moved it further.
+//
+// QUORUM: what a worker has pushed in a clock is in the values whole or not at all, and only once
+// it has ended the clock. Where every worker pushes to every element in every clock, and a pull is
+// one request per server, what it sees there is of exactly `quorum` workers per step.
 #pragma once
-#include "ps/partition.h"
-#include "ps/protocol.h"
+#include "dtrain.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
+enum class Did : uint8_t { other, push, pull, push_pull, clock };
+
+struct Span {
+    uint64_t first = 0, count = 0; // elements
+    uint64_t end() const { return first + count; }
+};
+
+constexpr uint64_t unknown = UINT64_MAX;
 constexpr uint32_t most_clocks = 16, most_pushes = 15; // of one element in one clock
 
 struct Record {
     uint32_t worker = 0;
-    dtrain::ps::RequestKind kind = {}; // push, pull, push_pull
-    uint64_t clock = 0;                // of the push; of the pull where there is no push
+    Did kind = Did::other;
+    uint64_t clock = 0; // of the push; of the pull where there is no push
     uint64_t pull_clock = 0;
-    dtrain::ps::Range range;
+    Span range;
     int64_t started = 0, finished = INT64_MAX;
-    dtrain::Status status = 0;
+    dtrain_status_t status = 0;
+    uint64_t version = 0;    // of a pull, as its operation says
+    uint64_t step = unknown; // the servers' clock that a push is for, or a pull waits for
     std::vector<uint64_t> sent, received;
 
-    bool pushes() const { return kind != dtrain::ps::RequestKind::pull; }
-    bool pulls() const { return kind != dtrain::ps::RequestKind::push; }
+    bool fused() const { return kind == Did::push_pull; }
+    bool pushes() const { return kind == Did::push || fused(); }
+    bool pulls() const { return kind == Did::pull || fused(); }
+    bool clocks() const { return kind == Did::clock || fused(); }
 };
 
 struct Definition {
-    uint32_t consistency = 0, staleness = 0;
+    uint32_t consistency = 0, staleness = 0, quorum = 0;
+    bool collects() const { return consistency == DTRAIN_BSP || consistency == DTRAIN_QUORUM; }
+};
+
+// QUORUM: where steps can be counted, and until when all workers are there.
+struct Steps {
+    int64_t until = -1;
+    std::vector<Span> parts = {}; // of the servers
 };
 
 class HistoryChecker {
   public:
-    HistoryChecker(const std::vector<const Record *> &history, uint32_t workers, Definition mode)
-        : history_(history), workers_(workers), mode_(mode) {}
+    HistoryChecker(const std::vector<const Record *> &history, uint32_t workers, Definition mode,
+                   Steps steps = {})
+        : history_(history), workers_(workers), mode_(mode), steps_(steps) {}
 
     // "" when every finished pull fits the definition, else what does not.
     std::string check() const {
@@ -44,6 +70,13 @@ class HistoryChecker {
             if (!pull->pulls() || pull->status != 0 || pull->finished == INT64_MAX) continue;
             for (uint64_t i = 0; i < pull->range.count; ++i) {
                 std::string error = check_element(*pull, pull->range.first + i, pull->received[i]);
+                if (!error.empty()) return error;
+            }
+            const bool whole = !steps_.parts.empty() && pull->range.first == 0 &&
+                               pull->range.count == steps_.parts.back().end();
+            if (mode_.quorum == 0 || !whole || pull->finished >= steps_.until) continue;
+            for (const Span &part : steps_.parts) {
+                std::string error = check_steps(*pull, part);
                 if (!error.empty()) return error;
             }
         }
@@ -55,10 +88,64 @@ class HistoryChecker {
         uint64_t least = 0, most = 0;
     };
 
+    // Whether the worker had begun to end that clock before the pull was over.
+    bool may_have_ended(const Record &pull, uint32_t worker, uint64_t clock) const {
+        for (const Record *end : history_)
+            if (end->clocks() && end->worker == worker && end->clock == clock &&
+                end->started <= pull.finished)
+                return true;
+        return false;
+    }
+
+    uint64_t step_of(uint32_t worker, uint64_t clock) const {
+        for (const Record *push : history_)
+            if (push->pushes() && push->worker == worker && push->clock == clock) return push->step;
+        return unknown;
+    }
+
+    // Contributions that the pull saw in a server's part: of so many workers per step, of none
+    // twice, and of at least as many steps as it waited for.
+    std::string check_steps(const Record &pull, const Span &part) const {
+        uint64_t all = 0, most = 0;
+        std::map<uint64_t, uint64_t> of_step;
+        for (uint32_t worker = 0; worker < workers_; ++worker) {
+            uint64_t mine = 0;
+            for (uint64_t clock = 0; clock < most_clocks; ++clock) {
+                uint64_t yes = 0, no = 0;
+                for (uint64_t e = part.first; e < part.end(); ++e)
+                    if (e % workers_ == worker)
+                        ++((pull.received[e] >> 4 * clock & 15) > 0 ? yes : no);
+                if (yes > 0 && no > 0) return "a contribution was applied in part";
+                mine += yes > 0;
+                if (yes > 0) ++of_step[step_of(worker, clock)];
+            }
+            if (part.count < workers_) return ""; // not every worker has an element here
+            all += mine;
+            most = std::max(most, mine);
+        }
+        const uint64_t steps = all / mode_.quorum;
+        auto wrong = [&](const auto &step) {
+            return step.first != unknown && (step.second != mode_.quorum || step.first >= steps);
+        };
+        const bool exact = std::none_of(of_step.begin(), of_step.end(), wrong) &&
+                           (pull.step == unknown || steps >= pull.step);
+        if (exact && all % mode_.quorum == 0 && steps >= pull.pull_clock && steps >= pull.version &&
+            most <= steps)
+            return "";
+        char text[200];
+        std::snprintf(text, sizeof text,
+                      "worker %u's pull at clock %llu, version %llu, saw %llu contributions, %llu "
+                      "of one worker; the quorum is %u",
+                      pull.worker, ull(pull.pull_clock), ull(pull.version), ull(all), ull(most),
+                      mode_.quorum);
+        return text;
+    }
+
     // How many pushes of that clock to the element a pull must and may have seen.
     Bounds allowed(const Record &pull, uint64_t element, uint64_t clock) const {
         Bounds bounds;
         bool bsp = mode_.consistency == DTRAIN_BSP, ssp = mode_.consistency == DTRAIN_SSP;
+        bool quorum = mode_.consistency == DTRAIN_QUORUM;
         bool over =
             (bsp && clock < pull.pull_clock) || (ssp && clock + mode_.staleness < pull.pull_clock);
         for (const Record *push : history_) {
@@ -71,8 +158,10 @@ class HistoryChecker {
             bounds.most += bsp ? over : push->started <= pull.finished;
             // One that failed or never ended may or may not have been applied.
             bool failed = push->status != 0;
-            bounds.least += !failed && (over || (!bsp && before));
+            bounds.least += !failed && (over || (!bsp && (quorum || before)));
         }
+        if (quorum && !may_have_ended(pull, static_cast<uint32_t>(element % workers_), clock))
+            return {};
         return bounds;
     }
 
@@ -81,6 +170,7 @@ class HistoryChecker {
             uint64_t seen = value >> 4 * clock & 15;
             Bounds bounds = allowed(pull, element, clock);
             if (seen >= bounds.least && seen <= bounds.most) continue;
+            if (seen == 0 && mode_.consistency == DTRAIN_QUORUM) continue;
             char text[256];
             std::snprintf(text, sizeof text,
                           "worker %u's pull at clock %llu saw %llu pushes of worker %u's clock "
@@ -97,4 +187,5 @@ class HistoryChecker {
     const std::vector<const Record *> &history_;
     uint32_t workers_;
     Definition mode_;
+    Steps steps_;
 };

@@ -18,6 +18,7 @@ struct Scenario {
     uint64_t chunk = 64; // bytes
     bool sparse = false; // elements are rows of keys
     AddedBy added_by = AddedBy::rule;
+    uint32_t reproducible = 0;
     Faults faults;
     bool in_flight_together = true; // several operations of a worker at a time
     int32_t dies = -1;              // this worker crashes,
@@ -31,7 +32,8 @@ class SimJob {
   public:
     explicit SimJob(const Scenario &scenario)
         : scenario_(scenario), network_(scenario.seed, scenario.workers, scenario.servers,
-                                        scenario.faults, client_config(scenario)) {
+                                        scenario.faults, client_config(scenario)),
+          partition_(scenario.length, scenario.servers) {
         for (uint32_t w = 0; w < scenario.workers; ++w) workers_.push_back({});
         if (scenario.dies >= 0)
             network_.at(scenario.when, [this] {
@@ -60,7 +62,16 @@ class SimJob {
         std::vector<const Record *> history;
         for (const auto &op : ops_)
             if (op->recorded) history.push_back(&op->record);
-        return HistoryChecker(history, scenario_.workers, mode).check();
+        // Steps can be counted where no push was given up and pulls are one request per server.
+        bool countable = scenario_.timeout == INT64_MAX &&
+                         scenario_.chunk >= 16 * scenario_.length &&
+                         (!scenario_.sparse || scenario_.servers == 1);
+        Steps steps = {.until = first_left_};
+        for (uint32_t s = 0; countable && s < scenario_.servers; ++s) {
+            const dtrain::ps::Range part = partition_.part(s);
+            steps.parts.push_back({part.first, part.count});
+        }
+        return HistoryChecker(history, scenario_.workers, mode, steps).check();
     }
     // The first operation that failed, "" if none did.
     std::string first_failure() const {
@@ -80,8 +91,19 @@ class SimJob {
     struct Worker {
         dtrain::ps::ClientTable *table = nullptr;
         uint32_t in_flight = 0, steps_left = 0;
+        uint64_t clock = 0;        // its own count
+        uint64_t whole_pushes = 0; // clocks that begin with one
         bool created = false, gone = false, finished = false, failed = false, last_pull = false;
     };
+
+    static Did did(dtrain::ps::RequestKind kind) {
+        using dtrain::ps::RequestKind;
+        return kind == RequestKind::push        ? Did::push
+               : kind == RequestKind::pull      ? Did::pull
+               : kind == RequestKind::push_pull ? Did::push_pull
+               : kind == RequestKind::clock     ? Did::clock
+                                                : Did::other;
+    }
 
     static dtrain::ps::Client::Config client_config(const Scenario &scenario) {
         dtrain::ps::Client::Config config;
@@ -98,6 +120,8 @@ class SimJob {
         params.consistency = scenario_.mode.consistency;
         params.staleness = scenario_.mode.staleness;
         set_rule(scenario_.added_by, params);
+        params.quorum = scenario_.mode.quorum;
+        params.reproducible = scenario_.reproducible;
         (void)network_.client(w)->open("table", params, workers_[w].table);
         start(w, dtrain::ps::RequestKind::create);
     }
@@ -109,7 +133,7 @@ class SimJob {
         bool early = scenario_.leaves_early == int32_t(w);
         uint32_t clocks = early ? scenario_.clocks / 2 : scenario_.clocks;
         while (worker.in_flight < most && !worker.gone && !worker.finished) {
-            if (!worker.created || worker.failed || worker.table->clock >= clocks) {
+            if (!worker.created || worker.failed || worker.clock >= clocks) {
                 if (worker.in_flight > 0) return;
                 if (worker.last_pull || worker.failed || early) return finish(w);
                 worker.last_pull = true;
@@ -122,6 +146,7 @@ class SimJob {
 
     void finish(uint32_t w) {
         workers_[w].finished = true;
+        first_left_ = std::min(first_left_, network_.now());
         network_.client(w)->destroy(workers_[w].table, network_.now());
         if (scenario_.leaves_early == int32_t(w)) network_.leave(w);
     }
@@ -129,10 +154,13 @@ class SimJob {
     void one_step(uint32_t w) {
         using dtrain::ps::RequestKind;
         Worker &worker = workers_[w];
-        bool bsp = scenario_.mode.consistency == DTRAIN_BSP;
         bool full = worker.steps_left == 0; // of this clock
         uint64_t choice = full ? 3 : network_.pick(3);
         if (worker.steps_left > 0) --worker.steps_left;
+        if (scenario_.mode.quorum > 0 && worker.whole_pushes == worker.clock) {
+            ++worker.whole_pushes; // so that every contribution shows everywhere
+            return start(w, RequestKind::push, true);
+        }
         if (choice == 0)
             start(w, RequestKind::push);
         else if (choice == 1)
@@ -141,7 +169,8 @@ class SimJob {
             start(w, RequestKind::push_pull);
         else
             start(w, RequestKind::clock);
-        if (full || (bsp && choice == 2)) worker.steps_left = uint32_t(network_.pick(5));
+        if (full || (scenario_.mode.collects() && choice == 2))
+            worker.steps_left = uint32_t(network_.pick(5));
     }
 
     // The record's range as keys, in another order and some of them twice (a push: of nothing).
@@ -159,9 +188,9 @@ class SimJob {
             op.values.push_back(value);
         }
         const auto &table = *op.transfer.table;
-        op.transfer.kind = record.kind == RequestKind::push   ? RequestKind::push_rows
-                           : record.kind == RequestKind::pull ? RequestKind::pull_rows
-                                                              : RequestKind::push_pull_rows;
+        op.transfer.kind = record.kind == Did::push   ? RequestKind::push_rows
+                           : record.kind == Did::pull ? RequestKind::pull_rows
+                                                      : RequestKind::push_pull_rows;
         op.transfer.range = {0, op.keys.size()};
         op.transfer.rows = std::make_shared<RowBatch>(
             table, RowBatch::Call{op.transfer.kind, op.keys.data(), op.keys.size(),
@@ -186,12 +215,13 @@ class SimJob {
         Op *op = ops_.back().get();
         Record &record = op->record;
         record.worker = w;
-        record.kind = kind;
-        record.clock = worker.table->clock;
-        bool fused_clock =
-            kind == RequestKind::push_pull && scenario_.mode.consistency == DTRAIN_BSP;
+        record.kind = did(kind);
+        record.clock = worker.clock;
+        bool fused_clock = kind == RequestKind::push_pull && scenario_.mode.collects();
         record.pull_clock = record.clock + fused_clock;
+        worker.clock += fused_clock || kind == RequestKind::clock;
         record.started = network_.now();
+        record.step = worker.table->clock;
         uint64_t first = whole ? 0 : network_.pick(scenario_.length);
         uint64_t most = scenario_.length - first;
         record.range = {first, whole ? most : 1 + network_.pick(most)};
@@ -200,12 +230,11 @@ class SimJob {
             if ((first + i) % scenario_.workers == w)
                 record.sent[i] = uint64_t{1} << 4 * record.clock;
         record.received.assign(record.range.count, 0x5555555555555555);
-        op->recorded = kind == RequestKind::push || kind == RequestKind::pull ||
-                       kind == RequestKind::push_pull;
+        op->recorded = record.kind != Did::other;
         op->job = this;
         op->transfer.kind = kind;
         op->transfer.table = worker.table;
-        op->transfer.range = record.range;
+        op->transfer.range = {record.range.first, record.range.count};
         op->transfer.send = record.sent.data();
         op->transfer.receive = record.received.data();
         // Pushed and pulled may be the same memory.
@@ -218,7 +247,7 @@ class SimJob {
             Op *self = static_cast<Op *>(transfer->owner);
             self->job->complete(self);
         };
-        if (scenario_.sparse && op->recorded) make_rows(*op);
+        if (scenario_.sparse && op->recorded && kind != RequestKind::clock) make_rows(*op);
         ++worker.in_flight;
         network_.client(w)->start(op->transfer, network_.now());
         if (scenario_.timeout == INT64_MAX || kind == RequestKind::create) return;
@@ -235,7 +264,8 @@ class SimJob {
         op->done = true;
         op->record.status = op->transfer.status;
         op->record.finished = network_.now();
-        if (!op->keys.empty() && op->record.kind != dtrain::ps::RequestKind::push) take_rows(*op);
+        op->record.version = op->transfer.version;
+        if (!op->keys.empty() && op->record.kind != Did::push) take_rows(*op);
         --worker.in_flight;
         if (op->transfer.kind == dtrain::ps::RequestKind::create)
             worker.created = op->transfer.status == DTRAIN_OK;
@@ -249,5 +279,7 @@ class SimJob {
     Scenario scenario_;
     SimNetwork network_;
     std::vector<Worker> workers_;
+    const dtrain::ps::Partition partition_;
+    int64_t first_left_ = INT64_MAX;
     std::vector<std::unique_ptr<Op>> ops_;
 };

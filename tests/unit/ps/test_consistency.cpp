@@ -9,7 +9,7 @@ using namespace dtrain::ps;
 namespace {
 
 void a_clock_ends_when_its_pushes_are_seen(void **) {
-    Clocks clocks(DTRAIN_SSP, 0, 1);
+    Clocks clocks({DTRAIN_SSP, 0}, 1);
     assert_int_equal(clocks.announce(0, 0, 2), Verdict::go);
     assert_int_equal(clocks.pull(1), Verdict::wait);
     clocks.count_push(0, 0);
@@ -20,7 +20,7 @@ void a_clock_ends_when_its_pushes_are_seen(void **) {
 }
 
 void later_clocks_may_come_first(void **) {
-    Clocks clocks(DTRAIN_SSP, 0, 1);
+    Clocks clocks({DTRAIN_SSP, 0}, 1);
     assert_int_equal(clocks.announce(0, 1, 0), Verdict::go);
     clocks.count_push(0, 2);
     assert_int_equal(clocks.finished(0), 0);
@@ -31,7 +31,7 @@ void later_clocks_may_come_first(void **) {
 }
 
 void contradictions_are_refused(void **) {
-    Clocks clocks(DTRAIN_ASYNC, 0, 1);
+    Clocks clocks({DTRAIN_ASYNC, 0}, 1);
     assert_int_equal(clocks.announce(0, 0, 0), Verdict::go);
     assert_int_equal(clocks.announce(0, 0, 0), Verdict::passed);
     assert_int_equal(clocks.push(0, 0), Verdict::passed);
@@ -44,7 +44,7 @@ void contradictions_are_refused(void **) {
 }
 
 void staleness_is_counted_from_the_slowest(void **) {
-    Clocks clocks(DTRAIN_SSP, 2, 3);
+    Clocks clocks({DTRAIN_SSP, 2}, 3);
     for (uint64_t clock = 0; clock < 5; ++clock) clocks.announce(0, clock, 0);
     for (uint64_t clock = 0; clock < 3; ++clock) clocks.announce(1, clock, 0);
     assert_int_equal(clocks.pull(2), Verdict::go);
@@ -62,7 +62,7 @@ void staleness_is_counted_from_the_slowest(void **) {
 }
 
 void bsp_applies_clock_by_clock(void **) {
-    Clocks clocks(DTRAIN_BSP, 0, 2);
+    Clocks clocks({DTRAIN_BSP, 0}, 2);
     assert_int_equal(clocks.pull(0), Verdict::go);
     assert_int_equal(clocks.push(0, 1), Verdict::go);
     assert_int_equal(clocks.push(0, 2), Verdict::wait); // two clocks are open
@@ -83,8 +83,69 @@ void bsp_applies_clock_by_clock(void **) {
     assert_int_equal(clocks.pull(2), Verdict::lost);
 }
 
+void a_quorum_ends_a_clock_for_all(void **) {
+    Clocks clocks({DTRAIN_QUORUM, 0, 2, 1}, 3);
+    clocks.count_push(2, 0); // of three
+    assert_int_equal(clocks.push(0, 1), Verdict::wait);
+    clocks.announce(0, 0, 0);
+    assert_false(clocks.ready());
+    clocks.announce(1, 0, 0);
+    assert_true(clocks.ready());
+    assert_true(clocks.took_part(1, 0) && !clocks.took_part(2, 0));
+    assert_int_equal(clocks.pull(1), Verdict::wait);
+    clocks.announce(2, 1, 1); // ahead of its clock 0
+    clocks.advance();
+    assert_false(clocks.ready());
+    assert_int_equal(clocks.push(2, 0), Verdict::stale);
+    assert_int_equal(clocks.announce(2, 0, 3), Verdict::stale);
+    assert_int_equal(clocks.pull(0), Verdict::go);
+    assert_int_equal(clocks.pull(1), Verdict::go);
+    clocks.count_push(2, 1); // goes on where the others are
+    assert_int_equal(clocks.finished(2), 2);
+    clocks.announce(1, 1, 0);
+    assert_true(clocks.ready());
+    assert_true(clocks.took_part(2, 1) && !clocks.took_part(0, 1));
+}
+
+void lost_workers_matter_when_too_few_are_left(void **) {
+    Clocks clocks({DTRAIN_QUORUM, 0, 2, 1}, 4);
+    clocks.lose(0);
+    assert_int_equal(clocks.pull(1), Verdict::wait);
+    clocks.announce(1, 0, 0);
+    clocks.lose(1);
+    assert_int_equal(clocks.pull(9), Verdict::wait);
+    clocks.lose(2);
+    assert_int_equal(clocks.pull(1), Verdict::wait); // workers 1 and 3 can end it
+    assert_int_equal(clocks.push(3, 0), Verdict::go);
+    assert_int_equal(clocks.pull(2), Verdict::lost);
+    assert_int_equal(clocks.push(3, 1), Verdict::lost);
+    clocks.announce(3, 0, 0);
+    assert_true(clocks.ready());
+    clocks.advance();
+    assert_int_equal(clocks.pull(1), Verdict::go);
+    assert_int_equal(clocks.push(3, 1), Verdict::lost);
+}
+
+void who_left_is_not_waited_for(void **) {
+    Clocks clocks({DTRAIN_QUORUM, 0, 3, 1}, 3);
+    clocks.announce(2, 0, 0);
+    clocks.leave(2);
+    clocks.announce(0, 0, 0);
+    assert_false(clocks.ready()); // it counts in the clock that it ended
+    clocks.announce(1, 0, 0);
+    assert_true(clocks.ready());
+    clocks.advance();
+    clocks.announce(0, 1, 0);
+    assert_false(clocks.ready());
+    clocks.leave(1);
+    assert_true(clocks.ready());
+    clocks.advance();
+    clocks.leave(0);
+    assert_false(clocks.ready());
+}
+
 void who_left_took_part_up_to_there(void **) {
-    Clocks clocks(DTRAIN_BSP, 0, 3);
+    Clocks clocks({DTRAIN_BSP, 0}, 3);
     clocks.announce(2, 0, 0);
     clocks.leave(2);
     clocks.announce(0, 0, 0);
@@ -112,6 +173,9 @@ int main() {
         cmocka_unit_test(staleness_is_counted_from_the_slowest),
         cmocka_unit_test(bsp_applies_clock_by_clock),
         cmocka_unit_test(who_left_took_part_up_to_there),
+        cmocka_unit_test(a_quorum_ends_a_clock_for_all),
+        cmocka_unit_test(lost_workers_matter_when_too_few_are_left),
+        cmocka_unit_test(who_left_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

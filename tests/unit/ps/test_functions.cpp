@@ -177,7 +177,7 @@ void what_fails_changes_nothing(void **) {
             g.assign(16, first);
             if (consistency == DTRAIN_ASYNC) return shard->push({16, 16}, g.data(), true);
             shard->collect(0, {16, 16}, g.data());
-            return shard->apply(0, 1);
+            return shard->apply({0, {0}, 1});
         };
         calls = 0;
         assert_int_equal(int(push(2)), int(Reason::told));
@@ -260,7 +260,7 @@ void a_push_is_combined_or_not(void **) {
     assert_int_equal(int(shard->collect(0, {8, 4}, ones)), int(Reason::none));
     assert_int_equal(int(shard->collect(0, {0, 12}, bad)), int(Reason::told));
     assert_int_equal(int(shard->collect(0, {3, 1}, ones)), int(Reason::none));
-    assert_int_equal(int(shard->apply(0, 2)), int(Reason::none));
+    assert_int_equal(int(shard->apply({0, {0}, 2})), int(Reason::none));
     assert_memory_equal(shard->at(0), expected, sizeof expected);
 }
 

@@ -138,9 +138,10 @@ void run_aggregated(const Case &c, uint32_t aggregate) {
     for (uint64_t clock = 0; clock < 10; ++clock) {
         std::vector<double> sums(count);
         std::vector<bool> pushed(count);
-        for (uint32_t i = 0; i < workers; ++i) {
+        for (uint32_t i = 0; i < workers; ++i) { // sums apart, or in the same one
             Push push = random_push(random, shard->range(), params);
-            assert_int_equal(shard->collect(clock, push.range, push.bytes.data()), Reason::none);
+            assert_int_equal(shard->collect(clock % 2 == 0 ? i : 0, push.range, push.bytes.data()),
+                             Reason::none);
             std::vector<double> g = push.numbers(c.dtype);
             for (uint64_t e = 0; e < push.range.count; ++e) {
                 uint64_t at = push.range.first + e;
@@ -148,7 +149,7 @@ void run_aggregated(const Case &c, uint32_t aggregate) {
                 pushed[at] = true;
             }
         }
-        shard->apply(clock, workers);
+        shard->apply({clock, {0, 1, 2}, workers});
         for (uint64_t e = 0; e < count; e += item) {
             if (!pushed[e]) continue; // others are not touched, nor their state
             std::vector<double> g(sums.begin() + long(e), sums.begin() + long(e + item));

@@ -80,8 +80,8 @@ void a_rate_belongs_to_its_clock(void **) {
     float g = 1;
     shard->set_rate(0.5, 1); // said early: clock 0 is not over
     for (uint64_t clock = 0; clock < 3; ++clock) {
-        shard->collect(clock, {0, 1}, &g);
-        shard->apply(clock, 1);
+        shard->collect(uint32_t(clock % 2), {0, 1}, &g);
+        shard->apply({clock, {uint32_t(clock % 2)}});
     }
     assert_true(std::fabs(value(*shard, 0) - (2 - 0.03 - 0.5 - 0.5)) < 1e-6);
 }
@@ -94,11 +94,11 @@ void a_row_that_came_in_part_is_completed_with_zeros(void **) {
     auto shard = Shard::create(params, {0, 8});
     float g[4] = {3, 4, 5, 6};
     shard->collect(0, {0, 4}, g); // fills the sums with something
-    shard->apply(0, 1);
+    shard->apply({0, {0}});
     std::vector<double> before;
     for (uint64_t i = 0; i < 8; ++i) before.push_back(value(*shard, i));
-    shard->collect(2, {1, 2}, g); // in the same memory
-    shard->apply(2, 1);
+    shard->collect(0, {1, 2}, g); // in the same memory
+    shard->apply({2, {0}});
     const double due[8] = {0, 0.6, 0.8, 0, 0, 0, 0, 0};
     for (uint64_t i = 0; i < 8; ++i)
         assert_true(std::fabs(before[i] - value(*shard, i) - due[i]) < 1e-6);

@@ -14,8 +14,8 @@ uint64_t first_seed() {
     return given != nullptr ? std::strtoull(given, nullptr, 0) : 20240817;
 }
 
-const Definition modes[] = {
-    {DTRAIN_ASYNC, 0}, {DTRAIN_BSP, 0}, {DTRAIN_SSP, 0}, {DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}};
+const Definition modes[] = {{DTRAIN_ASYNC},  {DTRAIN_BSP},    {DTRAIN_SSP, 0},
+                            {DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}, {DTRAIN_QUORUM, 0, 1}};
 
 Scenario random_scenario(uint64_t seed, Definition mode) {
     std::mt19937_64 random(seed * 2654435761u + mode.consistency * 16 + mode.staleness);
@@ -33,6 +33,12 @@ Scenario random_scenario(uint64_t seed, Definition mode) {
     if (pick(2) == 0) s.faults.lost = uint32_t(pick(20));
     if (pick(2) == 0) s.faults.repeated = uint32_t(pick(20));
     if (pick(3) == 0) s.faults.busy = uint32_t(pick(50));
+    s.reproducible = mode.consistency == DTRAIN_BSP && pick(2) == 0;
+    if (mode.quorum > 0) {
+        s.mode.quorum = 1 + uint32_t(pick(s.workers));
+        s.reproducible = s.mode.quorum == s.workers && pick(2) == 0;
+        if (pick(2) == 0) s.chunk = 16 * s.length;
+    }
     return s;
 }
 
@@ -42,8 +48,9 @@ void run_or_fail(const Scenario &scenario, uint64_t seed) {
     bool harmless = scenario.dies < 0 && scenario.server_dies < 0 && scenario.timeout == INT64_MAX;
     if (error.empty() && harmless) error = job.first_failure();
     if (!error.empty())
-        fail_msg("seed %llu, mode %u(%u): %s", static_cast<unsigned long long>(seed),
-                 scenario.mode.consistency, scenario.mode.staleness, error.c_str());
+        fail_msg("seed %llu, mode %u(%u, %u): %s", static_cast<unsigned long long>(seed),
+                 scenario.mode.consistency, scenario.mode.staleness, scenario.mode.quorum,
+                 error.c_str());
 }
 
 template <class Change> void run_many(uint64_t schedules, Change &&change) {
@@ -53,6 +60,7 @@ template <class Change> void run_many(uint64_t schedules, Change &&change) {
         for (const Definition &mode : modes) {
             Scenario scenario = random_scenario(seed, mode);
             change(scenario);
+            scenario.reproducible &= mode.quorum == 0 || scenario.mode.quorum == scenario.workers;
             run_or_fail(scenario, seed);
         }
 }
@@ -124,6 +132,10 @@ uint32_t count_red(Definition runs, Definition believed) {
         Scenario scenario = random_scenario(seed, runs);
         scenario.workers = 3;
         scenario.clocks = 8;
+        scenario.mode = runs;
+        scenario.reproducible = 0;
+        scenario.length = std::max<uint64_t>(scenario.length, 16 * scenario.servers);
+        if (runs.quorum > 0) scenario.chunk = 16 * scenario.length;
         SimJob job(scenario);
         assert_string_equal(job.run().c_str(), "");
         red += job.check(believed) != "";
@@ -138,6 +150,10 @@ void a_wrong_comparison_of_clocks_is_found(void **) {
     assert_true(count_red({DTRAIN_SSP, 0}, {DTRAIN_BSP, 0}) > 0);
     assert_true(count_red({DTRAIN_ASYNC, 0}, {DTRAIN_SSP, 3}) > 0);
     assert_true(count_red({DTRAIN_BSP, 0}, {DTRAIN_ASYNC, 0}) > 0);
+    assert_true(count_red({DTRAIN_QUORUM, 0, 2}, {DTRAIN_QUORUM, 0, 1}) > 0);
+    assert_true(count_red({DTRAIN_QUORUM, 0, 2}, {DTRAIN_QUORUM, 0, 3}) > 0);
+    assert_true(count_red({DTRAIN_QUORUM, 0, 2}, {DTRAIN_BSP, 0}) > 0);
+    assert_true(count_red({DTRAIN_ASYNC, 0}, {DTRAIN_QUORUM, 0, 2}) > 0);
     // And a mode that promises more is not found wrong.
     assert_int_equal(count_red({DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}), 0);
     assert_int_equal(count_red({DTRAIN_SSP, 0}, {DTRAIN_ASYNC, 0}), 0);
@@ -145,11 +161,11 @@ void a_wrong_comparison_of_clocks_is_found(void **) {
 
 void an_update_applied_twice_or_never_is_found(void **) {
     Record push, pull;
-    push.kind = dtrain::ps::RequestKind::push;
+    push.kind = Did::push;
     push.range = {0, 1};
     push.started = 0;
     push.finished = 10;
-    pull.kind = dtrain::ps::RequestKind::pull;
+    pull.kind = Did::pull;
     pull.range = {0, 1};
     pull.started = 20;
     pull.finished = 30;

@@ -139,16 +139,16 @@ void run_aggregated(TableParams params, uint32_t aggregate) {
         for (uint64_t pushes = random() % 5; pushes > 0; pushes--) {
             Push push = random_push(random, params.dtype);
             const uint64_t to = clock + random() % open_clocks; // for the next one, too
-            assert_int_equal(
-                pair.sparse.collect(to, push.keys.data(), push.keys.size(), push.values.data()),
-                Reason::none);
+            assert_int_equal(pair.sparse.collect(uint32_t(to % 2), push.keys.data(),
+                                                 push.keys.size(), push.values.data()),
+                             Reason::none);
             pair.for_each_row(push, [&](Range range, const char *g) {
-                assert_int_equal(pair.dense->collect(to, range, g), Reason::none);
+                assert_int_equal(pair.dense->collect(uint32_t(to % 2), range, g), Reason::none);
             });
         }
         pair.compare(); // nothing shows before its clock
-        pair.sparse.apply(clock, 3);
-        pair.dense->apply(clock, 3);
+        pair.sparse.apply({clock, {uint32_t(clock % 2)}, 3});
+        pair.dense->apply({clock, {uint32_t(clock % 2)}, 3});
         pair.compare();
     }
     assert_int_equal(pair.sparse.updates(), 8);
@@ -219,9 +219,9 @@ void a_limit_refuses_all_of_a_request(void **) {
         shard.set_limit(shard.memory() + 60'000);
         assert_int_equal(push(keys.size()), Reason::rows_limit);
         assert_true(shard.memory() <= shard.limit());
-        if (consistency == DTRAIN_BSP) shard.apply(0, 1);
+        if (consistency == DTRAIN_BSP) shard.apply({0, {0}});
         assert_int_equal(push(10), Reason::none); // there is room for what is there
-        if (consistency == DTRAIN_BSP) shard.apply(0, 1);
+        if (consistency == DTRAIN_BSP) shard.apply({0, {0}});
         auto rows = shard.gather(keys.data(), 11);
         const auto *w = reinterpret_cast<const float *>(rows->at(0));
         const float twice = 2 - 0.03f - 0.03f * 1.8f;
@@ -240,7 +240,7 @@ void a_refused_sum_leaves_no_trace(void **) {
     // Room for the rows and some of their sums.
     shard.set_limit(150'000);
     assert_int_equal(shard.collect(0, keys.data(), keys.size(), g.data()), Reason::rows_limit);
-    shard.apply(0, 1);
+    shard.apply({0, {0}});
     auto rows = shard.gather(keys.data(), keys.size());
     const auto *w = reinterpret_cast<const float *>(rows->at(0));
     for (size_t i = 0; i < keys.size() * dim; i++) assert_true(w[i] == 2);
