@@ -235,6 +235,18 @@ typedef struct dtrain_op_params {
      * which the product is made. Ranks may differ in prescale, and in postscale except in an
      * all-reduce. The send buffer is not changed unless the call is in place. */
     double prescale, postscale;
+    /* Pushes to a floating-point table that aggregates by AVG (BSP, QUORUM; others:
+     * DTRAIN_ERR_INVALID): how much this worker's pushes of the clock count, e.g. its number of
+     * samples; finite and > 0, the same for all its pushes of one clock; 0: not said. Each push is
+     * multiplied by its weight, and the sum divided by the weights of the workers that have ended
+     * the clock: once one of them has said a weight, 1 for who pushed without one, and 0 for who
+     * pushed nothing. */
+    double weight;
+    /* Pulls of tables: waits until every server of the range or rows has applied so many updates
+     * (dtrain_event_t.version). DTRAIN_ERR_STATE under BSP, where a clock sees one version, if that
+     * is an earlier one; DTRAIN_ERR_PEER when workers were lost without which no update comes.
+     * Where any worker may still push (ASYNC, SSP), it waits until its timeout. */
+    uint64_t min_version;
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 namespace dtrain::api {
 
 Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *params,
-                       dtrain_request_t **request_p, Operation &out) {
+                       dtrain_request_t **request_p, bool of_table, Operation &out) {
     if (Status s = take(out.params, params); s != DTRAIN_OK) return s;
     const dtrain_op_params_t &p = out.params;
     if (p.flags & DTRAIN_OP_PERSISTENT)
@@ -16,6 +16,9 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
             "stream_type %u: no open transport works on streams; synchronise the stream and "
             "leave stream_type 0",
             p.stream_type);
+    if (!of_table && (p.weight != 0 || p.min_version != 0))
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "weight and min_version are for pushes and pulls of tables");
     for (const dtrain_mem *mem : {p.send_mem, p.recv_mem})
         if (mem != nullptr && mem->context != context)
             return fail(DTRAIN_ERR_INVALID, "the registered memory is of another context");

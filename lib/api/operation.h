@@ -13,9 +13,9 @@ struct Operation {
     dtrain_op_params_t params;
     bool blocking = true;
 
-    // request_p: the caller's, or NULL.
+    // request_p: the caller's, or NULL. of_table: its own checks see to weight and min_version.
     static Status read(const dtrain_context *context, const dtrain_op_params_t *params,
-                       dtrain_request_t **request_p, Operation &out);
+                       dtrain_request_t **request_p, bool of_table, Operation &out);
 };
 
 // Counts the operation among the users of its registered memory, until the request is complete.
@@ -44,7 +44,7 @@ Status refuse_scaling(const char *what); // what: the operation that has none
 // post(options) posts the operation or fails; what else options have is the caller's to add.
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
-                     dtrain_request_t **request_p, F &&post) {
+                     dtrain_request_t **request_p, F &&post, bool of_table = false) {
     return guard([&]() -> Status {
         if (params == nullptr && request_p == nullptr) { // the short way
             engine::Request request;
@@ -52,7 +52,8 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
             return s == DTRAIN_OK ? blocking_result(request) : s;
         }
         Operation operation;
-        if (Status s = Operation::read(context, params, request_p, operation); s != DTRAIN_OK)
+        if (Status s = Operation::read(context, params, request_p, of_table, operation);
+            s != DTRAIN_OK)
             return s;
         collectives::Scaling factors;
         collectives::CallOptions options = {.timeout_ns = operation.params.timeout_ns,

@@ -34,7 +34,7 @@ Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
     dtrain_op_params_t once;
     if (Status s = take(once, params); s != DTRAIN_OK) return s;
     once.flags &= ~DTRAIN_OP_PERSISTENT;
-    return Operation::read(comm->context, &once, request_p, out);
+    return Operation::read(comm->context, &once, request_p, false, out);
 }
 
 Status hand_out(dtrain_comm *comm, const Operation &operation,

@@ -140,12 +140,15 @@ Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfe
         return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": the buffer is NULL", what,
                     table->table->name.c_str());
     transfer.table = table->table;
+    if (Status s = take_terms(table, what, params, transfer); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        table->context, params, request_p, [&](const dtrain::collectives::CallOptions &options) {
+        table->context, params, request_p,
+        [&](const dtrain::collectives::CallOptions &options) {
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
             return table->node->post(transfer, options.request, options.timeout_ns,
                                      options.blocking);
-        });
+        },
+        true);
 }
 
 Status run(dtrain_table *table, const char *what, RequestKind kind, Range range, const void *send,
@@ -201,6 +204,28 @@ Status dtrain::api::find_state(const dtrain_table *table, uint32_t index, ps::St
     }
     return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": its rule, %s, has no state array %u",
                 table->table->name.c_str(), ps::rule_title(table->table->params).c_str(), index);
+}
+
+Status dtrain::api::take_terms(const dtrain_table *table, const char *what,
+                               const dtrain_op_params_t *params, ps::Transfer &transfer) {
+    if (params == nullptr) return DTRAIN_OK;
+    dtrain_op_params_t given;
+    if (Status s = take(given, params); s != DTRAIN_OK) return s;
+    const ps::TableParams &its = table->table->params;
+    if (given.weight != 0 && (!has_trait(transfer.kind, Trait::pushes) || !ps::takes_weights(its) ||
+                              !ps::valid_weight(given.weight)))
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s of table \"%s\": weight %g; pushes to floating-point tables that aggregate "
+                    "by AVG under BSP or QUORUM have one, finite and greater than 0",
+                    what, table->table->name.c_str(), given.weight);
+    const bool pulls =
+        transfer.kind == RequestKind::pull || transfer.kind == RequestKind::pull_rows;
+    if (given.min_version != 0 && !pulls)
+        return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": min_version is for pulls", what,
+                    table->table->name.c_str());
+    transfer.weight = given.weight;
+    transfer.min_version = given.min_version;
+    return DTRAIN_OK;
 }
 
 dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,

@@ -22,4 +22,9 @@ namespace dtrain::api {
 // A state array of the table's rule, or DTRAIN_ERR_NOT_FOUND.
 Status find_state(const dtrain_table *table, uint32_t index, ps::StateArray &array);
 
+// Takes over what operations on tables have of their own: a push's weight, a pull's min_version.
+// DTRAIN_ERR_INVALID where they do not fit the kind or the table.
+Status take_terms(const dtrain_table *table, const char *what, const dtrain_op_params_t *params,
+                  ps::Transfer &transfer);
+
 } // namespace dtrain::api

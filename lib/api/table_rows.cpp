@@ -48,14 +48,19 @@ Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
     if (Status s = check_sparse(table, what); s != DTRAIN_OK) return s;
     if (Status s = check(table, what, call); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
-        table->context, params, request_p, [&](const dtrain::collectives::CallOptions &options) {
+        table->context, params, request_p,
+        [&](const dtrain::collectives::CallOptions &options) {
             Transfer transfer;
             transfer.kind = call.kind;
             transfer.range = {0, call.count};
             transfer.argument = call.argument;
+            transfer.table = table->table;
+            if (Status s = dtrain::api::take_terms(table, what, params, transfer); s != DTRAIN_OK)
+                return s;
             transfer.rows = std::make_shared<RowBatch>(*table->table, call);
             return post(table, what, transfer, options);
-        });
+        },
+        true);
 }
 
 Status run_state(dtrain_table *table, const char *what, const RowBatch::Call &call,

@@ -7,6 +7,7 @@
 #include "ps/table_wire.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace dtrain::ps {
@@ -16,7 +17,21 @@ bool fused(RequestKind kind) {
     return has_trait(kind, Trait::pushes) && has_trait(kind, Trait::receives);
 }
 
+uint64_t argument_of(const Transfer &transfer, RequestKind kind) {
+    if (has_trait(kind, Trait::pushes)) return std::bit_cast<uint64_t>(transfer.weight);
+    const bool pulls = kind == RequestKind::pull || kind == RequestKind::pull_rows;
+    return pulls ? transfer.min_version : transfer.argument;
+}
+
 } // namespace
+
+Piece ClientTable::clock_piece() const {
+    const double counts = weight > 0 ? weight : pushed ? 1 : 0;
+    return {.kind = RequestKind::clock,
+            .clock = clock,
+            .flags = uint16_t(weight > 0 ? weighted : 0),
+            .argument = takes_weights(params) ? std::bit_cast<uint64_t>(counts) : 0};
+}
 
 uint64_t ClientTable::told() const {
     uint64_t least = UINT64_MAX;
@@ -27,6 +42,7 @@ uint64_t ClientTable::told() const {
 void ClientTable::end_clock() {
     clock = std::max(clock + 1, told());
     pushed = false;
+    weight = 0;
 }
 
 void ClientTable::catch_up() {
@@ -107,7 +123,13 @@ bool Client::whole_table(const Transfer &transfer) {
 void Client::start(Transfer &transfer, int64_t now) {
     ClientTable &table = *transfer.table;
     bool whole = whole_table(transfer);
-    if (reaches_lost_server(transfer) || (!whole && transfer.range.count == 0)) {
+    const bool pushes = has_trait(transfer.kind, Trait::pushes);
+    if (pushes && table.pushed && table.weight != transfer.weight)
+        fail_transfer(
+            transfer, DTRAIN_ERR_INVALID, -1,
+            ("table '" + table.name + "': another push of this clock has another weight").c_str());
+    if (transfer.status != DTRAIN_OK || reaches_lost_server(transfer) ||
+        (!whole && transfer.range.count == 0)) {
         if (transfer.version == UINT64_MAX) transfer.version = 0;
         return transfer.done(&transfer);
     }
@@ -120,11 +142,12 @@ void Client::start(Transfer &transfer, int64_t now) {
                                       .kind = kind,
                                       .range = part,
                                       .clock = clock,
-                                      .argument = transfer.argument});
+                                      .argument = argument_of(transfer, kind)});
         });
     };
     uint64_t clock = table.clock;
-    table.pushed |= has_trait(transfer.kind, Trait::pushes);
+    table.pushed |= pushes;
+    if (pushes) table.weight = transfer.weight;
     if (!whole)
         add_parts(transfer.kind, clock);
     else if (!fused(transfer.kind) && transfer.kind != RequestKind::clock)
@@ -137,7 +160,9 @@ void Client::start(Transfer &transfer, int64_t now) {
         bool rows = transfer.rows != nullptr;
         if (fused(transfer.kind)) // where pushes are collected: push, clock, pull
             add_parts(rows ? RequestKind::push_rows : RequestKind::push, clock);
-        for (auto &lane : table.lanes) lane->add_clock(&transfer, clock);
+        Piece end = table.clock_piece();
+        end.transfer = &transfer;
+        for (auto &lane : table.lanes) lane->add_clock(end);
         table.end_clock();
         if (fused(transfer.kind))
             add_parts(rows ? RequestKind::pull_rows : RequestKind::pull, table.clock);

@@ -61,7 +61,9 @@ struct Transfer {
     RequestKind kind = RequestKind::push;
     ClientTable *table = nullptr;
     Range range;                          // of kinds that have one; of rows: 0, any number of keys
-    uint64_t argument = 0;                // of the header
+    uint64_t argument = 0;                // of the header, of kinds without the following
+    double weight = 0;                    // of pushes; 0: not said
+    uint64_t min_version = 0;             // of pulls
     std::shared_ptr<const RowBatch> rows; // of a sparse table: in place of the memory below
     uint64_t *total_p = nullptr;          // count_rows: where its sum goes
     const void *send = nullptr; // values to send; with receive they may be the same memory

@@ -22,6 +22,7 @@ struct ClientTable {
     uint64_t chunk = 0;                            // most bytes of values in one request
     uint64_t clock = 0;                            // the worker's
     bool pushed = false;                           // in this clock
+    double weight = 0;                             // of these pushes; 0: not said
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
     std::vector<Transfer *> transfers = {};        // in flight; each knows its place
@@ -33,7 +34,8 @@ struct ClientTable {
     // servers, so that none waits for a worker that has skipped.
     uint64_t told() const; // their clock: what the last of them has said
     void end_clock();
-    void catch_up(); // values have come
+    Piece clock_piece() const; // of every lane
+    void catch_up();           // values have come
 };
 
 // That many requests of the transfer are settled; the last one completes it.

@@ -35,6 +35,11 @@ Verdict Clocks::pull(uint64_t clock) const {
     return waits_for_lost(needed) ? Verdict::lost : Verdict::wait;
 }
 
+Verdict Clocks::next_update() const {
+    if (mode_.consistency == DTRAIN_BSP) return Verdict::ahead;
+    return counts() && waits_for_lost(applied_ + 1) ? Verdict::lost : Verdict::wait;
+}
+
 bool Clocks::pushed_since(const Worker &worker, uint64_t clock) {
     if (worker.clock > clock) return true;
     if (worker.open.empty()) return false;
@@ -60,7 +65,7 @@ void Clocks::count_push(uint32_t worker, uint64_t clock) {
     settle(workers_[worker]);
 }
 
-Verdict Clocks::announce(uint32_t index, uint64_t clock, uint32_t pushes) {
+Verdict Clocks::announce(uint32_t index, uint64_t clock, uint32_t pushes, Weight weight) {
     Worker &worker = workers_[index];
     if (counts() && clock < applied_) return Verdict::stale;
     if (clock < worker.clock) return Verdict::passed;
@@ -69,6 +74,7 @@ Verdict Clocks::announce(uint32_t index, uint64_t clock, uint32_t pushes) {
     if (entry.ended || entry.seen > pushes) return Verdict::passed;
     entry.ended = true;
     entry.announced = pushes;
+    entry.weight = weight;
     settle(worker);
     return Verdict::go;
 }
@@ -78,6 +84,9 @@ void Clocks::settle(Worker &worker) {
     for (;;) {
         Open &entry = open(worker, worker.clock);
         if (!entry.ended || entry.seen < entry.announced) break;
+        // Who has pushed cannot be further ahead than the open clocks.
+        if (entry.weight.value > 0)
+            worker.contributed[worker.clock % open_clocks] = {worker.clock, entry.weight};
         entry = {};
         ++worker.clock;
     }
@@ -145,6 +154,18 @@ void Clocks::advance() {
         if (!worker.open.empty()) settle(worker); // it may have ended this one
     }
     find_lowest();
+}
+
+double Clocks::divisor(uint64_t clock) const {
+    double sum = 0;
+    bool said = false;
+    for (const Worker &worker : workers_) {
+        const Contribution &its = worker.contributed[clock % open_clocks];
+        if (worker.clock <= clock || its.clock != clock) continue;
+        sum += its.weight.value;
+        said |= its.weight.said;
+    }
+    return said ? sum : participants(clock);
 }
 
 uint32_t Clocks::lost_worker() const {

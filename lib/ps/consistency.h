@@ -44,12 +44,21 @@ struct ClockUpdate {
     double divisor = 1;
 };
 
+// What a worker counts in a clock, and whether it has said so.
+struct Weight {
+    double value = 0;
+    bool said = false;
+};
+
 class Clocks {
   public:
     Clocks(const Mode &mode, uint32_t workers); // all present, at clock 0
 
     Verdict push(uint32_t worker, uint64_t clock) const; // one that was not seen before
     Verdict pull(uint64_t clock) const;
+    // Of a pull that waits for an update that no clock promises. BSP: ahead, there is none within
+    // a clock.
+    Verdict next_update() const;
     // Whether values are those of all clocks before this one and of no other (ASYNC: always go);
     // passed: pushes of this clock, or a later one, have been applied.
     Verdict cut(uint64_t clock) const;
@@ -58,7 +67,7 @@ class Clocks {
     void count_push(uint32_t worker, uint64_t clock);
     // The end of the worker's clock, which has that many pushes. go, passed (a contradiction to
     // what was announced before or already seen) or ahead.
-    Verdict announce(uint32_t worker, uint64_t clock, uint32_t pushes);
+    Verdict announce(uint32_t worker, uint64_t clock, uint32_t pushes, Weight weight = {});
     void leave(uint32_t worker);
     void lose(uint32_t worker);
 
@@ -71,6 +80,9 @@ class Clocks {
     uint64_t finished(uint32_t worker) const { return workers_[worker].clock; }
     // How many workers have taken part in that clock up to its end.
     uint32_t participants(uint64_t clock) const;
+    // What DTRAIN_AVG divides the sum of that clock by, which is applied(): so many workers, or the
+    // sum of their weights once one of them has said one.
+    double divisor(uint64_t clock) const;
     bool took_part(uint32_t worker, uint64_t clock) const { return finished(worker) > clock; }
     bool any_lost() const { return lowest_lost_ != UINT64_MAX; }
     // The lost worker with the lowest clock; only when there is one.
@@ -83,11 +95,17 @@ class Clocks {
     struct Open { // a clock that is not over
         uint32_t seen = 0, announced = 0;
         bool ended = false;
+        Weight weight = {};
+    };
+    struct Contribution { // of a clock that is over, but not applied
+        uint64_t clock = UINT64_MAX;
+        Weight weight = {};
     };
     struct Worker {
         uint64_t clock = 0; // clocks 0 .. clock - 1 are over
         State state = State::present;
         std::vector<Open> open; // by clock % window; empty until the first push or clock
+        Contribution contributed[open_clocks]; // by clock % open_clocks, where it has pushed
     };
     Open &open(Worker &worker, uint64_t clock);
     static bool pushed_since(const Worker &worker, uint64_t clock);

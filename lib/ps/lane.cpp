@@ -53,8 +53,9 @@ void Lane::count_busy() {
         context_.busy--;
 }
 
-void Lane::add_clock(Transfer *transfer, uint64_t clock) {
-    add({.transfer = transfer, .kind = RequestKind::clock, .clock = clock, .pushes = pushes_});
+void Lane::add_clock(Piece piece) {
+    piece.pushes = pushes_;
+    add(piece);
     pushes_ = 0;
 }
 
@@ -86,6 +87,7 @@ Lane::Slot &Lane::launch(Piece &piece) {
     s.header.sequence = next_++;
     s.header.clock = piece.clock;
     s.header.pushes = piece.pushes;
+    s.header.flags = piece.flags;
     s.header.argument = piece.argument;
     s.header.partition = table_.partition.version();
     pulls_ += s.pulls;

@@ -23,6 +23,7 @@ struct Piece {
     Range range = {};
     uint64_t clock = 0;
     uint32_t pushes = 0;   // clock
+    uint16_t flags = 0;    // of the header
     uint64_t argument = 0; // of the header
     bool begins = true;    // nothing of it was sent yet
 };
@@ -42,7 +43,7 @@ class Lane {
     Lane(ClientTable &table, uint32_t server, LaneContext &context);
 
     void add(const Piece &piece); // pump() sends it
-    void add_clock(Transfer *transfer, uint64_t clock);
+    void add_clock(Piece piece);  // all but how many pushes it has
     void pump(int64_t now);
     // The request with that number, if the wire has a copy of it and no answer has come; or
     // nullptr.

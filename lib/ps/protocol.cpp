@@ -55,11 +55,15 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_OK, "the step was over"},
     {DTRAIN_ERR_PEER, "worker %llu and perhaps more were lost: fewer are left than the quorum of "
                       "%llu"},
+    {DTRAIN_ERR_INVALID, "no table of this kind has such a weight"},
+    {DTRAIN_ERR_STATE, "a pull in this clock sees version %llu, not %llu or a later one"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
 bool has_argument(RequestKind kind) {
-    return has_trait(kind, Trait::state | Trait::files) || kind == RequestKind::set_rate;
+    return has_trait(kind, Trait::state | Trait::files | Trait::pushes) ||
+           kind == RequestKind::set_rate || kind == RequestKind::clock ||
+           kind == RequestKind::pull || kind == RequestKind::pull_rows;
 }
 
 } // namespace

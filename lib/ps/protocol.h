@@ -106,11 +106,13 @@ constexpr bool may_be_told(RequestKind known) {
 }
 
 enum RequestFlags : uint16_t {
-    begins_push = 1,  // the first chunk of a push for this server: it counts as one update
-    counted_push = 2, // cancel: the request that it settles was a push
-    packed_answer = 4 // the answer is expected in a pack (pack.h)
+    begins_push = 1,   // the first chunk of a push for this server: it counts as one update
+    counted_push = 2,  // cancel: the request that it settles was a push
+    packed_answer = 4, // the answer is expected in a pack (pack.h)
+    weighted = 8       // clock: the worker has said a weight in it
 };
-inline constexpr uint16_t known_request_flags = begins_push | counted_push | packed_answer;
+inline constexpr uint16_t known_request_flags =
+    begins_push | counted_push | packed_answer | weighted;
 
 struct RequestHeader {
     uint32_t magic = protocol_magic;
@@ -125,7 +127,9 @@ struct RequestHeader {
     uint64_t clock = 0;            // the worker's, when the operation was called
     uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
     uint32_t partition = 0;        // version of the partition that the client used
-    uint64_t argument = 0; // state: which array; set_rate: the bits of the rate; files: the step
+    // State: which array; set_rate: the bits of the rate; files: the step; pushes: the bits of the
+    // weight, or 0; clock: of what the worker counts there; pulls: updates to wait for.
+    uint64_t argument = 0;
 };
 static_assert(sizeof(RequestHeader) == 64);
 
@@ -163,9 +167,11 @@ enum class Reason : uint16_t {
     not_at_clock = 29,
     bad_version = 30, // of the protocol
     stale = 31,       // not a failure: the step was over without it
-    quorum_lost = 32
+    quorum_lost = 32,
+    bad_weight = 33,
+    version_ahead = 34
 };
-inline constexpr uint16_t last_reason = 32;
+inline constexpr uint16_t last_reason = 34;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server_table.h"
 
+#include "device/kernels.h"
+
 #include <algorithm>
+#include <bit>
 
 namespace dtrain::ps {
 
@@ -144,7 +147,10 @@ ServerTable::Answer ServerTable::refusal(Verdict verdict, const RequestHeader &h
         if (clocks_.mode().quorum > 0) return {Reason::quorum_lost, {lost, clocks_.mode().quorum}};
         return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
     case Verdict::passed: return {Reason::clock_passed, {header.clock, clocks_.applied()}};
-    default: return {Reason::clock_ahead, {header.clock, clocks_.finished(header.worker)}};
+    default:
+        if (has_trait(header.kind, Trait::receives) && !has_trait(header.kind, Trait::pushes))
+            return {Reason::version_ahead, {updates(), header.argument}};
+        return {Reason::clock_ahead, {header.clock, clocks_.finished(header.worker)}};
     }
 }
 
@@ -162,9 +168,10 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     Member &member = members_[header.worker];
     if ((header.flags & begins_push) != 0)
         member.counters.staleness.add(updates() - std::min(updates(), member.pulled));
-    Answer answer = broken_.status != DTRAIN_OK ? told(broken_.status, broken_.text.c_str())
-                    : rows_ != nullptr          ? take_rows(header, payload)
-                                                : take(header, payload);
+    Answer answer = !fits(header)                 ? Answer{Reason::bad_weight}
+                    : broken_.status != DTRAIN_OK ? told(broken_.status, broken_.text.c_str())
+                    : rows_ != nullptr            ? take_rows(header, payload)
+                                                  : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     entry.pushed = true;
@@ -175,8 +182,22 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     settle(out);
 }
 
+bool ServerTable::fits(const RequestHeader &header) const {
+    const auto weight = std::bit_cast<double>(header.argument);
+    return header.argument == 0 || (takes_weights(identity_.params) && valid_weight(weight));
+}
+
+const void *ServerTable::weigh(const RequestHeader &header, const void *g, uint64_t count) {
+    const auto weight = std::bit_cast<double>(header.argument);
+    if (weight == 0 || weight == 1) return g;
+    if (weighed_.empty()) weighed_.resize(chunk_bytes);
+    device::multiply(weighed_.data(), g, count, identity_.params.dtype, weight);
+    return weighed_.data();
+}
+
 ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
     Range range = {header.first, header.count};
+    payload = weigh(header, payload, range.count);
     Reason reason =
         collects(identity_.params)
             ? shard_->collect(sum_of(header), range, payload)
@@ -186,7 +207,7 @@ ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *p
 
 void ServerTable::pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
                        Responses &out) {
-    Verdict verdict = clocks_.pull(header.clock);
+    Verdict verdict = may_pull(header);
     if (verdict != Verdict::wait)
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                       out, payload);

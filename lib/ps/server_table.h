@@ -102,6 +102,10 @@ class ServerTable {
     void cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void hold(const RequestHeader &header, Answered::Entry &entry);
     Verdict may_push(const RequestHeader &header) const;
+    Verdict may_pull(const RequestHeader &header) const;
+    bool fits(const RequestHeader &header) const; // a push's weight
+    // The values of a push times its weight: these, or a copy until the next call.
+    const void *weigh(const RequestHeader &header, const void *g, uint64_t count);
     Answer stale(const RequestHeader &header); // counts it
     uint32_t sum_of(const RequestHeader &header) const;
     void apply_clock();
@@ -141,7 +145,8 @@ class ServerTable {
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;
-    ClockUpdate update_; // scratch
+    ClockUpdate update_;        // scratch
+    std::vector<char> weighed_; // likewise
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0;            // joined: of those present
     std::vector<RequestHeader> joining_;       // create requests to answer

@@ -3,11 +3,16 @@
 #include "ps/server_table.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace dtrain::ps {
 
 void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes);
+    const auto weight = std::bit_cast<double>(header.argument);
+    if (weight != 0 && (!takes_weights(identity_.params) || !valid_weight(weight)))
+        return finish(header, entry, {Reason::bad_weight, {0, 0}}, out);
+    const Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes,
+                                             {weight, (header.flags & weighted) != 0});
     Answer answer;
     if (verdict == Verdict::stale)
         answer = stale(header);
@@ -59,7 +64,7 @@ uint32_t ServerTable::sum_of(const RequestHeader &header) const {
 void ServerTable::apply_clock() {
     ClockUpdate &update = update_;
     update.clock = clocks_.applied();
-    update.divisor = clocks_.participants(update.clock);
+    update.divisor = clocks_.divisor(update.clock);
     update.sums.clear();
     if (!collects_apart(identity_.params))
         update.sums.push_back(static_cast<uint32_t>(update.clock % open_clocks));
@@ -80,6 +85,13 @@ ServerTable::Answer ServerTable::stale(const RequestHeader &header) {
     return {Reason::stale, {header.clock, 0}};
 }
 
+Verdict ServerTable::may_pull(const RequestHeader &header) const {
+    const Verdict verdict = clocks_.pull(header.clock);
+    const bool plain = header.kind == RequestKind::pull || header.kind == RequestKind::pull_rows;
+    if (verdict != Verdict::go || !plain || updates() >= header.argument) return verdict;
+    return clocks_.next_update();
+}
+
 Verdict ServerTable::may_push(const RequestHeader &header) const {
     const Verdict verdict = clocks_.push(header.worker, header.clock);
     const bool in_order = identity_.params.reproducible == 0 ||
@@ -89,7 +101,7 @@ Verdict ServerTable::may_push(const RequestHeader &header) const {
 
 Verdict ServerTable::may_go_on(const RequestHeader &header) const {
     if (header.kind == RequestKind::save) return clocks_.cut(header.clock);
-    if (header.kind != RequestKind::wait_ready) return clocks_.pull(header.clock);
+    if (header.kind != RequestKind::wait_ready) return may_pull(header);
     if (ready_) return Verdict::go;
     return clocks_.any_lost() ? Verdict::lost
                               : Verdict::wait; // it may be the one that would say so
@@ -110,7 +122,7 @@ void ServerTable::release(Responses &out) {
     auto asked_for = [&](const RequestHeader &header) {
         Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
-        Verdict verdict = pulls ? clocks_.pull(header.clock) : may_push(header);
+        Verdict verdict = pulls ? may_pull(header) : may_push(header);
         if (verdict == Verdict::wait) return false;
         entry.progress = Progress::unseen;
         respond(header, {Reason::resend, {0, 0}}, out);

@@ -62,6 +62,7 @@ void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
         shard_->adopt(std::move(*job.image));
     if (header.kind == RequestKind::restore) broken_ = {};
     finish(header, *entry, {}, out);
+    release(out); // what waits for a version
 }
 
 } // namespace dtrain::ps

@@ -28,7 +28,7 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
 
 ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {
     const auto *keys = static_cast<const uint64_t *>(payload);
-    const void *g = keys + header.count;
+    const void *g = weigh(header, keys + header.count, header.count * identity_.params.dim);
     return after_rows(collects(identity_.params)
                           ? rows_->collect(sum_of(header), keys, header.count, g)
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));

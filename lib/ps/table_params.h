@@ -47,6 +47,7 @@ struct TableParams {
     std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
+inline constexpr double max_weight = 1e300; // so that sums of them are finite
 inline constexpr uint32_t field_count = 29;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
@@ -54,6 +55,7 @@ inline constexpr uint32_t name_field = field_count, function_field = field_count
                           segments_field = field_count + 2;
 inline constexpr uint32_t rate_field = 6;
 
+bool is_float(uint32_t dtype);
 TableFields to_fields(const TableParams &params);
 // All but function and segments. The first field that does not fit into its parameter, or
 // field_count.
@@ -73,6 +75,11 @@ const char *field_name(uint64_t field);
 // The first field that is not valid, or field_count.
 uint32_t first_bad_field(const TableParams &params);
 
+// Whether its pushes may have a weight, and which.
+inline bool takes_weights(const TableParams &params) {
+    return collects(params) && params.aggregate == DTRAIN_AVG && is_float(params.dtype);
+}
+inline bool valid_weight(double weight) { return weight > 0 && weight <= max_weight; }
 // The first field that is not valid with so many workers, or field_count.
 uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
 // Its name and what it takes, for the text of an error: "quorum is not valid (...)".
@@ -80,8 +87,6 @@ std::string invalid_text(uint32_t field);
 
 // The caller's parameters with defaults; DTRAIN_ERR_INVALID naming the field.
 Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params);
-
-bool is_float(uint32_t dtype);
 // State per row is for tables that have rows.
 bool may_keep(const TableParams &params, const std::vector<FunctionState> &states);
 inline bool is_segmented(const TableParams &params) { return !params.segments.empty(); }

@@ -101,7 +101,7 @@ class PlantedBreaks(unittest.TestCase):
         self.assertIn("dtrain_tp_ops.close is elsewhere", self.check("layout"))
 
     def test_field_at_the_tail_is_allowed(self):
-        self.edit_header("    double prescale, postscale;", "    double prescale, postscale;\n    uint64_t added;")
+        self.edit_header("    uint64_t min_version;", "    uint64_t min_version;\n    uint64_t added;")
         self.assertEqual(self.check("layout"), "")
         self.assertEqual(self.check("abidiff"), "")
 

@@ -140,7 +140,7 @@ void every_bad_header_is_refused(void **) {
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(0); }},
         {Reason::bad_header, [](RequestHeader &h) { h.kind = RequestKind(20); }},
         {Reason::bad_header, [](RequestHeader &h) { h.flags = known_request_flags + 1; }},
-        {Reason::bad_header, [](RequestHeader &h) { h.argument = 1; }},
+        {Reason::bad_weight, [](RequestHeader &h) { h.argument = 1; }},
         {Reason::bad_header, [](RequestHeader &h) { h.sequence = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.count = 0; }},
         {Reason::bad_header, [](RequestHeader &h) { h.first = UINT64_MAX; }},
