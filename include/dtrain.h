@@ -807,6 +807,18 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state(dtrain_table_t *table, uint32_
 DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
                                               const dtrain_op_params_t *params,
                                               dtrain_request_t **request_p);
+/* Changes the mode: collective over comm, the job's own, and blocking. Ends every worker's clock as
+ * dtrain_table_clock() does, also when it fails; then all workers are at one clock, and the table
+ * has the consistency, staleness, quorum and reproducible of params (other fields are not read).
+ * BSP: what was pushed is applied; QUORUM: what no quorum has ended is dropped. Values and state
+ * stay. Wait for this worker's other operations on the table first (DTRAIN_ERR_STATE).
+ * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
+ * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
+ * could not. After these the table goes on in the mode that it had. Once all have agreed the change
+ * is made, whatever else fails. */
+DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
+                                                        const dtrain_table_params_t *params,
+                                                        const dtrain_op_params_t *op);
 /* Sparse tables (params.dim > 0): rows of dim elements, each addressed by any 64-bit key, spread
  * over the servers by a hash of the key. keys[count], in any order, may repeat; values: count rows
  * of dim elements of the table's dtype, row i for keys[i]. Both arrays belong to the library until

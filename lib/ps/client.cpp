@@ -45,6 +45,11 @@ void ClientTable::end_clock() {
     weight = 0;
 }
 
+void ClientTable::meet(const TableParams &mode, uint64_t at) {
+    take_mode(mode_bits(mode), params);
+    clock = at;
+}
+
 void ClientTable::catch_up() {
     if (!pushed) clock = std::max(clock, told());
 }

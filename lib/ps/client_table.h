@@ -36,6 +36,8 @@ struct ClientTable {
     void end_clock();
     Piece clock_piece() const; // of every lane
     void catch_up();           // values have come
+    // All workers are at that clock, in the mode of params.
+    void meet(const TableParams &mode, uint64_t at);
 };
 
 // That many requests of the transfer are settled; the last one completes it.

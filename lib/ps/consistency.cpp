@@ -104,6 +104,24 @@ void Clocks::find_lowest() {
     }
 }
 
+uint64_t Clocks::highest() const {
+    uint64_t most = 0;
+    for (const Worker &worker : workers_) most = std::max(most, worker.clock);
+    return most;
+}
+
+void Clocks::meet(const Mode &mode, uint64_t clock) {
+    mode_ = mode;
+    applied_ = clock;
+    for (Worker &worker : workers_) {
+        worker.clock = clock;
+        worker.open.clear();
+        std::fill_n(worker.contributed, open_clocks, Contribution{});
+    }
+    if (any_lost()) lowest_lost_ = clock;
+    find_lowest();
+}
+
 void Clocks::leave(uint32_t index) {
     if (!present(index)) return;
     workers_[index].state = State::left;

@@ -69,6 +69,8 @@ class Clocks {
     // what was announced before or already seen) or ahead.
     Verdict announce(uint32_t worker, uint64_t clock, uint32_t pushes, Weight weight = {});
     void leave(uint32_t worker);
+    // All workers are at that clock, which none is beyond, and what was open is gone.
+    void meet(const Mode &mode, uint64_t clock);
     void lose(uint32_t worker);
 
     // BSP, QUORUM: clock applied() is over for all; apply its pushes, then call advance().
@@ -77,6 +79,7 @@ class Clocks {
     uint64_t applied() const { return applied_; } // BSP, QUORUM: clocks applied
     // The lowest number of finished clocks of a worker that counts; UINT64_MAX without any.
     uint64_t lowest() const { return lowest_; }
+    uint64_t highest() const; // the most that a worker has finished
     uint64_t finished(uint32_t worker) const { return workers_[worker].clock; }
     // How many workers have taken part in that clock up to its end.
     uint32_t participants(uint64_t clock) const;

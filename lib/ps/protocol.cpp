@@ -62,8 +62,9 @@ static_assert(std::size(reasons) == last_reason + 1);
 
 bool has_argument(RequestKind kind) {
     return has_trait(kind, Trait::state | Trait::files | Trait::pushes) ||
-           kind == RequestKind::set_rate || kind == RequestKind::clock ||
-           kind == RequestKind::pull || kind == RequestKind::pull_rows;
+           kind == RequestKind::set_rate || kind == RequestKind::set_mode ||
+           kind == RequestKind::clock || kind == RequestKind::pull ||
+           kind == RequestKind::pull_rows;
 }
 
 } // namespace

@@ -52,9 +52,10 @@ enum class RequestKind : uint8_t {
     save = 20,    // its part of the table, to a checkpoint
     restore = 21, // from one
     set_ready = 22,
-    wait_ready = 23
+    wait_ready = 23,
+    set_mode = 24 // as argument: mode_bits(); only asked whether it could, or when all have asked
 };
-inline constexpr uint8_t last_request_kind = 23;
+inline constexpr uint8_t last_request_kind = 24;
 
 struct Trait {
     enum : uint8_t {
@@ -92,6 +93,7 @@ inline constexpr uint8_t kind_traits[] = {
     Trait::ranged | Trait::sends | Trait::state | Trait::rows | Trait::carries,
     Trait::files,
     Trait::files,
+    0,
     0,
     0};
 static_assert(std::size(kind_traits) == last_request_kind + 1);

@@ -64,6 +64,7 @@ class ServerTable {
     uint64_t updates() const { return rows_ != nullptr ? rows_->updates() : shard_->updates(); }
     TableReport report() const;
     bool grows() const { return rows_ != nullptr; }
+    void set_room(uint64_t bytes) { room_ = bytes; }            // that the server has left
     void set_limit(uint64_t bytes) { rows_->set_limit(bytes); } // of bytes()
 
   private:
@@ -109,6 +110,10 @@ class ServerTable {
     Answer stale(const RequestHeader &header); // counts it
     uint32_t sum_of(const RequestHeader &header) const;
     void apply_clock();
+    Answer check_mode(const RequestHeader &header, TableParams &wanted) const;
+    void set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void meet(Responses &out); // once all who are present have asked for a mode
+    void change_mode(const RequestHeader &header);
     void settle(Responses &out); // after a worker's clock has moved
     void release(Responses &out);
     Answer refusal(Verdict verdict, const RequestHeader &header) const;
@@ -148,7 +153,9 @@ class ServerTable {
     ClockUpdate update_;        // scratch
     std::vector<char> weighed_; // likewise
     std::vector<Member> members_;
-    uint32_t present_, joined_ = 0;            // joined: of those present
+    uint32_t present_, joined_ = 0; // joined: of those present
+    uint64_t room_ = UINT64_MAX;
+    std::vector<RequestHeader> meeting_;       // set_mode requests, of different workers
     std::vector<RequestHeader> joining_;       // create requests to answer
     std::vector<RequestHeader> parked_, held_; // at most request_window per worker in both
 };

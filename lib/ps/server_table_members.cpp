@@ -58,6 +58,7 @@ void ServerTable::remove(uint32_t worker) {
     std::erase_if(parked_, its);
     std::erase_if(held_, its);
     std::erase_if(joining_, its);
+    std::erase_if(meeting_, its);
 }
 
 TableReport ServerTable::report() const {
@@ -76,6 +77,7 @@ void ServerTable::leave(uint32_t worker, Responses &out) {
     if (unmade()) return;
     check_joined(out);
     settle(out);
+    meet(out);
 }
 
 void ServerTable::lose(uint32_t worker, Responses &out) {
@@ -86,6 +88,7 @@ void ServerTable::lose(uint32_t worker, Responses &out) {
     if (unmade()) return;
     if (unfinished) return refuse(Reason::worker_lost, worker, 0, out);
     settle(out);
+    meet(out);
 }
 
 } // namespace dtrain::ps

@@ -155,6 +155,11 @@ Reason Shard::apply(const ClockUpdate &made_of) {
     return reason;
 }
 
+void Shard::set_mode(const TableParams &params) {
+    take_mode(mode_bits(params), params_);
+    sums_.clear();
+}
+
 void Shard::drop(uint32_t sum) {
     if (sum < sums_.size() && sums_[sum].allocated()) sums_[sum].take([](const Range &, void *) {});
 }

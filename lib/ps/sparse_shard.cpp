@@ -158,6 +158,11 @@ Reason SparseShard::add_others(uint64_t key, char *sum, const uint32_t *others, 
     return reason;
 }
 
+void SparseShard::set_mode(const TableParams &params) {
+    take_mode(mode_bits(params), params_);
+    sums_.clear();
+}
+
 void SparseShard::drop(uint32_t sum) {
     if (sum < sums_.size()) sums_[sum].clear();
 }

@@ -54,7 +54,8 @@ class SparseShard {
     // As one update; empties the sums that it is made of. Reason::told: the function failed, and
     // the update is done in part.
     Reason apply(const ClockUpdate &update);
-    void drop(uint32_t sum); // empties it
+    void drop(uint32_t sum);                  // empties it
+    void set_mode(const TableParams &params); // and gives up all sums
     // The learning rate from now on; from the updates of that clock on.
     void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }

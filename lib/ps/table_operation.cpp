@@ -60,6 +60,7 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::set_rate: record.name = "set_rate"; break;
     case RequestKind::save: record.name = "save"; break;
     case RequestKind::restore: record.name = "restore"; break;
+    case RequestKind::set_mode: record.name = "set_mode"; break;
     case RequestKind::wait_ready: record.name = "wait_ready"; break;
     case RequestKind::push_rows: record.name = "push_rows"; break;
     case RequestKind::pull_rows: record.name = "pull_rows"; break;

@@ -255,6 +255,19 @@ uint32_t first_bad_field(const TableParams &p) {
     return field_count;
 }
 
+// 32 bits of staleness, 24 of quorum, 4 of consistency, 1 of reproducible.
+uint64_t mode_bits(const TableParams &p) {
+    return p.staleness | uint64_t{p.quorum & 0xffffff} << 32 | uint64_t{p.consistency & 15} << 56 |
+           uint64_t{p.reproducible & 1} << 60;
+}
+
+void take_mode(uint64_t bits, TableParams &p) {
+    p.staleness = static_cast<uint32_t>(bits);
+    p.quorum = static_cast<uint32_t>(bits >> 32 & 0xffffff);
+    p.consistency = static_cast<uint32_t>(bits >> 56 & 15);
+    p.reproducible = static_cast<uint32_t>(bits >> 60 & 1);
+}
+
 uint32_t first_unfit_field(const TableParams &p, uint32_t workers) {
     const bool all = p.consistency != DTRAIN_QUORUM || p.quorum == workers;
     for (uint32_t i = 0; i < field_count; ++i) {

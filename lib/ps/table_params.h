@@ -80,6 +80,10 @@ inline bool takes_weights(const TableParams &params) {
     return collects(params) && params.aggregate == DTRAIN_AVG && is_float(params.dtype);
 }
 inline bool valid_weight(double weight) { return weight > 0 && weight <= max_weight; }
+// The fields that dtrain_table_set_consistency() changes, as they travel.
+inline constexpr uint64_t mode_only_asks = uint64_t{1} << 63;
+uint64_t mode_bits(const TableParams &params);
+void take_mode(uint64_t bits, TableParams &params);
 // The first field that is not valid with so many workers, or field_count.
 uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
 // Its name and what it takes, for the text of an error: "quorum is not valid (...)".

@@ -235,6 +235,18 @@ typedef struct dtrain_op_params {
      * which the product is made. Ranks may differ in prescale, and in postscale except in an
      * all-reduce. The send buffer is not changed unless the call is in place. */
     double prescale, postscale;
+    /* Pushes to a floating-point table that aggregates by AVG (BSP, QUORUM; others:
+     * DTRAIN_ERR_INVALID): how much this worker's pushes of the clock count, e.g. its number of
+     * samples; finite and > 0, the same for all its pushes of one clock; 0: not said. Each push is
+     * multiplied by its weight, and the sum divided by the weights of the workers that have ended
+     * the clock: once one of them has said a weight, 1 for who pushed without one, and 0 for who
+     * pushed nothing. */
+    double weight;
+    /* Pulls of tables: waits until every server of the range or rows has applied so many updates
+     * (dtrain_event_t.version). DTRAIN_ERR_STATE under BSP, where a clock sees one version, if that
+     * is an earlier one; DTRAIN_ERR_PEER when workers were lost without which no update comes.
+     * Where any worker may still push (ASYNC, SSP), it waits until its timeout. */
+    uint64_t min_version;
 } dtrain_op_params_t;
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -630,8 +642,13 @@ DTRAIN_API dtrain_status_t dtrain_neighbor_alltoall(dtrain_graph_t *graph, const
  *   BSP    pushes of one clock are aggregated and applied together once all workers have clocked;
  *          a pull at clock c sees exactly the updates of all workers' clocks before c
  *   SSP    pushes are applied at once; a pull at clock c waits until every worker's clock is at
- *          least c - staleness, so that it sees all updates before that */
-enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3 };
+ *          least c - staleness, so that it sees all updates before that
+ *   QUORUM as BSP, but a server's step is over once the first `quorum` workers have ended it there:
+ *          exactly their pushes are aggregated. Pushes and clocks that come later are dropped and
+ *          counted (dtrain_stats_table), without an error; the worker that was late goes on at the
+ *          server's newest step that it has been told of (TensorFlow's SyncReplicasOptimizer).
+ *          Every server counts for itself. A pull at clock c sees at least c updates. */
+enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3, DTRAIN_QUORUM = 4 };
 /* What a push of g does to a value w (hyper-parameters below; formulas in
  * docs/PARAMETER_SERVER.md). All but ADD, ASSIGN, MIN and MAX need a floating-point table. */
 enum {
@@ -680,8 +697,8 @@ typedef struct dtrain_table_params {
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
     uint32_t staleness;   /* SSP's bound in clocks                                       */
-    uint32_t aggregate;   /* BSP: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM. MIN and
-                             MAX have their own, and refuse AVG                          */
+    uint32_t aggregate;   /* BSP, QUORUM: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM. MIN
+                             and MAX have their own, and refuse AVG                      */
     double learning_rate; /* of all optimizers; 0: 0.01, ADADELTA 1                      */
     double momentum;      /* MOMENTUM, NESTEROV, LARS; 0: 0.9                            */
     double beta1, beta2;  /* ADAM and its kin, LAMB; 0: 0.9, 0.999                       */
@@ -720,6 +737,9 @@ typedef struct dtrain_table_params {
     const dtrain_segment_t *segments;
     uint32_t segment_count;
     uint32_t reserved;
+    uint32_t quorum;       /* QUORUM: workers whose pushes make a step, 1 to all          */
+    uint32_t reproducible; /* 1: sums are made in the order of ranks and of each worker's calls, so
+                              that two runs give the same bits; BSP, or QUORUM of all workers */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -787,6 +807,18 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state(dtrain_table_t *table, uint32_
 DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
                                               const dtrain_op_params_t *params,
                                               dtrain_request_t **request_p);
+/* Changes the mode: collective over comm, the job's own, and blocking. Ends every worker's clock as
+ * dtrain_table_clock() does, also when it fails; then all workers are at one clock, and the table
+ * has the consistency, staleness, quorum and reproducible of params (other fields are not read).
+ * BSP: what was pushed is applied; QUORUM: what no quorum has ended is dropped. Values and state
+ * stay. Wait for this worker's other operations on the table first (DTRAIN_ERR_STATE).
+ * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
+ * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
+ * could not. After these the table goes on in the mode that it had. Once all have agreed the change
+ * is made, whatever else fails. */
+DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
+                                                        const dtrain_table_params_t *params,
+                                                        const dtrain_op_params_t *op);
 /* Sparse tables (params.dim > 0): rows of dim elements, each addressed by any 64-bit key, spread
  * over the servers by a hash of the key. keys[count], in any order, may repeat; values: count rows
  * of dim elements of the table's dtype, row i for keys[i]. Both arrays belong to the library until
@@ -939,6 +971,7 @@ typedef struct dtrain_table_stats {
     uint64_t staleness_sum;  /* of pushes: updates that their server had applied since this
                                 worker's last pull from it (BSP: clocks)                        */
     uint64_t latency[DTRAIN_STATS_BUCKETS], staleness[DTRAIN_STATS_BUCKETS];
+    uint64_t stale; /* QUORUM: pushes and clocks of steps that were over, dropped; in requests */
 } dtrain_table_stats_t;
 /* Of this worker's requests to one server, or to all (-1), since the table was made. */
 DTRAIN_API dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,

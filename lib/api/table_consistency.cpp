@@ -1,0 +1,126 @@
+// dtrain_table_set_consistency
+// SPDX-License-Identifier: Apache-2.0
+#include "api/table.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+using dtrain::fail;
+using dtrain::Status;
+using dtrain::api::check_handle;
+using dtrain::ps::RequestKind;
+using dtrain::ps::TableParams;
+
+namespace {
+
+// What workers tell each other before any server changes anything.
+enum : size_t { status, mode, table_id, clock_after, said };
+using Said = std::array<uint64_t, said>;
+
+Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrain_op_params_t *op) {
+    return dtrain::api::run_operation(
+        table->context, op, nullptr, [&](const dtrain::collectives::CallOptions &options) {
+            dtrain::ps::Transfer transfer;
+            transfer.kind = kind;
+            transfer.table = table->table;
+            transfer.argument = argument;
+            return table->node->post(transfer, options.request, options.timeout_ns, true);
+        });
+}
+
+// Whether it could be done, as far as this worker and the servers know.
+Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted,
+             const dtrain_op_params_t *op) {
+    const char *name = table->table->name.c_str();
+    uint32_t bad = first_bad_field(wanted);
+    if (bad == dtrain::ps::field_count)
+        bad = first_unfit_field(wanted, uint32_t(comm->communicator->size()));
+    if (bad != dtrain::ps::field_count)
+        return fail(DTRAIN_ERR_INVALID, "set_consistency of table \"%s\": %s", name,
+                    dtrain::ps::invalid_text(bad).c_str());
+    bool busy = false;
+    table->node->agent().locked([&] { busy = !table->table->transfers.empty(); });
+    if (busy)
+        return fail(DTRAIN_ERR_STATE,
+                    "set_consistency of table \"%s\": operations of this worker have not finished",
+                    name);
+    return run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_only_asks, op);
+}
+
+Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
+             const std::vector<Said> &all) {
+    const char *name = table->table->name.c_str();
+    for (size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank][table_id] != mine[table_id] || all[rank][mode] != mine[mode])
+            return fail(DTRAIN_ERR_MISMATCH,
+                        "set_consistency of table \"%s\": rank %zu asks for another %s than rank "
+                        "%d",
+                        name, rank, all[rank][table_id] != mine[table_id] ? "table" : "mode",
+                        comm->communicator->rank());
+    for (size_t rank = 0; rank < all.size(); ++rank)
+        if (all[rank][status] != 0)
+            return fail(DTRAIN_ERR_STATE,
+                        "set_consistency of table \"%s\": rank %zu could not, see its error (%s)",
+                        name, rank, dtrain_status_name(-Status(all[rank][status])));
+    return DTRAIN_OK;
+}
+
+Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_table_params_t &given,
+                       const dtrain_op_params_t *op) {
+    TableParams wanted = table->table->params;
+    wanted.consistency = given.consistency != 0 ? given.consistency : uint32_t(DTRAIN_ASYNC);
+    wanted.staleness = given.staleness;
+    wanted.quorum = given.quorum;
+    wanted.reproducible = given.reproducible;
+    Status own = check(comm, table, wanted, op);
+    std::string why = dtrain::error_text();
+    const Status ended = dtrain_table_clock(table, op, nullptr);
+    if (own == DTRAIN_OK && ended != DTRAIN_OK) {
+        own = ended;
+        why = dtrain::error_text();
+    }
+    Said mine = {};
+    mine[status] = uint64_t(-own);
+    mine[mode] = mode_bits(wanted);
+    mine[table_id] = table->table->id;
+    table->node->agent().locked([&] { mine[clock_after] = table->table->clock; });
+    std::vector<Said> all(size_t(comm->communicator->size()));
+    if (Status s = dtrain_allgather(comm, mine.data(), all.data(), said, DTRAIN_U64, op, nullptr);
+        s != DTRAIN_OK)
+        return s;
+    if (own != DTRAIN_OK) {
+        dtrain::set_error_text(why.c_str());
+        return own;
+    }
+    if (Status s = agree(comm, table, mine, all); s != DTRAIN_OK) return s;
+    auto earlier = [](const Said &a, const Said &b) { return a[clock_after] < b[clock_after]; };
+    const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
+    table->node->agent().locked([&] { table->table->clock = at; });
+    const Status done = run(table, RequestKind::set_mode, mode_bits(wanted), op);
+    // Also if an answer is late: all have agreed, so the servers do it.
+    table->node->agent().locked([&] { table->table->meet(wanted, at); });
+    return done;
+}
+
+} // namespace
+
+dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
+                                             const dtrain_table_params_t *params,
+                                             const dtrain_op_params_t *op) {
+    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
+    if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
+    if (params == nullptr) return fail(DTRAIN_ERR_INVALID, "params is NULL");
+    if (comm->node != table->node || !comm->communicator->is_world())
+        return fail(DTRAIN_ERR_INVALID, "table \"%s\" was made on another communicator",
+                    table->table->name.c_str());
+    return dtrain::api::guard([&]() -> Status {
+        dtrain_op_params_t options;
+        if (Status s = dtrain::api::take(options, op); s != DTRAIN_OK) return s;
+        if (options.cq != nullptr)
+            return fail(DTRAIN_ERR_UNSUPPORTED, "set_consistency blocks: it takes no queue");
+        dtrain_table_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        return set_consistency(comm, table, given, op);
+    });
+}

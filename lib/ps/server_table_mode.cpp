@@ -1,0 +1,79 @@
+// Changing a table's mode: workers meet at a clock, and the change is made when the last has come.
+// SPDX-License-Identifier: Apache-2.0
+//
+// The workers have agreed among themselves before, each having asked every server whether it could.
+#include "ps/server_table.h"
+
+#include <algorithm>
+
+namespace dtrain::ps {
+
+ServerTable::Answer ServerTable::check_mode(const RequestHeader &header,
+                                            TableParams &wanted) const {
+    take_mode(header.argument, wanted);
+    uint32_t bad = first_bad_field(wanted);
+    if (bad == field_count) bad = first_unfit_field(wanted, identity_.workers);
+    if (bad != field_count) return {Reason::bad_parameter, {bad, 0}};
+    if (rows_ != nullptr) return {}; // they are limited as they are made
+    const uint64_t needed = Shard::bytes_needed(wanted, shard_->range().count, identity_.workers);
+    if (needed > bytes_ && needed - bytes_ > room_)
+        return {Reason::memory_limit, {needed - bytes_, room_}};
+    return {};
+}
+
+void ServerTable::set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    TableParams wanted = identity_.params;
+    const Answer answer = check_mode(header, wanted);
+    const bool only_asks = (header.argument & mode_only_asks) != 0;
+    if (only_asks || answer.reason != Reason::none) return finish(header, entry, answer, out);
+    if (header.clock < clocks_.finished(header.worker))
+        return finish(header, entry, refusal(Verdict::passed, header), out);
+    auto earlier = [&](const RequestHeader &other) { return other.worker == header.worker; };
+    const auto old = std::find_if(meeting_.begin(), meeting_.end(), earlier);
+    if (old != meeting_.end()) { // it has given up that one
+        const RequestHeader given_up = *old;
+        meeting_.erase(old);
+        finish(given_up, members_[header.worker].answered->entry(given_up.sequence),
+               {Reason::canceled, {0, 0}}, out);
+    }
+    entry.progress = Progress::parked;
+    meeting_.push_back(header);
+    meet(out);
+}
+
+void ServerTable::meet(Responses &out) {
+    if (meeting_.empty() || meeting_.size() < present_) return;
+    const RequestHeader first = meeting_.front();
+    auto agrees = [&](const RequestHeader &other) {
+        return other.argument == first.argument && other.clock == first.clock;
+    };
+    const bool agreed = std::all_of(meeting_.begin(), meeting_.end(), agrees);
+    if (agreed) change_mode(first);
+    const std::vector<RequestHeader> met = std::move(meeting_);
+    meeting_.clear();
+    for (const RequestHeader &header : met) {
+        const Answer answer = agreed ? Answer{} : Answer{Reason::clock_changed, {header.clock, 0}};
+        finish(header, members_[header.worker].answered->entry(header.sequence), answer, out);
+    }
+    release(out);
+}
+
+void ServerTable::change_mode(const RequestHeader &header) {
+    // A clock that not all have ended can be open only where somebody was lost, or called more
+    // clocks than others.
+    const bool bsp = identity_.params.consistency == DTRAIN_BSP;
+    for (uint64_t i = 0; bsp && i < open_clocks && clocks_.applied() < clocks_.highest(); ++i) {
+        apply_clock();
+        clocks_.advance();
+    }
+    take_mode(header.argument, identity_.params);
+    clocks_.meet(mode_of(identity_.params), header.clock);
+    if (rows_ != nullptr) {
+        rows_->set_mode(identity_.params);
+    } else {
+        shard_->set_mode(identity_.params);
+        bytes_ = Shard::bytes_needed(identity_.params, shard_->range().count, identity_.workers);
+    }
+}
+
+} // namespace dtrain::ps
