@@ -17,7 +17,8 @@ using namespace dtrain::ps;
 namespace {
 
 constexpr uint32_t worker_member = 0, server_member = 1;
-constexpr uint64_t length = 512; // values of a table: more than go in packs
+constexpr uint64_t length = 512;   // values of a table: more than go in packs
+constexpr uint64_t room = 8 << 10; // for a payload
 
 // The worker's process, and the one that serves it.
 struct Job : Wire {
@@ -85,7 +86,7 @@ struct Landing : engine::Completion {
 struct Script {
     explicit Script(Job &played) : job(played) {}
     RequestHeader take() {
-        std::vector<char> buffer(sizeof(RequestHeader) + 4096);
+        std::vector<char> buffer(sizeof(RequestHeader) + room);
         dtrain_tp_iov_t iov = {.addr = buffer.data(), .len = buffer.size(), .mr = nullptr};
         Landing landing;
         job.server.agent.locked([&] {
@@ -109,7 +110,7 @@ struct Script {
     // The first `bytes` of the answer to this request: header and count zeroes.
     uint8_t version = protocol_version; // of the server
     void answer(const RequestHeader &request, uint64_t count, uint64_t bytes) {
-        std::vector<char> buffer(sizeof(ResponseHeader) + 4096);
+        std::vector<char> buffer(sizeof(ResponseHeader) + room);
         ResponseHeader header;
         header.kind = request.kind;
         header.table = request.table;
