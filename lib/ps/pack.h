@@ -23,7 +23,6 @@ class Pack {
         std::memcpy(bytes_.data(), &pack_begin, sizeof pack_begin);
         size_ = sizeof pack_begin;
     }
-    bool empty() const { return size_ == sizeof pack_begin; }
     // bytes: at most most_packed.
     bool has_room_for(uint64_t bytes) const { return size_ + taken_by(bytes) <= bytes_.size(); }
     template <class Header> void add(const Header &header, const void *payload, uint64_t bytes) {

@@ -56,9 +56,8 @@ int ServerPort::send() {
 }
 
 void ServerPort::send(Response &&response) {
-    if (response.packed && response.bytes <= most_packed &&
-        packs_.add(response.worker, response.header, response.payload, response.bytes) == DTRAIN_OK)
-        return;
+    response.packed = response.packed && response.bytes <= most_packed; // as a worker may ask for
+    if (response.packed && pack(response)) return;
     if (spare_.empty()) spare_.emplace_back();
     answers_.splice(answers_.end(), spare_, spare_.begin());
     Answer &answer = answers_.back();
@@ -83,11 +82,10 @@ int ServerPort::retry() {
 
 bool ServerPort::post(Answer &answer) {
     Response &r = answer.response;
-    if (r.packed && r.bytes <= most_packed) {
-        if (packs_.add(r.worker, r.header, r.payload, r.bytes) != DTRAIN_OK) return false;
-        r.hold.reset();
-        spare_.splice(spare_.end(), answers_, answer.place);
-        return true;
+    if (r.packed) {
+        const bool taken = pack(r);
+        if (taken) release(answer);
+        return taken;
     }
     dtrain_tp_iov_t iov[] = {{.addr = &r.header, .len = sizeof r.header, .mr = nullptr},
                              {.addr = const_cast<void *>(r.payload), // is only read
@@ -100,18 +98,24 @@ bool ServerPort::post(Answer &answer) {
         pending_++;
         return true;
     }
-    // The worker will ask again, or is lost.
-    r.hold.reset();
-    spare_.splice(spare_.end(), answers_, answer.place);
+    release(answer); // the worker will ask again, or is lost
     return true;
+}
+
+bool ServerPort::pack(const Response &r) {
+    return packs_.add(r.worker, r.header, r.payload, r.bytes) == DTRAIN_OK;
+}
+
+void ServerPort::release(Answer &answer) {
+    answer.response.hold.reset();
+    spare_.splice(spare_.end(), answers_, answer.place);
 }
 
 void ServerPort::answered(engine::Completion *self, const dtrain_tp_done_t &) {
     Answer &answer = *static_cast<Answer *>(self);
     ServerPort &port = *answer.port;
     port.pending_--;
-    answer.response.hold.reset();
-    port.spare_.splice(port.spare_.end(), port.answers_, answer.place);
+    port.release(answer);
 }
 
 } // namespace dtrain::ps

@@ -32,12 +32,13 @@ class ServerPort {
         ServerPort *port = nullptr;
         Response response;
         std::list<Answer>::iterator place;
-        bool pending = false;
     };
     void take(uint32_t worker, const char *message, uint64_t bytes);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     void send(Response &&response);
     bool post(Answer &answer); // false: held back
+    bool pack(const Response &response);
+    void release(Answer &answer);
 
     engine::Mesh &mesh_;
     Server &server_;

@@ -427,6 +427,33 @@ void malformed_packs_are_ignored(void **) {
     assert_true(done(transfer) && transfer.status == DTRAIN_OK);
 }
 
+// Not what a client of ours asks for: the answer comes by itself, and the server lives.
+void a_large_answer_is_never_packed(void **) {
+    Served served("large");
+    RequestHeader pull;
+    pull.kind = RequestKind::pull;
+    pull.table = served.table->id;
+    pull.worker = worker_member;
+    pull.sequence = 1;
+    pull.count = length;
+    pull.flags = packed_answer;
+    std::vector<char> buffer(pull_bytes);
+    dtrain_tp_iov_t out = {.addr = &pull, .len = sizeof pull, .mr = nullptr};
+    dtrain_tp_iov_t in = {.addr = buffer.data(), .len = buffer.size(), .mr = nullptr};
+    Landing sent, answered;
+    served.job.worker.agent.locked([&] {
+        auto &mesh = served.job.worker.mesh;
+        assert_int_equal(mesh.recv(server_member, answer_tag(server_member, pull.table, 1),
+                                   engine::exact, &in, 1, &answered),
+                         DTRAIN_OK);
+        assert_int_equal(mesh.send(server_member, request_tag(worker_member), &out, 1, &sent),
+                         DTRAIN_OK);
+    });
+    served.work();
+    assert_true(sent.over && answered.over);
+    assert_int_equal(answered.bytes, pull_bytes);
+}
+
 } // namespace
 
 int main() {
@@ -439,6 +466,7 @@ int main() {
         cmocka_unit_test(small_requests_share_messages),
         cmocka_unit_test(what_is_in_a_pack_can_be_given_up),
         cmocka_unit_test(malformed_packs_are_ignored),
+        cmocka_unit_test(a_large_answer_is_never_packed),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
