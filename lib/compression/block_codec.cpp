@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/block_codec.h"
 
-#include "compression/elements.h"
 #include "device/kernels.h"
 
 #include <algorithm>
@@ -28,34 +27,8 @@ float get_scale(const uint8_t *in) {
     return scale;
 }
 
-// The greatest magnitude as bits: NaN above infinity above numbers.
-uint32_t greatest(const float *x, uint32_t n) {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t bits = magnitude_bits(x[i]);
-        most = bits > most ? bits : most;
-    }
-    return most;
-}
-
-// To nearest even: adding 1.5 * 2^23 leaves no room for a fraction.
-void round_nearest(const float *x, uint32_t n, float inverse, int8_t *out) {
-    constexpr float magic = 12582912;
-    for (uint32_t i = 0; i < n; i++) out[i] = int8_t(int((x[i] * inverse + magic) - magic));
-}
-
-// Up with the probability of the fraction: floor(x + u), u uniform in [0, 1).
-void round_stochastic(const float *x, uint32_t n, float inverse, uint64_t random, int8_t *out) {
-    constexpr float offset = 256; // makes all positive, so that truncation rounds down
-    for (uint32_t i = 0; i < n; i++) {
-        float u = float(mix32(uint32_t(random) ^ i * 0x9e3779b9u) >> 8) * 0x1p-24f;
-        int level = int(x[i] * inverse + u + offset) - int(offset);
-        out[i] = int8_t(level > int(levels) ? int(levels) : level);
-    }
-}
-
 void encode_int8(const float *x, uint32_t n, uint8_t *out, bool stochastic, uint64_t random) {
-    const float most = std::bit_cast<float>(greatest(x, n));
+    const float most = device::largest(x, n);
     auto *bytes = reinterpret_cast<int8_t *>(out + scale_bytes);
     // Below, 127 / most is no number; it is left to the feedback.
     const bool is_number = most <= FLT_MAX, is_tiny = most < FLT_MIN * levels;
@@ -66,15 +39,13 @@ void encode_int8(const float *x, uint32_t n, uint8_t *out, bool stochastic, uint
     }
     put_scale(out, most / levels);
     if (stochastic)
-        round_stochastic(x, n, levels / most, random, bytes);
+        device::quantise_randomly(bytes, x, n, levels / most, uint32_t(random));
     else
-        round_nearest(x, n, levels / most, bytes);
+        device::quantise(bytes, x, n, levels / most);
 }
 
 void decode_int8(const uint8_t *in, uint32_t n, float *x) {
-    const float scale = get_scale(in);
-    const auto *bytes = reinterpret_cast<const int8_t *>(in + scale_bytes);
-    for (uint32_t i = 0; i < n; i++) x[i] = scale * float(bytes[i]);
+    device::dequantise(x, reinterpret_cast<const int8_t *>(in + scale_bytes), n, get_scale(in));
 }
 
 // In double: the sum of the largest floats is no float.
@@ -98,7 +69,7 @@ uint8_t pack_signs(const float *x) {
 }
 
 void encode_onebit(const float *x, uint32_t n, uint8_t *out) {
-    const bool is_number = greatest(x, n) < infinity_bits;
+    const bool is_number = device::largest(x, n) <= FLT_MAX;
     put_scale(out, is_number ? mean_magnitude(x, n) : std::numeric_limits<float>::quiet_NaN());
     uint8_t *bits = out + scale_bytes;
     uint32_t i = 0;

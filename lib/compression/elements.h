@@ -1,4 +1,4 @@
-// Small helpers on elements: magnitudes as bits, hashes, error feedback.
+// Small helpers on elements: magnitudes as bits, a hash, error feedback.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <bit>
@@ -12,12 +12,7 @@ inline constexpr uint32_t infinity_bits = 0x7f800000;
 constexpr uint32_t magnitude_bits(float x) { return std::bit_cast<uint32_t>(x) & 0x7fffffff; }
 constexpr float zero_unless_finite(float x) { return magnitude_bits(x) < infinity_bits ? x : 0.0f; }
 
-// The finalizers of MurmurHash3 (Appleby, public domain).
-constexpr uint32_t mix32(uint32_t h) {
-    h = (h ^ h >> 16) * 0x85ebca6bu;
-    h = (h ^ h >> 13) * 0xc2b2ae35u;
-    return h ^ h >> 16;
-}
+// The finalizer of MurmurHash3 (Appleby, public domain).
 constexpr uint64_t mix64(uint64_t h) {
     h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
     h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;

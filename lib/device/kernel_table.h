@@ -40,9 +40,20 @@ struct DtypeKernels {
     WeighFn *weigh = nullptr;    // floating dtypes
 };
 
+// Between f32 and int8; as the functions of kernels.h, largest() as bits.
+using LargestFn = uint32_t(const float *src, uint64_t count);
+using QuantiseFn = void(int8_t *dst, const float *src, uint64_t count, float factor);
+using QuantiseRandomlyFn = void(int8_t *dst, const float *src, uint64_t count, float factor,
+                                uint32_t seed);
+using DequantiseFn = void(float *dst, const int8_t *src, uint64_t count, float scale);
+
 struct Kernels {
     const char *target;
     const DtypeKernels *dtypes[dtype_count];
+    LargestFn *largest;
+    QuantiseFn *quantise;
+    QuantiseRandomlyFn *quantise_randomly;
+    DequantiseFn *dequantise;
 };
 
 // The rank-th best table this processor can run (0 = the best), nullptr beyond the last one.

@@ -53,6 +53,20 @@ void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype);
 void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count,
            uint32_t dtype);
 
+// ---- f32 and int8 ----
+
+// The largest magnitude, 0 of nothing; NaN if there is one.
+float largest(const float *src, uint64_t count);
+// dst[i] = src[i] * factor, a number that is finite, rounded to nearest even, and at most 127
+// either way.
+void quantise(int8_t *dst, const float *src, uint64_t count, float factor);
+// The same, but rounded down or up at random, up with the probability of the fraction, so that the
+// mean is exact (Gupta et al.: Deep learning with limited numerical precision, ICML 2015). The
+// randomness of an element is a function of seed and i.
+void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed);
+// dst[i] = src[i] * scale
+void dequantise(float *dst, const int8_t *src, uint64_t count, float scale);
+
 // For a destination that is read soon.
 void copy(void *dst, const void *src, uint64_t bytes);
 // For a destination larger than the cache or not read soon: its lines are not fetched first.

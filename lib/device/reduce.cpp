@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <bit>
 
 #include "device/kernel_table.h"
 #include "device/kernels.h"
@@ -69,6 +70,22 @@ void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype) {
 void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count,
            uint32_t dtype) {
     best_kernels().dtypes[dtype]->weigh(dst, srcs, weights, n, count);
+}
+
+float largest(const float *src, uint64_t count) {
+    return std::bit_cast<float>(best_kernels().largest(src, count));
+}
+
+void quantise(int8_t *dst, const float *src, uint64_t count, float factor) {
+    best_kernels().quantise(dst, src, count, factor);
+}
+
+void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed) {
+    best_kernels().quantise_randomly(dst, src, count, factor, seed);
+}
+
+void dequantise(float *dst, const int8_t *src, uint64_t count, float scale) {
+    best_kernels().dequantise(dst, src, count, scale);
 }
 
 const char *kernel_target() { return best_kernels().target; }

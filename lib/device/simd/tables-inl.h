@@ -10,6 +10,7 @@
 #endif
 
 #include "device/kernel_table.h"
+#include "device/simd/bytes-inl.h"
 #include "device/simd/floats-inl.h"
 #include "device/simd/formats-inl.h"
 #include "device/simd/loops-inl.h"
@@ -56,7 +57,11 @@ template <class Bf16Format> inline constexpr Kernels all_kernels(const char *tar
              &half<Bf16Format>, &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
              &integer_kernels<uint8_t, Plain<uint8_t>, WideByte>, &integer_kernels<int16_t>,
              &integer_kernels<uint16_t>, &integer_kernels<int32_t>, &integer_kernels<uint32_t>,
-             &integer_kernels<int64_t>, &integer_kernels<uint64_t>}};
+             &integer_kernels<int64_t>, &integer_kernels<uint64_t>},
+            &largest,
+            &quantise,
+            &quantise_randomly,
+            &dequantise};
 }
 
 } // namespace dtrain::device::HWY_NAMESPACE
