@@ -54,7 +54,7 @@ int MessageOperation::advance(engine::Agent &agent) {
     pending_ = s == DTRAIN_OK;
     bool again = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now
     if (!pending_ && !again) fail(agent, {.status = s}, error_text());
-    polled = again || (pending_ && !params_.elsewhere.empty());
+    agent.set_polled(this, again || (pending_ && !params_.elsewhere.empty()));
     move_ns_ = agent.now() + look_ns;
     return again ? 0 : 1;
 }

@@ -217,10 +217,18 @@ int Agent::advance_polled() {
     if (precedence_.used()) [[unlikely]]
         return advance_polled_by_priority();
     int done = 0;
-    for_each_active([&](Operation *operation) {
-        if (operation->polled) done += operation->advance(*this);
-    });
+    for_each(polled_, [&](Operation *operation) { done += operation->advance(*this); });
     return done;
+}
+
+void Agent::set_polled(Operation *operation, bool polled) {
+    operation->polled = polled;
+    if (operation->listed_ == polled) return;
+    operation->listed_ = polled;
+    if (polled)
+        polled_.push_back(operation);
+    else
+        std::erase(polled_, operation);
 }
 
 // While one can move, those of lower priority wait: they get the rounds in which it waits itself.
@@ -228,13 +236,11 @@ int Agent::advance_polled_by_priority() {
     int done = 0;
     for (int64_t above = INT64_MAX; done == 0;) {
         int64_t level = INT64_MIN;
-        for (const Operation *operation : active_)
-            if (operation->polled && operation->priority < above)
-                level = std::max<int64_t>(level, operation->priority);
+        for (const Operation *operation : polled_)
+            if (operation->priority < above) level = std::max<int64_t>(level, operation->priority);
         if (level == INT64_MIN) break;
-        for_each_active([&](Operation *operation) {
-            if (operation->polled && operation->priority == level)
-                done += operation->advance(*this);
+        for_each(polled_, [&](Operation *operation) {
+            if (operation->priority == level) done += operation->advance(*this);
         });
         above = level;
     }
@@ -258,6 +264,7 @@ void Agent::start_posted() {
         operation->index_ = uint32_t(active_.size());
         operation->moved_ns = now_ns_;
         active_.push_back(operation);
+        if (operation->polled) set_polled(operation, true);
         if (operation->priority != 0) [[unlikely]]
             precedence_.use();
         operation->start(*this);
@@ -331,6 +338,7 @@ void Agent::finish(Operation *operation, const Outcome &outcome, const char *tex
     active_[operation->index_]->index_ = operation->index_;
     active_.pop_back();
     if (operation->woken_) std::erase(woken_, operation);
+    set_polled(operation, false);
     if (!operation->resting) pending_.fetch_sub(1, std::memory_order_acq_rel);
     Request *request = operation->request;
     Outcome final = outcome; // both may be the operation's

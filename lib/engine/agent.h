@@ -97,6 +97,7 @@ class Agent {
     // As post(): begins once the lock is free.
     void post_inside(Operation *operation);
     void wake(Operation *operation); // advance() it in this round
+    void set_polled(Operation *operation, bool polled);
     void finish(Operation *operation, const Outcome &outcome, const char *text);
     // One that stays has nothing to do at the moment: nobody has to poll for it, though who polls
     // advances it.
@@ -105,10 +106,7 @@ class Agent {
     int poll(transport::Device &device);    // returns how much it has moved
     Precedence &precedence() { return precedence_; }
     // Calls f(operation) for each that is active; f may finish it.
-    template <class F> void for_each_active(F &&f) {
-        for (size_t i = active_.size(); i-- > 0;)
-            if (i < active_.size()) f(active_[i]);
-    }
+    template <class F> void for_each_active(F &&f) { for_each(active_, f); }
 
     Clock &clock() { return clock_; }
     Log &log() { return log_; }
@@ -120,6 +118,11 @@ class Agent {
   private:
     template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
     int round();
+    // f may shorten the list.
+    template <class F> static void for_each(const std::vector<Operation *> &list, F &&f) {
+        for (size_t i = list.size(); i-- > 0;)
+            if (i < list.size()) f(list[i]);
+    }
     void start_posted();
     int advance_woken();
     int advance_polled();
@@ -135,7 +138,7 @@ class Agent {
     Log &log_;
     std::mutex mutex_;
     std::vector<std::unique_ptr<transport::Device>> devices_;
-    std::vector<Operation *> active_, woken_;
+    std::vector<Operation *> active_, polled_, woken_;
     int64_t now_ns_ = 0, checked_ns_ = 0;
     uint32_t rounds_ = 0;
     Precedence precedence_;

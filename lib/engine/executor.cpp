@@ -88,7 +88,8 @@ int ScheduleRun::advance(Agent &) {
             later.push_back(i);
     }
     for (uint32_t i : later) push(memory_->ready, i);
-    polled = !memory_->ready.empty(); // held back by the transport or for staging memory: try again
+    // Held back by the transport or for staging memory: try again.
+    agent_->set_polled(this, !memory_->ready.empty());
     if (done > 0) moved_ns = agent_->now();
     end_if_idle();
     return done;

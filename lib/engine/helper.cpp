@@ -17,8 +17,9 @@ constexpr int64_t longest_poller_sleep = 10 * ms; // as the agent's own
 constexpr int64_t helper_spin = 20 * us;          // it shares the cores with the program's work
 // A program that waits this soon after it has posted does not need the helper, ...
 constexpr int64_t soon = 50 * us;
-// ... which then stays away for a while, so that the next posts do not pay for waking it.
-constexpr int64_t doze = 200 * us;
+// ... which then stays away for a while, so that the next posts do not pay for waking it: the
+// longer the more often in a row.
+constexpr int64_t shortest_doze = 200 * us, longest_doze = 2 * ms;
 
 } // namespace
 
@@ -73,6 +74,7 @@ void Helper::run() {
     while (!stop_) {
         serve();
         const bool needed = nobody_polls() ? poll_agent() : !called;
+        doze_ns_ = needed ? 0 : std::clamp(2 * doze_ns_, shortest_doze, longest_doze);
         called = rest(needed ? Rest::parked : Rest::dozing);
     }
 }
@@ -106,7 +108,7 @@ bool Helper::rest(Rest how) {
     parked_.store(!dozes, std::memory_order_seq_cst);
     std::vector<pollfd> fds = {{.fd = wake_, .events = POLLIN, .revents = 0}};
     int64_t now = agent_.clock().now_ns();
-    int64_t until = now + (as_poller ? longest_poller_sleep : dozes ? doze : longest_sleep);
+    int64_t until = now + (as_poller ? longest_poller_sleep : dozes ? doze_ns_ : longest_sleep);
     {
         std::lock_guard lock(mutex_);
         for (Background *background : backgrounds_) {

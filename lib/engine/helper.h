@@ -47,6 +47,7 @@ class Helper {
     std::vector<Background *> backgrounds_;
     std::thread thread_;
     std::atomic<bool> stop_{false}, parked_{false};
+    int64_t doze_ns_ = 0; // of the last rest; 0: it was none of these
     bool always_poll_ = false;
     int wake_ = -1;
 };

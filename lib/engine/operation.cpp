@@ -4,13 +4,13 @@
 namespace dtrain::engine {
 
 void *Operation::operator new(size_t bytes, Request &completed) {
-    return completed.restart != nullptr ? completed.operation_memory(bytes) : ::operator new(bytes);
+    return completed.on_heap() ? completed.operation_memory(bytes) : ::operator new(bytes);
 }
 
 void Operation::operator delete(Operation *operation, std::destroying_delete_t) {
-    const bool on_heap = operation->request->restart == nullptr;
+    const bool of_request = operation->request->on_heap();
     operation->~Operation();
-    if (on_heap) ::operator delete(operation);
+    if (!of_request) ::operator delete(operation);
 }
 
 } // namespace dtrain::engine

@@ -30,8 +30,8 @@ class Operation {
   public:
     explicit Operation(Request *completed) : request(completed) {}
     virtual ~Operation() = default;
-    // A persistent request's operation lives in the memory that the request keeps, others on the
-    // heap. Throws std::bad_alloc.
+    // The operation of a request on the heap lives in memory that the request keeps, that of one on
+    // a stack on the heap. Throws std::bad_alloc.
     static void *operator new(size_t bytes, Request &completed);
     static void operator delete(Operation *operation, std::destroying_delete_t);
 
@@ -58,10 +58,10 @@ class Operation {
     Request *const request;
     int32_t priority = 0; // higher goes first; before it is posted
     int64_t deadline_ns = INT64_MAX;
-    int64_t begun_ns = 0; // when the call was made, if somebody wants to know; else 0
-    int64_t moved_ns = 0; // when something moved last
-    uint32_t stalls = 0;  // how often in a row stalled() was called
-    bool polled = false;
+    int64_t begun_ns = 0;     // when the call was made, if somebody wants to know; else 0
+    int64_t moved_ns = 0;     // when something moved last
+    uint32_t stalls = 0;      // how often in a row stalled() was called
+    bool polled = false;      // before it is posted; from then on Agent::set_polled()
     bool resting = false;     // Agent::rest()
     uint64_t sequence = 0;    // for the owner: number of the call, 0: none
     uint32_t owner_index = 0; // for the owner: place in a list of its own
@@ -71,6 +71,7 @@ class Operation {
     Operation *next_posted_ = nullptr; // in the agent's inbox
     uint32_t index_ = 0;               // in the agent's list
     bool woken_ = false;               // in the list of those to advance
+    bool listed_ = false;              // in the list of the polled
     int64_t stalled_since_ns_ = 0;     // moved_ns when stalled() was called last
 };
 

@@ -55,12 +55,14 @@ class Request {
     static Request *create_persistent(uint64_t user_tag, CompletionQueue *queue,
                                       std::unique_ptr<Restart> restart);
     void release(); // gives up one reference
+    bool on_heap() const { return references_.load(std::memory_order_relaxed) != 0; }
 
     // For the next operation of a persistent one; false: it has not finished.
     bool rearm();
     void disarm(Status status, const char *text); // that could not be begun
-    // Memory for that operation, kept for the one after it; of one thread at a time.
+    // Memory for the operation of one on the heap, kept for the next one; of one thread at a time.
     void *operation_memory(size_t bytes);
+    bool worth_keeping() const { return restart == nullptr && memory_bytes_ <= most_kept; }
 
     uint64_t user_tag = 0;
     CompletionQueue *queue = nullptr; // where complete() reports, too
@@ -74,6 +76,8 @@ class Request {
 
   private:
     enum State : uint32_t { running, sleeping, finished };
+    static constexpr size_t most_kept = 1024; // bytes of memory of one that waits for its next use
+    void reset();
     std::atomic<uint32_t> state_{running};
     std::atomic<uint32_t> references_{0}; // 0: not on the heap
     Outcome outcome_;

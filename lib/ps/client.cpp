@@ -76,7 +76,7 @@ void fail_transfer(Transfer &transfer, Status status, int32_t server, const char
 
 Client::Client(const Config &config, Wire &wire)
     : config_(config), lost_(config.servers),
-      context_(new LaneContext{wire, config.worker, config.chunk, config.retry_ns}) {}
+      context_(new LaneContext{wire, config.worker, config.retry_ns}) {}
 
 Client::~Client() = default;
 
@@ -108,6 +108,7 @@ template <class F> void Client::for_each_part(const Transfer &transfer, F &&f) {
 }
 
 bool Client::reaches_lost_server(Transfer &transfer) {
+    if (!any_lost_) return false;
     auto check = [&](uint32_t server, const Range &) {
         if (lost_[server].empty()) return;
         fail_transfer(transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server),
@@ -125,8 +126,17 @@ bool Client::whole_table(const Transfer &transfer) {
     return !has_trait(transfer.kind, Trait::ranged) || clocks;
 }
 
+void Client::cut(Transfer &transfer) const {
+    const Item item = item_of(transfer.table->params, transfer.kind, transfer.argument);
+    const uint64_t items = item.bytes > 0 ? config_.chunk / item.bytes : 0;
+    transfer.item = item;
+    transfer.chunk = transfer.rows != nullptr ? transfer.rows->rows_per_request()
+                                              : std::max<uint64_t>(items, 1) * item.elements;
+}
+
 void Client::start(Transfer &transfer, int64_t now) {
     ClientTable &table = *transfer.table;
+    cut(transfer);
     bool whole = whole_table(transfer);
     const bool pushes = has_trait(transfer.kind, Trait::pushes);
     if (pushes && table.pushed && table.weight != transfer.weight)
@@ -232,6 +242,7 @@ void Client::on_withdrawn(Outgoing &request, int64_t now) {
 
 void Client::on_server_lost(uint32_t server, const char *text) {
     lost_[server] = text;
+    any_lost_ = true;
     for (auto &table : tables_) {
         Lane &lane = *table->lanes[server];
         auto in_flight = table->transfers; // completions change the list

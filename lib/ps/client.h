@@ -7,6 +7,7 @@
 // No thread-safety of its own. A Wire's functions and Transfer::done() must not call back into the
 // client.
 #pragma once
+#include "ps/item.h"
 #include "ps/partition.h"
 #include "ps/protocol.h"
 #include "ps/table_params.h"
@@ -79,6 +80,8 @@ struct Transfer {
     uint64_t total = 0;            // count_rows: of the servers that answered
 
     // The client's own.
+    Item item;             // what its requests are cut between, ...
+    uint64_t chunk = 0;    // ... and how many elements of it, or rows, one has
     uint64_t requests = 0; // not settled yet
     size_t place = 0;      // in the table's list
 };
@@ -126,10 +129,12 @@ class Client {
     // f(server, part) for each server that has some of it.
     template <class F> static void for_each_part(const Transfer &transfer, F &&f);
     bool reaches_lost_server(Transfer &transfer);
+    void cut(Transfer &transfer) const; // into requests
     void sweep();
 
     Config config_;
     std::vector<std::string> lost_; // by server: why, or ""
+    bool any_lost_ = false;
     std::unique_ptr<LaneContext> context_;
     std::vector<std::unique_ptr<ClientTable>> tables_;
     uint32_t next_table_ = 0;

@@ -2,7 +2,6 @@
 #include "ps/lane.h"
 
 #include "ps/client_table.h"
-#include "ps/item.h"
 #include "ps/row_batch.h"
 
 #include <algorithm>
@@ -20,22 +19,16 @@ bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
 Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
     : table_(table), server_(server), context_(context) {}
 
-// Elements in one request: whole items; or rows.
-uint64_t Lane::chunk_of(const Piece &piece) const {
-    if (has_trait(piece.kind, Trait::rows)) return piece.transfer->rows->rows_per_request();
-    Item item = item_of(table_.params, piece.kind, piece.argument);
-    return std::max<uint64_t>(context_.chunk / item.bytes, 1) * item.elements;
-}
-
-uint64_t Lane::requests_of(const Piece &piece) const {
+uint64_t Lane::requests_of(const Piece &piece) {
     if (!has_range(piece.kind)) return 1;
-    return chunks_of(piece.range.count, chunk_of(piece));
+    return chunks_of(piece.range.count, piece.transfer->chunk);
 }
 
 void Lane::add(const Piece &piece) {
     if (closed_) return;
-    if (piece.transfer != nullptr) piece.transfer->requests += requests_of(piece);
-    if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests_of(piece));
+    const uint64_t requests = requests_of(piece);
+    if (piece.transfer != nullptr) piece.transfer->requests += requests;
+    if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests);
     queue_.push_back(piece);
     count_busy();
 }
@@ -96,13 +89,14 @@ Lane::Slot &Lane::launch(Piece &piece) {
         return s;
     }
 
-    Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(piece))};
+    Range chunk = {piece.range.first, std::min(piece.range.count, piece.transfer->chunk)};
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
     if (has_trait(piece.kind, Trait::rows))
         attach_rows(chunk, s);
     else
         attach(chunk, s);
+    s.due = s.answer_bytes;
     if (has_function(table_.params) && may_be_told(piece.kind)) make_room_for_text(s);
     piece.range = {chunk.end(), piece.range.count - chunk.count};
     piece.begins = false;
@@ -119,7 +113,7 @@ void Lane::make_room_for_text(Slot &s) {
 
 void Lane::attach(const Range &chunk, Slot &s) const {
     const Transfer &transfer = *s.transfer;
-    Item item = item_of(table_.params, s.header.kind, s.header.argument);
+    const Item &item = transfer.item;
     uint64_t offset = item.bytes_of(chunk.first - transfer.range.first);
     s.header.first = chunk.first;
     if (has_trait(s.header.kind, Trait::sends)) {

@@ -32,7 +32,6 @@ struct Piece {
 struct LaneContext {
     Wire &wire;
     uint32_t worker;
-    uint64_t chunk;
     int64_t retry_ns;
     int64_t next_timer = INT64_MAX; // of the lane that is due first, or earlier
     uint32_t busy = 0;              // lanes that are not idle
@@ -80,6 +79,7 @@ class Lane {
         uint32_t attempts = 0; // made
         State state = State::free;
         bool pulls = false; // is or was a pull
+        uint64_t due = 0;   // bytes of values that its answer has, if it has any
         Range rows = {};    // of a sparse table: which of the transfer's
         // Where an answer lands that may be a text, and then goes if it is none.
         std::unique_ptr<char[]> room;
@@ -101,8 +101,7 @@ class Lane {
     void end(Slot &slot, int64_t now);
     void settle(Slot &slot);
     void withdraw(Slot &slot);
-    uint64_t chunk_of(const Piece &piece) const;
-    uint64_t requests_of(const Piece &piece) const;
+    static uint64_t requests_of(const Piece &piece);
     void forget_pushes(const Piece &piece);
     void count_busy(); // whenever it may have become idle, or not
 

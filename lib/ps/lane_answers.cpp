@@ -1,6 +1,5 @@
 // What comes back to a lane. SPDX-License-Identifier: Apache-2.0
 #include "ps/client_table.h"
-#include "ps/item.h"
 #include "ps/lane.h"
 #include "ps/row_batch.h"
 #include "ps/table_wire.h"
@@ -83,10 +82,7 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     const bool told = header.reason == Reason::told;
     const bool created = s.header.kind == RequestKind::create;
     if (told && s.room == nullptr) return report_failure(s, DTRAIN_ERR_CORRUPT, why);
-    uint64_t due =
-        told || created
-            ? header.count
-            : item_of(table_.params, s.header.kind, s.header.argument).bytes_of(header.count);
+    const uint64_t due = told || created ? header.count : header.count > 0 ? s.due : 0;
     if (payload_bytes != due) {
         std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
                       payload_bytes < due ? "truncated" : "oversized",

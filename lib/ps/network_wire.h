@@ -3,8 +3,10 @@
 //
 // A request goes to the server with the worker as its source; its answer comes back with a tag made
 // of table and sequence number, straight into the caller's memory. Small ones go in packs, and so
-// do their answers: at once while nothing else is on its way, else with those that come until the
-// next round of the agent, and no receive is posted for them.
+// do their answers, and no receive is posted for them. A pack leaves when nothing else is on its
+// way to that server, or when it has as many requests as are on their way: so both sides have a
+// pack to work on, and packs stay large. It waits a few rounds at most, since answers may be long
+// in coming.
 #pragma once
 #include "engine/mesh.h"
 #include "engine/tag.h"
@@ -47,10 +49,12 @@ class NetworkWire final {
     void settled(uint32_t server, Outgoing &request);
     // Outside of calls into the client: reports what was withdrawn at once, and forgets answers
     // that came late.
-    void run() {
+    // Returns 1 while something waits to be sent with more.
+    int run() {
         if (packs_.waiting() || !withdrawn_.empty() || !copies_withdrawn_.empty() ||
             !late_.empty() || inbox_.deaf())
             move();
+        return packs_.waiting() ? 1 : 0;
     }
     // Nothing is on its way.
     bool idle() const {
@@ -92,6 +96,7 @@ class NetworkWire final {
     Status listen(Slot &slot);
     void settle(Slot &slot);
     void move();
+    void flush_when_worth();
     void purge_late(int64_t now);
 
     engine::Agent &agent_;
@@ -105,6 +110,8 @@ class NetworkWire final {
     PackSender packs_;
     Inbox inbox_;                  // of packed answers
     std::vector<uint32_t> copies_; // by server: packed requests that are not settled
+    uint32_t all_copies_ = 0;      // of all servers
+    uint32_t held_ = 0;            // rounds since something was added and nothing came
     std::deque<Late> late_;
     int64_t next_purge_ = 0;
 };

@@ -145,10 +145,10 @@ void Node::settled(uint32_t server, Outgoing &request) {
 }
 
 int Node::work() {
-    if (network_ != nullptr) network_->run();
+    int done = network_ != nullptr ? network_->run() : 0;
     if (client_ != nullptr && agent_.now() >= client_->next_timer())
         client_->on_timer(agent_.now());
-    return work_locally();
+    return done + work_locally();
 }
 
 int Node::work_locally() {
@@ -168,11 +168,8 @@ void Node::rest_when_idle() {
 
 Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                   bool blocking) {
-    auto *operation = new (*request) TableOperation(request, *this, transfer);
     if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
-    if (timeout_ns < 0 ||
-        __builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &operation->deadline_ns))
-        operation->deadline_ns = INT64_MAX;
+    auto *operation = new (*request) TableOperation(request, *this, transfer, timeout_ns);
     agent_.post(operation, blocking);
     if (blocking) agent_.wait(*request, INT64_MAX);
     return DTRAIN_OK;

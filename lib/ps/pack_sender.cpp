@@ -28,8 +28,7 @@ bool PackSender::send(uint32_t member) {
     dtrain_tp_iov_t iov = {.addr = parcel.pack.data(), .len = parcel.pack.size(), .mr = nullptr};
     Status s = mesh_.send(member, tag_, &iov, 1, &parcel);
     if (s == DTRAIN_ERR_BUSY) return false;
-    open_[member] = nullptr;
-    filled_--;
+    close_open(member);
     if (s == DTRAIN_OK)
         pending_++;
     else
@@ -50,14 +49,21 @@ void PackSender::flush(uint32_t member) {
 
 void PackSender::drop(uint32_t member) {
     if (member >= open_.size() || open_[member] == nullptr) return;
-    forget(*open_[member]);
-    open_[member] = nullptr;
-    filled_--;
+    Parcel &parcel = *open_[member];
+    close_open(member);
+    forget(parcel);
 }
 
 void PackSender::close() {
     for (uint32_t m = 0; m < open_.size(); m++) drop(m);
     for (Parcel &parcel : parcels_) mesh_.cancel(parcel.member, &parcel);
+}
+
+void PackSender::close_open(uint32_t member) {
+    added_ -= open_[member]->added;
+    open_[member]->added = 0;
+    open_[member] = nullptr;
+    filled_--;
 }
 
 void PackSender::forget(Parcel &parcel) { spare_.splice(spare_.end(), parcels_, parcel.place); }

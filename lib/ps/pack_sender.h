@@ -22,6 +22,8 @@ class PackSender {
     Status add(uint32_t member, const Header &header, const void *payload, uint64_t bytes) {
         if (Status s = make_room(member, bytes); s != DTRAIN_OK) return s;
         open_[member]->pack.add(header, payload, bytes);
+        open_[member]->added++;
+        added_++;
         return DTRAIN_OK;
     }
     // Sends what was added; returns how many messages left.
@@ -30,26 +32,29 @@ class PackSender {
     void drop(uint32_t member); // what was added
     void close();               // poll idle() before the destruction
     bool idle() const { return pending_ == 0; }
-    bool waiting() const { return filled_ > 0; } // something is added and not sent
+    bool waiting() const { return filled_ > 0; } // something is added and not sent: ...
+    uint32_t added() const { return added_; }    // ... so many
 
   private:
     struct Parcel : engine::Completion {
         PackSender *sender = nullptr;
         uint32_t member = 0;
         Pack pack;
+        uint32_t added = 0; // while it is being filled
         std::list<Parcel>::iterator place;
     };
     static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
     int flush_all();
     Status make_room(uint32_t member, uint64_t bytes);
-    bool send(uint32_t member); // false: the transport is behind
+    bool send(uint32_t member);       // false: the transport is behind
+    void close_open(uint32_t member); // it is no longer filled
     void forget(Parcel &parcel);
 
     engine::Mesh &mesh_;
     const uint64_t tag_;
     std::list<Parcel> parcels_, spare_; // in use; nodes move between them
     std::vector<Parcel *> open_;        // by member: is being filled
-    uint32_t filled_ = 0;               // of open_
+    uint32_t filled_ = 0, added_ = 0;   // of open_, and what is in them
     uint32_t pending_ = 0;              // with the transport
 };
 

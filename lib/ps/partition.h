@@ -36,6 +36,7 @@ class Partition {
     // f(server, part of the range) for each server that holds some of it.
     template <class F> void for_each_part(const Range &range, F &&f) const {
         if (range.count == 0) return;
+        if (servers_ == 1) return f(0, range);
         uint32_t last = server_of(range.end() - 1);
         for (uint32_t s = server_of(range.first); s <= last; ++s) f(s, intersect(range, part(s)));
     }

@@ -2,15 +2,15 @@
 #include "ps/table_operation.h"
 
 #include "ps/client_table.h"
-#include "ps/item.h"
 #include "ps/node.h"
 
 #include <cstdio>
 
 namespace dtrain::ps {
 
-TableOperation::TableOperation(engine::Request *completed, Node &node, const Transfer &transfer)
-    : Operation(completed), node_(node), transfer_(transfer) {
+TableOperation::TableOperation(engine::Request *completed, Node &node, const Transfer &transfer,
+                               int64_t timeout_ns)
+    : Operation(completed), node_(node), transfer_(transfer), timeout_ns_(timeout_ns) {
     completed->cancellable = this;
     transfer_.owner = this;
     transfer_.done = [](Transfer *done) {
@@ -22,6 +22,8 @@ TableOperation::TableOperation(engine::Request *completed, Node &node, const Tra
 
 void TableOperation::start(engine::Agent &agent) {
     agent_ = &agent;
+    if (timeout_ns_ >= 0 && timeout_ns_ < INT64_MAX - agent.now())
+        deadline_ns = agent.now() + timeout_ns_;
     node_.client().start(transfer_, agent.now());
     node_.work_locally();
 }
@@ -31,16 +33,13 @@ int TableOperation::advance(engine::Agent &agent) {
     bool receives = has_trait(transfer_.kind, Trait::receives);
     engine::Outcome outcome = {.status = transfer_.status, .peer = transfer_.server};
     if (transfer_.version != UINT64_MAX) outcome.version = transfer_.version;
-    if (receives && transfer_.status == DTRAIN_OK)
-        outcome.bytes = item().bytes_of(transfer_.range.count);
-    std::string text = transfer_.text;
+    if (receives && transfer_.status == DTRAIN_OK) outcome.bytes = bytes();
+    const std::string text = std::move(transfer_.text);
     agent.finish(this, outcome, text.c_str());
     return 1;
 }
 
-Item TableOperation::item() const {
-    return item_of(transfer_.table->params, transfer_.kind, transfer_.argument);
-}
+uint64_t TableOperation::bytes() const { return transfer_.item.bytes_of(transfer_.range.count); }
 
 void TableOperation::fail(engine::Agent &, const engine::Outcome &outcome, const char *text) {
     if (done_) return;
@@ -74,7 +73,7 @@ void TableOperation::describe(trace::Record &record) const {
     }
     const ClientTable &table = *transfer_.table;
     record.way = agent_->timeline().intern("table " + table.name);
-    record.bytes = item().bytes_of(transfer_.range.count);
+    record.bytes = bytes();
     record.dtype = uint8_t(table.params.dtype);
 }
 

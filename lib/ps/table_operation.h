@@ -3,7 +3,6 @@
 #pragma once
 #include "engine/operation.h"
 #include "ps/client.h"
-#include "ps/item.h"
 
 namespace dtrain::ps {
 
@@ -11,7 +10,9 @@ class Node;
 
 class TableOperation final : public engine::Operation {
   public:
-    TableOperation(engine::Request *completed, Node &node, const Transfer &transfer);
+    // timeout_ns: from the start on; negative: none.
+    TableOperation(engine::Request *completed, Node &node, const Transfer &transfer,
+                   int64_t timeout_ns);
 
     void start(engine::Agent &agent) override;
     int advance(engine::Agent &agent) override;
@@ -20,10 +21,11 @@ class TableOperation final : public engine::Operation {
     void describe(trace::Record &record) const override;
 
   private:
-    Item item() const;
+    uint64_t bytes() const; // of values
 
     Node &node_;
     Transfer transfer_;
+    const int64_t timeout_ns_;
     engine::Agent *agent_ = nullptr;
     bool done_ = false;
 };
