@@ -15,13 +15,17 @@ typedef struct word {
 typedef struct text {
     word_t *words;
     size_t word_count;
-    uint32_t *tokens; /* the words of all files, in their order */
+    uint32_t *tokens; /* the words of the file, in their order */
     size_t token_count;
+    uint32_t *slots; /* hash table of the words: number + 1, or 0; open addressing */
+    size_t slot_count;
 } text_t;
 
-/* Reads what these files consist of: runs of letters, in lower case, longer ones cut off; words
- * that occur fewer than `least` times are left out. 0, or -1 after a line on stderr. */
-int text_read(text_t *text, char *const *files, int file_count, uint32_t least);
+/* Reads what the file consists of: runs of letters, in lower case, longer ones cut off. 0, or -1
+ * after a line on stderr. Free it in any case. */
+int text_read(text_t *text, const char *path);
+/* NULL: it is not in the text. */
+const word_t *text_find(const text_t *text, const char *name);
 void text_free(text_t *text);
 
 #endif
