@@ -145,6 +145,7 @@ Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfe
         table->context, params, request_p,
         [&](const dtrain::collectives::CallOptions &options) {
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
+            transfer.priority = options.priority;
             return table->node->post(transfer, options.request, options.timeout_ns,
                                      options.blocking);
         },

@@ -39,6 +39,7 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
             const dtrain::collectives::CallOptions &options) {
     if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
     transfer.table = table->table;
+    transfer.priority = options.priority;
     return table->node->post(transfer, options.request, options.timeout_ns, options.blocking);
 }
 

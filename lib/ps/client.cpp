@@ -76,9 +76,12 @@ void fail_transfer(Transfer &transfer, Status status, int32_t server, const char
 
 Client::Client(const Config &config, Wire &wire)
     : config_(config), lost_(config.servers),
-      context_(new LaneContext{wire, config.worker, config.retry_ns}) {}
+      context_(new LaneContext{wire, config.worker, config.retry_ns,
+                               Turns(config.servers, config.bound)}) {}
 
 Client::~Client() = default;
+
+void Client::use_priorities() { context_->turns.use(); }
 
 Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p) {
     if (next_table_ == max_tables)

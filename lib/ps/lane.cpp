@@ -5,6 +5,7 @@
 #include "ps/row_batch.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dtrain::ps {
 namespace {
@@ -19,6 +20,8 @@ bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
 Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
     : table_(table), server_(server), context_(context) {}
 
+Lane::~Lane() { context_.turns.forget(server_, *this); }
+
 uint64_t Lane::requests_of(const Piece &piece) {
     if (!has_range(piece.kind)) return 1;
     return chunks_of(piece.range.count, piece.transfer->chunk);
@@ -29,8 +32,27 @@ void Lane::add(const Piece &piece) {
     const uint64_t requests = requests_of(piece);
     if (piece.transfer != nullptr) piece.transfer->requests += requests;
     if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests);
-    queue_.push_back(piece);
+    queue_.insert(place_of(piece), piece);
     count_busy();
+}
+
+// Behind what goes before it: never across a clock, and in order where sums depend on it.
+std::deque<Piece>::const_iterator Lane::place_of(const Piece &piece) const {
+    auto place = queue_.end();
+    if (!context_.turns.used() || !has_range(piece.kind) || table_.params.reproducible)
+        return place;
+    const int32_t priority = piece.transfer->priority;
+    while (place != queue_.begin() && has_range(std::prev(place)->kind) &&
+           std::prev(place)->transfer->priority < priority)
+        --place;
+    return place;
+}
+
+int32_t Lane::urgency() const {
+    int32_t highest = INT32_MIN;
+    for (const Piece &piece : queue_)
+        if (piece.transfer != nullptr) highest = std::max(highest, piece.transfer->priority);
+    return highest;
 }
 
 void Lane::count_busy() {
@@ -56,11 +78,45 @@ bool Lane::may_leave(const Piece &piece) const {
 void Lane::pump(int64_t now) {
     while (!queue_.empty() && may_leave(queue_.front())) {
         Piece &piece = queue_.front();
+        if (context_.turns.used() && !its_turn(piece, now)) break;
         Slot &sent = launch(piece);
         if (!has_range(piece.kind) || piece.range.count == 0) queue_.pop_front();
         send(sent, now);
         if (sent.attempts == 0) break; // the wire is busy: on_timer() goes on
     }
+}
+
+uint64_t Lane::moved_by(const Piece &piece) const {
+    if (!has_range(piece.kind)) return 0;
+    const Transfer &transfer = *piece.transfer;
+    const uint64_t count = std::min(piece.range.count, transfer.chunk);
+    const uint64_t bytes = transfer.item.bytes_of(count);
+    const bool keys = has_trait(piece.kind, Trait::rows);
+    const bool values =
+        has_trait(piece.kind, Trait::sends) && (!keys || has_trait(piece.kind, Trait::carries));
+    const bool waits = table_.params.consistency != DTRAIN_ASYNC || transfer.min_version > 0;
+    const bool pulls = has_trait(piece.kind, Trait::receives) && !waits;
+    return (keys ? count * sizeof(uint64_t) : 0) + (values ? bytes : 0) + (pulls ? bytes : 0);
+}
+
+bool Lane::its_turn(const Piece &piece, int64_t now) {
+    const uint64_t bytes = moved_by(piece);
+    const bool waited = now - std::min(held_since_, now) >= Turns::patience;
+    if (bytes == 0 || waited || context_.turns.admits(server_, bytes)) {
+        held_since_ = INT64_MAX;
+        return true;
+    }
+    held_since_ = std::min(held_since_, now);
+    look_at(held_since_ + Turns::patience);
+    context_.turns.hold(server_, *this);
+    return false;
+}
+
+void Lane::go_on(int64_t now) {
+    if (context_.turns.used())
+        context_.turns.pump(server_, *this, now);
+    else
+        pump(now);
 }
 
 Lane::Slot &Lane::launch(Piece &piece) {
@@ -89,6 +145,10 @@ Lane::Slot &Lane::launch(Piece &piece) {
         return s;
     }
 
+    if (context_.turns.used()) {
+        s.moves = moved_by(piece);
+        context_.turns.begin(server_, s.moves);
+    }
     Range chunk = {piece.range.first, std::min(piece.range.count, piece.transfer->chunk)};
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
@@ -147,6 +207,10 @@ void Lane::send(Slot &s, int64_t now) {
 
 void Lane::repeat_at(Slot &s, int64_t time) {
     s.retry_at = time;
+    look_at(time);
+}
+
+void Lane::look_at(int64_t time) {
     next_timer_ = std::min(next_timer_, time);
     context_.next_timer = std::min(context_.next_timer, time);
 }
@@ -176,6 +240,8 @@ void Lane::settle(Slot &s) {
     Transfer *transfer = s.transfer;
     context_.wire.settled(server_, s);
     pulls_ -= s.pulls;
+    context_.turns.end(server_, s.moves);
+    s.moves = 0;
     s.state = State::free;
     s.transfer = nullptr;
     while (oldest_ < next_ && slot(oldest_).state == State::free) ++oldest_;

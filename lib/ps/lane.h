@@ -1,12 +1,14 @@
 // The requests of one client for one table to one server: a queue and a sliding window.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests leave in the order of the calls, with at most request_window of them between the oldest
-// without an answer and the newest. Under BSP a clock leaves when the pulls before it have their
-// answers: so the server cannot go on to a later clock while a pull is being repeated.
+// Requests leave in the order of the calls, or of their priorities between two clocks, with at most
+// request_window of them between the oldest without an answer and the newest. Under BSP a clock
+// leaves when the pulls before it have their answers: so the server cannot go on to a later clock
+// while a pull is being repeated.
 #pragma once
 #include "ps/client.h"
 #include "ps/counters.h"
+#include "ps/turns.h"
 
 #include <array>
 #include <cstdint>
@@ -33,6 +35,7 @@ struct LaneContext {
     Wire &wire;
     uint32_t worker;
     int64_t retry_ns;
+    Turns turns;
     int64_t next_timer = INT64_MAX; // of the lane that is due first, or earlier
     uint32_t busy = 0;              // lanes that are not idle
 };
@@ -40,10 +43,12 @@ struct LaneContext {
 class Lane {
   public:
     Lane(ClientTable &table, uint32_t server, LaneContext &context);
+    ~Lane();
 
     void add(const Piece &piece); // pump() sends it
     void add_clock(Piece piece);  // all but how many pushes it has
     void pump(int64_t now);
+    int32_t urgency() const; // the highest priority of what waits
     // The request with that number, if the wire has a copy of it and no answer has come; or
     // nullptr.
     Outgoing *copied_request(uint64_t sequence);
@@ -79,6 +84,7 @@ class Lane {
         uint32_t attempts = 0; // made
         State state = State::free;
         bool pulls = false; // is or was a pull
+        uint64_t moves = 0; // bytes that count in the turns
         uint64_t due = 0;   // bytes of values that its answer has, if it has any
         Range rows = {};    // of a sparse table: which of the transfer's
         // Where an answer lands that may be a text, and then goes if it is none.
@@ -88,6 +94,9 @@ class Lane {
 
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
     bool may_leave(const Piece &piece) const;
+    bool its_turn(const Piece &piece, int64_t now);
+    uint64_t moved_by(const Piece &piece) const; // by its next request, as far as they count
+    void go_on(int64_t now);                     // a request has ended
     Slot &launch(Piece &piece);
     void attach(const Range &chunk, Slot &slot) const; // the caller's memory
     void attach_rows(const Range &rows, Slot &slot);
@@ -95,6 +104,7 @@ class Lane {
     bool learn_states(const void *payload, uint64_t bytes); // false: not those of other servers
     void send(Slot &slot, int64_t now);
     void repeat_at(Slot &slot, int64_t time);
+    void look_at(int64_t time); // on_timer()
     void count(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes, int64_t now);
     void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
     void report_failure(const Slot &slot, Status status, const char *why);
@@ -102,6 +112,7 @@ class Lane {
     void settle(Slot &slot);
     void withdraw(Slot &slot);
     static uint64_t requests_of(const Piece &piece);
+    std::deque<Piece>::const_iterator place_of(const Piece &piece) const;
     void forget_pushes(const Piece &piece);
     void count_busy(); // whenever it may have become idle, or not
 
@@ -115,6 +126,7 @@ class Lane {
     uint32_t pulls_ = 0;             // in flight
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
+    int64_t held_since_ = INT64_MAX; // it is not its turn
     bool closed_ = false;
     bool busy_ = false;   // counted
     uint64_t pulled_ = 0; // updates that the last pull has seen

@@ -50,7 +50,7 @@ void Lane::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
 void Lane::end(Slot &s, int64_t now) {
     s.state = State::answered;
     if (s.sends == 0) settle(s);
-    pump(now);
+    go_on(now);
 }
 
 void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes, int64_t now) {

@@ -170,6 +170,7 @@ Status Node::post(const Transfer &transfer, engine::Request *request, int64_t ti
                   bool blocking) {
     if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     auto *operation = new (*request) TableOperation(request, *this, transfer, timeout_ns);
+    operation->priority = transfer.priority;
     agent_.post(operation, blocking);
     if (blocking) agent_.wait(*request, INT64_MAX);
     return DTRAIN_OK;

@@ -24,6 +24,8 @@ void TableOperation::start(engine::Agent &agent) {
     agent_ = &agent;
     if (timeout_ns_ >= 0 && timeout_ns_ < INT64_MAX - agent.now())
         deadline_ns = agent.now() + timeout_ns_;
+    if (agent.precedence().used()) [[unlikely]]
+        node_.client().use_priorities();
     node_.client().start(transfer_, agent.now());
     node_.work_locally();
 }

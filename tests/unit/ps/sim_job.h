@@ -20,6 +20,7 @@ struct Scenario {
     AddedBy added_by = AddedBy::rule;
     uint32_t reproducible = 0;
     Faults faults;
+    bool priorities = false;        // of their operations
     bool in_flight_together = true; // several operations of a worker at a time
     int32_t dies = -1;              // this worker crashes,
     int32_t server_dies = -1;       // this server crashes,
@@ -108,6 +109,7 @@ class SimJob {
     static dtrain::ps::Client::Config client_config(const Scenario &scenario) {
         dtrain::ps::Client::Config config;
         config.chunk = scenario.chunk;
+        config.bound = 2 * scenario.chunk;
         config.retry_ns = 4 * scenario.faults.longest_delay;
         return config;
     }
@@ -241,6 +243,10 @@ class SimJob {
         if (kind == RequestKind::push_pull && network_.pick(2) == 0) {
             record.received = record.sent;
             op->transfer.send = record.received.data();
+        }
+        if (scenario_.priorities) {
+            op->transfer.priority = int32_t(network_.pick(3)) - 1;
+            network_.client(w)->use_priorities();
         }
         op->transfer.owner = op;
         op->transfer.done = [](dtrain::ps::Transfer *transfer) {

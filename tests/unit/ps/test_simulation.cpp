@@ -30,6 +30,7 @@ Scenario random_scenario(uint64_t seed, Definition mode) {
     s.chunk = 8u << pick(6);
     s.faults.longest_delay = 1 + int64_t(pick(50));
     s.in_flight_together = pick(4) != 0;
+    s.priorities = pick(3) == 0;
     if (pick(2) == 0) s.faults.lost = uint32_t(pick(20));
     if (pick(2) == 0) s.faults.repeated = uint32_t(pick(20));
     if (pick(3) == 0) s.faults.busy = uint32_t(pick(50));
