@@ -84,11 +84,19 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     mine[status] = uint64_t(-own);
     mine[mode] = mode_bits(wanted);
     mine[table_id] = table->table->id;
-    table->node->agent().locked([&] { mine[clock_after] = table->table->clock; });
+    table->node->agent().locked([&] {
+        mine[clock_after] = table->table->clock;
+        ++table->table->changes;
+    });
     std::vector<Said> all(size_t(comm->communicator->size()));
     if (Status s = dtrain_allgather(comm, mine.data(), all.data(), said, DTRAIN_U64, op, nullptr);
-        s != DTRAIN_OK)
+        s != DTRAIN_OK) {
+        why = dtrain::error_text();
+        // Others may have heard everybody: they must not wait for this worker.
+        (void)run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_refused, op);
+        dtrain::set_error_text(why.c_str());
         return s;
+    }
     if (own != DTRAIN_OK) {
         dtrain::set_error_text(why.c_str());
         return own;
@@ -98,8 +106,13 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
     table->node->agent().locked([&] { table->table->clock = at; });
     const Status done = run(table, RequestKind::set_mode, mode_bits(wanted), op);
-    // Also if an answer is late: all have agreed, so the servers do it.
-    table->node->agent().locked([&] { table->table->meet(wanted, at); });
+    // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
+    table->node->agent().locked([&] {
+        if (done == DTRAIN_ERR_STATE)
+            table->table->clock = mine[clock_after];
+        else
+            table->table->meet(wanted, at);
+    });
     return done;
 }
 

@@ -173,6 +173,7 @@ void Client::start(Transfer &transfer, int64_t now) {
             lane->add({.transfer = &transfer,
                        .kind = transfer.kind,
                        .clock = clock,
+                       .pushes = transfer.kind == RequestKind::set_mode ? table.changes : 0,
                        .argument = transfer.argument});
     else {
         bool rows = transfer.rows != nullptr;

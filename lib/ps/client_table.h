@@ -28,6 +28,7 @@ struct ClientTable {
     std::vector<Transfer *> transfers = {};        // in flight; each knows its place
     bool described = false; // a server has said what its function keeps: params.states
     bool destroyed = false;
+    uint32_t changes = 0; // of mode, that were begun
 
     // QUORUM: a worker that is late goes on at the servers' clock, with the next one or in one in
     // which it has not pushed yet, once it has seen values of it. It skips only what is over on all

@@ -65,11 +65,17 @@ void Clocks::count_push(uint32_t worker, uint64_t clock) {
     settle(workers_[worker]);
 }
 
+Verdict Clocks::may_weigh(uint64_t clock) const {
+    if (!collects() || clock < applied_ + open_clocks) return Verdict::go;
+    return waits_for_lost(clock) ? Verdict::lost : Verdict::wait;
+}
+
 Verdict Clocks::announce(uint32_t index, uint64_t clock, uint32_t pushes, Weight weight) {
     Worker &worker = workers_[index];
     if (counts() && clock < applied_) return Verdict::stale;
     if (clock < worker.clock) return Verdict::passed;
     if (clock - worker.clock >= request_window) return Verdict::ahead;
+    if (weight.value > 0 && may_weigh(clock) != Verdict::go) return may_weigh(clock);
     Open &entry = open(worker, clock);
     if (entry.ended || entry.seen > pushes) return Verdict::passed;
     entry.ended = true;
@@ -84,7 +90,6 @@ void Clocks::settle(Worker &worker) {
     for (;;) {
         Open &entry = open(worker, worker.clock);
         if (!entry.ended || entry.seen < entry.announced) break;
-        // Who has pushed cannot be further ahead than the open clocks.
         if (entry.weight.value > 0)
             worker.contributed[worker.clock % open_clocks] = {worker.clock, entry.weight};
         entry = {};

@@ -66,8 +66,10 @@ class Clocks {
     // A push of that clock, for which push() said go, has been decided.
     void count_push(uint32_t worker, uint64_t clock);
     // The end of the worker's clock, which has that many pushes. go, passed (a contradiction to
-    // what was announced before or already seen) or ahead.
+    // what was announced before or already seen), ahead, or what may_weigh() says.
     Verdict announce(uint32_t worker, uint64_t clock, uint32_t pushes, Weight weight = {});
+    // Weights are kept for the open clocks only. go, wait or lost.
+    Verdict may_weigh(uint64_t clock) const;
     void leave(uint32_t worker);
     // All workers are at that clock, which none is beyond, and what was open is gone.
     void meet(const Mode &mode, uint64_t clock);

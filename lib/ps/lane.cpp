@@ -29,6 +29,7 @@ uint64_t Lane::requests_of(const Piece &piece) {
 
 void Lane::add(const Piece &piece) {
     if (closed_) return;
+    if (changing_ != UINT64_MAX && piece.kind == RequestKind::destroy) queue_.clear();
     const uint64_t requests = requests_of(piece);
     if (piece.transfer != nullptr) piece.transfer->requests += requests;
     if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests);
@@ -72,6 +73,7 @@ void Lane::add_clock(Piece piece) {
 
 bool Lane::may_leave(const Piece &piece) const {
     bool bsp_clock = piece.kind == RequestKind::clock && table_.params.consistency == DTRAIN_BSP;
+    if (changing_ != UINT64_MAX && piece.kind != RequestKind::destroy) return false;
     return next_ - oldest_ < request_window && !(bsp_clock && pulls_ > 0);
 }
 
@@ -136,6 +138,8 @@ Lane::Slot &Lane::launch(Piece &piece) {
     s.header.argument = piece.argument;
     s.header.partition = table_.partition.version();
     pulls_ += s.pulls;
+    if (piece.kind == RequestKind::set_mode && (piece.argument & mode_only_asks) == 0)
+        changing_ = s.header.sequence;
     if (piece.kind == RequestKind::create) {
         s.payload = table_.create_payload.data();
         s.payload_bytes = table_.create_payload.size();
@@ -242,6 +246,7 @@ void Lane::settle(Slot &s) {
     pulls_ -= s.pulls;
     context_.turns.end(server_, s.moves);
     s.moves = 0;
+    if (s.header.sequence == changing_) changing_ = UINT64_MAX;
     s.state = State::free;
     s.transfer = nullptr;
     while (oldest_ < next_ && slot(oldest_).state == State::free) ++oldest_;

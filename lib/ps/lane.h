@@ -4,7 +4,8 @@
 // Requests leave in the order of the calls, or of their priorities between two clocks, with at most
 // request_window of them between the oldest without an answer and the newest. Under BSP a clock
 // leaves when the pulls before it have their answers: so the server cannot go on to a later clock
-// while a pull is being repeated.
+// while a pull is being repeated. Nothing but the end follows a change of mode before its answer: so
+// the server knows in which mode it is due.
 #pragma once
 #include "ps/client.h"
 #include "ps/counters.h"
@@ -124,6 +125,7 @@ class Lane {
     std::array<std::vector<char>, request_window> scratch_; // by slot, of requests for rows
     uint64_t next_ = 0, oldest_ = 0; // sequence numbers: of the next request, the oldest in flight
     uint32_t pulls_ = 0;             // in flight
+    uint64_t changing_ = UINT64_MAX; // the change of mode in flight
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
     int64_t held_since_ = INT64_MAX; // it is not its turn

@@ -57,6 +57,7 @@ constexpr ReasonInfo reasons[] = {
                       "%llu"},
     {DTRAIN_ERR_INVALID, "no table of this kind has such a weight"},
     {DTRAIN_ERR_STATE, "a pull in this clock sees version %llu, not %llu or a later one"},
+    {DTRAIN_ERR_STATE, "worker %llu has not heard whether all agree, so the mode stays as it is"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -65,6 +66,10 @@ bool has_argument(RequestKind kind) {
            kind == RequestKind::set_rate || kind == RequestKind::set_mode ||
            kind == RequestKind::clock || kind == RequestKind::pull ||
            kind == RequestKind::pull_rows;
+}
+
+bool has_number(RequestKind kind) {
+    return kind == RequestKind::clock || kind == RequestKind::set_mode;
 }
 
 } // namespace
@@ -80,7 +85,7 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
                        (header.flags & ~known_request_flags) == 0 &&
                        ranged == (header.count != 0) && (may_begin || header.first == 0) &&
                        header.count <= UINT64_MAX - header.first &&
-                       (header.kind == RequestKind::clock || header.pushes == 0) &&
+                       (has_number(header.kind) || header.pushes == 0) &&
                        (header.kind == RequestKind::create) == (header.sequence == 0);
     if (!well_formed) return Reason::bad_header;
     if (header.worker != worker) return Reason::wrong_worker;

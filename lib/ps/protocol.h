@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 6;
+inline constexpr uint8_t protocol_version = 7;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -127,8 +127,10 @@ struct RequestHeader {
     uint64_t first = 0, count = 0; // elements of the whole table, also for state of rows; of a
                                    // sparse one 0 and rows
     uint64_t clock = 0;            // the worker's, when the operation was called
-    uint32_t pushes = 0;           // clock: pushes of that clock that this server must have seen
-    uint32_t partition = 0;        // version of the partition that the client used
+    // Clock: pushes of that clock that this server must have seen. set_mode: the number of the
+    // change.
+    uint32_t pushes = 0;
+    uint32_t partition = 0; // version of the partition that the client used
     // State: which array; set_rate: the bits of the rate; files: the step; pushes: the bits of the
     // weight, or 0; clock: of what the worker counts there; pulls: updates to wait for.
     uint64_t argument = 0;
@@ -171,9 +173,10 @@ enum class Reason : uint16_t {
     stale = 31,       // not a failure: the step was over without it
     quorum_lost = 32,
     bad_weight = 33,
-    version_ahead = 34
+    version_ahead = 34,
+    mode_not_agreed = 35
 };
-inline constexpr uint16_t last_reason = 34;
+inline constexpr uint16_t last_reason = 35;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }

@@ -112,6 +112,8 @@ class ServerTable {
     void apply_clock();
     Answer check_mode(const RequestHeader &header, TableParams &wanted) const;
     void set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void refuse_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void answer_meeting(const RequestHeader &header, const Answer &answer, Responses &out);
     void meet(Responses &out); // once all who are present have asked for a mode
     void change_mode(const RequestHeader &header);
     void settle(Responses &out); // after a worker's clock has moved
@@ -155,9 +157,10 @@ class ServerTable {
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0; // joined: of those present
     uint64_t room_ = UINT64_MAX;
-    std::vector<RequestHeader> meeting_;       // set_mode requests, of different workers
-    std::vector<RequestHeader> joining_;       // create requests to answer
-    std::vector<RequestHeader> parked_, held_; // at most request_window per worker in both
+    uint32_t refused_change_ = 0, refuser_ = 0; // of mode: the last, and who does not agree
+    std::vector<RequestHeader> meeting_;        // set_mode requests, of different workers
+    std::vector<RequestHeader> joining_;        // create requests to answer
+    std::vector<RequestHeader> parked_, held_;  // at most request_window per worker in both
 };
 
 } // namespace dtrain::ps

@@ -13,6 +13,7 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
         return finish(header, entry, {Reason::bad_weight, {0, 0}}, out);
     const Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes,
                                              {weight, (header.flags & weighted) != 0});
+    if (verdict == Verdict::wait) return hold(header, entry);
     Answer answer;
     if (verdict == Verdict::stale)
         answer = stale(header);
@@ -122,7 +123,10 @@ void ServerTable::release(Responses &out) {
     auto asked_for = [&](const RequestHeader &header) {
         Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
-        Verdict verdict = pulls ? may_pull(header) : may_push(header);
+        const bool clock = header.kind == RequestKind::clock;
+        Verdict verdict = clock   ? clocks_.may_weigh(header.clock)
+                          : pulls ? may_pull(header)
+                                  : may_push(header);
         if (verdict == Verdict::wait) return false;
         entry.progress = Progress::unseen;
         respond(header, {Reason::resend, {0, 0}}, out);

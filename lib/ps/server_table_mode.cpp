@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workers have agreed among themselves before, each having asked every server whether it could.
+// Where one of them has not heard all others, it says so, and the change is not made.
 #include "ps/server_table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain::ps {
 
@@ -14,7 +16,8 @@ ServerTable::Answer ServerTable::check_mode(const RequestHeader &header,
     uint32_t bad = first_bad_field(wanted);
     if (bad == field_count) bad = first_unfit_field(wanted, identity_.workers);
     if (bad != field_count) return {Reason::bad_parameter, {bad, 0}};
-    if (rows_ != nullptr) return {}; // they are limited as they are made
+    const bool agreed = (header.argument & mode_only_asks) == 0; // it has been asked before
+    if (rows_ != nullptr || agreed) return {}; // rows are limited as they are made
     const uint64_t needed = Shard::bytes_needed(wanted, shard_->range().count, identity_.workers);
     if (needed > bytes_ && needed - bytes_ > room_)
         return {Reason::memory_limit, {needed - bytes_, room_}};
@@ -22,10 +25,13 @@ ServerTable::Answer ServerTable::check_mode(const RequestHeader &header,
 }
 
 void ServerTable::set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    if ((header.argument & mode_refused) != 0) return refuse_mode(header, entry, out);
     TableParams wanted = identity_.params;
     const Answer answer = check_mode(header, wanted);
     const bool only_asks = (header.argument & mode_only_asks) != 0;
     if (only_asks || answer.reason != Reason::none) return finish(header, entry, answer, out);
+    if (header.pushes <= refused_change_)
+        return finish(header, entry, {Reason::mode_not_agreed, {refuser_, 0}}, out);
     if (header.clock < clocks_.finished(header.worker))
         return finish(header, entry, refusal(Verdict::passed, header), out);
     auto earlier = [&](const RequestHeader &other) { return other.worker == header.worker; };
@@ -33,12 +39,27 @@ void ServerTable::set_mode(const RequestHeader &header, Answered::Entry &entry, 
     if (old != meeting_.end()) { // it has given up that one
         const RequestHeader given_up = *old;
         meeting_.erase(old);
-        finish(given_up, members_[header.worker].answered->entry(given_up.sequence),
-               {Reason::canceled, {0, 0}}, out);
+        answer_meeting(given_up, {Reason::canceled}, out);
     }
     entry.progress = Progress::parked;
     meeting_.push_back(header);
     meet(out);
+}
+
+void ServerTable::refuse_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    if (header.pushes > refused_change_) {
+        refused_change_ = header.pushes;
+        refuser_ = header.worker;
+    }
+    const std::vector<RequestHeader> met = std::exchange(meeting_, {});
+    for (const RequestHeader &other : met)
+        answer_meeting(other, {Reason::mode_not_agreed, {refuser_, 0}}, out);
+    finish(header, entry, {}, out);
+}
+
+void ServerTable::answer_meeting(const RequestHeader &header, const Answer &answer,
+                                 Responses &out) {
+    finish(header, members_[header.worker].answered->entry(header.sequence), answer, out);
 }
 
 void ServerTable::meet(Responses &out) {
@@ -49,11 +70,10 @@ void ServerTable::meet(Responses &out) {
     };
     const bool agreed = std::all_of(meeting_.begin(), meeting_.end(), agrees);
     if (agreed) change_mode(first);
-    const std::vector<RequestHeader> met = std::move(meeting_);
-    meeting_.clear();
+    const std::vector<RequestHeader> met = std::exchange(meeting_, {});
     for (const RequestHeader &header : met) {
         const Answer answer = agreed ? Answer{} : Answer{Reason::clock_changed, {header.clock, 0}};
-        finish(header, members_[header.worker].answered->entry(header.sequence), answer, out);
+        answer_meeting(header, answer, out);
     }
     release(out);
 }

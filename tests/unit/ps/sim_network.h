@@ -22,6 +22,10 @@ struct Faults {
     uint32_t lost = 0, repeated = 0, busy = 0; // per cent
 };
 
+// A server that decides wrongly is a right one that is told something else. applied: the server's
+// clock, as its answers have said.
+using Spoil = std::function<void(uint32_t server, dtrain::ps::RequestHeader &, uint64_t applied)>;
+
 class SimNetwork {
   public:
     SimNetwork(uint64_t seed, uint32_t workers, uint32_t servers, const Faults &faults,
@@ -42,6 +46,7 @@ class SimNetwork {
     dtrain::ps::Server *server(uint32_t index) { return servers_[index].get(); }
     int64_t now() const { return now_; }
     uint64_t pick(uint64_t below) { return random_() % below; }
+    void spoil(Spoil spoil) { spoil_ = std::move(spoil); }
 
     void at(int64_t time, std::function<void()> event) { events_.emplace(time, std::move(event)); }
     // Runs the next event or timer; false when nothing is left.
@@ -143,21 +148,26 @@ class SimNetwork {
         return DTRAIN_OK;
     }
 
-    void arrive(uint32_t worker, uint32_t server, const dtrain::ps::RequestHeader &header,
+    void arrive(uint32_t worker, uint32_t server, dtrain::ps::RequestHeader header,
                 const std::string &payload) {
         if (servers_[server] == nullptr) return;
+        if (spoil_) spoil_(server, header, applied_[server]);
         dtrain::ps::Responses out;
         servers_[server]->on_request(worker, header, payload.data(), payload.size(), out);
         answer(out);
     }
 
     void answer(const dtrain::ps::Responses &responses) {
-        for (const auto &response : responses)
+        for (const auto &response : responses) {
+            uint64_t &applied = applied_[response.header.server];
+            if (response.header.reason == dtrain::ps::Reason::none)
+                applied = std::max(applied, response.header.numbers[1]);
             at(now_ + delay(), [this, response] { // only now it is read from the shard
                 std::string payload(static_cast<const char *>(response.payload), response.bytes);
                 for (uint32_t i = copies(); i > 0; --i)
                     at(now_ + delay(), [=, this] { land(response, payload); });
             });
+        }
     }
 
     void land(const dtrain::ps::Response &response, const std::string &payload) {
@@ -176,6 +186,8 @@ class SimNetwork {
     std::mt19937_64 random_;
     Faults faults_;
     int64_t now_ = 0;
+    Spoil spoil_;
+    std::map<uint32_t, uint64_t> applied_; // by server
     std::multimap<int64_t, std::function<void()>> events_;
     std::vector<std::unique_ptr<dtrain::ps::Server>> servers_; // nullptr: crashed
     std::vector<std::unique_ptr<SimWire>> wires_;

@@ -5,49 +5,15 @@
 
 #include "check.h"
 
-#include <cstdlib>
-
 namespace {
-
-uint64_t first_seed() {
-    const char *given = std::getenv("DTRAIN_TEST_SEED");
-    return given != nullptr ? std::strtoull(given, nullptr, 0) : 20240817;
-}
 
 const Definition modes[] = {{DTRAIN_ASYNC},  {DTRAIN_BSP},    {DTRAIN_SSP, 0},
                             {DTRAIN_SSP, 1}, {DTRAIN_SSP, 3}, {DTRAIN_QUORUM, 0, 1}};
 
-Scenario random_scenario(uint64_t seed, Definition mode) {
-    std::mt19937_64 random(seed * 2654435761u + mode.consistency * 16 + mode.staleness);
-    auto pick = [&](uint64_t below) { return random() % below; };
-    Scenario s;
-    s.seed = random();
-    s.mode = mode;
-    s.workers = 1 + uint32_t(pick(4));
-    s.servers = 1 + uint32_t(pick(3));
-    s.clocks = 2 + uint32_t(pick(6));
-    s.length = 1 + pick(pick(2) == 0 ? 20 : 120);
-    s.chunk = 8u << pick(6);
-    s.faults.longest_delay = 1 + int64_t(pick(50));
-    s.in_flight_together = pick(4) != 0;
-    s.priorities = pick(3) == 0;
-    if (pick(2) == 0) s.faults.lost = uint32_t(pick(20));
-    if (pick(2) == 0) s.faults.repeated = uint32_t(pick(20));
-    if (pick(3) == 0) s.faults.busy = uint32_t(pick(50));
-    s.reproducible = mode.consistency == DTRAIN_BSP && pick(2) == 0;
-    if (mode.quorum > 0) {
-        s.mode.quorum = 1 + uint32_t(pick(s.workers));
-        s.reproducible = s.mode.quorum == s.workers && pick(2) == 0;
-        if (pick(2) == 0) s.chunk = 16 * s.length;
-    }
-    return s;
-}
-
 void run_or_fail(const Scenario &scenario, uint64_t seed) {
     SimJob job(scenario);
     std::string error = job.run();
-    bool harmless = scenario.dies < 0 && scenario.server_dies < 0 && scenario.timeout == INT64_MAX;
-    if (error.empty() && harmless) error = job.first_failure();
+    if (error.empty() && scenario.harmless()) error = job.first_failure();
     if (!error.empty())
         fail_msg("seed %llu, mode %u(%u, %u): %s", static_cast<unsigned long long>(seed),
                  scenario.mode.consistency, scenario.mode.staleness, scenario.mode.quorum,
