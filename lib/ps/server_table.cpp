@@ -57,6 +57,7 @@ void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, co
     ++counters.requests;
     counters.elements += header.count;
     std::copy_n(answer.numbers, 2, entry.numbers);
+    if (answer.reason == Reason::told) keep_text(header);
     respond(header, answer, out, payload);
 }
 
@@ -109,6 +110,7 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     switch (entry.progress) {
     case Progress::parked: return; // it will be answered
     case Progress::done:
+        if (entry.reason == Reason::told) told_ = member.texts[header.sequence];
         return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
     default: start(header, payload, entry, out);
     }

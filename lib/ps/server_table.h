@@ -11,6 +11,7 @@
 #include "ps/sparse_shard.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,8 @@ class ServerTable {
         bool present = true, joined = false;
         std::unique_ptr<Answered> answered; // from its first request on
         uint64_t pulled = 0;                // updates() when it pulled last
+        // By sequence number: of answers that may have to be given again.
+        std::map<uint64_t, std::shared_ptr<const Buffer>> texts;
         Counters counters;
     };
     struct Answer {
@@ -104,7 +107,7 @@ class ServerTable {
     void hold(const RequestHeader &header, Answered::Entry &entry);
     Verdict may_push(const RequestHeader &header) const;
     Verdict may_pull(const RequestHeader &header) const;
-    bool fits(const RequestHeader &header) const; // a push's weight
+    bool fits(const RequestHeader &header) const; // the weight of a push or clock
     // The values of a push times its weight: these, or a copy until the next call.
     const void *weigh(const RequestHeader &header, const void *g, uint64_t count);
     Answer stale(const RequestHeader &header); // counts it
@@ -132,6 +135,7 @@ class ServerTable {
     void attach_text(Response &response) const;
     Answer attach_states(Response &response) const; // of a function, for who creates the table
     Answer told(Status status, const char *text);   // keeps the text for attach_text()
+    void keep_text(const RequestHeader &header);    // for when it is sent again
     Answer failure_told();                          // of a function
     const FunctionCall::Failure &function_failure() const;
     void note_broken(uint64_t clock);

@@ -8,11 +8,11 @@
 namespace dtrain::ps {
 
 void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    const auto weight = std::bit_cast<double>(header.argument);
-    if (weight != 0 && (!takes_weights(identity_.params) || !valid_weight(weight)))
-        return finish(header, entry, {Reason::bad_weight, {0, 0}}, out);
-    const Verdict verdict = clocks_.announce(header.worker, header.clock, header.pushes,
-                                             {weight, (header.flags & weighted) != 0});
+    // One with a weight that does not fit ends without it: others must not wait for it for ever.
+    const bool fit = fits(header);
+    const Weight weight = {std::bit_cast<double>(header.argument), (header.flags & weighted) != 0};
+    const Verdict verdict =
+        clocks_.announce(header.worker, header.clock, header.pushes, fit ? weight : Weight{});
     if (verdict == Verdict::wait) return hold(header, entry);
     Answer answer;
     if (verdict == Verdict::stale)
@@ -21,6 +21,8 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
         answer = {Reason::clock_changed, {header.clock, header.pushes}};
     else if (verdict != Verdict::go)
         answer = refusal(verdict, header);
+    else if (!fit)
+        answer = {Reason::bad_weight};
     finish(header, entry, answer, out);
     settle(out);
 }

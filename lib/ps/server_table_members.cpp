@@ -54,6 +54,7 @@ void ServerTable::remove(uint32_t worker) {
     --present_;
     joined_ -= member.joined;
     member.answered.reset();
+    member.texts.clear();
     auto its = [&](const RequestHeader &header) { return header.worker == worker; };
     std::erase_if(parked_, its);
     std::erase_if(held_, its);

@@ -5,6 +5,8 @@
 
 #include "check.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -105,6 +107,37 @@ void different_parameters_are_named(void **) {
     assert_int_equal(rig.create(1, floats(8), "two", 1).size(), 2);
     assert_string_equal(field_name(rig.out[0].header.numbers[0]), "name");
     assert_int_equal(rig.server.memory_used(), 0);
+}
+
+// It costs its sender an error; the clock is over for all the same.
+void a_clock_with_a_bad_weight_ends(void **) {
+    TableParams params = floats(8);
+    params.consistency = DTRAIN_BSP;
+    params.aggregate = DTRAIN_AVG;
+    for (double weight : {-1.0, 1e308, double(NAN)}) {
+        Rig rig(2);
+        for (uint32_t w = 0; w < 2; ++w) rig.create(w, params);
+        rig.push(0, 1, 6);
+        RequestHeader clock = rig.header(RequestKind::clock, 0, 2);
+        clock.pushes = 1;
+        clock.argument = std::bit_cast<uint64_t>(2.0);
+        clock.flags = weighted;
+        rig.send(clock);
+        rig.expect(Reason::none);
+        clock = rig.header(RequestKind::clock, 1, 1);
+        clock.argument = std::bit_cast<uint64_t>(weight);
+        clock.flags = weighted;
+        rig.send(clock);
+        rig.expect(Reason::bad_weight);
+        RequestHeader pull = rig.header(RequestKind::pull, 0, 3);
+        pull.count = 1;
+        pull.clock = 1;
+        rig.send(pull);
+        rig.expect(Reason::none);
+        float value;
+        std::memcpy(&value, rig.out[0].payload, sizeof value);
+        assert_true(value == 3); // nobody else counts
+    }
 }
 
 void a_push_is_applied_once(void **) {
@@ -320,6 +353,7 @@ int main() {
         cmocka_unit_test(a_table_is_made_when_all_have_asked),
         cmocka_unit_test(different_parameters_are_named),
         cmocka_unit_test(a_push_is_applied_once),
+        cmocka_unit_test(a_clock_with_a_bad_weight_ends),
         cmocka_unit_test(every_bad_header_is_refused),
         cmocka_unit_test(random_headers_harm_nobody),
         cmocka_unit_test(the_memory_limit_is_an_error_of_that_table_only),

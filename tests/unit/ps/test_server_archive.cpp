@@ -107,6 +107,24 @@ void an_image_is_of_one_moment(void **) {
     assert_int_equal(rig.shelf.jobs.size(), 0);
 }
 
+void a_failure_is_told_again_as_it_was(void **) {
+    Rig rig(DTRAIN_ASYNC, 2);
+    const RequestHeader first = rig.header(RequestKind::save, 0),
+                        second = rig.header(RequestKind::save, 1);
+    rig.send(first);
+    rig.end_job(DTRAIN_ERR_IO, "the disk is full");
+    rig.send(second);
+    rig.end_job(DTRAIN_ERR_IO, "the disk is gone");
+    auto text = [&](const RequestHeader &header) {
+        rig.send(header);
+        rig.expect(Reason::told);
+        return std::string(static_cast<const char *>(rig.out[0].payload), rig.out[0].bytes);
+    };
+    assert_string_equal(text(first).c_str(), "the disk is full");
+    assert_string_equal(text(second).c_str(), "the disk is gone");
+    assert_string_equal(text(first).c_str(), "the disk is full");
+}
+
 void bsp_waits_for_its_clock(void **) {
     Rig rig(DTRAIN_BSP, 2);
     rig.push(0, 0, 1);
@@ -267,6 +285,7 @@ void ready_may_never_come(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(an_image_is_of_one_moment),
+        cmocka_unit_test(a_failure_is_told_again_as_it_was),
         cmocka_unit_test(bsp_waits_for_its_clock),
         cmocka_unit_test(ssp_takes_no_push_of_the_clock),
         cmocka_unit_test(a_save_fails_with_a_worker_it_waits_for),
