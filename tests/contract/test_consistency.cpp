@@ -35,10 +35,10 @@ void run_recorded(int workers, int servers, const ranks::Options &options, Defin
         OK(dtrain_table_create(comm, "t", &params, &table));
         std::mt19937_64 random(uint64_t(rank) + 1);
         for (uint64_t clock = 0; clock < 12; ++clock) {
-            recorder.pull(rank, table, clock);
-            for (uint64_t i = 1 + random() % 2; i > 0; --i) recorder.push(rank, table, clock);
+            OK(recorder.pull(rank, table, clock));
+            for (uint64_t i = 1 + random() % 2; i > 0; --i) OK(recorder.push(rank, table, clock));
             pause(random, 300 * uint64_t(rank));
-            recorder.clock(rank, table, clock);
+            OK(recorder.clock(rank, table, clock));
         }
         recorder.leaves();
         OK(dtrain_table_destroy(table));
