@@ -223,7 +223,7 @@ void Client::on_packed_answer(uint32_t server, const ResponseHeader &header, con
     };
     auto table = std::lower_bound(tables_.begin(), tables_.end(), header.table, before);
     if (table == tables_.end() || (*table)->id != header.table || server >= config_.servers) return;
-    Outgoing *request = (*table)->lanes[server]->copied_request(header.sequence);
+    Outgoing *request = (*table)->lanes[server]->packed_request(header.sequence);
     if (request == nullptr) return; // it was answered before
     if (bytes <= request->answer_bytes && bytes > 0) std::memcpy(request->answer, payload, bytes);
     on_response(*request, header, bytes, now);

@@ -34,8 +34,7 @@ struct Outgoing {
     uint64_t answer_bytes = 0;
     Lane *lane = nullptr;
     void *wire = nullptr; // the wire's own, from the first send until it is settled
-    // Set by Wire::send(): it has taken a copy, so no on_sent() follows, and the answer will come
-    // by Client::on_packed_answer().
+    // Set by Wire::send(): it has taken a copy, so no on_sent() follows.
     bool copied = false;
 };
 
@@ -118,7 +117,7 @@ class Client {
     // False: not the answer that is due (an old one, sent twice); the wire shall go on waiting.
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
-    // What that server says to some request that was copied, if it is still in flight.
+    // What that server says to some request with the flag `packed_answer`, if it is in flight.
     void on_packed_answer(uint32_t server, const ResponseHeader &header, const void *payload,
                           uint64_t bytes, int64_t now);
     // What came for the request is shorter than a header: bytes of it.

@@ -50,9 +50,8 @@ class Lane {
     void add_clock(Piece piece);  // all but how many pushes it has
     void pump(int64_t now);
     int32_t urgency() const; // the highest priority of what waits
-    // The request with that number, if the wire has a copy of it and no answer has come; or
-    // nullptr.
-    Outgoing *copied_request(uint64_t sequence);
+    // The request with that number, if its answer is due in a pack; or nullptr.
+    Outgoing *packed_request(uint64_t sequence);
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);
     void on_fragment(Outgoing &request, uint64_t bytes, int64_t now);

@@ -11,9 +11,10 @@
 
 namespace dtrain::ps {
 
-Outgoing *Lane::copied_request(uint64_t sequence) {
+Outgoing *Lane::packed_request(uint64_t sequence) {
     Slot &s = slot(sequence);
-    const bool waits = s.state == State::active && s.copied && s.header.sequence == sequence;
+    const bool packed = (s.header.flags & packed_answer) != 0;
+    const bool waits = s.state == State::active && packed && s.header.sequence == sequence;
     return waits && sequence >= oldest_ && sequence < next_ ? &s : nullptr;
 }
 

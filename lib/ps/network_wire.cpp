@@ -31,7 +31,6 @@ bool NetworkWire::close() {
 }
 
 Status NetworkWire::pack(uint32_t server, Outgoing &request) {
-    request.header.flags |= packed_answer;
     const uint32_t member = first_server_ + server;
     Status s = packs_.add(member, request.header, request.payload, request.payload_bytes);
     if (s != DTRAIN_OK) return s;
@@ -88,10 +87,11 @@ Status NetworkWire::listen(Slot &slot) {
 }
 
 Status NetworkWire::send(uint32_t server, Outgoing &request) {
-    if (request.payload_bytes <= most_packed && request.answer_bytes <= most_packed)
-        return pack(server, request);
+    const bool packed = request.answer_bytes <= most_packed;
+    if (packed) request.header.flags |= packed_answer;
+    if (packed && request.payload_bytes <= most_packed) return pack(server, request);
     Slot &slot = slot_of(server, request);
-    if (!slot.answered.pending)
+    if (!packed && !slot.answered.pending)
         if (Status s = listen(slot); s != DTRAIN_OK) return s;
     dtrain_tp_iov_t iov[] = {{.addr = &request.header, .len = sizeof request.header, .mr = nullptr},
                              {.addr = const_cast<void *>(request.payload), // is only read
@@ -101,7 +101,7 @@ Status NetworkWire::send(uint32_t server, Outgoing &request) {
                           request.payload_bytes > 0 ? 2 : 1, &slot.sent);
     if (s != DTRAIN_OK) return s;
     slot.sent.pending = true;
-    slot.unanswered++;
+    slot.unanswered += !packed;
     pending_++;
     return DTRAIN_OK;
 }

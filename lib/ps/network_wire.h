@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A request goes to the server with the worker as its source; its answer comes back with a tag made
-// of table and sequence number, straight into the caller's memory. Small ones go in packs, and so
-// do their answers, and no receive is posted for them. A pack leaves when nothing else is on its
+// of table and sequence number, straight into the caller's memory. Small answers go in packs, and
+// no receive is posted for them; so do small requests. A pack leaves when nothing else is on its
 // way to that server, or when it has as many requests as are on their way: so both sides have a
 // pack to work on, and packs stay large. It waits a few rounds at most, since answers may be long
 // in coming.

@@ -45,6 +45,8 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
         finish(receive, frame.tag, frame.bytes);
         return Step::taken;
     }
+    // Who is told of what has come may post what this waits for: better than to keep a copy.
+    if (!done_.empty()) return Step::held;
     tp::Message *message = matcher_.keep(frame.tag, frame.bytes);
     if (message == nullptr) return Step::held;
     message->origin = this;
