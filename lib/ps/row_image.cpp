@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/row_image.h"
 
-#include <cstring>
-
 namespace dtrain::ps {
 
 std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
@@ -22,11 +20,8 @@ std::unique_ptr<RowImage> SparseShard::image() const {
     const uint64_t row = layout_.bytes, count = rows_.size();
     if (!image->keys.allocate(count * sizeof(uint64_t)) || !image->rows.allocate(count * row))
         return nullptr;
-    rows_.for_each([&](uint64_t key, const char *bytes) {
-        std::memcpy(image->keys.at(image->count * sizeof key), &key, sizeof key);
-        std::memcpy(image->rows.at(image->count * row), bytes, row);
-        image->count++;
-    });
+    rows_.copy(reinterpret_cast<uint64_t *>(image->keys.at(0)), image->rows.at(0));
+    image->count = count;
     image->updates = updates_;
     image->rate = rule_.rate();
     return image;

@@ -69,6 +69,10 @@ class RowStore {
             index.for_each([&](uint64_t key, uint32_t row) { f(key, at(row)); });
     }
 
+    // All keys and their rows, in the order in which these were made. (In that of the index, a
+    // store that is filled with them would crowd, all at the low end of its own, as it grows.)
+    void copy(uint64_t *keys, char *rows) const;
+
   private:
     static constexpr size_t ahead = 32;
     static constexpr uint32_t segments = 64;

@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <unordered_map>
@@ -92,6 +93,14 @@ void rows_against_a_map(void **) {
             seen++;
         });
         assert_int_equal(seen, model.size());
+        std::vector<uint64_t> copied(store.size());
+        std::vector<char> rows(store.size() * bytes);
+        store.copy(copied.data(), rows.data());
+        for (size_t i = 0; i < copied.size(); i++)
+            for (uint64_t b = 0; b < bytes; b++)
+                assert_int_equal(rows[i * bytes + b], model.at(copied[i]));
+        std::sort(copied.begin(), copied.end());
+        assert_true(std::unique(copied.begin(), copied.end()) == copied.end());
     }
 }
 
@@ -125,12 +134,30 @@ void the_limit_holds(void **) {
     assert_true(store.memory() <= limit);
 }
 
+// Over several slabs (of four rows), and with rows that are gone.
+void copies_are_in_the_order_of_making(void **) {
+    constexpr uint64_t bytes = 16 << 20;
+    RowStore store(bytes);
+    const uint64_t keys[] = {9, 2, 7, 4, 5, 6, 3, 8, 1, 10};
+    auto make = [](uint64_t key, char *row) { row[bytes - 1] = char(key); };
+    assert_int_equal(store.obtain(keys, std::size(keys), make, look), std::size(keys));
+    for (uint64_t gone : {4, 9, 10, 5}) assert_true(store.erase(gone));
+    const uint64_t left[] = {2, 7, 6, 3, 8, 1};
+    uint64_t copied[std::size(left)];
+    std::vector<char> rows(std::size(left) * bytes);
+    store.copy(copied, rows.data());
+    assert_memory_equal(copied, left, sizeof left);
+    for (size_t i = 0; i < std::size(left); i++)
+        assert_int_equal(rows[(i + 1) * bytes - 1], left[i]);
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(index_is_right_however_keys_collide),
         cmocka_unit_test(rows_against_a_map),
+        cmocka_unit_test(copies_are_in_the_order_of_making),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(the_limit_holds),
     };
