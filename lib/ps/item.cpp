@@ -2,6 +2,7 @@
 #include "ps/item.h"
 
 #include "device/kernels.h"
+#include "ps/narrow.h"
 #include "ps/rules.h"
 
 namespace dtrain::ps {
@@ -20,6 +21,11 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
     const bool whole_rows = (has_function(params) ? kind != RequestKind::set : pushes && at_once) &&
                             by_whole_rows(params);
     return whole_rows ? Item{params.row_length, params.row_length * size} : Item{1, size};
+}
+
+uint64_t narrow_bytes(const TableParams &params, RequestKind kind, uint64_t count) {
+    if (!has_trait(kind, Trait::rows)) return row_bytes(params.wire_dtype, count);
+    return count * row_bytes(params.wire_dtype, params.dim);
 }
 
 } // namespace dtrain::ps

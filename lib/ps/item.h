@@ -20,4 +20,17 @@ struct Item {
 // argument: as in the header. bytes is 0 when the rule has no such state.
 Item item_of(const TableParams &params, RequestKind kind, uint64_t argument);
 
+// Whether values of that kind travel in the table's wire_dtype (narrow.h): those of pushes and
+// pulls. What is set, and state, travels as the caller has it.
+inline bool travels_narrow(const TableParams &params, RequestKind kind) {
+    return params.wire_dtype != 0 && !has_trait(kind, Trait::state) &&
+           has_trait(kind, Trait::pushes | Trait::receives);
+}
+// Of the elements, or rows, of one request, without keys.
+uint64_t narrow_bytes(const TableParams &params, RequestKind kind, uint64_t count);
+inline uint64_t bytes_on_wire(const TableParams &params, RequestKind kind, const Item &item,
+                              uint64_t count) {
+    return travels_narrow(params, kind) ? narrow_bytes(params, kind, count) : item.bytes_of(count);
+}
+
 } // namespace dtrain::ps

@@ -2,6 +2,7 @@
 #include "ps/lane.h"
 
 #include "ps/client_table.h"
+#include "ps/narrow.h"
 #include "ps/row_batch.h"
 
 #include <algorithm>
@@ -175,7 +176,14 @@ void Lane::make_room_for_text(Slot &s) {
     s.answer = s.room.get();
 }
 
-void Lane::attach(const Range &chunk, Slot &s) const {
+char *Lane::scratch_of(const Slot &s, uint64_t bytes) {
+    std::vector<char> &scratch = scratch_[s.header.sequence % request_window];
+    if (scratch.size() < bytes) scratch.resize(bytes);
+    return scratch.data();
+}
+
+void Lane::attach(const Range &chunk, Slot &s) {
+    if (travels_narrow(table_.params, s.header.kind)) return attach_narrow(chunk, s);
     const Transfer &transfer = *s.transfer;
     const Item &item = transfer.item;
     uint64_t offset = item.bytes_of(chunk.first - transfer.range.first);
@@ -192,11 +200,28 @@ void Lane::attach(const Range &chunk, Slot &s) const {
 
 void Lane::attach_rows(const Range &rows, Slot &s) {
     const RowBatch &batch = *s.transfer->rows;
-    std::vector<char> &scratch = scratch_[s.header.sequence % request_window];
-    scratch.resize(
-        std::max<size_t>(scratch.size(), batch.scratch_bytes(s.header.kind, rows.count)));
     s.rows = rows;
-    batch.attach(rows, s, scratch.data());
+    batch.attach(rows, s, scratch_of(s, batch.scratch_bytes(s.header.kind, rows.count)));
+}
+
+// Rounded as they leave; what is pushed comes first.
+void Lane::attach_narrow(const Range &chunk, Slot &s) {
+    const Transfer &transfer = *s.transfer;
+    const uint32_t dtype = table_.params.wire_dtype;
+    const bool sends = has_trait(s.header.kind, Trait::sends);
+    const uint64_t bytes = row_bytes(dtype, chunk.count);
+    char *scratch = scratch_of(s, bytes * (sends + s.pulls));
+    s.header.first = chunk.first;
+    if (sends) {
+        const auto *from = static_cast<const float *>(transfer.send);
+        write_row(scratch, dtype, from + (chunk.first - transfer.range.first), chunk.count);
+        s.payload = scratch;
+        s.payload_bytes = bytes;
+    }
+    if (s.pulls) {
+        s.answer = scratch + bytes * sends;
+        s.answer_bytes = bytes;
+    }
 }
 
 void Lane::send(Slot &s, int64_t now) {

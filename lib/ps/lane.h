@@ -4,8 +4,8 @@
 // Requests leave in the order of the calls, or of their priorities between two clocks, with at most
 // request_window of them between the oldest without an answer and the newest. Under BSP a clock
 // leaves when the pulls before it have their answers: so the server cannot go on to a later clock
-// while a pull is being repeated. Nothing but the end follows a change of mode before its answer: so
-// the server knows in which mode it is due.
+// while a pull is being repeated. Nothing but the end follows a change of mode before its answer:
+// so the server knows in which mode it is due.
 #pragma once
 #include "ps/client.h"
 #include "ps/counters.h"
@@ -98,7 +98,10 @@ class Lane {
     uint64_t moved_by(const Piece &piece) const; // by its next request, as far as they count
     void go_on(int64_t now);                     // a request has ended
     Slot &launch(Piece &piece);
-    void attach(const Range &chunk, Slot &slot) const; // the caller's memory
+    void attach(const Range &chunk, Slot &slot); // the caller's memory, or scratch
+    void attach_narrow(const Range &chunk, Slot &slot);
+    void deliver(const Slot &slot) const; // what a pull has brought, where it is not yet
+    char *scratch_of(const Slot &slot, uint64_t bytes);
     void attach_rows(const Range &rows, Slot &slot);
     static void make_room_for_text(Slot &slot);
     bool learn_states(const void *payload, uint64_t bytes); // false: not those of other servers
@@ -121,7 +124,7 @@ class Lane {
     LaneContext &context_;
     std::deque<Piece> queue_;
     std::array<Slot, request_window> slots_;
-    std::array<std::vector<char>, request_window> scratch_; // by slot, of requests for rows
+    std::array<std::vector<char>, request_window> scratch_; // by slot
     uint64_t next_ = 0, oldest_ = 0; // sequence numbers: of the next request, the oldest in flight
     uint32_t pulls_ = 0;             // in flight
     uint64_t changing_ = UINT64_MAX; // the change of mode in flight

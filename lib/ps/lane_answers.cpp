@@ -1,6 +1,7 @@
 // What comes back to a lane. SPDX-License-Identifier: Apache-2.0
 #include "ps/client_table.h"
 #include "ps/lane.h"
+#include "ps/narrow.h"
 #include "ps/row_batch.h"
 #include "ps/table_wire.h"
 
@@ -109,8 +110,16 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     if (s.transfer == nullptr) return;
     if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);
-    if (s.pulls && s.transfer->rows != nullptr) s.transfer->rows->deliver(s.rows, s.answer);
+    if (s.pulls) deliver(s);
     if (s.header.kind == RequestKind::count_rows) s.transfer->total += header.numbers[0];
+}
+
+void Lane::deliver(const Slot &s) const {
+    const Transfer &transfer = *s.transfer;
+    if (transfer.rows != nullptr) return transfer.rows->deliver(s.rows, s.answer);
+    if (!travels_narrow(table_.params, s.header.kind)) return;
+    auto *to = static_cast<float *>(transfer.receive) + (s.header.first - transfer.range.first);
+    read_row(to, table_.params.wire_dtype, s.answer, s.header.count);
 }
 
 // All servers must say the same.

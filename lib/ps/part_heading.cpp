@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/part_heading.h"
 
+#include "device/kernels.h"
 #include "ps/rules.h"
 
 #include <charconv>
@@ -86,7 +87,8 @@ Status check_array(const data::TensorIndex &index, const char *name, uint32_t dt
     const data::Tensor *tensor = index.tensor(name);
     if (tensor == nullptr) return fail(DTRAIN_ERR_MISMATCH, "it has no array \"%s\"", name);
     if (tensor->dtype != dtype)
-        return fail(DTRAIN_ERR_MISMATCH, "its \"%s\" are of another dtype than the table's", name);
+        return fail(DTRAIN_ERR_MISMATCH, "its \"%s\" are %s, the table's %s", name,
+                    device::dtype_name(tensor->dtype), device::dtype_name(dtype));
     if (tensor->shape != shape)
         return fail(DTRAIN_ERR_MISMATCH, "the shape of its \"%s\" is another than the table's",
                     name);

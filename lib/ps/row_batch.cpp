@@ -5,6 +5,7 @@
 #include "device/kernels.h"
 #include "ps/client_table.h"
 #include "ps/item.h"
+#include "ps/narrow.h"
 #include "ps/segment_rules.h"
 
 #include <algorithm>
@@ -24,6 +25,8 @@ constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 RowBatch::RowBatch(const ClientTable &table, const Call &call)
     : table_(table), call_(call), size_(item_of(table.params, call.kind, call.argument).bytes),
       most_(std::max<uint64_t>(1, std::min(table.chunk, most_bytes) / (sizeof(uint64_t) + size_))),
+      narrow_(travels_narrow(table.params, call.kind)),
+      sent_(narrow_ ? narrow_bytes(table.params, call.kind, 1) : size_),
       parts_(table.lanes.size()) {
     deduplicate();
     order_by_server();
@@ -78,10 +81,12 @@ void RowBatch::order_by_server() {
 }
 
 uint64_t RowBatch::scratch_bytes(RequestKind kind, uint64_t rows) const {
-    const bool carries = has_trait(kind, Trait::carries);
-    if (order_.empty()) return carries ? rows * (sizeof(uint64_t) + size_) : 0;
-    const bool receives = has_trait(kind, Trait::receives);
-    return aligned(rows * (sizeof(uint64_t) + carries * size_)) + rows * receives * size_;
+    const bool carries = has_trait(kind, Trait::carries),
+               receives = has_trait(kind, Trait::receives);
+    const bool in_place = order_.empty() && !narrow_;
+    if (in_place) return carries ? rows * (sizeof(uint64_t) + size_) : 0;
+    return aligned(rows * (sizeof(uint64_t) + carries * sent_)) + aligned(rows * receives * sent_) +
+           (carries && narrow_) * size_;
 }
 
 template <class F> void RowBatch::for_each_place(uint64_t row, F &&f) const {
@@ -92,7 +97,7 @@ template <class F> void RowBatch::for_each_place(uint64_t row, F &&f) const {
 }
 
 // Keys, then, for kinds that carry them, their rows.
-void RowBatch::gather(const Range &rows, RequestKind kind, char *to) const {
+void RowBatch::gather(const Range &rows, RequestKind kind, char *to, char *wide) const {
     for (uint64_t i = 0; i < rows.count; i++) {
         const uint64_t row = rows.first + i;
         const uint64_t key = call_.keys[order_.empty() ? row : order_[row]];
@@ -103,40 +108,54 @@ void RowBatch::gather(const Range &rows, RequestKind kind, char *to) const {
     const auto *values = static_cast<const char *>(call_.send);
     const TableParams &params = table_.params;
     const bool sums = has_trait(kind, Trait::pushes);
-    for (uint64_t row = rows.first; row < rows.end(); row++, to += size_) {
+    for (uint64_t row = rows.first; row < rows.end(); row++, to += sent_) {
+        char *sum = narrow_ ? wide : to;
         bool begun = false;
         for_each_place(row, [&](uint64_t place) {
             if (begun && sums)
-                combine_repeated(params, to, values + place * size_);
+                combine_repeated(params, sum, values + place * size_);
             else
-                std::memcpy(to, values + place * size_, size_);
+                std::memcpy(sum, values + place * size_, size_);
             begun = true;
         });
+        if (narrow_)
+            write_row(to, params.wire_dtype, reinterpret_cast<const float *>(sum), params.dim);
     }
 }
 
 void RowBatch::attach(const Range &rows, Outgoing &request, char *scratch) const {
     const RequestKind kind = request.header.kind;
     const bool carries = has_trait(kind, Trait::carries);
-    request.payload_bytes = rows.count * (sizeof(uint64_t) + carries * size_);
+    const bool receives = has_trait(kind, Trait::receives);
+    request.payload_bytes = rows.count * (sizeof(uint64_t) + carries * sent_);
     request.payload = call_.keys + rows.first;
+    // In the scratch: the payload, the answer, a row.
+    const uint64_t answer_at = aligned(request.payload_bytes);
+    const uint64_t row_at = answer_at + aligned(rows.count * receives * sent_);
     if (carries || !order_.empty()) {
-        gather(rows, kind, scratch);
+        gather(rows, kind, scratch, narrow_ && carries ? scratch + row_at : nullptr);
         request.payload = scratch;
     }
-    if (!has_trait(kind, Trait::receives)) return;
-    request.answer_bytes = rows.count * size_;
-    request.answer = order_.empty() ? static_cast<char *>(call_.receive) + rows.first * size_
-                                    : scratch + aligned(request.payload_bytes);
+    if (!receives) return;
+    request.answer_bytes = rows.count * sent_;
+    const bool in_place = order_.empty() && !narrow_;
+    request.answer =
+        in_place ? static_cast<char *>(call_.receive) + rows.first * size_ : scratch + answer_at;
 }
 
 void RowBatch::deliver(const Range &rows, const void *answer) const {
-    if (order_.empty()) return; // it came where it belongs
+    if (order_.empty() && !narrow_) return; // it came where it belongs
     const auto *values = static_cast<const char *>(answer);
     auto *to = static_cast<char *>(call_.receive);
-    for (uint64_t row = rows.first; row < rows.end(); row++, values += size_)
-        for_each_place(row,
-                       [&](uint64_t place) { std::memcpy(to + place * size_, values, size_); });
+    const TableParams &params = table_.params;
+    for (uint64_t row = rows.first; row < rows.end(); row++, values += sent_)
+        for_each_place(row, [&](uint64_t place) {
+            if (narrow_)
+                read_row(reinterpret_cast<float *>(to + place * size_), params.wire_dtype, values,
+                         params.dim);
+            else
+                std::memcpy(to + place * size_, values, size_);
+        });
 }
 
 } // namespace dtrain::ps

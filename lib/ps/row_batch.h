@@ -45,13 +45,16 @@ class RowBatch {
   private:
     void deduplicate();
     void order_by_server();
-    void gather(const Range &rows, RequestKind kind, char *to) const;
+    // wide: room for a row that is summed up before it is rounded.
+    void gather(const Range &rows, RequestKind kind, char *to, char *wide) const;
     // f(i) for each place of the row's key in the caller's array, in order.
     template <class F> void for_each_place(uint64_t row, F &&f) const;
 
     const ClientTable &table_;
     const Call call_;
-    const uint64_t size_, most_;  // bytes of a row; rows in a request
+    const uint64_t size_, most_;  // bytes of the caller's row; rows in a request
+    const bool narrow_;           // rows travel in another type,
+    const uint64_t sent_;         // as so many bytes
     std::vector<uint32_t> order_; // by row: the first place of its key. Empty: row i is place i
     std::vector<uint32_t> later_; // by place: the next one of the same key, or 0; empty: none has
     std::vector<Range> parts_;    // by server

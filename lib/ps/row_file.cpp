@@ -74,15 +74,14 @@ Status RowFile::check(const std::string &table, const TableParams &params) {
     if (count_ > 0 && keys->begin != 0)
         return fail(DTRAIN_ERR_CORRUPT, "its data does not begin with the keys");
     const auto columns = RowImage::columns_of(params);
-    if (index.tensors.size() != columns.size() + 1)
-        return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
-                    index.tensors.size() - 1, columns.size());
     for (const RowImage::Column &column : columns)
         if (Status s =
                 check_array(index, column.name.c_str(), column.dtype, shape_of(column, count_));
             s != DTRAIN_OK)
             return s;
-    return DTRAIN_OK;
+    if (index.tensors.size() == columns.size() + 1) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
+                index.tensors.size() - 1, columns.size());
 }
 
 Status RowFile::take(uint64_t bytes, const uint8_t *&data) {

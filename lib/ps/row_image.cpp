@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/row_image.h"
 
+#include "device/kernels.h"
+#include "ps/narrow.h"
+
 namespace dtrain::ps {
 
 std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
     const RowLayout layout(params);
-    std::vector<Column> all = {{"values", params.dtype, 0, layout.values, params.dim}};
+    const uint32_t dtype = storage_dtype_of(params);
+    const uint64_t bytes = params.dim * device::dtype_size(dtype), blocks = blocks_of(params.dim);
+    std::vector<Column> all = {{"values", dtype, 0, bytes, params.dim}};
+    if (bytes < layout.values)
+        all.push_back(
+            {"scales", DTRAIN_F32, bytes, layout.values - bytes, blocks == 1 ? 0 : blocks});
     const std::vector<StateArray> slots = slots_of(params);
     for (size_t i = 0; i < slots.size(); i++)
         all.push_back({slots[i].name, slots[i].dtype, layout.slots[i].at, layout.slots[i].bytes,

@@ -22,7 +22,7 @@ struct RowImage {
         uint64_t at, bytes; // in a row
         uint64_t width;     // numbers; 0: one, not an array of them
     };
-    static std::vector<Column> columns_of(const TableParams &params); // the values first
+    static std::vector<Column> columns_of(const TableParams &params); // as ShardImage::arrays()
 
     TableParams params;
     RowLayout layout;

@@ -2,6 +2,7 @@
 #include "ps/rules.h"
 
 #include "device/kernels.h"
+#include "ps/narrow.h"
 #include "ps/table_segments.h"
 
 #include <algorithm>
@@ -100,6 +101,16 @@ bool takes_norms(const TableParams &params) {
 bool by_whole_rows(const TableParams &params) {
     const bool rows = has_function(params) || is_segmented(params);
     return takes_norms(params) || (rows && params.row_length > 0);
+}
+
+bool accumulates(const TableParams &params) {
+    return is_segmented(params) ||
+           (params.rule != DTRAIN_RULE_ASSIGN && rules[params.rule].combine == DTRAIN_SUM);
+}
+
+uint64_t whole_elements(const TableParams &params) {
+    if (params.row_length > 0) return params.row_length;
+    return params.storage_dtype == DTRAIN_I8 ? block_values : 0;
 }
 
 std::string rule_title(const TableParams &params) {

@@ -76,6 +76,11 @@ bool valid_rate(const TableParams &params, double rate);
 // "adam", "function clipped": as checkpoints have it.
 std::string rule_title(const TableParams &params);
 
+// Updates add up, so that each must be stored without a bias; or they replace values.
+bool accumulates(const TableParams &params);
+// Where a dense table may be cut: between so many elements; 0: anywhere.
+uint64_t whole_elements(const TableParams &params);
+
 // State is kept as doubles for f64 tables, else as floats.
 uint32_t slot_dtype(uint32_t dtype);
 uint32_t slot_size(uint32_t dtype);

@@ -71,7 +71,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
                                           TableParams params, Responses &out) {
     const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
     const bool lacks = has_function(params) && function == nullptr;
-    Partition partition(params.length, config_.servers, header.partition, params.row_length);
+    Partition partition(params.length, config_.servers, header.partition, whole_elements(params));
     Range part = partition.part(config_.index);
     uint64_t needed =
         is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count, config_.workers);

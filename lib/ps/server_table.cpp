@@ -2,6 +2,7 @@
 #include "ps/server_table.h"
 
 #include "device/kernels.h"
+#include "ps/narrow.h"
 
 #include <algorithm>
 #include <bit>
@@ -81,7 +82,9 @@ ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64
         return {Reason::bad_range, {header.first, header.count}};
     if (header.count / item.elements > chunk_bytes / item.bytes)
         return {Reason::bad_size, {item.bytes_of(header.count), chunk_bytes}};
-    uint64_t due = has_trait(header.kind, Trait::sends) ? item.bytes_of(header.count) : 0;
+    const bool sends = has_trait(header.kind, Trait::sends);
+    const uint64_t due =
+        sends ? bytes_on_wire(identity_.params, header.kind, item, header.count) : 0;
     if (bytes != due) return {Reason::bad_size, {bytes, due}};
     return {};
 }
@@ -190,17 +193,29 @@ bool ServerTable::fits(const RequestHeader &header) const {
     return header.argument == 0 || (takes_weights(identity_.params) && valid_weight(weight));
 }
 
-const void *ServerTable::weigh(const RequestHeader &header, const void *g, uint64_t count) {
+const void *ServerTable::values_of(const RequestHeader &header, const void *sent) {
+    const TableParams &params = identity_.params;
+    const bool narrow = travels_narrow(params, header.kind);
     const auto weight = std::bit_cast<double>(header.argument);
-    if (weight == 0 || weight == 1) return g;
-    if (weighed_.empty()) weighed_.resize(chunk_bytes);
-    device::multiply(weighed_.data(), g, count, identity_.params.dtype, weight);
-    return weighed_.data();
+    const bool weighed = weight != 0 && weight != 1;
+    if (!narrow && !weighed) return sent;
+    if (taken_.empty()) taken_.resize(chunk_bytes);
+    const uint64_t rows = rows_ != nullptr ? header.count : 1;
+    const uint64_t count = rows_ != nullptr ? params.dim : header.count; // of each
+    if (narrow) {
+        const auto *from = static_cast<const char *>(sent);
+        auto *to = reinterpret_cast<float *>(taken_.data());
+        for (uint64_t i = 0; i < rows; ++i, from += row_bytes(params.wire_dtype, count))
+            read_row(to + i * count, params.wire_dtype, from, count);
+        sent = to;
+    }
+    if (weighed) device::multiply(taken_.data(), sent, rows * count, params.dtype, weight);
+    return taken_.data();
 }
 
 ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
     Range range = {header.first, header.count};
-    payload = weigh(header, payload, range.count);
+    payload = values_of(header, payload);
     Reason reason =
         collects(identity_.params)
             ? shard_->collect(sum_of(header), range, payload)

@@ -108,8 +108,9 @@ class ServerTable {
     Verdict may_push(const RequestHeader &header) const;
     Verdict may_pull(const RequestHeader &header) const;
     bool fits(const RequestHeader &header) const; // the weight of a push or clock
-    // The values of a push times its weight: these, or a copy until the next call.
-    const void *weigh(const RequestHeader &header, const void *g, uint64_t count);
+    // The values of a push as they count: what was sent, or a copy until the next call, of the
+    // table's type and times the push's weight.
+    const void *values_of(const RequestHeader &header, const void *sent);
     Answer stale(const RequestHeader &header); // counts it
     uint32_t sum_of(const RequestHeader &header) const;
     void apply_clock();
@@ -156,8 +157,8 @@ class ServerTable {
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;
-    ClockUpdate update_;        // scratch
-    std::vector<char> weighed_; // likewise
+    ClockUpdate update_;      // scratch
+    std::vector<char> taken_; // likewise
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0; // joined: of those present
     uint64_t room_ = UINT64_MAX;

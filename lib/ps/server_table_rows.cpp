@@ -14,7 +14,9 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
     const uint64_t with_key = sizeof(uint64_t) + item.bytes;
     if (header.count > chunk_bytes / with_key) return {Reason::bad_size, {bytes, chunk_bytes}};
     const bool carries = has_trait(header.kind, Trait::carries);
-    const uint64_t due = header.count * (carries ? with_key : sizeof(uint64_t));
+    const uint64_t due =
+        header.count * sizeof(uint64_t) +
+        (carries ? bytes_on_wire(identity_.params, header.kind, item, header.count) : 0);
     if (bytes != due) return {Reason::bad_size, {bytes, due}};
     if (key_partition_.servers() == 1) return {};
     const auto *keys = static_cast<const uint64_t *>(payload);
@@ -28,7 +30,7 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
 
 ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {
     const auto *keys = static_cast<const uint64_t *>(payload);
-    const void *g = weigh(header, keys + header.count, header.count * identity_.params.dim);
+    const void *g = values_of(header, keys + header.count);
     return after_rows(collects(identity_.params)
                           ? rows_->collect(sum_of(header), keys, header.count, g)
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));
@@ -66,7 +68,7 @@ ServerTable::Answer ServerTable::attach_rows(const RequestHeader &header, const 
     } else {
         rows = rows_->gather(asked, header.count);
     }
-    response.bytes = item.bytes_of(header.count);
+    response.bytes = bytes_on_wire(identity_.params, header.kind, item, header.count);
     if (rows == nullptr) return {Reason::no_memory, {std::exchange(response.bytes, 0), 0}};
     response.header.count = header.count;
     response.payload = rows->at(0);

@@ -20,12 +20,18 @@ ServerTable::Answer ServerTable::attach(const RequestHeader &header, Response &r
     } else {
         Reason reason = shard_->note_pull(header.worker, range);
         if (reason != Reason::none) return {reason, {bytes_, 0}};
-        response.payload = shard_->at(header.first);
-        response.hold = shard_->values();
+        if (shard_->lie_as_sent()) {
+            response.payload = shard_->at(header.first);
+            response.hold = shard_->values();
+        } else {
+            response.hold = shard_->as_sent(range);
+            if (response.hold == nullptr) return {Reason::no_memory, {bytes_, 0}};
+            response.payload = response.hold->at(0);
+        }
     }
     Item item = item_of(identity_.params, header.kind, header.argument);
     response.header.count = header.count;
-    response.bytes = item.bytes_of(header.count);
+    response.bytes = bytes_on_wire(identity_.params, header.kind, item, header.count);
     return {};
 }
 

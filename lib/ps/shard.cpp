@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/shard.h"
 
+#include "base/hash.h"
 #include "device/kernels.h"
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 
 namespace dtrain::ps {
 namespace {
+
+constexpr uint64_t most_filled = 64 * block_values; // at a time
 
 // Elements that share a number of a slot, without segments.
 uint64_t items(const TableParams &params) {
@@ -19,43 +22,77 @@ uint64_t items(const TableParams &params) {
 
 uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t workers) {
     const RuleInfo &info = rule_info(params.rule);
-    uint64_t size = device::dtype_size(params.dtype), slot = slot_size(params.dtype);
+    uint64_t slot = slot_size(params.dtype), values = DenseValues(params, count).bytes();
     uint64_t backups = info.is(RuleInfo::backs_up) ? workers : 0;
     uint64_t sums = !collects(params) ? 0 : collects_apart(params) ? workers : open_clocks;
     sums *= Aggregate::bytes_needed(params.dtype, count);
     uint64_t state = 0, all = 0;
     for (const StateArray &array : slots_of(params)) state += array.bytes_of(count);
     if (__builtin_mul_overflow(backups, count * slot, &all) ||
-        __builtin_add_overflow(all, count * size + sums + state, &all))
+        __builtin_add_overflow(all, values + sums + state, &all))
         return UINT64_MAX;
     return all;
 }
 
 Shard::Shard(const TableParams &params, const Range &range, const dtrain_function_t *function)
     : params_(params), info_(rule_info(params.rule)), rule_(params), range_(range),
-      size_(device::dtype_size(params.dtype)), arrays_(slots_of(params)), slots_(arrays_.size()),
+      size_(device::dtype_size(params.dtype)), values_(params, range.count),
+      lie_as_sent_(params.storage_dtype == params.wire_dtype &&
+                   params.storage_dtype != DTRAIN_I8), // whose scales lie elsewhere
+      arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
       by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
-      steps_(range.count / counted_elements(params)) {}
+      steps_(range.count / counted_elements(params)), answers_(chunk_bytes) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range,
                                      const dtrain_function_t *function) {
     std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, range, function));
     if (shard == nullptr) return nullptr;
-    shard->values_ = std::make_shared<Buffer>();
-    if (!shard->values_->allocate(range.count * shard->size_)) return nullptr;
+    if (!shard->values_.allocate()) return nullptr;
     // Fresh memory is zero: untouched pages stay untouched.
-    if (params.initial != 0) fill(params.dtype, shard->values_->at(0), range.count, params.initial);
+    if (params.initial != 0) shard->fill(params.initial);
     return shard;
 }
 
-const void *Shard::at(uint64_t element) const {
-    return values_->at((element - range_.first) * size_);
+const void *Shard::at(uint64_t element) const { return values_.at(element - range_.first); }
+
+void Shard::fill(double value) {
+    if (!values_.narrow()) return ps::fill(params_.dtype, values_.at(0), range_.count, value);
+    const std::vector<float> same(std::min(range_.count, most_filled), float(value));
+    for (uint64_t at = 0; at < range_.count; at += same.size())
+        values_.write({at, std::min<uint64_t>(same.size(), range_.count - at)}, same.data(), {});
 }
 
 void Shard::set(const Range &range, const void *values) {
-    std::memcpy(values_->at(local(range).first * size_), values, range.count * size_);
+    if (values_.narrow())
+        values_.write(local(range), static_cast<const float *>(values), {});
+    else
+        std::memcpy(values_.at(local(range).first), values, range.count * size_);
+}
+
+char *Shard::open(const Range &local) {
+    if (!values_.narrow()) return values_.at(local.first);
+    if (wide_.size() < local.count) wide_.resize(local.count);
+    values_.read(local, wide_.data());
+    return reinterpret_cast<char *>(wide_.data());
+}
+
+void Shard::close(const Range &local) {
+    if (!values_.narrow()) return;
+    values_.write(local, wide_.data(), {accumulates(params_), mix(mix(params_.seed) ^ updates_)});
+}
+
+std::shared_ptr<const Buffer> Shard::as_sent(const char *values, uint64_t count) {
+    const uint32_t dtype = wire_dtype_of(params_);
+    std::shared_ptr<Buffer> out = answers_.take(row_bytes(dtype, count));
+    if (out != nullptr)
+        write_row(out->at(0), dtype, reinterpret_cast<const float *>(values), count);
+    return out;
+}
+
+std::shared_ptr<const Buffer> Shard::as_sent(const Range &range) {
+    return as_sent(open(local(range)), range.count);
 }
 
 uint64_t Shard::slot_item() const { return items(params_); }
@@ -75,7 +112,7 @@ Reason Shard::back_up(uint32_t worker) {
     if (backups_[worker] != nullptr) return Reason::none;
     auto fresh = std::make_unique<Buffer>();
     if (!fresh->allocate(range_.count * slot_size(params_.dtype))) return Reason::no_memory;
-    copy_to_state(params_.dtype, fresh->at(0), values_->at(0), range_.count);
+    copy_to_backup({0, range_.count}, fresh->at(0));
     backups_[worker] = std::move(fresh);
     return Reason::none;
 }
@@ -84,9 +121,16 @@ Reason Shard::note_pull(uint32_t worker, const Range &range) {
     if (!info_.is(RuleInfo::backs_up)) return Reason::none;
     Reason reason = back_up(worker);
     if (reason != Reason::none) return reason;
-    char *to = backups_[worker]->at(local(range).first * slot_size(params_.dtype));
-    copy_to_state(params_.dtype, to, at(range.first), range.count);
+    copy_to_backup(local(range),
+                   backups_[worker]->at(local(range).first * slot_size(params_.dtype)));
     return Reason::none;
+}
+
+void Shard::copy_to_backup(const Range &local, char *to) const {
+    if (values_.narrow())
+        values_.read(local, reinterpret_cast<float *>(to));
+    else
+        copy_to_state(params_.dtype, to, values_.at(local.first), local.count);
 }
 
 Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
@@ -166,19 +210,21 @@ void Shard::drop(uint32_t sum) {
 
 void Shard::update_part(const Range &range, uint64_t step, const void *g, uint32_t worker) {
     uint64_t slot = slot_size(params_.dtype), item = slot_item();
-    RuleTarget target = {values_->at(range.first * size_), {}};
+    RuleTarget target = {open(range), {}};
     for (uint32_t i = 0; i < info_.slot_count(); ++i)
         target.slots[i] = slots_[i]->at(range.first / item * slot);
     if (info_.is(RuleInfo::backs_up)) target.slots[0] = backups_[worker]->at(range.first * slot);
     rule_.apply(step, target, g, range.count);
+    close(range);
 }
 
 void Shard::update_segments(uint64_t row, uint64_t step, const void *g) {
     char *slots[max_slots * DTRAIN_SEGMENTS];
     for (size_t i = 0; i < slots_.size(); ++i)
         slots[i] = slots_[i]->at(row * arrays_[i].numbers * arrays_[i].size);
-    segments_->apply(step, values_->at(row * params_.row_length * size_), slots,
-                     static_cast<const char *>(g));
+    const Range range = {row * params_.row_length, params_.row_length};
+    segments_->apply(step, open(range), slots, static_cast<const char *>(g));
+    close(range);
 }
 
 void Shard::update(const Range &whole, const void *g, uint32_t worker) {

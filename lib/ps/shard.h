@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/aggregate.h"
+#include "ps/answer_buffers.h"
 #include "ps/buffer.h"
 #include "ps/consistency.h"
+#include "ps/dense_values.h"
 #include "ps/function_call.h"
 #include "ps/partition.h"
 #include "ps/protocol.h"
@@ -53,8 +55,13 @@ class Shard {
 
     const void *at(uint64_t element) const;
     // Keeps the values in memory while an answer is sent from them.
-    std::shared_ptr<const Buffer> values() const { return values_; }
-    // What a function makes of the values, in memory of its own; what a function said last.
+    std::shared_ptr<const Buffer> values() const { return values_.memory; }
+    // Whether values lie in memory as they travel. Else: as they travel, in memory of their own;
+    // nullptr: there is none.
+    bool lie_as_sent() const { return lie_as_sent_; }
+    std::shared_ptr<const Buffer> as_sent(const Range &range);
+    // What a function makes of the values, as it travels, in memory of its own; what a function
+    // said last.
     bool transforms() const { return function_ != nullptr && function_->gets(); }
     Reason transform(const Range &range, std::shared_ptr<const Buffer> &out);
     const FunctionCall::Failure &failure() const { return function_->failure(); }
@@ -77,8 +84,15 @@ class Shard {
 
   private:
     Shard(const TableParams &params, const Range &range, const dtrain_function_t *function);
+    void fill(double value);
     Reason allocate_slots();
     Reason back_up(uint32_t worker);
+    void copy_to_backup(const Range &local, char *to) const;
+    // The values of a range in the table's type, until the next call; close() keeps what has become
+    // of them.
+    char *open(const Range &local);
+    void close(const Range &local);
+    std::shared_ptr<const Buffer> as_sent(const char *values, uint64_t count);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     void update_segments(uint64_t row, uint64_t step, const void *g);
@@ -97,7 +111,8 @@ class Shard {
     UpdateRule rule_;
     Range range_;
     uint64_t size_;
-    std::shared_ptr<Buffer> values_;
+    DenseValues values_;
+    const bool lie_as_sent_;
     std::vector<StateArray> arrays_;               // slots_of()
     std::vector<std::shared_ptr<Buffer>> slots_;   // as many
     std::unique_ptr<FunctionCall> function_;       // of a table that has one
@@ -109,6 +124,8 @@ class Shard {
     std::vector<Aggregate> sums_;
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     uint64_t updates_ = 0;
+    std::vector<float> wide_; // of open()
+    AnswerBuffers answers_;
 };
 
 } // namespace dtrain::ps

@@ -16,7 +16,7 @@ constexpr uint64_t most_steps = uint64_t{1} << 53;
 // f(data, bytes) for the array's numbers, piece by piece, until it fails.
 template <class F>
 Status for_each_piece(const ShardImage &image, const ShardImage::Array &array, F &&f) {
-    uint64_t count = image.range.count / array.elements;
+    const uint64_t count = array.items(image.range.count);
     if (array.numbers != nullptr) return f(array.numbers, count * array.size);
     uint64_t counts[4096];
     for (uint64_t first = 0; first < count; first += std::size(counts)) {
@@ -35,7 +35,7 @@ template <class F> Status for_each_piece(const ShardImage &image, F &&f) {
 }
 
 std::vector<uint64_t> shape_of(const ShardImage::Array &array, const Range &range) {
-    const uint64_t items = range.count / array.elements;
+    const uint64_t items = array.items(range.count);
     return array.width == 1 ? std::vector{items} : std::vector{items, array.width};
 }
 
@@ -90,18 +90,18 @@ Status ShardFile::check(const std::string &table, const TableParams &params) {
 Status ShardFile::check_arrays(const TableParams &params) {
     const auto due = ShardImage::arrays_of(params);
     const data::TensorIndex &index = file_.index();
-    if (index.tensors.size() != due.size())
-        return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays where the table has %zu",
-                    index.tensors.size(), due.size());
     for (const ShardImage::Array &array : due) {
-        if (range_.first % array.elements != 0 || range_.count % array.elements != 0)
+        const bool ends = range_.end() == params.length || range_.count % array.elements == 0;
+        if (range_.first % array.elements != 0 || !ends)
             return fail(DTRAIN_ERR_MISMATCH, "it is not made of whole rows of %llu elements",
                         static_cast<unsigned long long>(array.elements));
         if (Status s = check_array(index, array.name.c_str(), array.dtype, shape_of(array, range_));
             s != DTRAIN_OK)
             return s;
     }
-    return DTRAIN_OK;
+    if (index.tensors.size() == due.size()) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays where the table has %zu",
+                index.tensors.size(), due.size());
 }
 
 Status ShardFile::read(ShardImage &image) {
@@ -119,7 +119,7 @@ Status ShardFile::read(ShardImage &image) {
 Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                              uint32_t &crc) {
     const uint64_t most = std::max<uint64_t>(piece_bytes / array.size, 1) * array.size;
-    const Range wanted = {image.range.first / array.elements, image.range.count / array.elements};
+    const Range wanted = {image.range.first / array.elements, array.items(image.range.count)};
     for (uint64_t at = 0; at < bytes;) {
         const uint64_t n = std::min(bytes - at, most);
         const uint8_t *data = nullptr;

@@ -14,9 +14,10 @@ void Shard::set_rate(double rate) {
 template <class F> void Shard::gather_rows(const Range &local, F &&f) {
     const uint64_t dim = params_.row_length > 0 ? params_.row_length : local.count;
     function_->begin(dim);
+    char *values = open(local);
     for (uint64_t first = local.first; first < local.end(); first += dim) {
         dtrain_function_row_t &row =
-            function_->add(range_.first + first, values_->at(first * size_));
+            function_->add(range_.first + first, values + (first - local.first) * size_);
         for (size_t i = 0; i < slots_.size(); ++i)
             row.state[i] = slots_[i]->at(first / arrays_[i].elements * arrays_[i].size);
         f(row, (first - local.first) * size_);
@@ -27,7 +28,9 @@ Reason Shard::run_update(const Range &local, const void *g) {
     gather_rows(local, [&](dtrain_function_row_t &row, uint64_t offset) {
         row.pushed = static_cast<const char *>(g) + offset;
     });
-    return function_->update(updates_);
+    const Reason reason = function_->update(updates_);
+    if (reason == Reason::none) close(local);
+    return reason;
 }
 
 Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) {
@@ -40,7 +43,9 @@ Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) 
     });
     reason = function_->get(updates_);
     out = std::move(pulled);
-    return reason;
+    if (reason != Reason::none || params_.wire_dtype == 0) return reason;
+    out = as_sent(out->at(0), range.count);
+    return out != nullptr ? Reason::none : Reason::no_memory;
 }
 
 // All of the range or nothing, though it may take several calls: what was there is put back.

@@ -5,16 +5,15 @@
 
 namespace dtrain::ps {
 ShardImage::ShardImage(const TableParams &table, const Range &part)
-    : params(table), range(part), steps(part.count / counted_elements(table)),
-      rate(table.learning_rate) {}
+    : params(table), range(part), values(table, part.count),
+      steps(part.count / counted_elements(table)), rate(table.learning_rate) {}
 
 bool ShardImage::allocate() {
     auto fresh = [](uint64_t bytes) -> std::shared_ptr<Buffer> {
         auto buffer = std::make_shared<Buffer>();
         return buffer->allocate(bytes) ? buffer : nullptr;
     };
-    values = fresh(range.count * device::dtype_size(params.dtype));
-    bool all = values != nullptr;
+    bool all = values.allocate();
     for (const StateArray &state : slots_of(params)) {
         slots.push_back(fresh(state.bytes_of(range.count)));
         all = all && slots.back() != nullptr;
@@ -23,8 +22,12 @@ bool ShardImage::allocate() {
 }
 
 std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) {
-    std::vector<Array> all = {
-        {"values", params.dtype, device::dtype_size(params.dtype), 1, 1, nullptr}};
+    const DenseValues values(params, 0);
+    const uint32_t dtype = storage_dtype_of(params);
+    std::vector<Array> all = {{"values", dtype, values.stored_size(), 1, 1, nullptr}};
+    if (params.storage_dtype == DTRAIN_I8)
+        all.push_back({"scales", DTRAIN_F32, values.scales_of_row() * sizeof(float), values.row(),
+                       values.scales_of_row(), nullptr});
     for (const StateArray &state : state_arrays(params))
         all.push_back({state.name, state.dtype, state.size * state.numbers, state.elements,
                        state.numbers, nullptr});
@@ -33,8 +36,10 @@ std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) 
 
 std::vector<ShardImage::Array> ShardImage::arrays() const {
     std::vector<Array> all = arrays_of(params);
-    all[0].numbers = values->at(0);
-    for (size_t i = 0; i < slots.size(); ++i) all[i + 1].numbers = slots[i]->at(0);
+    size_t next = 0;
+    all[next++].numbers = values.at(0);
+    if (values.scales != nullptr) all[next++].numbers = values.scales->at(0);
+    for (const auto &slot : slots) all[next++].numbers = slot->at(0);
     return all;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/buffer.h"
+#include "ps/dense_values.h"
 #include "ps/partition.h"
 #include "ps/rules.h"
 #include "ps/step_counts.h"
@@ -25,13 +26,15 @@ struct ShardImage {
         uint64_t size, elements; // bytes of an item; elements of the table that share it
         uint64_t width;          // numbers of an item
         char *numbers;           // nullptr: these are `steps`
+        // Of so many elements; the table's last ones may share an item of their own.
+        uint64_t items(uint64_t count) const { return (count + elements - 1) / elements; }
     };
-    std::vector<Array> arrays() const;                              // the values first
+    std::vector<Array> arrays() const; // values, the scales of int8, state
     static std::vector<Array> arrays_of(const TableParams &params); // without numbers
 
     TableParams params;
     Range range; // of the whole table
-    std::shared_ptr<Buffer> values;
+    DenseValues values;
     std::vector<std::shared_ptr<Buffer>> slots; // as slots_of()
     StepCounts steps;                           // of elements, or rows
     uint64_t updates = 0, clock = 0;

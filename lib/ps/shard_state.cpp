@@ -50,7 +50,7 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
 std::unique_ptr<ShardImage> Shard::image() const {
     auto image = std::make_unique<ShardImage>(params_, range_);
     if (!image->allocate()) return nullptr;
-    std::memcpy(image->values->at(0), values_->at(0), range_.count * size_);
+    image->values.copy(values_);
     for (size_t i = 0; i < slots_.size(); ++i)
         if (slots_[i] != nullptr)
             std::memcpy(image->slots[i]->at(0), slots_[i]->at(0),

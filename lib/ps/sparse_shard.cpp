@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/sparse_shard.h"
 
+#include "base/hash.h"
 #include "device/kernels.h"
+#include "ps/narrow.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,15 +11,15 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr size_t most_spare_answers = 2 * request_window, block = 128;
+constexpr size_t block = 128;
 constexpr uint64_t usual_answer = 32 << 10;
 
 constexpr uint64_t aligned(uint64_t bytes, uint64_t to) { return (bytes + to - 1) / to * to; }
 
 } // namespace
 
-RowLayout::RowLayout(const TableParams &p) : values(p.dim * device::dtype_size(p.dtype)) {
-    uint64_t unit = device::dtype_size(p.dtype), end = values;
+RowLayout::RowLayout(const TableParams &p) : values(row_bytes(p.storage_dtype, p.dtype, p.dim)) {
+    uint64_t unit = device::dtype_size(storage_dtype_of(p)), end = values;
     auto place = [&](uint64_t size, uint64_t numbers) {
         unit = std::max(unit, size);
         const uint64_t at = aligned(end, size);
@@ -40,11 +42,16 @@ SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *fun
                                                params.initial,
                                                params.spread,
                                                params.seed},
-      layout_(params), own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX),
-      limit_(own_limit_), rows_(layout_.bytes),
+      layout_(params), narrow_(params.storage_dtype != 0),
+      lie_as_sent_(params.storage_dtype == params.wire_dtype),
+      row_bytes_(params.dim * device::dtype_size(params.dtype)),
+      sent_(row_bytes(params.wire_dtype, params.dtype, params.dim)),
+      own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX), limit_(own_limit_),
+      rows_(layout_.bytes),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      counts_(counts_steps(params)) {
+      counts_(counts_steps(params)), answers_(usual_answer) {
+    make_room_to_open(1);
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
         initial_.b = params.initial + params.spread;
@@ -57,9 +64,43 @@ uint64_t SparseShard::memory() const {
     return bytes;
 }
 
-void SparseShard::make_row(uint64_t key, char *row) const {
-    initial_.fill(key, row);
+const char *SparseShard::initial_values(uint64_t key) {
+    initial_row_.resize(layout_.values);
+    if (!narrow_) {
+        initial_.fill(key, initial_row_.data());
+    } else {
+        drawn_.resize(params_.dim);
+        initial_.fill(key, drawn_.data());
+        write_row(initial_row_.data(), params_.storage_dtype, drawn_.data(), params_.dim);
+    }
+    return initial_row_.data();
+}
+
+void SparseShard::make_row(uint64_t key, char *row) {
+    if (narrow_)
+        std::memcpy(row, initial_values(key), layout_.values);
+    else
+        initial_.fill(key, row);
     std::memset(row + layout_.values, 0, layout_.bytes - layout_.values);
+}
+
+void SparseShard::make_room_to_open(size_t count) {
+    const size_t numbers = narrow_ ? count * params_.dim : 0;
+    if (wide_.size() < numbers) wide_.resize(numbers);
+}
+
+char *SparseShard::open(const char *row, size_t i) {
+    if (!narrow_) return const_cast<char *>(row);
+    float *values = &wide_[i * params_.dim];
+    read_row(values, params_.storage_dtype, row, params_.dim);
+    return reinterpret_cast<char *>(values);
+}
+
+void SparseShard::close(uint64_t key, char *row, size_t i) {
+    if (!narrow_) return;
+    const uint64_t seed = mix(mix(params_.seed ^ mix(key)) ^ updates_);
+    write_row(row, params_.storage_dtype, &wide_[i * params_.dim], params_.dim,
+              {accumulates(params_), seed});
 }
 
 Reason SparseShard::no_room() const {
@@ -76,7 +117,7 @@ Reason SparseShard::claim(const uint64_t *keys, size_t count) {
     return made == count ? Reason::none : no_room();
 }
 
-void SparseShard::update(char *row, const void *g) const {
+void SparseShard::update(uint64_t key, char *row, const void *g) {
     uint32_t steps = 0;
     if (counts_) {
         std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
@@ -86,19 +127,27 @@ void SparseShard::update(char *row, const void *g) const {
     if (segments_ != nullptr) {
         char *slots[max_slots * DTRAIN_SEGMENTS];
         for (size_t i = 0; i < layout_.slots.size(); i++) slots[i] = row + layout_.slots[i].at;
-        return segments_->apply(steps, row, slots, static_cast<const char *>(g));
+        segments_->apply(steps, open(row), slots, static_cast<const char *>(g));
+        return close(key, row);
     }
-    RuleTarget target = {row, {}};
+    RuleTarget target = {open(row), {}};
     for (size_t i = 0; i < layout_.slots.size(); i++) target.slots[i] = row + layout_.slots[i].at;
     rule_.apply(steps, target, g, params_.dim);
+    close(key, row);
 }
 
 Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool begins) {
     Reason reason = claim(keys, count);
-    if (reason == Reason::none && function_ != nullptr) reason = run_update(keys, count, g);
     if (reason != Reason::none) return reason;
-    for (size_t i = 0; i < count && function_ == nullptr; i++)
-        update(claimed_[i], static_cast<const char *>(g) + i * layout_.values);
+    const auto *from = static_cast<const char *>(g);
+    if (function_ != nullptr) {
+        pushed_.resize(count);
+        for (size_t i = 0; i < count; i++) pushed_[i] = from + i * row_bytes_;
+        reason = run_update(keys, claimed_.data(), pushed_.data(), count);
+        if (reason != Reason::none) return reason;
+    } else {
+        for (size_t i = 0; i < count; i++) update(keys[i], claimed_[i], from + i * row_bytes_);
+    }
     updates_ += begins;
     return Reason::none;
 }
@@ -106,7 +155,7 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
 Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g) {
     Reason reason = claim(keys, count); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    while (sum >= sums_.size()) sums_.emplace_back(layout_.values);
+    while (sum >= sums_.size()) sums_.emplace_back(row_bytes_);
     RowStore &sums = sums_[sum];
     sums.set_limit(limit_ == UINT64_MAX ? limit_ : sums.memory() + room());
     fresh_.clear();
@@ -121,9 +170,9 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     const bool combines = function_ != nullptr && function_->combines();
     if (combines) function_->begin(params_.dim);
     for (size_t i = 0; i < count; i++) {
-        const char *from = static_cast<const char *>(g) + i * layout_.values;
+        const char *from = static_cast<const char *>(g) + i * row_bytes_;
         if (next != fresh_.end() && next->second == claimed_[i]) {
-            std::memcpy(claimed_[i], from, layout_.values);
+            std::memcpy(claimed_[i], from, row_bytes_);
             ++next;
         } else if (combines) {
             function_->add(keys[i], claimed_[i]).pushed = from;
@@ -173,18 +222,17 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
     uint64_t keys[block];
-    char *values[block];
+    const char *values[block];
+    char *rows[block];
     size_t count = 0;
     Reason reason = Reason::none;
     auto update_block = [&] {
-        if (function_ != nullptr) function_->begin(params_.dim);
         rows_.find(keys, count, [&](size_t i, char *row) {
-            if (function_ != nullptr)
-                add_row(keys[i], row).pushed = values[i];
-            else
-                update(row, values[i]);
+            rows[i] = row;
+            if (function_ == nullptr) update(keys[i], row, values[i]);
         });
-        if (function_ != nullptr && reason == Reason::none) reason = function_->update(updates_);
+        if (function_ != nullptr && reason == Reason::none)
+            reason = run_update(keys, rows, values, count);
         count = 0;
     };
     for (size_t i = 0; i < made_of.sums.size(); i++) {
@@ -209,9 +257,13 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
 Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) {
     Reason reason = claim(keys, count);
     if (reason != Reason::none) return reason;
-    for (size_t i = 0; i < count; i++)
-        std::memcpy(claimed_[i], static_cast<const char *>(values) + i * layout_.values,
-                    layout_.values);
+    const auto *from = static_cast<const char *>(values);
+    for (size_t i = 0; i < count; i++, from += row_bytes_)
+        if (narrow_)
+            write_row(claimed_[i], params_.storage_dtype, reinterpret_cast<const float *>(from),
+                      params_.dim);
+        else
+            std::memcpy(claimed_[i], from, row_bytes_);
     return Reason::none;
 }
 
@@ -222,26 +274,18 @@ void SparseShard::erase(const uint64_t *keys, size_t count) {
     }
 }
 
-std::shared_ptr<Buffer> SparseShard::answer(uint64_t bytes) {
-    const bool usual = bytes <= usual_answer;
-    auto unused = [](const std::shared_ptr<Buffer> &buffer) { return buffer.use_count() == 1; };
-    auto spare = std::find_if(answers_.begin(), answers_.end(), unused);
-    if (usual && spare != answers_.end()) return *spare;
-    auto fresh = std::make_shared<Buffer>();
-    if (!fresh->allocate(usual ? usual_answer : bytes)) return nullptr;
-    if (usual && answers_.size() < most_spare_answers) answers_.push_back(fresh);
-    return fresh;
-}
-
 std::shared_ptr<const Buffer> SparseShard::gather(const uint64_t *keys, size_t count) {
-    std::shared_ptr<Buffer> values = answer(count * layout_.values);
+    std::shared_ptr<Buffer> values = answers_.take(count * sent_);
     if (values == nullptr) return nullptr;
+    const uint32_t stored = storage_dtype_of(params_), wire = wire_dtype_of(params_);
     rows_.find(keys, count, [&](size_t i, const char *row) {
-        char *to = values->at(i * layout_.values);
-        if (row != nullptr)
-            std::memcpy(to, row, layout_.values);
+        char *to = values->at(i * sent_);
+        if (row == nullptr && !narrow_ && lie_as_sent_) return initial_.fill(keys[i], to);
+        if (row == nullptr) row = initial_values(keys[i]);
+        if (lie_as_sent_)
+            std::memcpy(to, row, sent_);
         else
-            initial_.fill(keys[i], to);
+            convert_row(to, wire, row, stored, params_.dim);
     });
     return values;
 }

@@ -2,6 +2,7 @@
 // clocks. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/aggregate.h"
+#include "ps/answer_buffers.h"
 #include "ps/consistency.h"
 #include "ps/function_call.h"
 #include "ps/protocol.h"
@@ -21,7 +22,8 @@
 
 namespace dtrain::ps {
 
-// Bytes of a row: values, then each slot of the rule's state, then how many updates it has had.
+// Bytes of a row: values, as a row (narrow.h) of the storage_dtype, then each slot of the rule's
+// state, then how many updates it has had.
 struct RowLayout {
     explicit RowLayout(const TableParams &params);
     struct Slot {
@@ -59,10 +61,10 @@ class SparseShard {
     // The learning rate from now on; from the updates of that clock on.
     void set_rate(double rate);
     void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
-    // The values of the keys' rows, or initial ones; the bytes beyond them mean nothing. Kept as
-    // long as somebody holds them. nullptr: no memory.
+    // The values of the keys' rows, or initial ones, as they travel; the bytes beyond them mean
+    // nothing. Kept as long as somebody holds them. nullptr: no memory.
     std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
-    // What a function makes of the values; what a function said last.
+    // What a function makes of the values, as it travels; what a function said last.
     bool transforms() const { return function_ != nullptr && function_->gets(); }
     Reason transform(const uint64_t *keys, size_t count, std::shared_ptr<const Buffer> &out);
     const FunctionCall::Failure &failure() const { return function_->failure(); }
@@ -82,12 +84,18 @@ class SparseShard {
 
   private:
     Reason claim(const uint64_t *keys, size_t count);
-    void make_row(uint64_t key, char *row) const;
-    void update(char *row, const void *g) const;
-    dtrain_function_row_t &add_row(uint64_t key, char *row); // to the function's next call
-    Reason run_update(const uint64_t *keys, size_t count, const void *g);
+    void make_row(uint64_t key, char *row);
+    const char *initial_values(uint64_t key); // as stored, until the next call
+    // Values in the table's type: the row's own memory, or row i of those that are widened until
+    // the next call for it. close() keeps what has become of them.
+    char *open(const char *row, size_t i = 0);
+    void close(uint64_t key, char *row, size_t i = 0);
+    void make_room_to_open(size_t count);
+    void update(uint64_t key, char *row, const void *g);
+    // Row i of the function's next call; values: its own, or what open() gives.
+    dtrain_function_row_t &add_row(uint64_t key, char *row, char *values);
+    Reason run_update(const uint64_t *keys, char *const *rows, const char *const *g, size_t count);
     Reason add_others(uint64_t key, char *sum, const uint32_t *others, size_t count);
-    std::shared_ptr<Buffer> answer(uint64_t bytes);
     uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
 
@@ -96,7 +104,9 @@ class SparseShard {
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     RowInitializer initial_;
     const RowLayout layout_;
-    const uint64_t own_limit_; // of the table; UINT64_MAX: none
+    const bool narrow_, lie_as_sent_; // values are not of the table's type; they are as they travel
+    const uint64_t row_bytes_, sent_; // of a row of the table's type; as it travels
+    const uint64_t own_limit_;        // of the table; UINT64_MAX: none
     uint64_t limit_, updates_ = 0;
     RowStore rows_;
     std::unique_ptr<FunctionCall> function_; // of a table that has one
@@ -104,8 +114,11 @@ class SparseShard {
     const bool counts_;
     std::vector<RowStore> sums_;
     std::vector<char *> claimed_;                          // scratch
+    std::vector<const char *> pushed_;                     // scratch: of a function
+    std::vector<float> wide_, drawn_;                      // scratch: of open(); initial values
+    std::vector<char> initial_row_;                        // scratch
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
-    std::vector<std::shared_ptr<Buffer>> answers_;         // used again once nobody else holds them
+    AnswerBuffers answers_;
 };
 
 } // namespace dtrain::ps

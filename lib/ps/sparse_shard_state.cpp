@@ -10,7 +10,7 @@ std::shared_ptr<const Buffer> SparseShard::gather_state(uint64_t index, const ui
                                                         size_t count) {
     const bool steps = index == layout_.slots.size();
     const uint64_t size = steps ? sizeof(uint64_t) : layout_.slots[index].bytes;
-    std::shared_ptr<Buffer> numbers = answer(count * size);
+    std::shared_ptr<Buffer> numbers = answers_.take(count * size);
     if (numbers == nullptr) return nullptr;
     rows_.find(keys, count, [&](size_t i, const char *row) {
         char *to = numbers->at(i * size);

@@ -37,6 +37,9 @@ constexpr Field number_field(const char *name, uint32_t TableParams::*member,
 #define REAL(member, values)                                                                       \
     Field { #member, nullptr, nullptr, &TableParams::member, &Given::member, Field::values }
 
+constexpr const char *narrow_hint =
+    " (it is the dtype, or F16, BF16 or I8 where that is F32; I8 needs rows of 2 and more)";
+
 // In the order in which they travel.
 constexpr Field fields_of_table[field_count] = {
     wide_field("length", &TableParams::length),
@@ -55,7 +58,7 @@ constexpr Field fields_of_table[field_count] = {
     REAL(initial, any),
     wide_field("row_length", &TableParams::row_length,
                " (it divides the length, and rows of which norms are taken have at most 256 KiB "
-               "unless the table is BSP or QUORUM)"),
+               "unless the table is BSP or QUORUM, and stored as its dtype)"),
     REAL(rho, fraction),
     REAL(clip_value, not_negative),
     REAL(clip_norm, not_negative),
@@ -75,6 +78,8 @@ constexpr Field fields_of_table[field_count] = {
                  " (QUORUM has one, of 1 to all workers, other modes none)"),
     number_field("reproducible", &TableParams::reproducible,
                  " (0, or 1 where the pushes of all workers are summed: BSP, or a QUORUM of all)"),
+    number_field("storage_dtype", &TableParams::storage_dtype, narrow_hint),
+    number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
 };
 #undef REAL
 
@@ -117,7 +122,8 @@ bool valid_rows(const TableParams &p) {
     if (p.length % p.row_length != 0) return false;
     if (has_function(p) || is_segmented(p)) return p.row_length <= chunk_bytes / largest_number(p);
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
-    return !takes_norms(p) || collects(p) || fits_request;
+    const bool any_length = collects(p) && p.storage_dtype == 0; // else a row is widened at once
+    return !takes_norms(p) || any_length || fits_request;
 }
 
 bool valid_dim(const TableParams &p) { return p.dim <= max_row_bytes / largest_number(p); }
@@ -136,6 +142,14 @@ bool valid_distribution(const TableParams &p) {
 bool valid_spread(const TableParams &p) {
     if (p.distribution == DTRAIN_INITIAL_CONSTANT) return p.spread == 0;
     return std::isfinite(p.initial - p.spread) && std::isfinite(p.initial + p.spread);
+}
+
+// Of which an f32 table may be made besides. A scale for each number would not be less.
+bool valid_narrow(const TableParams &p, uint32_t dtype) {
+    if (dtype == 0) return true;
+    const bool known = dtype == DTRAIN_F16 || dtype == DTRAIN_BF16 || dtype == DTRAIN_I8;
+    return p.dtype == DTRAIN_F32 && known &&
+           (dtype != DTRAIN_I8 || (p.dim != 1 && p.row_length != 1));
 }
 
 bool valid_aggregate(const TableParams &p) {
@@ -221,6 +235,8 @@ Given to_given(const TableParams &p) {
     given.max_bytes = p.max_bytes;
     given.quorum = p.quorum;
     given.reproducible = p.reproducible;
+    given.storage_dtype = p.storage_dtype;
+    given.wire_dtype = p.wire_dtype;
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     if (has_function(p)) given.function = p.function.c_str();
@@ -246,6 +262,9 @@ uint32_t first_bad_field(const TableParams &p) {
         const bool counts = p.consistency == DTRAIN_QUORUM;
         if (field.number == &TableParams::quorum && (p.quorum > 0) != counts) return i;
         if (field.number == &TableParams::reproducible && p.reproducible > collects(p)) return i;
+        if (field.number == &TableParams::storage_dtype && !valid_narrow(p, p.storage_dtype))
+            return i;
+        if (field.number == &TableParams::wire_dtype && !valid_narrow(p, p.wire_dtype)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }
@@ -300,6 +319,8 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     if (given.function != nullptr) p.function = given.function;
     p.quorum = given.quorum;
     p.reproducible = given.reproducible;
+    if (given.storage_dtype != given.dtype) p.storage_dtype = given.storage_dtype;
+    if (given.wire_dtype != given.dtype) p.wire_dtype = given.wire_dtype;
     take(given.rule, p.rule);
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);

@@ -42,13 +42,14 @@ struct TableParams {
     double spread = 0;
     uint64_t seed = 0, max_bytes = 0;
     uint32_t quorum = 0, reproducible = 0;
+    uint32_t storage_dtype = 0, wire_dtype = 0; // 0: as dtype, which resolve() makes 0
     std::string function = {};
     std::vector<Segment> segments = {};
     std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
 inline constexpr double max_weight = 1e300; // so that sums of them are finite
-inline constexpr uint32_t field_count = 29;
+inline constexpr uint32_t field_count = 31;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
 inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,
@@ -62,6 +63,13 @@ TableFields to_fields(const TableParams &params);
 uint32_t from_fields(const TableFields &fields, TableParams &params);
 // As a caller would give them; what it points to is params'.
 dtrain_table_params_t to_given(const TableParams &params);
+// What servers keep values in; what pushes and answers to pulls are made of.
+inline uint32_t storage_dtype_of(const TableParams &params) {
+    return params.storage_dtype != 0 ? params.storage_dtype : params.dtype;
+}
+inline uint32_t wire_dtype_of(const TableParams &params) {
+    return params.wire_dtype != 0 ? params.wire_dtype : params.dtype;
+}
 inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
 // Pushes of a clock are collected, and applied together when it is over.
 inline bool collects(const TableParams &params) {

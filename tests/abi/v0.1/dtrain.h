@@ -692,7 +692,7 @@ typedef struct dtrain_segment {
 } dtrain_segment_t;
 typedef struct dtrain_table_params {
     uint32_t struct_size;
-    uint32_t dtype;       /* of values on the servers and on the wire                    */
+    uint32_t dtype;       /* of the caller's values; see storage_dtype, wire_dtype       */
     uint64_t length;      /* elements; 0 with dim > 0                                    */
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
@@ -740,6 +740,18 @@ typedef struct dtrain_table_params {
     uint32_t quorum;       /* QUORUM: workers whose pushes make a step, 1 to all          */
     uint32_t reproducible; /* 1: sums are made in the order of ranks and of each worker's calls, so
                               that two runs give the same bits; BSP, or QUORUM of all workers */
+    /* An F32 table (others: 0, or its dtype) may be kept by the servers, and pushed and pulled, as
+     * F16, BF16 or I8 (rows of 2 and more); 0: F32. The caller's buffers, arithmetic, sums of
+     * clocks and state are F32 all the same; what is set, and state, travels as F32. I8: blocks of
+     * up to 128 values of a row (of dim, or row_length, elements; else of the table, on the wire of
+     * a request) with one F32 scale each, value = byte * scale, scale = largest magnitude / 127
+     * (row-wise quantisation as of embedding tables: Guan et al. 2019). A NaN or an infinity makes
+     * its block NaN. What is stored as I8 is rounded at random, down or up, so that the mean is
+     * exact and small updates count (Gupta et al., ICML 2015): a function of seed, key or place,
+     * and number of updates on the server; what is set, initial values, ASSIGN, MIN and MAX, all on
+     * the wire, and F16 and BF16 are rounded to nearest even. */
+    uint32_t storage_dtype; /* DTRAIN_F16, ...: of values on the servers and in checkpoints     */
+    uint32_t wire_dtype;    /* of pushes, and of what pulls bring                              */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */

@@ -173,7 +173,7 @@ void another_table_is_refused(void **) {
     refuses(params, DTRAIN_ERR_MISMATCH, "had the rule");
     params = adam(64);
     params.dtype = DTRAIN_F16;
-    refuses(params, DTRAIN_ERR_MISMATCH, "another dtype");
+    refuses(params, DTRAIN_ERR_MISMATCH, "its \"values\" are f32, the table's f16");
     refuses(adam(64), DTRAIN_ERR_NOT_FOUND, "no complete checkpoint", 4);
 
     CheckpointFolder names(folder.name, system_disk());

@@ -138,7 +138,8 @@ void what_does_not_fit_is_named(void **) {
     refuses(params, DTRAIN_ERR_LIMIT, "do not fit", 10000);
     params.dim = 6;
     refuses(params, DTRAIN_ERR_MISMATCH, "shape");
-    refuses(params_of(DTRAIN_RULE_ADAGRAD, DTRAIN_F64), DTRAIN_ERR_MISMATCH, "dtype");
+    refuses(params_of(DTRAIN_RULE_ADAGRAD, DTRAIN_F64), DTRAIN_ERR_MISMATCH,
+            "its \"values\" are f32, the table's f64");
     refuses(params_of(DTRAIN_RULE_SGD), DTRAIN_ERR_MISMATCH, "rule");
     TableParams dense;
     dense.length = 10;

@@ -75,7 +75,7 @@ class Rig {
     }
     float saved() const {
         float value;
-        std::memcpy(&value, shelf.jobs.back()->image->values->at(0), sizeof value);
+        std::memcpy(&value, shelf.jobs.back()->image->values.at(0), sizeof value);
         return value;
     }
     void expect(Reason reason) const {
@@ -236,7 +236,7 @@ void a_restore_changes_all_or_nothing(void **) {
         ShardImage &image = *rig.shelf.jobs[0]->image;
         assert_true(image.allocate());
         const float nine = 9;
-        std::memcpy(image.values->at(0), &nine, sizeof nine);
+        std::memcpy(image.values.at(0), &nine, sizeof nine);
         image.updates = 77;
         rig.end_job(status, "damaged");
         assert_true(value() == (status == DTRAIN_OK ? 9 : 3));
