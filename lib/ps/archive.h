@@ -26,6 +26,7 @@ struct ArchiveJob {
     // Save: to be written; restore: to be filled. One of them.
     std::unique_ptr<ShardImage> image;
     std::unique_ptr<RowImage> rows;
+    uint64_t charged = 0;      // to the server's limit, as long as the job lasts
     Status status = DTRAIN_OK; // the outcome
     std::string text;
 };

@@ -42,8 +42,7 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
     }
     if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
     ServerTable &table = *found->second;
-    if (config_.memory_limit > 0 && table.grows()) table.set_limit(table.bytes() + memory_left());
-    if (header.kind == RequestKind::set_mode) table.set_room(memory_left());
+    if (config_.memory_limit > 0 && table.grows(header.kind)) table.set_room(memory_left());
     table.request(header, payload, bytes, out);
 }
 

@@ -61,12 +61,18 @@ class ServerTable {
     bool unused() const { return present_ == 0; } // all have left or were lost
     bool member(uint32_t worker) const { return members_[worker].present; }
     // Charged to the server's limit: rows as they are made, the rest at once.
-    uint64_t bytes() const { return rows_ != nullptr ? rows_->memory() : bytes_; }
+    uint64_t bytes() const { return (rows_ != nullptr ? rows_->memory() : bytes_) + copies_; }
     uint64_t updates() const { return rows_ != nullptr ? rows_->updates() : shard_->updates(); }
     TableReport report() const;
-    bool grows() const { return rows_ != nullptr; }
-    void set_room(uint64_t bytes) { room_ = bytes; }            // that the server has left
-    void set_limit(uint64_t bytes) { rows_->set_limit(bytes); } // of bytes()
+    // A request may need more memory.
+    bool grows(RequestKind kind) const {
+        return rows_ != nullptr || kind == RequestKind::set_mode || kind == RequestKind::save ||
+               kind == RequestKind::clock; // which a save may wait for
+    }
+    void set_room(uint64_t bytes) { // that the server has left
+        room_ = bytes;
+        if (rows_ != nullptr) rows_->set_limit(rows_->memory() + bytes);
+    }
 
   private:
     struct Member {
@@ -148,7 +154,7 @@ class ServerTable {
     Identity identity_;
     Partition partition_;
     KeyPartition key_partition_;
-    uint64_t bytes_;
+    uint64_t bytes_, copies_ = 0;  // copies: on their way to files
     std::unique_ptr<Shard> shard_; // or
     std::unique_ptr<SparseShard> rows_;
     Answer refused_;     // why the table could not be made

@@ -23,11 +23,17 @@ void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, R
         return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
 
+    uint64_t copy = 0;
+    if (saves) copy = rows_ != nullptr ? rows_->image_bytes() : shard_->image_bytes();
+    if (copy > room_) return finish(header, entry, {Reason::memory_limit, {copy, room_}}, out);
     std::unique_ptr<ArchiveJob> job = make_job(header);
     if (job == nullptr) return finish(header, entry, {Reason::no_memory, {bytes(), 0}}, out);
+    job->charged = copy;
     entry.progress = Progress::parked;
     if (Status s = archive_->start(std::move(job)); s != DTRAIN_OK)
-        tell(header, entry, s, error_text(), out);
+        return tell(header, entry, s, error_text(), out);
+    copies_ += copy;
+    room_ -= copy;
 }
 
 std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header) const {
@@ -51,6 +57,7 @@ std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header) c
 
 void ServerTable::on_archived(ArchiveJob &job, Responses &out) {
     const RequestHeader &header = job.request;
+    copies_ -= std::min(job.charged, copies_);
     Member &member = members_[header.worker];
     Answered::Entry *entry = nullptr;
     if (member.answered != nullptr) entry = member.answered->parked(header.sequence);

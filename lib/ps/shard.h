@@ -79,6 +79,7 @@ class Shard {
 
     // Everything but sums of open clocks, as it is now; nullptr: no memory.
     std::unique_ptr<ShardImage> image() const;
+    uint64_t image_bytes() const; // of its values and state
     // Becomes what the image is, of this table and range; sums of open clocks stay.
     void adopt(ShardImage &&image);
 

@@ -61,6 +61,12 @@ std::unique_ptr<ShardImage> Shard::image() const {
     return image;
 }
 
+uint64_t Shard::image_bytes() const {
+    uint64_t bytes = values_.bytes();
+    for (const StateArray &array : arrays_) bytes += array.bytes_of(range_.count);
+    return bytes;
+}
+
 void Shard::adopt(ShardImage &&image) {
     values_ = std::move(image.values);
     slots_ = std::move(image.slots);

@@ -79,6 +79,7 @@ class SparseShard {
 
     // All rows, and no sums of open clocks, as they are now; nullptr: no memory.
     std::unique_ptr<RowImage> image() const;
+    uint64_t image_bytes() const { return size() * (sizeof(uint64_t) + layout_.bytes); }
     // Takes the rows of an image of this table; sums of open clocks lose theirs.
     void adopt(RowImage &&image);
 

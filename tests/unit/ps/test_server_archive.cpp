@@ -25,8 +25,10 @@ class Shelf final : public Archive {
 
 class Rig {
   public:
-    Rig(uint32_t consistency, uint32_t workers, bool with_archive = true)
-        : server({.workers = workers, .archive = with_archive ? &shelf : nullptr}),
+    Rig(uint32_t consistency, uint32_t workers, bool with_archive = true, uint64_t limit = 0)
+        : server({.workers = workers,
+                  .memory_limit = limit,
+                  .archive = with_archive ? &shelf : nullptr}),
           sequences(workers) {
         TableParams params;
         params.length = 8;
@@ -123,6 +125,27 @@ void a_failure_is_told_again_as_it_was(void **) {
     assert_string_equal(text(first).c_str(), "the disk is full");
     assert_string_equal(text(second).c_str(), "the disk is gone");
     assert_string_equal(text(first).c_str(), "the disk is full");
+}
+
+void a_copy_counts_as_long_as_it_is_there(void **) {
+    for (uint64_t limit : {63, 64, 95}) { // the table has 32 bytes
+        Rig rig(DTRAIN_ASYNC, 1, true, limit);
+        rig.push(0, 0, 1);
+        for (int round = 0; round < 2; ++round) {
+            rig.send(rig.header(RequestKind::save, 0));
+            assert_int_equal(rig.shelf.jobs.size(), limit < 64 ? 0 : 1);
+            if (limit >= 64) {
+                assert_int_equal(rig.server.memory_used(), 64);
+                rig.send(rig.header(RequestKind::save, 0)); // there is no room for another
+            }
+            rig.expect(Reason::memory_limit);
+            assert_int_equal(rig.out[0].header.numbers[0], 32);
+            if (limit >= 64) rig.end_job();
+            assert_int_equal(rig.server.memory_used(), 32);
+        }
+        rig.push(0, 0, 1); // nothing else has happened
+        rig.expect(Reason::none);
+    }
 }
 
 void bsp_waits_for_its_clock(void **) {
@@ -286,6 +309,7 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(an_image_is_of_one_moment),
         cmocka_unit_test(a_failure_is_told_again_as_it_was),
+        cmocka_unit_test(a_copy_counts_as_long_as_it_is_there),
         cmocka_unit_test(bsp_waits_for_its_clock),
         cmocka_unit_test(ssp_takes_no_push_of_the_clock),
         cmocka_unit_test(a_save_fails_with_a_worker_it_waits_for),
