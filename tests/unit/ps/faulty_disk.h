@@ -30,6 +30,9 @@ class FaultyDisk final : public dtrain::data::Disk {
         error_ = error;
         calls_ = 0;
     }
+    // As if the library did not make these calls.
+    enum class Omitted { none, sync, sync_folder };
+    void plant(Omitted omitted) { omitted_ = omitted; }
     uint64_t calls() const { return calls_; }
     bool crashed() const { return fault_ == Fault::crash && calls_ > at_; }
     // What a disk may hold after the crash: files that were not synced are cut in half (or empty),
@@ -67,6 +70,7 @@ class FaultyDisk final : public dtrain::data::Disk {
         return system().write(fd, data, size);
     }
     int sync(int fd) override {
+        if (omitted_ == Omitted::sync) return 0;
         if (int error = next(); error < 0) return error;
         unsynced_.erase(open_[fd]);
         return 0; // what a real disk would have, it has here already
@@ -98,6 +102,7 @@ class FaultyDisk final : public dtrain::data::Disk {
         return system().remove_folder(path);
     }
     int sync_folder(const char *path) override {
+        if (omitted_ == Omitted::sync_folder) return 0;
         if (int error = next(); error < 0) return error;
         std::erase_if(changes_, [&](const Change &change) {
             return std::filesystem::path(change.to).parent_path() == path;
@@ -117,6 +122,7 @@ class FaultyDisk final : public dtrain::data::Disk {
     }
 
     Fault fault_ = Fault::none;
+    Omitted omitted_ = Omitted::none;
     uint64_t at_ = 0, calls_ = 0;
     int error_ = EIO;
     std::map<int, std::string> open_;

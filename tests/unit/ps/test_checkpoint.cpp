@@ -257,13 +257,16 @@ void a_bad_manifest_is_named(void **) {
 }
 
 // A second checkpoint fails, or ends with a crash, at each of its system calls: the first one
-// stays, or the second is complete and right. What is there afterwards takes a third one.
-void at_every_step(FaultyDisk::Fault fault, bool names_too) {
+// stays, or the second is complete and right. What is there afterwards takes a third one. Returns
+// what of that is not so, or "".
+std::string at_every_step(FaultyDisk::Fault fault, bool names_too,
+                          FaultyDisk::Omitted omitted = FaultyDisk::Omitted::none) {
     uint64_t newest = 0, steps = 0, completed = 0;
     for (bool more = true; more; steps++) {
         Folder folder;
         Table table(adam(300), 2), first(adam(300), 3), second(adam(300), 1);
         FaultyDisk disk;
+        disk.plant(omitted);
         table.push(1, 0, 300);
         assert_int_equal(save(table, folder.name, 1, disk, 1), DTRAIN_OK);
         const std::vector<float> before = table.values();
@@ -276,11 +279,11 @@ void at_every_step(FaultyDisk::Fault fault, bool names_too) {
             assert_non_null(std::strstr(dtrain::error_text(), "No space left on device"));
 
         CheckpointFolder names(folder.name, system_disk());
-        assert_int_equal(names.latest(newest), DTRAIN_OK);
+        if (names.latest(newest) != DTRAIN_OK) return "there is no checkpoint";
         Table restored(adam(300), 3);
-        assert_int_equal(restore(restored, folder.name, newest), DTRAIN_OK);
-        assert_true(restored.values() == (newest == 1 ? before : table.values()));
-        if (saved == DTRAIN_OK) assert_int_equal(newest, 2);
+        if (restore(restored, folder.name, newest) != DTRAIN_OK) return dtrain::error_text();
+        if (restored.values() != (newest == 1 ? before : table.values())) return "other values";
+        if (saved == DTRAIN_OK && newest != 2) return "what was saved is not there";
         completed += newest == 2;
         disk.plan(FaultyDisk::Fault::none, 0);
         if (newest == 1) assert_int_equal(save(table, folder.name, 2, disk, 1), DTRAIN_OK);
@@ -289,22 +292,39 @@ void at_every_step(FaultyDisk::Fault fault, bool names_too) {
     }
     assert_true(steps > 20);
     assert_true(completed > 1 && completed < steps);
+    return "";
 }
-void an_error_at_every_step(void **) { at_every_step(FaultyDisk::Fault::error, false); }
+void an_error_at_every_step(void **) {
+    assert_string_equal(at_every_step(FaultyDisk::Fault::error, false).c_str(), "");
+}
 void a_crash_at_every_step(void **) {
-    at_every_step(FaultyDisk::Fault::crash, false);
-    at_every_step(FaultyDisk::Fault::crash, true);
+    assert_string_equal(at_every_step(FaultyDisk::Fault::crash, false).c_str(), "");
+    assert_string_equal(at_every_step(FaultyDisk::Fault::crash, true).c_str(), "");
+}
+void a_sync_that_is_missing_is_found(void **) {
+    for (bool names_too : {false, true})
+        assert_string_not_equal(
+            at_every_step(FaultyDisk::Fault::crash, names_too, FaultyDisk::Omitted::sync).c_str(),
+            "");
+    assert_string_not_equal(
+        at_every_step(FaultyDisk::Fault::crash, true, FaultyDisk::Omitted::sync_folder).c_str(),
+        "");
 }
 
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_servers),   cmocka_unit_test(fewer_elements_than_servers),
-        cmocka_unit_test(every_rule_and_dtype),    cmocka_unit_test(another_table_is_refused),
-        cmocka_unit_test(damage_is_found),         cmocka_unit_test(the_newest_are_kept),
-        cmocka_unit_test(a_bad_manifest_is_named), cmocka_unit_test(an_error_at_every_step),
+        cmocka_unit_test(any_number_of_servers),
+        cmocka_unit_test(fewer_elements_than_servers),
+        cmocka_unit_test(every_rule_and_dtype),
+        cmocka_unit_test(another_table_is_refused),
+        cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(the_newest_are_kept),
+        cmocka_unit_test(a_bad_manifest_is_named),
+        cmocka_unit_test(an_error_at_every_step),
         cmocka_unit_test(a_crash_at_every_step),
+        cmocka_unit_test(a_sync_that_is_missing_is_found),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
