@@ -60,7 +60,8 @@ struct Random {
     template <class D> HWY_INLINE hn::Vec<D> round(D d, hn::Vec<D> v, uint64_t i) const {
         const hn::RebindToUnsigned<D> words;
         const hn::RebindToSigned<D> integers;
-        const auto index = hn::Iota(words, static_cast<uint32_t>(i));
+        // A constant and a sum: Highway's Iota of a variable goes through memory.
+        const auto index = hn::Add(hn::Iota(words, 0), hn::Set(words, static_cast<uint32_t>(i)));
         // The finalizer of MurmurHash3 (Appleby, public domain).
         auto h = hn::Xor(hn::Set(words, seed), hn::Mul(index, hn::Set(words, 0x9e3779b9u)));
         h = hn::Mul(hn::Xor(h, hn::ShiftRight<16>(h)), hn::Set(words, 0x85ebca6bu));
