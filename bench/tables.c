@@ -1,7 +1,8 @@
 /* Tables through the public API: latency, dense GB/s and sparse keys/s of each worker.
  * usage: dtrain-run -n N -s S -- bench_tables [NAME] [SECTION...]; sections: latency dense small
- * rows Prints lines of: NAME, what, size, value, unit; medians over samples, of rank 0.
- * bench/tables runs it next to others. SPDX-License-Identifier: Apache-2.0 */
+ * rows narrow (wire dtypes and storage dtypes next to f32; GB/s of the caller's f32). Prints lines
+ * of: NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables runs it next to
+ * others. SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <math.h>
@@ -14,6 +15,19 @@ typedef struct job {
     const char *name;
     dtrain_comm_t *comm;
 } job_t;
+
+/* How a table of f32 is kept, and travels. */
+typedef struct kind {
+    const char *name;
+    uint32_t storage, wire;
+} kind_t;
+static const kind_t kinds[] = {{"", 0, 0},
+                               {" wire f16", 0, DTRAIN_F16},
+                               {" wire i8", 0, DTRAIN_I8},
+                               {" stored f16", DTRAIN_F16, 0},
+                               {" stored i8", DTRAIN_I8, 0},
+                               {" both f16", DTRAIN_F16, DTRAIN_F16},
+                               {" both i8", DTRAIN_I8, DTRAIN_I8}};
 
 typedef enum operation { PUSH, PULL, PUSH_PULL } operation_t;
 static const char *const operation_names[] = {"push", "pull", "push_pull"};
@@ -96,7 +110,8 @@ static void print(const job_t *job, const char *what, uint64_t size, double valu
     fflush(stdout);
 }
 
-static dtrain_table_t *make_table(const job_t *job, uint64_t length, uint32_t dim, uint32_t rule) {
+static dtrain_table_t *make_table(const job_t *job, uint64_t length, uint32_t dim, uint32_t rule,
+                                  const kind_t *kind) {
     dtrain_table_params_t params;
     dtrain_table_t *table = NULL;
     DTRAIN_INIT(&params);
@@ -104,6 +119,8 @@ static dtrain_table_t *make_table(const job_t *job, uint64_t length, uint32_t di
     params.length = length;
     params.dim = dim;
     params.rule = rule;
+    params.storage_dtype = kind->storage;
+    params.wire_dtype = kind->wire;
     MUST(dtrain_table_create(job->comm, "bench", &params, &table));
     return table;
 }
@@ -117,9 +134,10 @@ static float *make_values(uint64_t count) {
 
 /* ---- dense ---- */
 
-static void dense(const job_t *job, const char *suffix, uint64_t bytes, int at_once, int as_rate) {
+static void dense(const job_t *job, const kind_t *kind, const char *suffix, uint64_t bytes,
+                  int at_once, int as_rate) {
     const uint64_t count = bytes / sizeof(float);
-    dtrain_table_t *table = make_table(job, count * (uint64_t)at_once, 0, DTRAIN_RULE_ADD);
+    dtrain_table_t *table = make_table(job, count * (uint64_t)at_once, 0, DTRAIN_RULE_ADD, kind);
     float *values = make_values(count * (uint64_t)at_once);
     for (int operation = PUSH; operation <= PUSH_PULL; operation++) {
         load_t load = {.table = table,
@@ -130,7 +148,7 @@ static void dense(const job_t *job, const char *suffix, uint64_t bytes, int at_o
                        .at_once = at_once};
         const double us = median_us(job, &load);
         char what[64];
-        snprintf(what, sizeof what, "%s%s", operation_names[operation], suffix);
+        snprintf(what, sizeof what, "%s%s%s", operation_names[operation], kind->name, suffix);
         if (as_rate)
             print(job, what, bytes, 1 / us, "M/s");
         else if (at_once == 1 && bytes < 1 << 16)
@@ -164,11 +182,12 @@ static uint64_t *make_keys(uint64_t count, uint64_t rows, int zipf) {
     return keys;
 }
 
-static void rows(const job_t *job, uint32_t dim, uint32_t rule) {
+/* kind: NULL for plain f32 with all sizes of batches. */
+static void rows(const job_t *job, const kind_t *kind, uint32_t dim, uint32_t rule) {
     enum { ROWS = 1000000, KEYS = 2000000, FILL = 10000 };
     static const uint64_t batches[] = {1, 64, 4096, 10000};
-    const int at_once = 4;
-    dtrain_table_t *table = make_table(job, 0, dim, rule);
+    const int at_once = 4, all = kind == NULL; /* else large batches of uniform keys */
+    dtrain_table_t *table = make_table(job, 0, dim, rule, all ? &kinds[0] : kind);
     float *values = make_values((uint64_t)at_once * FILL * dim);
     uint64_t *every = malloc(ROWS * sizeof *every);
     if (every == NULL) exit(EXIT_FAILURE);
@@ -176,13 +195,14 @@ static void rows(const job_t *job, uint32_t dim, uint32_t rule) {
     for (uint64_t i = 0; i < ROWS; i += FILL)
         MUST(dtrain_table_push_rows(table, every + i, FILL, values, NULL, NULL));
     free(every);
-    for (int zipf = 0; zipf < 2; zipf++) {
+    for (int zipf = 0; zipf < 1 + all; zipf++) {
         uint64_t *keys = make_keys(KEYS, ROWS, zipf);
         for (int b = 0; b < 4; b++)
             for (int n = 1; n <= at_once; n += at_once - 1)
                 for (int operation = PUSH; operation <= PULL; operation++) {
                     if (rule != DTRAIN_RULE_ADD && (operation == PULL || batches[b] < FILL))
                         continue;
+                    if (!all && (batches[b] < FILL || n == 1)) continue;
                     load_t load = {.table = table,
                                    .operation = (operation_t)operation,
                                    .count = batches[b],
@@ -193,8 +213,9 @@ static void rows(const job_t *job, uint32_t dim, uint32_t rule) {
                                    .at_once = n};
                     const double us = median_us(job, &load);
                     char what[96];
-                    snprintf(what, sizeof what, "%s rows dim %u%s%s%s", operation_names[operation],
-                             dim, rule == DTRAIN_RULE_ADD ? "" : " adagrad", zipf ? " zipf" : "",
+                    snprintf(what, sizeof what, "%s rows dim %u%s%s%s%s",
+                             operation_names[operation], dim, all ? "" : kind->name,
+                             rule == DTRAIN_RULE_ADD ? "" : " adagrad", zipf ? " zipf" : "",
                              n > 1 ? " in flight" : "");
                     print(job, what, batches[b], (double)batches[b] / us, "Mkeys/s");
                 }
@@ -216,20 +237,25 @@ int main(int argc, char **argv) {
     MUST(dtrain_context_create(DTRAIN_API_VERSION, NULL, &context));
     MUST(dtrain_comm_create(context, NULL, NULL, &job.comm));
     if (wanted(argc, argv, "latency")) {
-        dense(&job, "", 4, 1, 0);
-        dense(&job, "", 4096, 1, 0);
+        dense(&job, &kinds[0], "", 4, 1, 0);
+        dense(&job, &kinds[0], "", 4096, 1, 0);
     }
-    if (wanted(argc, argv, "small")) dense(&job, " in flight", 4, 64, 1);
+    if (wanted(argc, argv, "small")) dense(&job, &kinds[0], " in flight", 4, 64, 1);
     if (wanted(argc, argv, "dense")) {
-        dense(&job, " in flight", 4 << 10, 32, 0);
-        dense(&job, " in flight", 64 << 10, 16, 0);
-        dense(&job, " in flight", 1 << 20, 8, 0);
-        dense(&job, "", 64 << 20, 1, 0);
+        dense(&job, &kinds[0], " in flight", 4 << 10, 32, 0);
+        dense(&job, &kinds[0], " in flight", 64 << 10, 16, 0);
+        dense(&job, &kinds[0], " in flight", 1 << 20, 8, 0);
+        dense(&job, &kinds[0], "", 64 << 20, 1, 0);
     }
     if (wanted(argc, argv, "rows")) {
-        rows(&job, 16, DTRAIN_RULE_ADD);
-        rows(&job, 64, DTRAIN_RULE_ADD);
-        rows(&job, 64, DTRAIN_RULE_ADAGRAD);
+        rows(&job, NULL, 16, DTRAIN_RULE_ADD);
+        rows(&job, NULL, 64, DTRAIN_RULE_ADD);
+        rows(&job, NULL, 64, DTRAIN_RULE_ADAGRAD);
+    }
+    for (size_t k = 0; argc > 2 && wanted(argc, argv, "narrow") && k < sizeof kinds / sizeof *kinds;
+         k++) {
+        dense(&job, &kinds[k], " in flight", 1 << 20, 8, 0);
+        rows(&job, &kinds[k], 64, DTRAIN_RULE_ADD);
     }
     MUST(dtrain_comm_destroy(job.comm));
     MUST(dtrain_context_destroy(context));
