@@ -77,13 +77,17 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     if (unfit != dtrain::ps::field_count)
         return fail(DTRAIN_ERR_INVALID, "table_create '%s': %s", name,
                     dtrain::ps::invalid_text(unfit).c_str());
+    auto fresh = std::make_unique<dtrain_table>(comm->context);
+    if (Status s = node_of(comm, fresh->node); s != DTRAIN_OK) return s;
+    if (Status s = dtrain::api::complete_placement(given, name, *fresh->node, params);
+        s != DTRAIN_OK)
+        return s;
     dtrain::cluster::CallRecord record;
     record.kind = dtrain::cluster::CallKind::table_create;
     record.count = is_sparse(params) ? params.dim : params.length;
     record.dtype = uint8_t(params.dtype);
     if (Status s = comm->communicator->note_call(record); s != DTRAIN_OK) return s;
-    auto fresh = std::make_unique<dtrain_table>(comm->context);
-    if (Status s = node_of(comm, fresh->node); s != DTRAIN_OK) return s;
+    if (Status s = dtrain::api::agree_on_home(comm, *fresh->node, params); s != DTRAIN_OK) return s;
     if (Status s = fresh->node->create_table(name, params, 0, fresh->table); s != DTRAIN_OK)
         return s;
     fresh->states = state_arrays(fresh->table->params);

@@ -27,4 +27,10 @@ Status find_state(const dtrain_table *table, uint32_t index, ps::StateArray &arr
 Status take_terms(const dtrain_table *table, const char *what, const dtrain_op_params_t *params,
                   ps::Transfer &transfer);
 
+// What of a placement depends on the servers: weights, and what the caller's place() says. Local.
+Status complete_placement(const dtrain_table_params_t &given, const char *name,
+                          const ps::Node &node, ps::TableParams &params);
+// Collective: where to put a table that lies on one server.
+Status agree_on_home(dtrain_comm *comm, ps::Node &node, ps::TableParams &params);
+
 } // namespace dtrain::api

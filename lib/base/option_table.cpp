@@ -60,6 +60,8 @@ constexpr OptionSpec table[] = {
      "most memory that tables may take in one server; 0: no limit of its own"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
      "after how long a request without an answer is sent again to its server"},
+    {"ps.serve", "no", boolean, 0, 0, nullptr,
+     "a worker serves tables, too, beside the job's dedicated servers (without any all do)"},
     {"secret", "", text, 0, 0, nullptr,
      "shared secret of the job; when set, every connection proves that it knows it", true},
     {"secret.file", "", text, 0, 0, nullptr, "file that holds the secret"},

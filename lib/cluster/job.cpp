@@ -54,6 +54,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.transports = params.transports;
     s.self.cpus = usable_cpus();
     s.self.location = params.location;
+    s.self.serves = params.serves && params.identity.role == Role::worker;
     return s;
 }
 
@@ -90,6 +91,7 @@ Status read_join_options(const Options &options, JoinParams &params) {
     params.heartbeat_timeout_ns = options.number("heartbeat.timeout");
     params.listen_address = options.text("listen.address");
     params.location = options.text("topology");
+    params.serves = options.number("ps.serve") != 0;
     params.secret = options.text("secret");
     std::string path(options.text("secret.file"));
     return params.secret.empty() && !path.empty() ? read_secret(path, params.secret) : DTRAIN_OK;

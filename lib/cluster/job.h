@@ -35,6 +35,7 @@ struct Member {
     std::vector<TransportAddress> transports;
     uint64_t cpus = 0;    // equal for members of a host that may use the same CPUs
     std::string location; // of the host, the outermost first: "zone/rack"; "": not told
+    bool serves = false;  // a worker that serves tables beside the dedicated servers
 };
 
 class Observer {
@@ -69,6 +70,7 @@ struct JoinParams {
     std::string listen_address; // "": by the route to the rendezvous
     std::string secret;         // "": no authentication
     std::string location;       // of this host: option "topology"
+    bool serves = false;        // option "ps.serve"
     std::vector<TransportAddress> transports;
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job

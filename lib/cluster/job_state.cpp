@@ -54,7 +54,8 @@ Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {
         } else if (auto *roster = std::get_if<wire::Roster>(&report)) {
             for (wire::Peer &p : roster->members)
                 members.push_back({Role(p.role), p.index, std::move(p.label), std::move(p.host),
-                                   std::move(p.transports), p.cpus, std::move(p.location)});
+                                   std::move(p.transports), p.cpus, std::move(p.location),
+                                   p.serves});
             done = true;
         }
     }

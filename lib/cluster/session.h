@@ -61,6 +61,7 @@ class Session final : public Observer, public engine::Background, public engine:
     // Option op.timeout: looking one up takes longer than a small operation.
     int64_t op_timeout_ns() const { return op_timeout_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
+    const std::vector<Member> &members() const { return job_->members(); }
     uint32_t workers() const { return workers_; }
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
     const Identity &identity() const { return identity_; }

@@ -5,7 +5,10 @@
 #include "ps/row_file.h"
 #include "ps/shard_file.h"
 
+#include <algorithm>
 #include <new>
+#include <utility>
+#include <vector>
 
 namespace dtrain::ps {
 namespace {
@@ -28,25 +31,48 @@ Status for_each_file(const CheckpointFolder &folder, uint64_t step, const std::s
     return DTRAIN_OK;
 }
 
-// f(file) for each shard of a dense table, opened and checked, in the order of the elements.
+bool overlap(const Part &a, const Part &b) {
+    uint64_t shared = 0;
+    for (size_t i = 0; i < a.ranges(); ++i)
+        b.for_each_overlap(a.range(i), [&](const Range &both, uint64_t) { shared += both.count; });
+    return shared > 0;
+}
+
+// Each element of the table is in one of the ranges, which are firsts and ends.
+Status check_cover(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t length) {
+    std::sort(ranges.begin(), ranges.end());
+    ranges.emplace_back(length, length);
+    uint64_t next = 0;
+    for (const auto &[first, end] : ranges) {
+        if (first != next)
+            return fail(DTRAIN_ERR_CORRUPT, "element %llu is in %s of the files",
+                        static_cast<unsigned long long>(std::min(first, next)),
+                        first > next ? "none" : "two");
+        next = end;
+    }
+    return DTRAIN_OK;
+}
+
+// f(file) for each shard of a dense table, opened and checked.
 template <class F>
 Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
                       const TableParams &params, F &&f) {
-    uint64_t next = 0;
+    std::vector<std::pair<uint64_t, uint64_t>> ranges;
     Status s = for_each_file(folder, step, name, [&](const std::string &path) -> Status {
         ShardFile file;
         if (Status opened = file.open(path, name, params); opened != DTRAIN_OK) return opened;
-        if (file.range().first != next)
-            return fail(DTRAIN_ERR_CORRUPT, "%s: it begins at element %llu, not at %llu",
-                        path.c_str(), static_cast<unsigned long long>(file.range().first),
-                        static_cast<unsigned long long>(next));
-        next = file.range().end();
+        for (size_t i = 0; i < file.part().ranges(); ++i) {
+            const Range &range = file.part().range(i);
+            ranges.emplace_back(range.first, range.end());
+        }
         return f(file);
     });
-    if (s != DTRAIN_OK || next == params.length) return s;
-    return fail(DTRAIN_ERR_CORRUPT, "checkpoint %llu in %s ends at element %llu of table \"%s\"",
-                static_cast<unsigned long long>(step), folder.path().c_str(),
-                static_cast<unsigned long long>(next), name.c_str());
+    if (s != DTRAIN_OK) return s;
+    s = check_cover(ranges, params.length);
+    return s == DTRAIN_OK ? s
+                          : fail_within(s, "checkpoint %llu in %s, table \"%s\"",
+                                        static_cast<unsigned long long>(step),
+                                        folder.path().c_str(), name.c_str());
 }
 
 template <class F>
@@ -62,7 +88,7 @@ Status for_each_row_file(const CheckpointFolder &folder, uint64_t step, const st
 Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
     const uint64_t step = job.request.argument;
     if (Status s = folder.begin(step); s != DTRAIN_OK) return s;
-    const std::string path = folder.shard_path(step, job.name, job.server, job.servers);
+    const std::string path = folder.shard_path(step, job.name, job.server, job.partition.servers());
     return job.rows != nullptr ? write_rows(disk, path, job.name, step, *job.rows)
                                : write_shard(disk, path, job.name, step, *job.image);
 }
@@ -70,18 +96,16 @@ Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
 Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder) {
     ShardImage &image = *job.image;
     if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
-    return for_each_shard(folder, job.request.argument, job.name, image.params,
-                          [&](ShardFile &file) {
-                              bool needed = intersect(file.range(), image.range).count > 0;
-                              return needed ? file.read(image) : DTRAIN_OK;
-                          });
+    return for_each_shard(
+        folder, job.request.argument, job.name, image.params, [&](ShardFile &file) {
+            return overlap(file.part(), image.part) ? file.read(image) : DTRAIN_OK;
+        });
 }
 
 Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder) {
-    const KeyPartition partition(job.servers);
     return for_each_row_file(
         folder, job.request.argument, job.name, job.rows->params,
-        [&](RowFile &file) { return file.read(partition, job.server, *job.rows); });
+        [&](RowFile &file) { return file.read(job.partition, job.server, *job.rows); });
 }
 
 Status restore(const ArchiveJob &job, const CheckpointFolder &folder) {

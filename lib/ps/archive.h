@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/checkpoint_folder.h"
+#include "ps/key_partition.h"
 #include "ps/protocol.h"
 #include "ps/row_image.h"
 #include "ps/shard_image.h"
@@ -22,7 +23,8 @@ namespace dtrain::ps {
 struct ArchiveJob {
     RequestHeader request; // save or restore; the argument is the step
     std::string name;      // of the table
-    uint32_t server = 0, servers = 1;
+    uint32_t server = 0;
+    KeyPartition partition = KeyPartition(1); // of its keys, and how many servers there are
     // Save: to be written; restore: to be filled. One of them.
     std::unique_ptr<ShardImage> image;
     std::unique_ptr<RowImage> rows;

@@ -3,6 +3,7 @@
 
 #include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/placement_map.h"
 #include "ps/row_batch.h"
 #include "ps/rules.h"
 #include "ps/table_wire.h"
@@ -88,11 +89,11 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     if (next_table_ == max_tables)
         return fail(DTRAIN_ERR_LIMIT, "table_create '%s': the job has made %u tables, the most",
                     name.c_str(), max_tables);
-    auto table = std::make_unique<ClientTable>(ClientTable{
-        .name = name,
-        .params = params,
-        .partition = Partition(params.length, config_.servers, 0, whole_elements(params)),
-        .key_partition = KeyPartition(config_.servers)});
+    auto table = std::make_unique<ClientTable>(
+        ClientTable{.name = name,
+                    .params = params,
+                    .partition = make_partition(params, config_.servers),
+                    .key_partition = make_key_partition(params, config_.servers)});
     table->row_bytes = params.dim * device::dtype_size(params.dtype);
     table->chunk = config_.chunk;
     table->id = next_table_++;

@@ -103,6 +103,9 @@ class Client {
     // Makes the handle; start a `create` with it next. The owner of all tables is the client.
     // DTRAIN_ERR_LIMIT after max_tables of them.
     Status open(const std::string &name, const TableParams &params, ClientTable *&table_p);
+    // ROUND_ROBIN and GREEDY: where to put a new table, by the tables that this client has. 0: on
+    // all servers, since it takes more than split_bytes; else a server's number + 1.
+    uint32_t choose_home(const TableParams &params, uint32_t workers);
     // Completes what is in flight with DTRAIN_ERR_CANCELED, then tells the servers in the
     // background; the handle is invalid from now on.
     void destroy(ClientTable *table, int64_t now);
@@ -142,7 +145,7 @@ class Client {
     bool any_lost_ = false;
     std::unique_ptr<LaneContext> context_;
     std::vector<std::unique_ptr<ClientTable>> tables_;
-    uint32_t next_table_ = 0;
+    uint32_t next_table_ = 0, turn_ = 0; // of ROUND_ROBIN
 };
 
 } // namespace dtrain::ps

@@ -30,6 +30,9 @@ struct ClientTable {
     bool destroyed = false;
     uint32_t changes = 0; // of mode, that were begun
 
+    // Of its elements, or keys: 0 to 1.
+    double share(uint32_t server) const;
+
     // QUORUM: a worker that is late goes on at the servers' clock, with the next one or in one in
     // which it has not pushed yet, once it has seen values of it. It skips only what is over on all
     // servers, so that none waits for a worker that has skipped.

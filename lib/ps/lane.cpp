@@ -34,7 +34,10 @@ void Lane::add(const Piece &piece) {
     const uint64_t requests = requests_of(piece);
     if (piece.transfer != nullptr) piece.transfer->requests += requests;
     if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests);
-    queue_.insert(place_of(piece), piece);
+    const auto added = queue_.insert(place_of(piece), piece);
+    if (added != queue_.begin() && piece.transfer != nullptr &&
+        std::prev(added)->transfer == piece.transfer && std::prev(added)->kind == piece.kind)
+        added->begins = false; // the ranges of one push are one update
     count_busy();
 }
 

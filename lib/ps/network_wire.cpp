@@ -11,9 +11,8 @@ constexpr uint32_t longest_held = 8; // rounds that poll in vain, a tenth of a m
 } // namespace
 
 NetworkWire::NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self,
-                         uint32_t first_server)
-    : agent_(agent), mesh_(mesh), self_(self), first_server_(first_server),
-      packs_(mesh, request_tag(self)),
+                         const ServerList &servers)
+    : agent_(agent), mesh_(mesh), self_(self), servers_(servers), packs_(mesh, request_tag(self)),
       inbox_(agent, packed_answers_tag(0), most_pack_bytes,
              [this](uint32_t member, const char *message, uint64_t bytes) {
                  take_pack(member, message, bytes);
@@ -31,7 +30,7 @@ bool NetworkWire::close() {
 }
 
 Status NetworkWire::pack(uint32_t server, Outgoing &request) {
-    const uint32_t member = first_server_ + server;
+    const uint32_t member = servers_.member(server);
     Status s = packs_.add(member, request.header, request.payload, request.payload_bytes);
     if (s != DTRAIN_OK) return s;
     if (server >= copies_.size()) copies_.resize(server + 1);
@@ -44,8 +43,8 @@ Status NetworkWire::pack(uint32_t server, Outgoing &request) {
 }
 
 void NetworkWire::take_pack(uint32_t member, const char *message, uint64_t bytes) {
-    if (member < first_server_ || !is_pack(message, bytes)) return;
-    const uint32_t server = member - first_server_;
+    const uint32_t server = servers_.number(member);
+    if (server == ServerList::none || !is_pack(message, bytes)) return;
     held_ = 0;
     auto take = [&](const ResponseHeader &header, const char *payload, uint64_t size) {
         client_->on_packed_answer(server, header, payload, size, agent_.now());
@@ -77,7 +76,7 @@ Status NetworkWire::listen(Slot &slot) {
     const Outgoing &request = *slot.request;
     dtrain_tp_iov_t iov[] = {{.addr = &slot.header, .len = sizeof slot.header, .mr = nullptr},
                              {.addr = request.answer, .len = request.answer_bytes, .mr = nullptr}};
-    uint32_t member = first_server_ + slot.server;
+    uint32_t member = servers_.member(slot.server);
     Status s = mesh_.recv(member, answer_tag(member, request.header.table, request.header.sequence),
                           engine::exact, iov, request.answer_bytes > 0 ? 2 : 1, &slot.answered);
     if (s != DTRAIN_OK) return s;
@@ -97,7 +96,7 @@ Status NetworkWire::send(uint32_t server, Outgoing &request) {
                              {.addr = const_cast<void *>(request.payload), // is only read
                               .len = request.payload_bytes,
                               .mr = nullptr}};
-    Status s = mesh_.send(first_server_ + server, request_tag(self_), iov,
+    Status s = mesh_.send(servers_.member(server), request_tag(self_), iov,
                           request.payload_bytes > 0 ? 2 : 1, &slot.sent);
     if (s != DTRAIN_OK) return s;
     slot.sent.pending = true;
@@ -111,7 +110,7 @@ void NetworkWire::withdraw(uint32_t server, Outgoing &request) {
     if (request.copied) return copies_withdrawn_.push_back(&request);
     Slot &slot = slot_of(server, request);
     slot.withdrawing = true;
-    uint32_t member = first_server_ + server;
+    uint32_t member = servers_.member(server);
     if (slot.sent.pending) mesh_.cancel(member, &slot.sent);
     if (slot.answered.pending) mesh_.cancel(member, &slot.answered);
     if (!slot.sent.pending && !slot.answered.pending) withdrawn_.push_back(&slot);
@@ -128,7 +127,7 @@ void NetworkWire::settled(uint32_t server, Outgoing &request) {
     free_.push_back(&slot);
     if (slot.unanswered <= 0) return;
     uint64_t tag =
-        answer_tag(first_server_ + server, request.header.table, request.header.sequence);
+        answer_tag(servers_.member(server), request.header.table, request.header.sequence);
     late_.push_back({tag, agent_.now() + purge_for});
 }
 

@@ -13,6 +13,7 @@
 #include "ps/client.h"
 #include "ps/inbox.h"
 #include "ps/pack_sender.h"
+#include "ps/server_list.h"
 
 #include <cstdint>
 #include <deque>
@@ -39,8 +40,8 @@ constexpr uint64_t packed_answers_tag(uint32_t server_member) {
 // Under the agent's lock.
 class NetworkWire final {
   public:
-    // first_server: the member that is server 0.
-    NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, uint32_t first_server);
+    // servers: outlives it.
+    NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, const ServerList &servers);
 
     Status open(Client &client); // begins to listen for packs
     bool close();                // when idle(), until it returns true: nothing is with a transport
@@ -63,8 +64,8 @@ class NetworkWire final {
     }
     // After member loss: what is still with the transport goes with the connection.
     void drop(uint32_t server) {
-        packs_.drop(first_server_ + server);
-        mesh_.drop(first_server_ + server);
+        packs_.drop(servers_.member(server));
+        mesh_.drop(servers_.member(server));
     }
     size_t slots() const { return slots_.size(); } // the most requests at one time so far
 
@@ -102,7 +103,8 @@ class NetworkWire final {
     engine::Agent &agent_;
     engine::Mesh &mesh_;
     Client *client_ = nullptr;
-    const uint32_t self_, first_server_;
+    const uint32_t self_;
+    const ServerList &servers_;
     uint32_t pending_ = 0;
     std::vector<std::unique_ptr<Slot>> slots_;
     std::vector<Slot *> free_, withdrawn_;

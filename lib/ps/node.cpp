@@ -2,6 +2,7 @@
 #include "ps/node.h"
 
 #include "ps/client_table.h"
+#include "ps/placement_balance.h"
 #include "ps/table_operation.h"
 
 #include <algorithm>
@@ -16,16 +17,13 @@ constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
 } // namespace
 
 Node::Node(std::shared_ptr<cluster::Session> session)
-    : session_(std::move(session)), agent_(session_->agent()), service_(&service_done_, *this),
-      checkpointer_(*this) {}
-
-uint32_t Node::first_server() const { return session_->servers() > 0 ? session_->workers() : 0; }
+    : session_(std::move(session)), servers_(servers_of(*session_)), agent_(session_->agent()),
+      service_(&service_done_, *this), checkpointer_(*this) {}
 
 Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
                   std::shared_ptr<Node> &out) {
-    const bool dedicated = session->identity().role != cluster::Role::worker;
     const std::string paths(session->options().text("ps.functions"));
-    if (dedicated || session->servers() == 0) // it will serve
+    if (servers_of(*session).number(session->self()) != ServerList::none) // it will serve
         if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
     std::shared_ptr<Node> node(new Node(std::move(session)));
     if (Status s = node->start(functions); s != DTRAIN_OK) return s;
@@ -35,14 +33,12 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
 
 Status Node::start(const FunctionRegistry &functions) {
     const cluster::Identity &me = session_->identity();
-    uint32_t workers = session_->workers(), dedicated = session_->servers();
-    uint32_t servers = dedicated > 0 ? dedicated : workers;
-    bool is_worker = me.role == cluster::Role::worker;
-    auto index = uint32_t(me.index);
-    if (!is_worker || dedicated == 0) {
+    const uint32_t workers = session_->workers();
+    const bool is_worker = me.role == cluster::Role::worker;
+    if (const uint32_t index = servers_.number(session_->self()); index != ServerList::none) {
         Server::Config config;
         config.index = index;
-        config.servers = servers;
+        config.servers = servers_.size();
         config.workers = workers;
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
         config.functions = &functions;
@@ -53,12 +49,12 @@ Status Node::start(const FunctionRegistry &functions) {
                                              workers);
     }
     if (is_worker) {
-        network_ = std::make_unique<NetworkWire>(agent_, session_->mesh(), session_->self(),
-                                                 first_server());
-        if (server_ != nullptr) local_ = std::make_unique<LocalPath>(index);
+        network_ =
+            std::make_unique<NetworkWire>(agent_, session_->mesh(), session_->self(), servers_);
+        if (server_ != nullptr) local_ = std::make_unique<LocalPath>(uint32_t(me.index));
         Client::Config config;
-        config.worker = index;
-        config.servers = servers;
+        config.worker = uint32_t(me.index);
+        config.servers = servers_.size();
         config.retry_ns = session_->options().number("ps.retry");
         client_ = std::make_unique<Client>(config, *this);
     }
@@ -112,8 +108,8 @@ Node::~Node() {
             agent_.locked([&] {
                 for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
                     session_->mesh().drop(m);
-                    if (client_ != nullptr && m >= first_server())
-                        lose_server(m - first_server(), "this process leaves");
+                    if (client_ != nullptr && servers_.number(m) != ServerList::none)
+                        lose_server(servers_.number(m), "this process leaves");
                 }
             });
             until = INT64_MAX;
@@ -126,7 +122,7 @@ Node::~Node() {
 // ---- the client's wire ----
 
 Status Node::send(uint32_t server, Outgoing &request) {
-    if (local_ != nullptr && first_server() + server == session_->self()) {
+    if (local_ != nullptr && servers_.member(server) == session_->self()) {
         local_->send(request);
         return DTRAIN_OK;
     }
@@ -134,7 +130,7 @@ Status Node::send(uint32_t server, Outgoing &request) {
 }
 
 void Node::withdraw(uint32_t server, Outgoing &request) {
-    if (local_ != nullptr && first_server() + server == session_->self())
+    if (local_ != nullptr && servers_.member(server) == session_->self())
         local_->withdraw(request);
     else
         network_->withdraw(server, request);
@@ -219,6 +215,17 @@ void Node::destroy_table(ClientTable *table) {
         agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
 }
 
+std::vector<uint32_t> Node::usual_weights() const {
+    const uint32_t dedicated = session_->servers();
+    return server_weights(session_->workers(), dedicated, servers_.size() - dedicated);
+}
+
+uint32_t Node::choose_home(const TableParams &params) {
+    uint32_t chosen = 0;
+    agent_.locked([&] { chosen = client_->choose_home(params, session_->workers()); });
+    return chosen;
+}
+
 Counters Node::counters(const ClientTable &table, int32_t server) {
     Counters sum;
     agent_.locked([&] {
@@ -231,7 +238,7 @@ Counters Node::counters(const ClientTable &table, int32_t server) {
 std::string Node::metrics() {
     std::vector<TableReport> tables;
     agent_.locked([&] { tables = server_->report(); });
-    return metrics_text(uint32_t(session_->identity().index), tables);
+    return metrics_text(servers_.number(session_->self()), tables);
 }
 
 // ---- members ----
@@ -242,8 +249,9 @@ void Node::lose_server(uint32_t server, const char *text) {
 }
 
 void Node::member_lost(uint32_t member, Status, const char *text) {
-    if (client_ != nullptr && member >= first_server() && member != session_->self())
-        lose_server(member - first_server(), text);
+    if (client_ != nullptr && servers_.number(member) != ServerList::none &&
+        member != session_->self())
+        lose_server(servers_.number(member), text);
     if (server_ != nullptr && member < session_->workers())
         server_->on_worker_lost(member, port_->responses());
     check_deserted();
@@ -252,10 +260,14 @@ void Node::member_lost(uint32_t member, Status, const char *text) {
 void Node::member_left(uint32_t member) {
     if (server_ != nullptr && member < session_->workers())
         server_->on_worker_left(member, port_->responses());
-    if (client_ != nullptr && member >= first_server() && member != session_->self()) {
-        std::string text = (session_->servers() > 0 ? "server " : "rank ") +
-                           std::to_string(member - first_server()) + " has left the job";
-        lose_server(member - first_server(), text.c_str());
+    if (client_ != nullptr && servers_.number(member) != ServerList::none &&
+        member != session_->self()) {
+        const bool dedicated = member >= session_->workers();
+        const std::string text =
+            (dedicated ? "server " + std::to_string(member - session_->workers())
+                       : "rank " + std::to_string(member)) +
+            " has left the job";
+        lose_server(servers_.number(member), text.c_str());
     }
     check_deserted();
 }

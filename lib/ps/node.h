@@ -1,8 +1,9 @@
 // A process's part in the parameter server: its client, its server, or both, bound to the network.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A job without dedicated servers spreads every table over its workers: then each worker's node
-// holds a server, too, which it reaches by direct calls.
+// A worker whose option ps.serve is set serves beside the dedicated servers, and all do in a job
+// that would have no server else: then the worker's node holds a server, too, which it reaches by
+// direct calls.
 #pragma once
 #include "cluster/session.h"
 #include "engine/operation.h"
@@ -12,6 +13,7 @@
 #include "ps/local_path.h"
 #include "ps/network_wire.h"
 #include "ps/server.h"
+#include "ps/server_list.h"
 #include "ps/server_port.h"
 
 #include <cstdint>
@@ -30,21 +32,24 @@ class Node final : public cluster::Group, public Wire {
 
     cluster::Session &session() { return *session_; }
     engine::Agent &agent() { return agent_; }
-    bool embedded() const { return client_ != nullptr && server_ != nullptr; }
+    const ServerList &servers() const { return servers_; }
+    // Of a table whose creator says none.
+    std::vector<uint32_t> usual_weights() const;
     // Completed when every worker has left, or the job has failed. NULL without a server.
     engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
 
     // Blocking: the handle and its create request, answered by all servers.
     Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
                         ClientTable *&table_p);
-    // In a job without servers it waits until all workers have destroyed the table, since its
-    // ranks serve each other; bounded by op.timeout.
+    // A worker that serves waits until all workers have destroyed the table; bounded by op.timeout.
     void destroy_table(ClientTable *table);
     // Posts; done by TableOperation.
     Status post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
                 bool blocking);
 
     Checkpointer &checkpointer() { return checkpointer_; }
+    // ROUND_ROBIN and GREEDY: where to put a new table (Client::choose_home()).
+    uint32_t choose_home(const TableParams &params);
     // Of the table's requests of this worker to that server; to all: -1.
     Counters counters(const ClientTable &table, int32_t server);
     std::string metrics(); // of the server here, as text
@@ -91,9 +96,9 @@ class Node final : public cluster::Group, public Wire {
     // A worker whose requests are all answered has nothing to poll for; a server always has.
     void rest_when_idle();
     void drop_table(ClientTable *table); // tells the servers in the background
-    uint32_t first_server() const;
 
     std::shared_ptr<cluster::Session> session_;
+    const ServerList servers_;
     engine::Agent &agent_;
     engine::Request service_done_, deserted_;
     Service service_;

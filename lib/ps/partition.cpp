@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/partition.h"
 
-#include <algorithm>
-
 namespace dtrain::ps {
 
 Range intersect(const Range &a, const Range &b) {
@@ -10,36 +8,39 @@ Range intersect(const Range &a, const Range &b) {
     return end > first ? Range{first, end - first} : Range{first, 0};
 }
 
-namespace {
-
-uint64_t unit_of(uint64_t length, uint32_t servers, uint64_t row) {
-    uint64_t least = std::max<uint64_t>(row, 1), unit = (15 + least) / least * least;
-    return length / servers >= unit ? unit : least;
+void Part::add(const Range &range) {
+    if (range.count == 0) return;
+    if (!extents_.empty() && extents_.back().range.end() == range.first)
+        extents_.back().range.count += range.count;
+    else
+        extents_.push_back({range, count_});
+    count_ += range.count;
 }
 
-} // namespace
-
-Partition::Partition(uint64_t length, uint32_t servers, uint32_t version, uint64_t row)
-    : length_(length), unit_(unit_of(length, servers, row)), servers_(servers), version_(version) {
-    uint64_t units = length / unit_ + (length % unit_ != 0);
-    per_server_ = units / servers;
-    longer_ = units % servers;
+bool Part::contains(const Range &range) const {
+    if (extents_.empty() || range.first < extents_.front().range.first) return false;
+    return extent_of(range.first).range.contains(range);
 }
 
-uint64_t Partition::start(uint32_t server) const {
-    uint64_t units = per_server_ * server + std::min<uint64_t>(server, longer_);
-    return std::min(units * unit_, length_);
+void Partition::add(uint64_t end, uint32_t server) {
+    if (end <= length_) return;
+    length_ = end;
+    if (!sections_.empty() && sections_.back().server == server)
+        sections_.back().end = end;
+    else
+        sections_.push_back({end, server});
 }
 
-Range Partition::part(uint32_t server) const {
-    uint64_t first = start(server);
-    return {first, start(server + 1) - first};
+Part Partition::part(uint32_t server) const {
+    Part part;
+    uint64_t first = 0;
+    for (const Section &section : sections_) {
+        if (section.server == server) part.add({first, section.end - first});
+        first = section.end;
+    }
+    return part;
 }
 
-uint32_t Partition::server_of(uint64_t element) const {
-    uint64_t unit = element / unit_, in_longer = longer_ * (per_server_ + 1);
-    if (unit < in_longer) return static_cast<uint32_t>(unit / (per_server_ + 1));
-    return static_cast<uint32_t>(longer_ + (unit - in_longer) / per_server_);
-}
+uint64_t Partition::count(uint32_t server) const { return part(server).count(); }
 
 } // namespace dtrain::ps

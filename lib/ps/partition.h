@@ -1,7 +1,9 @@
-// Which server holds which elements of a table, and how a range is cut for them.
+// Which server holds which elements of a dense table, and how a range is cut for them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 namespace dtrain::ps {
 
@@ -18,34 +20,100 @@ struct Range {
 
 Range intersect(const Range &a, const Range &b);
 
-// Contiguous ranges of equal size to within one unit, in the order of the servers. A unit is 16
-// elements (a vector, and at least half a cache line of any type), or, when that would leave a
-// server without any, 1; always whole rows.
-class Partition {
+// What one server holds of a table: ranges, which lie there one after the other. Elements are those
+// of the whole table, places are counted from 0 within the part.
+class Part {
   public:
-    // length > 0, servers > 0; version: grows when a later partition replaces this one; row: the
-    // elements of one, which divide the length, or 0.
-    Partition(uint64_t length, uint32_t servers, uint32_t version = 0, uint64_t row = 0);
+    Part() = default;
+    Part(const Range &range) { add(range); } // NOLINT: a range is a part
+    void add(const Range &range);            // it lies after all others
 
-    uint32_t server_of(uint64_t element) const; // element < length
-    Range part(uint32_t server) const;          // may be empty when length < servers
-    uint64_t length() const { return length_; }
-    uint32_t servers() const { return servers_; }
-    uint32_t version() const { return version_; }
-
-    // f(server, part of the range) for each server that holds some of it.
-    template <class F> void for_each_part(const Range &range, F &&f) const {
-        if (range.count == 0) return;
-        if (servers_ == 1) return f(0, range);
-        uint32_t last = server_of(range.end() - 1);
-        for (uint32_t s = server_of(range.first); s <= last; ++s) f(s, intersect(range, part(s)));
+    uint64_t count() const { return count_; } // of elements
+    size_t ranges() const { return extents_.size(); }
+    const Range &range(size_t index) const { return extents_[index].range; }
+    bool contains(const Range &range) const; // one of its ranges does
+    uint64_t place_of(uint64_t element) const {
+        const Extent &its = extent_of(element);
+        return its.place + (element - its.range.first);
+    }
+    // f(elements, place of the first) for each range of the part that has some of `wanted`.
+    template <class F> void for_each_overlap(const Range &wanted, F &&f) const {
+        if (wanted.count == 0) return;
+        auto ends_before = [](const Extent &extent, uint64_t element) {
+            return extent.range.end() <= element;
+        };
+        auto at = std::lower_bound(extents_.begin(), extents_.end(), wanted.first, ends_before);
+        for (; at != extents_.end() && at->range.first < wanted.end(); ++at) {
+            const Range both = intersect(at->range, wanted);
+            f(both, at->place + (both.first - at->range.first));
+        }
+    }
+    // f(elements, place of the first) for what lies at these places.
+    template <class F> void for_each_run(const Range &places, F &&f) const {
+        auto ends_before = [](const Extent &extent, uint64_t place) {
+            return extent.place + extent.range.count <= place;
+        };
+        auto at = std::lower_bound(extents_.begin(), extents_.end(), places.first, ends_before);
+        for (; at != extents_.end() && at->place < places.end(); ++at) {
+            const Range both = intersect({at->place, at->range.count}, places);
+            f(Range{at->range.first + (both.first - at->place), both.count}, both.first);
+        }
     }
 
   private:
-    uint64_t start(uint32_t server) const;
+    struct Extent {
+        Range range;
+        uint64_t place;
+    };
+    const Extent &extent_of(uint64_t element) const { // the last that begins there or before
+        if (extents_.size() == 1) return extents_[0];
+        auto after = [](uint64_t e, const Extent &extent) { return e < extent.range.first; };
+        return *(std::upper_bound(extents_.begin(), extents_.end(), element, after) - 1);
+    }
 
-    uint64_t length_, unit_, per_server_; // units that each server has at least
-    uint64_t longer_;                     // this many servers have one unit more
+    std::vector<Extent> extents_;
+    uint64_t count_ = 0;
+};
+
+// The whole table as sections in a row, each on one server.
+class Partition {
+  public:
+    // version: grows when a later partition replaces this one.
+    Partition(uint32_t servers, uint32_t version) : servers_(servers), version_(version) {}
+    // Elements up to `end` that no section has yet; none is fine.
+    void add(uint64_t end, uint32_t server);
+
+    uint64_t length() const { return length_; }
+    uint32_t servers() const { return servers_; }
+    uint32_t version() const { return version_; }
+    uint32_t server_of(uint64_t element) const { return section_of(element)->server; }
+    Part part(uint32_t server) const; // may be empty
+    uint64_t count(uint32_t server) const;
+
+    // f(server, part of the range) for each section that has some of it, in their order.
+    template <class F> void for_each_part(const Range &range, F &&f) const {
+        if (range.count == 0) return;
+        if (sections_.size() == 1) return f(sections_[0].server, range);
+        uint64_t first = range.first;
+        for (auto at = section_of(first); first < range.end(); ++at) {
+            const uint64_t end = std::min(at->end, range.end());
+            f(at->server, Range{first, end - first});
+            first = end;
+        }
+    }
+
+  private:
+    struct Section {
+        uint64_t end;
+        uint32_t server;
+    };
+    std::vector<Section>::const_iterator section_of(uint64_t element) const {
+        auto after = [](uint64_t e, const Section &section) { return e < section.end; };
+        return std::upper_bound(sections_.begin(), sections_.end(), element, after);
+    }
+
+    std::vector<Section> sections_;
+    uint64_t length_ = 0;
     uint32_t servers_, version_;
 };
 

@@ -67,12 +67,13 @@ void RowBatch::order_by_server() {
         if (order_.size() == call_.count) order_ = {};
         return;
     }
-    const KeyPartition &partition = table_.key_partition;
     std::vector<uint32_t> servers(order_.size());
-    for (size_t row = 0; row < order_.size(); row++) {
-        servers[row] = partition.server_of(call_.keys[order_[row]]);
-        parts_[servers[row]].count++;
-    }
+    table_.key_partition.with_lookup([&](auto server_of) {
+        for (size_t row = 0; row < order_.size(); row++) {
+            servers[row] = server_of(call_.keys[order_[row]]);
+            parts_[servers[row]].count++;
+        }
+    });
     std::vector<uint64_t> next(parts_.size());
     for (size_t s = 1; s < parts_.size(); s++) next[s] = parts_[s].first = parts_[s - 1].end();
     std::vector<uint32_t> ordered(order_.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server.h"
 
+#include "ps/placement_map.h"
 #include "ps/table_wire.h"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ void Server::create(const RequestHeader &header, const void *payload, uint64_t b
     if (header.table >= max_tables)
         return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
     if (bad == field_count) bad = first_unfit_field(params, config_.workers);
+    if (bad == field_count && !fits_servers(params, config_.servers)) bad = placement_field;
     if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
 
     auto [entry, fresh] = tables_.try_emplace(header.table);
@@ -70,10 +72,9 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
                                           TableParams params, Responses &out) {
     const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
     const bool lacks = has_function(params) && function == nullptr;
-    Partition partition(params.length, config_.servers, header.partition, whole_elements(params));
-    Range part = partition.part(config_.index);
+    const Part part = make_partition(params, config_.servers).part(config_.index);
     uint64_t needed =
-        is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count, config_.workers);
+        is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count(), config_.workers);
     uint64_t left = memory_left();
     ServerTable::Contents contents;
     if (is_sparse(params) && !lacks)
@@ -83,7 +84,8 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     bool made = contents.shard != nullptr || contents.rows != nullptr;
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
-        partition, std::move(contents), config_.archive);
+        make_key_partition(params, config_.servers, header.partition), std::move(contents),
+        config_.archive);
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);

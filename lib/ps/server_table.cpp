@@ -9,14 +9,9 @@
 
 namespace dtrain::ps {
 
-ServerTable::ServerTable(const Identity &identity, const Partition &partition, Contents contents,
+ServerTable::ServerTable(const Identity &identity, const KeyPartition &partition, Contents contents,
                          Archive *archive)
-    : identity_(identity), partition_(partition),
-      key_partition_(partition.servers(), partition.version()),
-      bytes_(is_sparse(identity.params)
-                 ? 0
-                 : Shard::bytes_needed(identity.params, partition.part(identity.server).count,
-                                       identity.workers)),
+    : identity_(identity), partition_(partition), bytes_(dense_bytes(contents.shard.get())),
       shard_(std::move(contents.shard)), rows_(std::move(contents.rows)), archive_(archive),
       clocks_(mode_of(identity.params), identity.workers), members_(identity.workers),
       present_(identity.workers) {}
@@ -78,7 +73,7 @@ ServerTable::Answer ServerTable::check_range(const RequestHeader &header, uint64
     Item item = item_of(identity_.params, header.kind, header.argument);
     if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
     bool whole = header.first % item.elements == 0 && header.count % item.elements == 0;
-    if (!whole || !shard_->range().contains({header.first, header.count}))
+    if (!whole || !shard_->part().contains({header.first, header.count}))
         return {Reason::bad_range, {header.first, header.count}};
     if (header.count / item.elements > chunk_bytes / item.bytes)
         return {Reason::bad_size, {item.bytes_of(header.count), chunk_bytes}};

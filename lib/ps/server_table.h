@@ -41,8 +41,9 @@ class ServerTable {
         std::unique_ptr<Shard> shard;
         std::unique_ptr<SparseShard> rows;
     };
-    // archive: nullptr, or outlives the table.
-    ServerTable(const Identity &identity, const Partition &partition, Contents contents,
+    // partition: of its keys, if it is sparse; else only the version counts. archive: nullptr, or
+    // outlives the table.
+    ServerTable(const Identity &identity, const KeyPartition &partition, Contents contents,
                 Archive *archive);
     ~ServerTable();
 
@@ -90,6 +91,10 @@ class ServerTable {
 
     void check_joined(Responses &out);
     void remove(uint32_t worker);
+    uint64_t dense_bytes(const Shard *shard) const { // 0 without one
+        if (shard == nullptr) return 0;
+        return Shard::bytes_needed(identity_.params, shard->part().count(), identity_.workers);
+    }
     bool unmade() const { return shard_ == nullptr && rows_ == nullptr; }
     Answer check(const RequestHeader &header, const void *payload, uint64_t bytes) const;
     Answer check_range(const RequestHeader &header, uint64_t bytes) const;
@@ -152,8 +157,7 @@ class ServerTable {
     Answer attach_rows(const RequestHeader &header, const void *keys, Response &response);
 
     Identity identity_;
-    Partition partition_;
-    KeyPartition key_partition_;
+    KeyPartition partition_;
     uint64_t bytes_, copies_ = 0;  // copies: on their way to files
     std::unique_ptr<Shard> shard_; // or
     std::unique_ptr<SparseShard> rows_;

@@ -41,7 +41,7 @@ std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header) c
     job->request = header;
     job->name = identity_.name;
     job->server = identity_.server;
-    job->servers = partition_.servers();
+    job->partition = partition_;
     const bool saves = header.kind == RequestKind::save;
     if (rows_ != nullptr) {
         job->rows = saves ? rows_->image() : std::make_unique<RowImage>(identity_.params);
@@ -49,7 +49,7 @@ std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header) c
         if (job->rows != nullptr) job->rows->clock = header.clock;
     } else {
         job->image = saves ? shard_->image()
-                           : std::make_unique<ShardImage>(identity_.params, shard_->range());
+                           : std::make_unique<ShardImage>(identity_.params, shard_->part());
         if (job->image != nullptr) job->image->clock = header.clock;
     }
     return job->rows != nullptr || job->image != nullptr ? std::move(job) : nullptr;

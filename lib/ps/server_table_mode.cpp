@@ -18,7 +18,7 @@ ServerTable::Answer ServerTable::check_mode(const RequestHeader &header,
     if (bad != field_count) return {Reason::bad_parameter, {bad, 0}};
     const bool agreed = (header.argument & mode_only_asks) == 0; // it has been asked before
     if (rows_ != nullptr || agreed) return {}; // rows are limited as they are made
-    const uint64_t needed = Shard::bytes_needed(wanted, shard_->range().count, identity_.workers);
+    const uint64_t needed = Shard::bytes_needed(wanted, shard_->part().count(), identity_.workers);
     if (needed > bytes_ && needed - bytes_ > room_)
         return {Reason::memory_limit, {needed - bytes_, room_}};
     return {};
@@ -92,7 +92,7 @@ void ServerTable::change_mode(const RequestHeader &header) {
         rows_->set_mode(identity_.params);
     } else {
         shard_->set_mode(identity_.params);
-        bytes_ = Shard::bytes_needed(identity_.params, shard_->range().count, identity_.workers);
+        bytes_ = dense_bytes(shard_.get());
     }
 }
 

@@ -18,14 +18,15 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
         header.count * sizeof(uint64_t) +
         (carries ? bytes_on_wire(identity_.params, header.kind, item, header.count) : 0);
     if (bytes != due) return {Reason::bad_size, {bytes, due}};
-    if (key_partition_.servers() == 1) return {};
+    if (partition_.servers() == 1) return {};
     const auto *keys = static_cast<const uint64_t *>(payload);
-    auto elsewhere = [&](uint64_t key) {
-        return key_partition_.server_of(key) != identity_.server;
-    };
-    const uint64_t *wrong = std::find_if(keys, keys + header.count, elsewhere);
-    if (wrong == keys + header.count) return {};
-    return {Reason::wrong_server, {*wrong, key_partition_.server_of(*wrong)}};
+    const uint64_t own = partition_.with_lookup([&](auto server_of) {
+        uint64_t i = 0;
+        while (i < header.count && server_of(keys[i]) == identity_.server) i++;
+        return i;
+    });
+    if (own == header.count) return {};
+    return {Reason::wrong_server, {keys[own], partition_.server_of(keys[own])}};
 }
 
 ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {

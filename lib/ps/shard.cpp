@@ -34,20 +34,20 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
     return all;
 }
 
-Shard::Shard(const TableParams &params, const Range &range, const dtrain_function_t *function)
-    : params_(params), info_(rule_info(params.rule)), rule_(params), range_(range),
-      size_(device::dtype_size(params.dtype)), values_(params, range.count),
+Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_t *function)
+    : params_(params), info_(rule_info(params.rule)), rule_(params), part_(part),
+      size_(device::dtype_size(params.dtype)), values_(params, part.count()),
       lie_as_sent_(params.storage_dtype == params.wire_dtype &&
                    params.storage_dtype != DTRAIN_I8), // whose scales lie elsewhere
       arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
       by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
-      steps_(range.count / counted_elements(params)), answers_(chunk_bytes) {}
+      steps_(part.count() / counted_elements(params)), answers_(chunk_bytes) {}
 
-std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &range,
+std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part,
                                      const dtrain_function_t *function) {
-    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, range, function));
+    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, part, function));
     if (shard == nullptr) return nullptr;
     if (!shard->values_.allocate()) return nullptr;
     // Fresh memory is zero: untouched pages stay untouched.
@@ -55,13 +55,13 @@ std::unique_ptr<Shard> Shard::create(const TableParams &params, const Range &ran
     return shard;
 }
 
-const void *Shard::at(uint64_t element) const { return values_.at(element - range_.first); }
+const void *Shard::at(uint64_t element) const { return values_.at(part_.place_of(element)); }
 
 void Shard::fill(double value) {
-    if (!values_.narrow()) return ps::fill(params_.dtype, values_.at(0), range_.count, value);
-    const std::vector<float> same(std::min(range_.count, most_filled), float(value));
-    for (uint64_t at = 0; at < range_.count; at += same.size())
-        values_.write({at, std::min<uint64_t>(same.size(), range_.count - at)}, same.data(), {});
+    if (!values_.narrow()) return ps::fill(params_.dtype, values_.at(0), part_.count(), value);
+    const std::vector<float> same(std::min(part_.count(), most_filled), float(value));
+    for (uint64_t at = 0; at < part_.count(); at += same.size())
+        values_.write({at, std::min<uint64_t>(same.size(), part_.count() - at)}, same.data(), {});
 }
 
 void Shard::set(const Range &range, const void *values) {
@@ -101,7 +101,7 @@ Reason Shard::allocate_slots() {
     for (size_t i = 0; i < slots_.size(); ++i) {
         if (slots_[i] != nullptr) continue;
         auto fresh = std::make_shared<Buffer>();
-        if (!fresh->allocate(arrays_[i].bytes_of(range_.count))) return Reason::no_memory;
+        if (!fresh->allocate(arrays_[i].bytes_of(part_.count()))) return Reason::no_memory;
         slots_[i] = std::move(fresh);
     }
     return Reason::none;
@@ -111,8 +111,8 @@ Reason Shard::back_up(uint32_t worker) {
     if (worker >= backups_.size()) backups_.resize(worker + 1);
     if (backups_[worker] != nullptr) return Reason::none;
     auto fresh = std::make_unique<Buffer>();
-    if (!fresh->allocate(range_.count * slot_size(params_.dtype))) return Reason::no_memory;
-    copy_to_backup({0, range_.count}, fresh->at(0));
+    if (!fresh->allocate(part_.count() * slot_size(params_.dtype))) return Reason::no_memory;
+    copy_to_backup({0, part_.count()}, fresh->at(0));
     backups_[worker] = std::move(fresh);
     return Reason::none;
 }
@@ -149,12 +149,21 @@ Reason Shard::collect(uint32_t sum, const Range &range, const void *g) {
     if (reason != Reason::none) return reason;
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
-    if (!sums.allocated() && !sums.allocate(params_.dtype, range_.count)) return Reason::no_memory;
+    if (!sums.allocated() && !sums.allocate(params_.dtype, part_.count())) return Reason::no_memory;
     return add(sums, local(range), g);
 }
 
 Reason Shard::add(Aggregate &sums, const Range &local, const void *g) {
-    if (function_ != nullptr && function_->combines()) return combine_by_function(sums, local, g);
+    if (function_ != nullptr && function_->combines()) {
+        const char *pushed = static_cast<const char *>(g) - local.first * size_;
+        Reason reason = Reason::none;
+        part_.for_each_run(local, [&](const Range &elements, uint64_t place) {
+            if (reason == Reason::none)
+                reason = combine_by_function(sums, {place, elements.count}, elements.first,
+                                             pushed + place * size_);
+        });
+        return reason;
+    }
     sums.add(local, g, [&](const Range &part, void *to, const char *from) {
         combine(params_, to, from, part.count);
         return true;

@@ -23,18 +23,18 @@
 
 namespace dtrain::ps {
 
-// Ranges are elements of the whole table and lie in range(). Each function that returns a Reason
-// does all or nothing.
+// Ranges are elements of the whole table; each lies in one of the ranges of part(). Each function
+// that returns a Reason does all or nothing.
 class Shard {
   public:
     // What the shard will hold at most: values, state, sums, backups by worker.
     static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
     // nullptr: no memory. All but the values is allocated when first needed. function: of a table
     // that has one; outlives the shard.
-    static std::unique_ptr<Shard> create(const TableParams &params, const Range &range,
+    static std::unique_ptr<Shard> create(const TableParams &params, const Part &part,
                                          const dtrain_function_t *function = nullptr);
 
-    const Range &range() const { return range_; }
+    const Part &part() const { return part_; }
     uint64_t size() const { return size_; } // bytes of one element
     uint64_t updates() const { return updates_; }
 
@@ -80,11 +80,11 @@ class Shard {
     // Everything but sums of open clocks, as it is now; nullptr: no memory.
     std::unique_ptr<ShardImage> image() const;
     uint64_t image_bytes() const; // of its values and state
-    // Becomes what the image is, of this table and range; sums of open clocks stay.
+    // Becomes what the image is, of this table and part; sums of open clocks stay.
     void adopt(ShardImage &&image);
 
   private:
-    Shard(const TableParams &params, const Range &range, const dtrain_function_t *function);
+    Shard(const TableParams &params, const Part &part, const dtrain_function_t *function);
     void fill(double value);
     Reason allocate_slots();
     Reason back_up(uint32_t worker);
@@ -97,20 +97,22 @@ class Shard {
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     void update_segments(uint64_t row, uint64_t step, const void *g);
-    // The rows of the function's next call; f(row, offset of its values in the range) fills them.
-    template <class F> void gather_rows(const Range &local, F &&f);
+    // The rows of the function's next call, from that element of the table on; f(row, offset of its
+    // values in the range) fills them.
+    template <class F> void gather_rows(const Range &local, uint64_t element, F &&f);
     Reason add(Aggregate &sums, const Range &local, const void *g);
     // Into the first of them, which total becomes; nullptr: there was nothing in any.
     Reason add_up(const std::vector<uint32_t> &sums, Aggregate *&total);
     Reason run_update(const Range &local, const void *g);
-    Reason combine_by_function(Aggregate &sums, const Range &local, const void *g);
-    Range local(const Range &range) const { return {range.first - range_.first, range.count}; }
+    Reason combine_by_function(Aggregate &sums, const Range &local, uint64_t element,
+                               const void *g);
+    Range local(const Range &range) const { return {part_.place_of(range.first), range.count}; }
     uint64_t slot_item() const; // elements that share a number of a slot
 
     TableParams params_;
     const RuleInfo &info_;
     UpdateRule rule_;
-    Range range_;
+    Part part_;
     uint64_t size_;
     DenseValues values_;
     const bool lie_as_sent_;

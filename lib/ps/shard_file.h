@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensors "values", "momentum", ..., of one dimension, of the elements (or rows) of the shard. The
-// metadata are those of part_heading.h, and length (of the table), first and count.
+// metadata are those of part_heading.h, and length (of the table), first (element) and count; of a
+// shard of several ranges also these, "first+count,first+count".
 #pragma once
 #include "data/disk.h"
 #include "data/tensor_reader.h"
@@ -21,19 +22,22 @@ class ShardFile {
   public:
     // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another table, or of other parameters.
     Status open(const std::string &path, const std::string &table, const TableParams &params);
-    const Range &range() const { return range_; } // of the whole table
+    const Part &part() const { return part_; }
     // Copies what both have, and takes over clock, rate and the lower number of updates. Reads the
     // whole file, once; when its checksum is wrong, the image is of no use.
     Status read(ShardImage &image);
 
   private:
     Status check(const std::string &table, const TableParams &params);
+    Status take_part(uint64_t length);
     Status check_arrays(const TableParams &params);
     Status read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,
                       uint32_t &crc);
+    Status put_items(const ShardImage::Array &array, const uint8_t *from, const Range &places,
+                     ShardImage &image);
 
     data::TensorReader file_;
-    Range range_;
+    Part part_;
     PartHeading heading_;
 };
 

@@ -4,9 +4,9 @@
 #include "device/kernels.h"
 
 namespace dtrain::ps {
-ShardImage::ShardImage(const TableParams &table, const Range &part)
-    : params(table), range(part), values(table, part.count),
-      steps(part.count / counted_elements(table)), rate(table.learning_rate) {}
+ShardImage::ShardImage(const TableParams &table, const Part &its_part)
+    : params(table), part(its_part), values(table, its_part.count()),
+      steps(its_part.count() / counted_elements(table)), rate(table.learning_rate) {}
 
 bool ShardImage::allocate() {
     auto fresh = [](uint64_t bytes) -> std::shared_ptr<Buffer> {
@@ -15,7 +15,7 @@ bool ShardImage::allocate() {
     };
     bool all = values.allocate();
     for (const StateArray &state : slots_of(params)) {
-        slots.push_back(fresh(state.bytes_of(range.count)));
+        slots.push_back(fresh(state.bytes_of(part.count())));
         all = all && slots.back() != nullptr;
     }
     return all;

@@ -16,7 +16,7 @@
 namespace dtrain::ps {
 
 struct ShardImage {
-    ShardImage(const TableParams &params, const Range &range);
+    ShardImage(const TableParams &params, const Part &part);
     bool allocate(); // values and state, zeroed; false: no memory
 
     // The values, or an array of the rule's state.
@@ -33,7 +33,7 @@ struct ShardImage {
     static std::vector<Array> arrays_of(const TableParams &params); // without numbers
 
     TableParams params;
-    Range range; // of the whole table
+    Part part;
     DenseValues values;
     std::vector<std::shared_ptr<Buffer>> slots; // as slots_of()
     StepCounts steps;                           // of elements, or rows

@@ -48,13 +48,13 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
 }
 
 std::unique_ptr<ShardImage> Shard::image() const {
-    auto image = std::make_unique<ShardImage>(params_, range_);
+    auto image = std::make_unique<ShardImage>(params_, part_);
     if (!image->allocate()) return nullptr;
     image->values.copy(values_);
     for (size_t i = 0; i < slots_.size(); ++i)
         if (slots_[i] != nullptr)
             std::memcpy(image->slots[i]->at(0), slots_[i]->at(0),
-                        arrays_[i].bytes_of(range_.count));
+                        arrays_[i].bytes_of(part_.count()));
     image->steps = steps_;
     image->updates = updates_;
     image->rate = rule_.rate();
@@ -63,7 +63,7 @@ std::unique_ptr<ShardImage> Shard::image() const {
 
 uint64_t Shard::image_bytes() const {
     uint64_t bytes = values_.bytes();
-    for (const StateArray &array : arrays_) bytes += array.bytes_of(range_.count);
+    for (const StateArray &array : arrays_) bytes += array.bytes_of(part_.count());
     return bytes;
 }
 

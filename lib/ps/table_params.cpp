@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace dtrain::ps {
 namespace {
@@ -168,11 +169,17 @@ bool valid_for_rule(const Field &field, const TableParams &p) {
 
 const char *hint(uint32_t field) {
     if (field < field_count) return fields_of_table[field].hint;
-    if (field == segments_field) return "";
+    if (field == segments_field || field == placement_field) return "";
     return " (with the rule FUNCTION 1 to 63 letters, digits, '_', '.' or '-', else NULL)";
 }
 
 } // namespace
+
+TableParams::TableParams() = default;
+TableParams::TableParams(const TableParams &) = default;
+TableParams::TableParams(TableParams &&) noexcept = default;
+TableParams &TableParams::operator=(TableParams &&) noexcept = default;
+TableParams::~TableParams() = default;
 
 bool is_float(uint32_t dtype) { return dtype >= DTRAIN_F32 && dtype <= DTRAIN_BF16; }
 
@@ -194,6 +201,7 @@ const char *field_name(uint64_t field) {
     if (field == name_field) return "name";
     if (field == function_field) return "function";
     if (field == segments_field) return "segments";
+    if (field == placement_field) return "placement";
     return field < field_count ? fields_of_table[field].name : "?";
 }
 
@@ -240,6 +248,7 @@ Given to_given(const TableParams &p) {
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     if (has_function(p)) given.function = p.function.c_str();
+    given.placement = p.placement.policy;
     return given;
 }
 
@@ -271,6 +280,7 @@ uint32_t first_bad_field(const TableParams &p) {
     if (!valid_rate(p, p.learning_rate)) return rate_field;
     if (!fits(p.initial, p.dtype)) return rate_field + 5;
     if (!valid_function(p)) return function_field;
+    if (bad_placement(p) != nullptr) return placement_field;
     return field_count;
 }
 
@@ -336,11 +346,15 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
         if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
             return fail_within(s, "table_create '%.*s'", static_cast<int>(name.size()),
                                name.data());
+    resolve_placement(given, p);
     uint32_t bad = first_bad_field(p);
-    if (bad < field_count)
+    if (bad == placement_field)
+        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
+                    name.data(), bad_placement(p));
+    if (bad != field_count)
         return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
                     name.data(), invalid_text(bad).c_str());
-    params = p;
+    params = std::move(p);
     return DTRAIN_OK;
 }
 

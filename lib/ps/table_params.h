@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
+#include "ps/placement.h"
 
 #include <array>
 #include <cstdint>
@@ -30,6 +31,12 @@ struct Segment {
 
 // Fields as in dtrain_table_params_t.
 struct TableParams {
+    TableParams(); // these are copied in many places: not inline
+    TableParams(const TableParams &other);
+    TableParams(TableParams &&other) noexcept;
+    TableParams &operator=(TableParams &&other) noexcept;
+    ~TableParams();
+
     uint64_t length = 0;
     uint32_t dtype = 0, rule = DTRAIN_RULE_ADD, consistency = DTRAIN_ASYNC, staleness = 0,
              aggregate = DTRAIN_SUM;
@@ -45,6 +52,7 @@ struct TableParams {
     uint32_t storage_dtype = 0, wire_dtype = 0; // 0: as dtype, which resolve() makes 0
     std::string function = {};
     std::vector<Segment> segments = {};
+    Placement placement = {};
     std::vector<FunctionState> states = {}; // of the servers' function: no parameter
 };
 
@@ -53,13 +61,13 @@ inline constexpr uint32_t field_count = 31;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
 inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,
-                          segments_field = field_count + 2;
+                          segments_field = field_count + 2, placement_field = field_count + 3;
 inline constexpr uint32_t rate_field = 6;
 
 bool is_float(uint32_t dtype);
 TableFields to_fields(const TableParams &params);
-// All but function and segments. The first field that does not fit into its parameter, or
-// field_count.
+// All but function, segments and placement. The first field that does not fit into its parameter,
+// or field_count.
 uint32_t from_fields(const TableFields &fields, TableParams &params);
 // As a caller would give them; what it points to is params'.
 dtrain_table_params_t to_given(const TableParams &params);

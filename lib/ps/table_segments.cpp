@@ -41,6 +41,7 @@ bool tiles(const TableParams &table, size_t segment) {
 TableParams segment_params(const TableParams &table, const Segment &segment) {
     TableParams params = table;
     params.segments.clear();
+    params.placement = {};
     params.rule = uint32_t(segment.rule);
     for (const Real &real : reals) params.*real.table = segment.*real.own;
     if (is_sparse(table)) {

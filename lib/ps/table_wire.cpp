@@ -21,6 +21,10 @@ template <class T> void append(std::string &to, const T &value) {
     to.append(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
+template <class T> void append_all(std::string &to, const std::vector<T> &values) {
+    to.append(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+}
+
 // What is left of a payload.
 struct Reader {
     const char *at;
@@ -41,6 +45,39 @@ struct Reader {
 
 static_assert(std::is_trivially_copyable_v<Segment> && sizeof(Segment) == 16 * 8);
 
+struct PlacementOnWire {
+    uint32_t policy, virtual_nodes;
+    uint64_t block, key_count, split_bytes;
+    uint32_t home, weights, owners, zero;
+};
+constexpr uint32_t most_servers = 65535;
+
+void append(std::string &to, const Placement &p) {
+    const PlacementOnWire out = {p.policy,
+                                 p.virtual_nodes,
+                                 p.block,
+                                 p.key_count,
+                                 p.split_bytes,
+                                 p.home,
+                                 uint32_t(p.weights.size()),
+                                 uint32_t(p.owners.size()),
+                                 0};
+    append<PlacementOnWire>(to, out);
+    append_all(to, p.weights);
+    append_all(to, p.owners);
+}
+
+bool take(Reader &reader, Placement &p) {
+    PlacementOnWire in;
+    if (!reader.take(&in, sizeof in) || in.weights > most_servers || in.owners > most_blocks)
+        return false;
+    p = {in.policy, in.virtual_nodes, in.block, in.key_count, in.split_bytes, in.home, {}, {}};
+    p.weights.resize(in.weights);
+    p.owners.resize(in.owners);
+    return reader.take(p.weights.data(), in.weights * sizeof p.weights[0]) &&
+           reader.take(p.owners.data(), in.owners * sizeof p.owners[0]);
+}
+
 } // namespace
 
 std::string encode_table(const TableParams &params, std::string_view name) {
@@ -49,7 +86,8 @@ std::string encode_table(const TableParams &params, std::string_view name) {
     append(payload, uint32_t(params.function.size()));
     append(payload, uint32_t(params.segments.size()));
     payload += params.function;
-    for (const Segment &segment : params.segments) append(payload, segment);
+    append_all(payload, params.segments);
+    append(payload, params.placement);
     payload += name;
     return payload;
 }
@@ -66,6 +104,7 @@ bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std:
         return false;
     params.segments.resize(segments);
     if (!reader.take(params.segments.data(), segments * sizeof(Segment))) return false;
+    if (!take(reader, params.placement)) return false;
     if (reader.left == 0 || reader.left > max_name) return false;
     reader.take(name, reader.left);
     bad = from_fields(fields, params);
@@ -79,6 +118,7 @@ uint32_t first_difference(const TableParams &a, const TableParams &b) {
         uint32_t(std::mismatch(mine.begin(), mine.end(), other.begin()).first - mine.begin());
     if (field == field_count && a.function != b.function) return function_field;
     if (field == field_count && a.segments != b.segments) return segments_field;
+    if (field == field_count && a.placement != b.placement) return placement_field;
     return field;
 }
 

@@ -11,7 +11,7 @@
 namespace dtrain::ps {
 
 // The payload of a create request: TableFields, bytes of the function's name, how many segments,
-// the name, the segments, the table's name.
+// the name, the segments, the placement, the table's name.
 std::string encode_table(const TableParams &params, std::string_view name);
 // The same from a peer; false: it is no such thing. bad: the first parameter that is not valid, or
 // field_count.

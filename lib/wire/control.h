@@ -27,6 +27,7 @@ struct Peer {
     std::vector<Transport> transports;
     uint64_t cpus = 0;    // which it may use, hashed
     std::string location; // of its host, the outermost first: "zone/rack"
+    bool serves = false;  // a worker that serves tables beside the dedicated servers
 };
 
 struct Join {

@@ -80,6 +80,7 @@ Peer unpack(Reader &r, const fb::Peer &t) {
     m.label = r.string(t.label(), max_text, "label");
     m.cpus = t.cpus();
     m.location = r.string(t.location(), max_text, "location");
+    m.serves = t.serves();
     m.transports = r.tables(t.transports(), max_transports, "list of transports",
                             [&](const fb::Transport &one) { return unpack(r, one); });
     return m;

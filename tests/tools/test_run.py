@@ -70,6 +70,10 @@ class Environment(unittest.TestCase):
                           "s0": ["server 0 of 2, 2 workers, rank none"],
                           "s1": ["server 1 of 2, 2 workers, rank none"]})
 
+    def test_workers_that_serve_too(self):
+        result = run(2, 'echo ${DTRAIN_PS_SERVE:-no}', "--mixed")
+        self.assertEqual(lines_by_rank(result.stdout), {"0": ["yes"], "1": ["yes"]})
+
     def test_only_rank_0_inherits_the_listening_socket(self):
         result = run(2, 'echo ${DTRAIN_LISTEN_FD:-none} '
                         '$(readlink /proc/self/fd/${DTRAIN_LISTEN_FD:-none} | cut -d: -f1)')

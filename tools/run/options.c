@@ -13,6 +13,7 @@ static const char usage[] =
     "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job on this machine.\n"
     "  -n, --workers N          number of workers\n"
     "  -s, --servers N          number of parameter servers (0)\n"
+    "      --mixed              the workers serve, too (without servers they do anyway)\n"
     "      --server-program P   instead of dtrain-server\n"
     "      --timeout SECONDS    end the job after that time\n"
     "      --version, --help\n"
@@ -55,10 +56,11 @@ static int complete(options_t *options, char **rest) {
 }
 
 int options_parse(options_t *options, int argc, char **argv) {
-    enum { SERVER_PROGRAM = 256, TIMEOUT, VERSION, HELP };
+    enum { SERVER_PROGRAM = 256, MIXED, TIMEOUT, VERSION, HELP };
     static const struct option known[] = {{"workers", 1, NULL, 'n'},
                                           {"servers", 1, NULL, 's'},
                                           {"server-program", 1, NULL, SERVER_PROGRAM},
+                                          {"mixed", 0, NULL, MIXED},
                                           {"timeout", 1, NULL, TIMEOUT},
                                           {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
@@ -71,6 +73,7 @@ int options_parse(options_t *options, int argc, char **argv) {
         case 'n': result = parse_count("-n", optarg, 1, &options->workers); break;
         case 's': result = parse_count("-s", optarg, 0, &options->servers); break;
         case SERVER_PROGRAM: options->server_program = optarg; break;
+        case MIXED: options->mixed = true; break;
         case TIMEOUT: result = parse_seconds(optarg, &options->timeout); break;
         case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;

@@ -3,10 +3,13 @@
 #ifndef RUN_OPTIONS_H
 #define RUN_OPTIONS_H
 
+#include <stdbool.h>
+
 enum { MAX_PROCESSES = 4096 }; /* workers, and servers */
 
 typedef struct options {
     int workers, servers;
+    bool mixed;                 /* workers serve, too */
     double timeout;             /* seconds; 0: none */
     const char *server_program; /* NULL: dtrain-server, beside this program or on the PATH */
     char **program;             /* and its arguments, NULL at the end */

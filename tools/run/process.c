@@ -25,6 +25,7 @@ static void set_environment(const process_t *p, const options_t *o, const rendez
     setenv("DTRAIN_ROLE", p->server ? "server" : "worker", 1);
     set_number("DTRAIN_SIZE", o->workers);
     set_number("DTRAIN_SERVERS", o->servers);
+    if (o->mixed) setenv("DTRAIN_PS_SERVE", "yes", 1);
     if (r->secret[0] != 0) setenv("DTRAIN_SECRET_FILE", r->secret, 1);
     if (p->server) {
         set_number("DTRAIN_SERVER_INDEX", p->index);

@@ -690,6 +690,20 @@ typedef struct dtrain_segment {
     double learning_rate, momentum, beta1, beta2, epsilon, rho;
     double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
 } dtrain_segment_t;
+/* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
+ */
+enum {
+    DTRAIN_PLACE_RANGE = 1,       /* contiguous ranges of elements, or of keys                  */
+    DTRAIN_PLACE_HASH = 2,        /* by a hash of the key; dense: of the block's number         */
+    DTRAIN_PLACE_CONSISTENT = 3,  /* on a circle with virtual nodes: Karger et al. 1997         */
+    DTRAIN_PLACE_ROUND_ROBIN = 4, /* the whole table on one server, the next one in turn        */
+    DTRAIN_PLACE_GREEDY = 5,      /* likewise, the one that tables fill least                   */
+    DTRAIN_PLACE_USER = 6         /* a callback says it                                         */
+};
+/* USER: the server (from 0) of elements, or keys, [first, first + count), of so many servers.
+ * Called in dtrain_table_create(), in its thread, for each block in turn; must give the same on all
+ * workers, since the map is made of it. */
+typedef uint32_t (*dtrain_place_fn)(void *arg, uint64_t first, uint64_t count, uint32_t servers);
 typedef struct dtrain_table_params {
     uint32_t struct_size;
     uint32_t dtype;       /* of the caller's values; see storage_dtype, wire_dtype       */
@@ -752,6 +766,25 @@ typedef struct dtrain_table_params {
      * the wire, and F16 and BF16 are rounded to nearest even. */
     uint32_t storage_dtype; /* DTRAIN_F16, ...: of values on the servers and in checkpoints     */
     uint32_t wire_dtype;    /* of pushes, and of what pulls bring                              */
+    uint32_t placement;     /* DTRAIN_PLACE_*; 0: RANGE of a dense table, HASH of a sparse one */
+    uint32_t virtual_nodes; /* CONSISTENT: of the server of the greatest weight, <= 1024; 0: 256 */
+    /* Dense HASH, CONSISTENT, USER: elements of a block, which lies on one server; whole rows, at
+     * most 16384 blocks of the table; 0: about 65536 elements. */
+    uint64_t placement_block;
+    /* Sparse RANGE, USER: keys are below this (others lie where the last one does); 0: any. USER's
+     * blocks are then of the least power of two of keys that leaves at most 16384 of them. */
+    uint64_t key_count;
+    /* ROUND_ROBIN, GREEDY: a table that takes more bytes, with state and sums, than this lies on
+     * all servers (dense: RANGE, sparse: HASH); 0: none does. A sparse table takes max_bytes. */
+    uint64_t split_bytes;
+    /* What each server is to hold, next to the others: as many as there are servers
+     * (dtrain_table_describe_server). NULL: equal; if some of the servers are workers and others
+     * are not (option ps.serve), as dtrain_server_weights() says. Not for USER. Copied. */
+    const uint32_t *weights;
+    dtrain_place_fn place; /* USER (elsewhere NULL)                                        */
+    void *place_arg;
+    uint32_t weight_count;
+    uint32_t reserved1;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
@@ -794,6 +827,23 @@ DTRAIN_API dtrain_status_t dtrain_table_set(dtrain_table_t *table, uint64_t firs
 DTRAIN_API dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
                                                  const dtrain_op_params_t *params,
                                                  dtrain_request_t **request_p);
+/* The number of the server of each of these elements (a sparse table: keys). Local; thread-safe.
+ * DTRAIN_ERR_INVALID: an element that the table does not have. */
+DTRAIN_API dtrain_status_t dtrain_table_locate(const dtrain_table_t *table, const uint64_t *items,
+                                               uint64_t count, uint32_t *servers);
+typedef struct dtrain_table_server {
+    uint32_t struct_size;
+    int32_t rank;      /* of the worker that it is; -1: a dedicated one                          */
+    uint64_t elements; /* of a dense table that it holds, in                                     */
+    uint64_t ranges;   /* so many ranges                                                         */
+    double share;      /* of all elements, or of all keys (or of their hashes): 0 to 1           */
+} dtrain_table_server_t;
+/* What a server holds of the table. Servers are numbered from 0, dedicated ones first, then workers
+ * that serve, in the order of their ranks. Local; thread-safe. DTRAIN_ERR_NOT_FOUND after the last.
+ */
+DTRAIN_API dtrain_status_t dtrain_table_describe_server(const dtrain_table_t *table,
+                                                        uint32_t server,
+                                                        dtrain_table_server_t *out);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
  * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments); of a segment as
  * many numbers per row as it has columns, and whole rows of these are pulled and set. Writes the
@@ -931,9 +981,9 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
                                                   int32_t *saved_p);
 /* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
  * the clocks; sums of open clocks stay. *step_p (may be NULL) is its step. DTRAIN_ERR_NOT_FOUND:
- * there is no such checkpoint, or a table is not in it. DTRAIN_ERR_MISMATCH: dtype, length or rule
- * of a table differ. DTRAIN_ERR_CORRUPT names the file. Until the servers have begun to read, no
- * table has changed; after a failure of one of them, restore again. */
+ * there is no such checkpoint, or a table is not in it. DTRAIN_ERR_MISMATCH: stored dtype, length
+ * or rule of a table differ. DTRAIN_ERR_CORRUPT names the file. Until the servers have begun to
+ * read, no table has changed; after a failure of one of them, restore again. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,
@@ -964,6 +1014,11 @@ DTRAIN_API dtrain_status_t dtrain_server_create(dtrain_context_t *context, const
 DTRAIN_API dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t timeout_ns);
 /* Exclusive. Clients that still need it get DTRAIN_ERR_PEER. */
 DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
+/* Writes weights[dedicated + serving], for dtrain_table_params_t: by them the busiest network link
+ * of a job carries least when each of its workers pushes and pulls everything, `serving` of them
+ * (at most all) also serve, and all links are equal. Jiang et al., OSDI 2020. Local. */
+DTRAIN_API dtrain_status_t dtrain_server_weights(uint32_t workers, uint32_t dedicated,
+                                                 uint32_t serving, uint32_t *weights);
 
 /* ---- statistics of tables -------------------------------------------------------------------- */
 /* Counted always: some additions per request. */

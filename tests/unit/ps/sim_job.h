@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
+#include "ps/placement_map.h"
 #include "sim_gather.h"
 #include "sim_network.h"
 #include "sim_op.h"
@@ -19,8 +20,8 @@ class SimJob {
     explicit SimJob(const Scenario &scenario)
         : scenario_(scenario), network_(scenario.seed, scenario.workers, scenario.servers,
                                         scenario.faults, client_config(scenario)),
-          partition_(scenario.length, scenario.servers), workers_(scenario.workers),
-          gathers_(scenario.later.size()) {
+          partition_(dtrain::ps::make_partition(params_of(scenario.mode), scenario.servers)),
+          workers_(scenario.workers), gathers_(scenario.later.size()) {
         if (scenario.dies >= 0)
             network_.at(scenario.when, [this] {
                 workers_[uint32_t(scenario_.dies)].gone = any_gone_ = true;
@@ -54,11 +55,13 @@ class SimJob {
         // Steps can be counted where no push was given up and pulls are one request per server.
         bool countable = scenario_.timeout == INT64_MAX &&
                          scenario_.chunk >= 16 * scenario_.length &&
+                         scenario_.placement == dtrain::ps::Placement{} &&
                          (!scenario_.sparse || scenario_.servers == 1);
         Steps steps = {.until = first_left_, .whole_pushes = scenario_.min_versions};
         for (uint32_t s = 0; countable && s < scenario_.servers; ++s) {
-            const dtrain::ps::Range part = partition_.part(s);
-            steps.parts.push_back({part.first, part.count});
+            const dtrain::ps::Part part = partition_.part(s);
+            if (part.ranges() > 0)
+                steps.parts.push_back({part.range(0).first, part.range(0).count});
         }
         if (scenario_.weights)
             return WeightChecker(history, scenario_.workers, scenario_.clocks, mode, steps).check();
@@ -127,6 +130,9 @@ class SimJob {
         set_rule(scenario_.added_by, params);
         params.quorum = mode.quorum;
         params.reproducible = scenario_.reproducible;
+        params.placement = scenario_.placement;
+        const bool usual = scenario_.placement == dtrain::ps::Placement{};
+        if (scenario_.sparse && usual) params.placement.policy = DTRAIN_PLACE_HASH;
         return params;
     }
 

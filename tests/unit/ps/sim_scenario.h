@@ -1,6 +1,7 @@
 // What a simulated job is like, and random ones. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
+#include "ps/placement.h"
 #include "sim_function.h"
 #include "sim_network.h"
 
@@ -18,6 +19,7 @@ struct Scenario {
     bool sparse = false; // elements are rows of keys
     AddedBy added_by = AddedBy::rule;
     uint32_t reproducible = 0;
+    dtrain::ps::Placement placement = {};
     bool weights = false;      // a table of f64, as weight_history.h has it
     bool min_versions = false; // some pulls wait for a version, and pushes are of everything
     Faults faults;

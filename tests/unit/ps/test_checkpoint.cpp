@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/archive.h"
 #include "ps/part_heading.h"
+#include "ps/placement_map.h"
 #include "ps/shard.h"
 
 #include "check.h"
@@ -31,23 +32,27 @@ TableParams adam(uint64_t length) {
 // The parts of one table on so many servers.
 struct Table {
     Table(const TableParams &table, uint32_t servers) : params(table) {
-        Partition partition(params.length, servers, 0, params.row_length);
+        const Partition partition = make_partition(params, servers);
         for (uint32_t s = 0; s < servers; s++)
             shards.push_back(Shard::create(params, partition.part(s)));
     }
     void push(float g, uint64_t first, uint64_t count) {
         const std::vector<float> values(count, g);
-        Range range = {first, count};
-        for (auto &shard : shards)
-            if (Range part = intersect(range, shard->range()); part.count > 0)
-                assert_int_equal(shard->push(part, values.data(), true), Reason::none);
+        for (auto &shard : shards) {
+            bool begins = true;
+            shard->part().for_each_overlap({first, count}, [&](const Range &part, uint64_t) {
+                assert_int_equal(shard->push(part, values.data(), begins), Reason::none);
+                begins = false;
+            });
+        }
     }
     std::vector<float> values() const {
         std::vector<float> all(params.length);
         for (const auto &shard : shards)
-            if (shard->range().count > 0)
-                std::memcpy(&all[shard->range().first], shard->at(shard->range().first),
-                            shard->range().count * sizeof(float));
+            for (size_t i = 0; i < shard->part().ranges(); i++) {
+                const Range &range = shard->part().range(i);
+                std::memcpy(&all[range.first], shard->at(range.first), range.count * sizeof(float));
+            }
         return all;
     }
 
@@ -61,7 +66,7 @@ ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server, uint64
     job.request.argument = step;
     job.name = "a/b c";
     job.server = server;
-    job.servers = uint32_t(table.shards.size());
+    job.partition = KeyPartition(uint32_t(table.shards.size()));
     return job;
 }
 
@@ -86,7 +91,7 @@ dtrain::Status restore(Table &table, const std::string &path, uint64_t step) {
     CheckpointFolder folder(path, system_disk());
     for (uint32_t i = 0; i < table.shards.size(); i++) {
         ArchiveJob job = job_for(RequestKind::restore, table, i, step);
-        job.image = std::make_unique<ShardImage>(table.params, table.shards[i]->range());
+        job.image = std::make_unique<ShardImage>(table.params, table.shards[i]->part());
         run(job, folder, system_disk());
         if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
         table.shards[i]->adopt(std::move(*job.image));
@@ -139,7 +144,8 @@ void every_rule_and_dtype(void **) {
             Table table(params, 3), other(params, 2);
             std::vector<double> bytes(960, 0.125); // some numbers, whatever the type
             for (auto &shard : table.shards)
-                assert_int_equal(shard->push(shard->range(), bytes.data(), true), Reason::none);
+                assert_int_equal(shard->push(shard->part().range(0), bytes.data(), true),
+                                 Reason::none);
             assert_int_equal(save(table, folder.name, 1, quick_disk), DTRAIN_OK);
             assert_int_equal(restore(other, folder.name, 1), DTRAIN_OK);
             auto before = Table(params, 1), after = Table(params, 1);
@@ -181,7 +187,7 @@ void another_table_is_refused(void **) {
     const std::string second = names.shard_path(3, "a/b c", 1, 2);
     fs::copy(second, first + ".kept");
     fs::copy_file(first, second, fs::copy_options::overwrite_existing);
-    refuses(adam(64), DTRAIN_ERR_CORRUPT, "begins at element 0, not at 32");
+    refuses(adam(64), DTRAIN_ERR_CORRUPT, "element 0 is in two of the files");
     fs::remove(second);
     refuses(adam(64), DTRAIN_ERR_CORRUPT, "a file is missing");
 }

@@ -166,7 +166,7 @@ void what_fails_changes_nothing(void **) {
     params.states = states_of(function);
     for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP}) {
         params.consistency = consistency;
-        auto shard = Shard::create(params, {8, 32}, &function);
+        auto shard = Shard::create(params, Range{8, 32}, &function);
         std::vector<float> w(32, 5), g(16, 2);
         std::vector<double> a(32, 6);
         const std::vector<uint64_t> b = {1, 2, 3, 4};
@@ -252,7 +252,7 @@ void a_push_is_combined_or_not(void **) {
     TableParams params = params_of("f");
     params.consistency = DTRAIN_BSP;
     params.row_length = 0;
-    auto shard = Shard::create(params, {0, 16}, &function);
+    auto shard = Shard::create(params, Range{0, 16}, &function);
     const float ones[] = {1, 1, 1, 1};
     const float bad[] = {1, 1, 1, 1, 7, 7, 7, 7, 666, 1, 1, 1};
     const float expected[] = {1, 1, 1, 11, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0};

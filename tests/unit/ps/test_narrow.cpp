@@ -190,8 +190,8 @@ struct Twins {
             rows = std::make_unique<SparseShard>(params);
             wide_rows = std::make_unique<SparseShard>(wide);
         } else {
-            shard = Shard::create(params, {0, params.length});
-            wide_shard = Shard::create(wide, {0, params.length});
+            shard = Shard::create(params, Range{0, params.length});
+            wide_shard = Shard::create(wide, Range{0, params.length});
         }
     }
     std::unique_ptr<Shard> shard, wide_shard;
@@ -379,7 +379,7 @@ void functions_see_floats(void **) {
                     params.wire_dtype = wire == DTRAIN_F32 ? 0 : wire;
                     assert_int_equal(first_bad_field(params), field_count);
                     SparseShard rows(params, &adding_function());
-                    auto shard = Shard::create(params, {0, params.length}, &adding_function());
+                    auto shard = Shard::create(params, Range{0, params.length}, &adding_function());
                     const Range all = {0, params.length};
                     if (collects(params)) {
                         assert_int_equal(sparse

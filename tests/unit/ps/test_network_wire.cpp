@@ -25,7 +25,7 @@ struct Job : Wire {
     explicit Job(const char *network)
         : worker(clock, {"sim"}, {{"plugin.sim.network", network}}),
           server(clock, {"sim"}, {{"plugin.sim.network", network}}),
-          wire(worker.agent, worker.mesh, worker_member, server_member),
+          wire(worker.agent, worker.mesh, worker_member, servers),
           client({.retry_ns = 500 * ms}, *this) {
         connect({&worker, &server});
         worker.agent.locked([&] { assert_int_equal(wire.open(client), DTRAIN_OK); });
@@ -63,6 +63,7 @@ struct Job : Wire {
 
     TestClock clock;
     Process worker, server;
+    const ServerList servers{{server_member}};
     NetworkWire wire;
     Client client;
 };

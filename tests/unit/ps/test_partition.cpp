@@ -10,62 +10,109 @@ using namespace dtrain::ps;
 
 namespace {
 
-void check_whole(uint64_t length, uint32_t servers) {
-    Partition partition(length, servers);
-    uint64_t next = 0, least = UINT64_MAX, most = 0;
-    for (uint32_t s = 0; s < servers; ++s) {
-        Range part = partition.part(s);
-        assert_int_equal(part.first, next);
-        if (length / servers >= 16) assert_int_equal(part.first % 16, 0);
-        next = part.end();
-        least = part.count < least ? part.count : least;
-        most = part.count > most ? part.count : most;
-        if (part.count == 0) continue;
-        assert_int_equal(partition.server_of(part.first), s);
-        assert_int_equal(partition.server_of(part.end() - 1), s);
+struct Model {
+    explicit Model(uint64_t seed) : random(seed), partition(1 + uint32_t(random() % 5), 3) {
+        const uint64_t sections = 1 + random() % 12;
+        for (uint64_t i = 0; i < sections; ++i) {
+            const auto server = uint32_t(random() % partition.servers());
+            owner.resize(owner.size() + random() % 20, server);
+            partition.add(owner.size(), server);
+        }
+        if (owner.empty()) partition.add(1, 0), owner.push_back(0);
     }
-    assert_int_equal(next, length);
-    assert_true(most - least <= (length / servers >= 16 ? 31 : 1));
-}
+    Range some_range() {
+        const uint64_t first = random() % owner.size();
+        return {first, random() % (owner.size() - first + 1)};
+    }
+    std::mt19937_64 random;
+    Partition partition;
+    std::vector<uint32_t> owner; // by element
+};
 
-void parts_tile_the_table(void **) {
-    for (uint64_t length = 1; length < 700; ++length)
-        for (uint32_t servers = 1; servers < 20; ++servers) check_whole(length, servers);
-    check_whole(uint64_t{1} << 53, 1000);
-    check_whole((uint64_t{1} << 53) - 1, 7);
-}
-
-void rows_stay_whole(void **) {
-    for (uint64_t row = 1; row < 40; ++row)
-        for (uint64_t rows = 1; rows < 20; ++rows)
-            for (uint32_t servers = 1; servers < 8; ++servers) {
-                Partition partition(row * rows, servers, 0, row);
-                uint64_t next = 0, empty = 0;
-                for (uint32_t s = 0; s < servers; ++s) {
-                    Range part = partition.part(s);
-                    assert_int_equal(part.first, next);
-                    assert_int_equal(part.count % row, 0);
-                    next = part.end();
-                    empty += part.count == 0;
-                }
-                assert_int_equal(next, row * rows);
-                assert_int_equal(empty, rows < servers ? servers - rows : 0);
-            }
+void every_element_has_one_server(void **) {
+    for (uint64_t seed = 0; seed < 500; ++seed) {
+        Model model(seed);
+        assert_int_equal(model.partition.length(), model.owner.size());
+        assert_int_equal(model.partition.version(), 3);
+        for (uint64_t e = 0; e < model.owner.size(); ++e)
+            assert_int_equal(model.partition.server_of(e), model.owner[e]);
+        uint64_t all = 0;
+        for (uint32_t s = 0; s < model.partition.servers(); ++s) {
+            const Part part = model.partition.part(s);
+            assert_int_equal(part.count(), model.partition.count(s));
+            all += part.count();
+            for (size_t i = 0; i < part.ranges(); ++i)
+                for (uint64_t e = part.range(i).first; e < part.range(i).end(); ++e)
+                    assert_int_equal(model.owner[e], s);
+        }
+        assert_int_equal(all, model.owner.size());
+    }
 }
 
 void a_range_is_cut_at_the_servers(void **) {
-    std::mt19937_64 random(7);
-    for (int i = 0; i < 2000; ++i) {
-        uint64_t length = 1 + random() % 5000;
-        Partition partition(length, 1 + static_cast<uint32_t>(random() % 9));
-        uint64_t first = random() % length, count = random() % (length - first + 1);
-        std::vector<uint32_t> owner(length, UINT32_MAX), expected(length, UINT32_MAX);
-        for (uint64_t e = first; e < first + count; ++e) expected[e] = partition.server_of(e);
-        partition.for_each_part({first, count}, [&](uint32_t server, const Range &part) {
-            for (uint64_t e = part.first; e < part.end(); ++e) owner[e] = server;
+    for (uint64_t seed = 0; seed < 1000; ++seed) {
+        Model model(seed);
+        const Range range = model.some_range();
+        uint64_t next = range.first;
+        uint32_t before = UINT32_MAX;
+        model.partition.for_each_part(range, [&](uint32_t server, const Range &part) {
+            assert_int_equal(part.first, next);
+            assert_true(part.count > 0 && server != before);
+            for (uint64_t e = part.first; e < part.end(); ++e)
+                assert_int_equal(model.owner[e], server);
+            next = part.end();
+            before = server;
         });
-        assert_true(owner == expected);
+        assert_int_equal(next, range.end());
     }
+}
+
+// Elements of a part lie one after the other, whatever lies between them in the table.
+void a_part_knows_its_places(void **) {
+    for (uint64_t seed = 0; seed < 500; ++seed) {
+        Model model(seed);
+        const uint32_t server = model.owner[model.random() % model.owner.size()];
+        const Part part = model.partition.part(server);
+        std::vector<uint64_t> elements; // by place
+        for (uint64_t e = 0; e < model.owner.size(); ++e)
+            if (model.owner[e] == server) elements.push_back(e);
+        for (uint64_t place = 0; place < elements.size(); ++place)
+            assert_int_equal(part.place_of(elements[place]), place);
+
+        const Range range = model.some_range();
+        bool all = range.count > 0;
+        for (uint64_t e = range.first; e < range.end(); ++e) all &= model.owner[e] == server;
+        if (range.count > 0) assert_int_equal(part.contains(range), all);
+        uint64_t found = 0;
+        part.for_each_overlap(range, [&](const Range &both, uint64_t place) {
+            for (uint64_t i = 0; i < both.count; ++i)
+                assert_int_equal(elements[place + i], both.first + i);
+            assert_true(range.contains(both));
+            found += both.count;
+        });
+        uint64_t due = 0;
+        for (uint64_t e = range.first; e < range.end(); ++e) due += model.owner[e] == server;
+        assert_int_equal(found, due);
+
+        const uint64_t first = model.random() % elements.size();
+        const Range places = {first, model.random() % (elements.size() - first + 1)};
+        uint64_t next = first;
+        part.for_each_run(places, [&](const Range &run, uint64_t place) {
+            assert_int_equal(place, next);
+            for (uint64_t i = 0; i < run.count; ++i)
+                assert_int_equal(elements[place + i], run.first + i);
+            next += run.count;
+        });
+        assert_int_equal(next, places.end());
+    }
+}
+
+void nothing_is_in_an_empty_part(void **) {
+    const Part part;
+    assert_int_equal(part.count(), 0);
+    assert_false(part.contains({0, 1}));
+    assert_false(part.contains({0, 0}));
+    part.for_each_overlap({0, 9}, [](const Range &, uint64_t) { fail_msg("%s", "some"); });
 }
 
 void ranges_contain_without_overflow(void **) {
@@ -76,6 +123,8 @@ void ranges_contain_without_overflow(void **) {
     assert_false(range.contains({99, 2}));
     assert_false(range.contains({UINT64_MAX, 1}));
     assert_false(range.contains({101, UINT64_MAX}));
+    assert_false(Part(range).contains({UINT64_MAX, 1}));
+    assert_false(Part(range).contains({101, UINT64_MAX}));
     assert_int_equal(chunks_of(0, 8), 0);
     assert_int_equal(chunks_of(8, 8), 1);
     assert_int_equal(chunks_of(9, 8), 2);
@@ -85,9 +134,10 @@ void ranges_contain_without_overflow(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(parts_tile_the_table),
-        cmocka_unit_test(rows_stay_whole),
+        cmocka_unit_test(every_element_has_one_server),
         cmocka_unit_test(a_range_is_cut_at_the_servers),
+        cmocka_unit_test(a_part_knows_its_places),
+        cmocka_unit_test(nothing_is_in_an_empty_part),
         cmocka_unit_test(ranges_contain_without_overflow),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -31,6 +31,7 @@ struct Rig {
         params.dim = dim;
         params.dtype = DTRAIN_I32;
         params.rule = rule;
+        params.placement.policy = DTRAIN_PLACE_HASH;
         assert_int_equal(client.open("t", params, table), DTRAIN_OK);
     }
     // f(server, its rows, the request) for each that the batch makes.

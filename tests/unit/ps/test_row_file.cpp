@@ -55,7 +55,7 @@ ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server) {
     job.request.argument = 1;
     job.name = "t";
     job.server = server;
-    job.servers = uint32_t(table.shards.size());
+    job.partition = table.partition;
     return job;
 }
 

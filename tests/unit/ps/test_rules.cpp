@@ -87,8 +87,8 @@ Push random_push(std::mt19937_64 &random, const Range &shard, const TableParams 
 }
 
 void compare(const Case &c, const Shard &shard, const RuleModel &model) {
-    for (uint64_t i = 0; i < shard.range().count; ++i) {
-        double is = get(c.dtype, shard.at(shard.range().first + i), 0), due = model[i];
+    for (uint64_t i = 0; i < shard.part().count(); ++i) {
+        double is = get(c.dtype, shard.at(shard.part().range(0).first + i), 0), due = model[i];
         if (!(std::fabs(is - due) <= tolerance(c.dtype) * (1 + std::fabs(due))))
             fail_msg("%s of dtype %u%s, row %u: element %u: %.9g, not %.9g", rule_info(c.rule).name,
                      c.dtype, c.changed ? ", changed" : "", unsigned(c.row), unsigned(i), is, due);
@@ -99,8 +99,8 @@ void run_at_once(const Case &c) {
     std::mt19937_64 random(c.rule * 100 + c.dtype);
     TableParams params = make_params(c);
     assert_int_equal(first_bad_field(params), field_count);
-    auto shard = Shard::create(params, {rows_before * c.row, 4 * c.row});
-    Range all = shard->range();
+    auto shard = Shard::create(params, Range{rows_before * c.row, 4 * c.row});
+    Range all = shard->part().range(0);
     RuleModel model(params, all.count);
     for (int round = 0; round < 25; ++round) {
         if (round % 4 == 3) { // matters to DC_SGD only
@@ -131,15 +131,15 @@ void run_aggregated(const Case &c, uint32_t aggregate) {
     std::mt19937_64 random(c.rule * 1000 + c.dtype);
     TableParams params = make_params(c);
     params.aggregate = aggregate;
-    auto shard = Shard::create(params, {0, 4 * c.row});
-    uint64_t count = shard->range().count, item = takes_norms(params) ? c.row : 1;
+    auto shard = Shard::create(params, Range{0, 4 * c.row});
+    uint64_t count = shard->part().count(), item = takes_norms(params) ? c.row : 1;
     RuleModel model(params, count);
     constexpr uint32_t workers = 3;
     for (uint64_t clock = 0; clock < 10; ++clock) {
         std::vector<double> sums(count);
         std::vector<bool> pushed(count);
         for (uint32_t i = 0; i < workers; ++i) { // sums apart, or in the same one
-            Push push = random_push(random, shard->range(), params);
+            Push push = random_push(random, shard->part().range(0), params);
             assert_int_equal(shard->collect(clock % 2 == 0 ? i : 0, push.range, push.bytes.data()),
                              Reason::none);
             std::vector<double> g = push.numbers(c.dtype);
@@ -193,7 +193,7 @@ void not_a_number_is_not_hidden(void **) {
     for (uint32_t rule = DTRAIN_RULE_ADD; rule <= last_rule; ++rule)
         for (bool changed : {false, true}) {
             Case c = {rule, DTRAIN_F32, DTRAIN_ASYNC, 8, changed};
-            auto shard = Shard::create(make_params(c), {0, 8});
+            auto shard = Shard::create(make_params(c), Range{0, 8});
             float g[8] = {0, 0, NAN, 0, 0, 0, 0, 0};
             assert_int_equal(shard->push({0, 8}, g, true), Reason::none);
             assert_true(std::isnan(get(DTRAIN_F32, shard->at(2), 0)));

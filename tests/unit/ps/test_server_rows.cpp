@@ -22,6 +22,7 @@ TableParams row_params(uint32_t consistency = DTRAIN_ASYNC) {
     params.dim = dim;
     params.dtype = DTRAIN_F32;
     params.consistency = consistency;
+    params.placement.policy = DTRAIN_PLACE_HASH;
     return params;
 }
 

@@ -27,7 +27,7 @@ double value(const Shard &shard, uint64_t element) { return get(DTRAIN_F32, shar
 
 void a_set_overwrites_values_only(void **) {
     TableParams params = make_params(DTRAIN_RULE_ADAGRAD, DTRAIN_F32, DTRAIN_ASYNC);
-    auto shard = Shard::create(params, {0, 4});
+    auto shard = Shard::create(params, Range{0, 4});
     float g[4] = {1, 1, 1, 1}, w[2] = {7, 8};
     shard->push({0, 4}, g, true);
     shard->set({1, 2}, w);
@@ -69,14 +69,15 @@ void state_can_be_moved(uint32_t rule) {
 void every_state_can_be_moved(void **) {
     for (uint32_t rule = DTRAIN_RULE_ADD; rule < DTRAIN_RULE_DC_SGD; ++rule)
         state_can_be_moved(rule);
-    auto shard = Shard::create(make_params(DTRAIN_RULE_ADAM, DTRAIN_F32, DTRAIN_ASYNC), {0, 8});
+    auto shard =
+        Shard::create(make_params(DTRAIN_RULE_ADAM, DTRAIN_F32, DTRAIN_ASYNC), Range{0, 8});
     uint64_t absurd = UINT64_MAX;
     assert_int_equal(shard->set_state(2, {0, 1}, &absurd), Reason::bad_steps);
     assert_int_equal(shard->set_state(3, {0, 1}, &absurd), Reason::unknown_state);
 }
 
 void a_rate_belongs_to_its_clock(void **) {
-    auto shard = Shard::create(make_params(DTRAIN_RULE_SGD, DTRAIN_F32, DTRAIN_BSP), {0, 1});
+    auto shard = Shard::create(make_params(DTRAIN_RULE_SGD, DTRAIN_F32, DTRAIN_BSP), Range{0, 1});
     float g = 1;
     shard->set_rate(0.5, 1); // said early: clock 0 is not over
     for (uint64_t clock = 0; clock < 3; ++clock) {
@@ -91,7 +92,7 @@ void a_row_that_came_in_part_is_completed_with_zeros(void **) {
     params.row_length = 4;
     params.clip_norm = 1;
     params.learning_rate = 1;
-    auto shard = Shard::create(params, {0, 8});
+    auto shard = Shard::create(params, Range{0, 8});
     float g[4] = {3, 4, 5, 6};
     shard->collect(0, {0, 4}, g); // fills the sums with something
     shard->apply({0, {0}});
@@ -108,7 +109,7 @@ void workers_are_compensated_apart(void **) {
     TableParams params = make_params(DTRAIN_RULE_DC_SGD, DTRAIN_F32, DTRAIN_ASYNC);
     params.compensation = 1;
     params.learning_rate = 1;
-    auto shard = Shard::create(params, {0, 1});
+    auto shard = Shard::create(params, Range{0, 1});
     float g = 1;
     shard->note_pull(0, {0, 1});
     shard->note_pull(5, {0, 1});

@@ -87,7 +87,7 @@ struct Pair {
         flat.dim = 0;
         flat.length = keys_in_use * dim;
         flat.row_length = dim;
-        dense = Shard::create(flat, {0, flat.length});
+        dense = Shard::create(flat, Range{0, flat.length});
         row_bytes = dim * dense->size();
     }
     template <class F> void for_each_row(const Push &push, F &&f) {
