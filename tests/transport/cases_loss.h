@@ -3,9 +3,11 @@
 #pragma once
 #include "rig.h"
 
+#include <chrono>
 #include <csignal>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <thread>
 
 namespace dtrain::test {
 
@@ -180,6 +182,29 @@ inline void what_a_dead_peer_sent_before_can_be_received(void **) {
     }
 }
 
+// In some round who receives sees the messages and their sender's end at the same time.
+inline void what_was_sent_before_the_end_arrives(void **) {
+    for (int round = 0; round < 17; round++) {
+        Node a;
+        auto b = std::make_unique<Node>();
+        dtrain_tp_ep_t *ep = b->start_connect(a.address(), 5);
+        await_ok({&a, b.get()}, *b, DTRAIN_TP_CONNECT, 5);
+        Bytes first(1000), got(1000);
+        a.recv(0, first, 100);
+        drive_rounds({&a}, round);
+        for (uint64_t i = 0; i < 5; i++) b->send(ep, i, Bytes(1000, uint8_t(i)), i);
+        for (uint64_t i = 0; i < 5; i++) await_ok({b.get()}, *b, DTRAIN_TP_SEND, i);
+        b.reset();
+        std::this_thread::sleep_for(std::chrono::microseconds(100)); // it is looked for that rarely
+        await_ok({&a}, a, DTRAIN_TP_RECV, 100);
+        for (uint64_t i = 1; i < 5; i++) {
+            a.recv(i, got, 100 + i);
+            await_ok({&a}, a, DTRAIN_TP_RECV, 100 + i);
+            assert_true(got == Bytes(1000, uint8_t(i)));
+        }
+    }
+}
+
 inline void survivors_do_not_notice(void **) {
     need_processes();
     Node a, b;
@@ -286,6 +311,7 @@ inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(a_receiver_may_go_once_it_has_everything),
     cmocka_unit_test(a_peer_killed_in_the_middle_of_a_message_fails_its_receive),
     cmocka_unit_test(what_a_dead_peer_sent_before_can_be_received),
+    cmocka_unit_test(what_was_sent_before_the_end_arrives),
     cmocka_unit_test(survivors_do_not_notice),
     cmocka_unit_test(a_peer_that_closes_is_reported_once_per_endpoint),
     cmocka_unit_test(a_new_device_takes_the_place_of_a_lost_one),

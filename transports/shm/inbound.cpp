@@ -35,11 +35,11 @@ void Inbound::on_readable() {
         Fd passed;
         ssize_t n = receive_message(fd_, message, sizeof message, passed);
         if (n == -EAGAIN) return;
-        if (n == 0 && is_up()) receive(); // what it sent before it left
-        if (state_ == State::closed) return;
-        Status status = n == 0  ? DTRAIN_ERR_PEER
-                        : n < 0 ? DTRAIN_ERR_TRANSPORT
-                                : on_message(message, static_cast<size_t>(n), passed);
+        bool intact = n > 0 || !is_up() || receiver_.receive_last();
+        Status status = !intact  ? DTRAIN_ERR_TRANSPORT
+                        : n == 0 ? DTRAIN_ERR_PEER
+                        : n < 0  ? DTRAIN_ERR_TRANSPORT
+                                 : on_message(message, static_cast<size_t>(n), passed);
         if (status != DTRAIN_OK) lose(status);
     }
 }

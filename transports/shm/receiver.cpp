@@ -21,6 +21,11 @@ bool Receiver::receive() {
     return step != Step::broken;
 }
 
+bool Receiver::receive_last() {
+    is_last_ = true;
+    return receive();
+}
+
 Receiver::Step Receiver::take_frame() {
     Frame frame; // a copy: the peer may change the original at any time
     ring_.peek(frame);
@@ -46,7 +51,7 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
         return Step::taken;
     }
     // Who is told of what has come may post what this waits for: better than to keep a copy.
-    if (!done_.empty()) return Step::held;
+    if (!done_.empty() && !is_last_) return Step::held;
     tp::Message *message = matcher_.keep(frame.tag, frame.bytes);
     if (message == nullptr) return Step::held;
     message->origin = this;

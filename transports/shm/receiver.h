@@ -17,8 +17,11 @@ class Receiver {
 
     // process: as in Sender.
     void open(Segment &&segment, const Name &peer, const PeerProcess &process);
-    // Takes what has come. False: the peer broke the rules; then fail().
+    // Takes what has come, but a message that nobody waits for may stay in the ring until the next
+    // call. False: the peer broke the rules; then fail().
     bool receive();
+    // The same, and leaves nothing: the peer is gone.
+    bool receive_last();
     // Ends what has begun to arrive, and forgets what was only offered: nothing comes any more.
     void fail();
     // Messages that came through here are still kept: their origin is this object.
@@ -85,6 +88,7 @@ class Receiver {
     tp::List<Incoming, &Incoming::link> to_copy_;
     Incoming *copying_ = nullptr; // one at a time: both sides take parts of the same
     bool copy_failed_ = false;
+    bool is_last_ = false; // receive_last()
     uint64_t kept_cost_ = 0;
     uint64_t kept_ = 0;
 };
