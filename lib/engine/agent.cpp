@@ -222,9 +222,8 @@ int Agent::advance_polled() {
 }
 
 void Agent::set_polled(Operation *operation, bool polled) {
+    if (operation->polled == polled) return;
     operation->polled = polled;
-    if (operation->listed_ == polled) return;
-    operation->listed_ = polled;
     if (polled)
         polled_.push_back(operation);
     else
@@ -264,7 +263,7 @@ void Agent::start_posted() {
         operation->index_ = uint32_t(active_.size());
         operation->moved_ns = now_ns_;
         active_.push_back(operation);
-        if (operation->polled) set_polled(operation, true);
+        if (operation->polled) polled_.push_back(operation);
         if (operation->priority != 0) [[unlikely]]
             precedence_.use();
         operation->start(*this);

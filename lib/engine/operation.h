@@ -71,7 +71,6 @@ class Operation {
     Operation *next_posted_ = nullptr; // in the agent's inbox
     uint32_t index_ = 0;               // in the agent's list
     bool woken_ = false;               // in the list of those to advance
-    bool listed_ = false;              // in the list of the polled
     int64_t stalled_since_ns_ = 0;     // moved_ns when stalled() was called last
 };
 

@@ -13,8 +13,8 @@
 namespace dtrain::engine {
 namespace {
 
-// What this thread has given up and will use again: an operation of half a microsecond does not go
-// to malloc. Under AddressSanitizer there is none, so that it sees a use after the end.
+// What this thread has given up and will use again: malloc would be a large part of a small
+// operation. Under AddressSanitizer there is none, so that it sees a use after the end.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t most_spare = 0;
 #else
@@ -44,7 +44,10 @@ bool keep_spare(Request *request) {
 
 Request *Request::create(uint64_t user_tag, CompletionQueue *queue, bool with_handle) {
     Request *request = take_spare();
-    if (request == nullptr) request = new (std::nothrow) Request;
+    if (request != nullptr)
+        request->reset();
+    else
+        request = new (std::nothrow) Request;
     if (request == nullptr) return nullptr;
     request->references_ = with_handle ? 2 : 1;
     request->user_tag = user_tag;
@@ -67,7 +70,6 @@ bool Request::rearm() {
     if (!done()) return false;
     references_.fetch_add(1, std::memory_order_relaxed);
     reset();
-    state_.store(running, std::memory_order_release);
     return true;
 }
 
@@ -76,6 +78,7 @@ void Request::reset() {
     text_[0] = '\0';
     std::fill(std::begin(holds), std::end(holds), nullptr);
     cancellable = nullptr;
+    state_.store(running, std::memory_order_release);
 }
 
 void Request::disarm(Status status, const char *text) {
@@ -95,12 +98,8 @@ void *Request::operation_memory(size_t bytes) {
 
 void Request::release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    if (worth_keeping()) {
-        reset();
-        state_.store(running, std::memory_order_relaxed);
-        if (keep_spare(this)) return;
-    }
-    delete this;
+    const bool worth_keeping = restart == nullptr && memory_bytes_ <= most_kept;
+    if (!worth_keeping || !keep_spare(this)) delete this;
 }
 
 dtrain_event_t Request::event() const {

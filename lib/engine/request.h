@@ -62,7 +62,6 @@ class Request {
     void disarm(Status status, const char *text); // that could not be begun
     // Memory for the operation of one on the heap, kept for the next one; of one thread at a time.
     void *operation_memory(size_t bytes);
-    bool worth_keeping() const { return restart == nullptr && memory_bytes_ <= most_kept; }
 
     uint64_t user_tag = 0;
     CompletionQueue *queue = nullptr; // where complete() reports, too
@@ -77,7 +76,7 @@ class Request {
   private:
     enum State : uint32_t { running, sleeping, finished };
     static constexpr size_t most_kept = 1024; // bytes of memory of one that waits for its next use
-    void reset();
+    void reset();                             // as if it were new
     std::atomic<uint32_t> state_{running};
     std::atomic<uint32_t> references_{0}; // 0: not on the heap
     Outcome outcome_;

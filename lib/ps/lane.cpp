@@ -96,7 +96,7 @@ uint64_t Lane::moved_by(const Piece &piece) const {
     if (!has_range(piece.kind)) return 0;
     const Transfer &transfer = *piece.transfer;
     const uint64_t count = std::min(piece.range.count, transfer.chunk);
-    const uint64_t bytes = transfer.item.bytes_of(count);
+    const uint64_t bytes = bytes_on_wire(table_.params, piece.kind, transfer.item, count);
     const bool keys = has_trait(piece.kind, Trait::rows);
     const bool values =
         has_trait(piece.kind, Trait::sends) && (!keys || has_trait(piece.kind, Trait::carries));

@@ -6,7 +6,7 @@ namespace {
 
 // A server that is alive answers a repetition soon after the request itself.
 constexpr int64_t purge_interval = 100 * ms, purge_for = 30 * second;
-constexpr uint32_t longest_held = 8; // rounds that poll in vain, a tenth of a microsecond each
+constexpr uint32_t longest_held = 8; // rounds that poll in vain
 
 } // namespace
 
