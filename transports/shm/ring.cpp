@@ -2,6 +2,29 @@
 #include "shm/ring.h"
 
 namespace dtrain::shm {
+namespace {
+
+constexpr uint64_t cache_line = 64;
+
+void fetch_to_write(const std::byte *at, uint64_t bytes) {
+    for (uint64_t i = 0; i < bytes; i += cache_line) {
+#if defined(__x86_64__) // the builtin makes the one that shares the line
+        asm volatile("prefetchw %0" : : "m"(at[i]));
+#else
+        __builtin_prefetch(at + i, 1);
+#endif
+    }
+}
+
+} // namespace
+
+// The next message will be about as long as this one. The reader's core has the lines: they come
+// while this one does something else.
+void RingWriter::fetch_next(uint64_t bytes) {
+    uint64_t len = std::min(bytes, room());
+    const std::byte *next = free_bytes(&len);
+    fetch_to_write(next, len);
+}
 
 void RingWriter::refresh() {
     uint64_t tail = counters_->tail.load();

@@ -77,14 +77,23 @@ class RingWriter : public RingEnd {
     }
     void pad() { head_ = round_up_to_unit(head_); }
     // Shows the reader what was written, all at once.
-    void publish() { counters_->head.store(head_); }
+    void publish() {
+        const uint64_t bytes = head_ - published_;
+        published_ = head_;
+        counters_->head.store(head_);
+        if (bytes >= least_fetched && bytes <= most_fetched) fetch_next(bytes);
+    }
 
     // Counts what the reader is trusted with and will release().
     void charge(uint64_t amount) { charged_ += amount; }
     uint64_t owed() const { return charged_ - released_; } // as of the last refresh()
 
   private:
-    uint64_t head_ = 0, tail_ = 0, charged_ = 0, released_ = 0;
+    // A shorter message does not wait for long; of a longer one the next part waits for the reader.
+    static constexpr uint64_t least_fetched = 512, most_fetched = 12 << 10; // bytes
+    void fetch_next(uint64_t bytes);
+
+    uint64_t head_ = 0, tail_ = 0, published_ = 0, charged_ = 0, released_ = 0;
 };
 
 class RingReader : public RingEnd {
