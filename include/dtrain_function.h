@@ -6,15 +6,17 @@
  * object that the server's owner names in the option ps.functions and that exports one symbol,
  * dtrain_function_query(). Workers need only the name.
  *
- * A function is given rows: of a sparse table one for each key; of a dense one with row_length
- * whole rows; of another dense one, one "row" that is the range of the request, or a part of it.
- * It runs on the server's progress thread, under the server's lock, while every other request to
- * the server waits: it must not call dtrain, block, or throw. Calls for one server are made one at
- * a time; one function may serve several servers and tables at once.
+ * A function is given batches of rows: of a sparse table one for each key; of a dense one with
+ * row_length whole rows; of another dense one "rows" that are ranges, as they were pushed or as
+ * they lie on the server, those of one length together. How many there are is not the function's to
+ * choose: at most those of a request (256 KiB of values), and under BSP as many of several
+ * requests. It runs on the server's progress thread, under the server's lock, while every other
+ * request to the server waits: it must not call dtrain, block, or throw. Calls for one server are
+ * made one at a time; one function may serve several servers and tables at once.
  *
  * Each call returns DTRAIN_OK or a status < 0, with a text in batch->error, which the caller of the
- * push or pull gets. The server then puts values and state of the rows of the call back as they
- * were, so that of a request that failed nothing is applied. (BSP: what fails is the update of a
+ * push or pull gets. The server then puts values and state of the rows of the request back as they
+ * were, so that of one that failed nothing is applied. (BSP: what fails is the update of a
  * clock, after the pushes were taken; rows that were updated before stay so, and pushes and pulls
  * fail from then on until the table is restored from a checkpoint.) */
 #ifndef DTRAIN_FUNCTION_H
@@ -24,7 +26,7 @@
 extern "C" {
 #endif
 
-#define DTRAIN_FUNCTION_ABI    1u /* grows when a rule here changes */
+#define DTRAIN_FUNCTION_ABI    2u /* grows when a rule here changes */
 #define DTRAIN_FUNCTION_STATES 8  /* arrays that a function may keep, at most */
 
 /* One array of state, which starts at 0, can be pulled and set, and is in checkpoints. */
@@ -75,9 +77,10 @@ typedef struct dtrain_function {
     dtrain_function_fn aggregate;
 } dtrain_function_t;
 
-/* The one symbol of a shared object of ps.functions. NULL: it cannot serve a core of that ABI. What
- * it returns is never freed. */
-DTRAIN_API const dtrain_function_t *dtrain_function_query(uint32_t core_abi);
+/* The one symbol of a shared object of ps.functions: its functions, for the indices 0, 1, ... NULL
+ * after the last; for index 0, that it cannot serve a core of that ABI. Their names differ. What it
+ * returns is never freed. */
+DTRAIN_API const dtrain_function_t *dtrain_function_query(uint32_t core_abi, uint32_t index);
 
 #ifdef __cplusplus
 }

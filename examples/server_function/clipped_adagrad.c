@@ -36,7 +36,7 @@ static dtrain_status_t update(void *user, const dtrain_function_batch_t *batch) 
     return DTRAIN_OK;
 }
 
-const dtrain_function_t *dtrain_function_query(uint32_t core_abi) {
+const dtrain_function_t *dtrain_function_query(uint32_t core_abi, uint32_t index) {
     static const dtrain_function_state_t states[] = {{"sum", DTRAIN_F32, 0}};
     static const dtrain_function_t function = {.struct_size = sizeof function,
                                                .abi = DTRAIN_FUNCTION_ABI,
@@ -44,5 +44,5 @@ const dtrain_function_t *dtrain_function_query(uint32_t core_abi) {
                                                .states = states,
                                                .state_count = 1,
                                                .update = update};
-    return core_abi == DTRAIN_FUNCTION_ABI ? &function : NULL;
+    return core_abi == DTRAIN_FUNCTION_ABI && index == 0 ? &function : NULL;
 }

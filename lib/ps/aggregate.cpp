@@ -12,8 +12,6 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t block_elements = 4096; // stays in the first-level cache while it is applied
-
 uint64_t mark_bytes(uint64_t length) { return (length / 64 + 1) * sizeof(uint64_t); }
 
 // Bits of the word that covers `at` which lie in [at, end).
@@ -59,10 +57,10 @@ uint64_t Aggregate::find(uint64_t at, uint64_t end, bool wanted) const {
     return end;
 }
 
-bool Aggregate::next_block(Range &block) {
+bool Aggregate::next_block(Range &block, uint64_t most) {
     uint64_t from = block.count == 0 ? pushed_.first : block.end();
     uint64_t first = find(from, pushed_.end(), true);
-    uint64_t end = find(first, std::min(pushed_.end(), first + block_elements), false);
+    uint64_t end = find(first, std::min(pushed_.end(), first + most), false);
     block = {first, end - first};
     return block.count > 0;
 }

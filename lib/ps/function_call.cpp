@@ -11,12 +11,14 @@ FunctionCall::FunctionCall(const dtrain_function_t &function, const TableParams 
     : function_(function), params_(params), given_(to_given(params_)),
       size_(device::dtype_size(params.dtype)) {}
 
-void FunctionCall::begin(uint64_t dim) {
-    dim_ = dim;
+void FunctionCall::begin() {
     rows_.clear();
+    batches_.clear();
 }
 
-dtrain_function_row_t &FunctionCall::add(uint64_t key, void *values) {
+dtrain_function_row_t &FunctionCall::add(uint64_t key, void *values, uint64_t dim) {
+    if (batches_.empty() || batches_.back().dim != dim) batches_.push_back({rows_.size(), 0, dim});
+    batches_.back().count++;
     dtrain_function_row_t &row = rows_.emplace_back();
     row.key = key;
     row.values = values;
@@ -24,14 +26,16 @@ dtrain_function_row_t &FunctionCall::add(uint64_t key, void *values) {
 }
 
 template <class F> void FunctionCall::for_each_memory(F &&f) {
-    for (dtrain_function_row_t &row : rows_) {
-        f(row.values, dim_ * size_);
-        for (size_t i = 0; i < params_.states.size(); ++i) {
-            const FunctionState &state = params_.states[i];
-            const uint64_t numbers = state.per_row ? 1 : dim_;
-            if (row.state[i] != nullptr) f(row.state[i], numbers * device::dtype_size(state.dtype));
+    for (const Batch &batch : batches_)
+        for (size_t r = batch.first; r < batch.first + batch.count; ++r) {
+            f(rows_[r].values, batch.dim * size_);
+            for (size_t i = 0; i < params_.states.size(); ++i) {
+                const FunctionState &state = params_.states[i];
+                const uint64_t numbers = state.per_row ? 1 : batch.dim;
+                if (rows_[r].state[i] != nullptr)
+                    f(rows_[r].state[i], numbers * device::dtype_size(state.dtype));
+            }
         }
-    }
 }
 
 void FunctionCall::save() {
@@ -50,29 +54,38 @@ void FunctionCall::put_back() {
     });
 }
 
-Reason FunctionCall::update(uint64_t version) { return call(function_.update, "update", version); }
-Reason FunctionCall::get(uint64_t version) { return call(function_.get, "get", version); }
+Reason FunctionCall::update(uint64_t version) {
+    return call_all(function_.update, "update", version);
+}
+Reason FunctionCall::get(uint64_t version) { return call_all(function_.get, "get", version); }
 Reason FunctionCall::combine(uint64_t version) {
-    return call(function_.aggregate, "aggregate", version);
+    return call_all(function_.aggregate, "aggregate", version);
 }
 
-Reason FunctionCall::call(dtrain_function_fn function, const char *what, uint64_t version) {
-    if (rows_.empty()) return Reason::none;
+Reason FunctionCall::call_all(dtrain_function_fn function, const char *what, uint64_t version) {
+    save();
+    Reason reason = Reason::none;
+    for (size_t i = 0; i < batches_.size() && reason == Reason::none; ++i)
+        reason = call(batches_[i], function, what, version);
+    if (reason != Reason::none) put_back();
+    return reason;
+}
+
+Reason FunctionCall::call(const Batch &its, dtrain_function_fn function, const char *what,
+                          uint64_t version) {
     char said[max_told / 2] = "";
     dtrain_function_batch_t batch = {};
     batch.struct_size = sizeof batch;
     batch.dtype = params_.dtype;
-    batch.rows = rows_.data();
-    batch.count = rows_.size();
-    batch.dim = dim_;
+    batch.rows = &rows_[its.first];
+    batch.count = its.count;
+    batch.dim = its.dim;
     batch.version = version;
     batch.params = &given_;
     batch.error = said;
     batch.error_size = sizeof said;
-    save();
     const Status status = function(function_.user, &batch);
     if (status == DTRAIN_OK) return Reason::none;
-    put_back();
     said[sizeof said - 1] = 0;
     const bool failure = status < 0 && status >= DTRAIN_ERR_INTERNAL;
     failure_.status = failure ? status : DTRAIN_ERR_INVALID;

@@ -11,8 +11,9 @@
 
 namespace dtrain::ps {
 
-// begin(), add() each row, then one of the calls. After Reason::told, values and state of these
-// rows are as they were, and failure() says what happened.
+// begin(), add() each row, then update, get or combine all of them: in one call of the function, or
+// one for each length of rows that follow each other. After Reason::told, values and state of all
+// the rows are as they were, and failure() says what happened.
 class FunctionCall {
   public:
     // function: outlives this; params: with its states.
@@ -24,9 +25,8 @@ class FunctionCall {
     bool combines() const { return function_.aggregate != nullptr; }
     void set_rate(double rate) { given_.learning_rate = rate; }
 
-    void begin(uint64_t dim); // elements of each row
-    dtrain_function_row_t &add(uint64_t key, void *values);
-    uint64_t rows() const { return rows_.size(); }
+    void begin();
+    dtrain_function_row_t &add(uint64_t key, void *values, uint64_t dim); // until the next add()
     // version: updates of the part before.
     Reason update(uint64_t version);
     Reason get(uint64_t version);
@@ -39,7 +39,13 @@ class FunctionCall {
     const Failure &failure() const { return failure_; }
 
   private:
-    Reason call(dtrain_function_fn function, const char *what, uint64_t version);
+    struct Batch { // rows of one length
+        size_t first, count;
+        uint64_t dim;
+    };
+    Reason call_all(dtrain_function_fn function, const char *what, uint64_t version);
+    Reason call(const Batch &batch, dtrain_function_fn function, const char *what,
+                uint64_t version);
     template <class F> void for_each_memory(F &&f); // f(memory, bytes) of what may change
     void save();
     void put_back();
@@ -48,8 +54,8 @@ class FunctionCall {
     const TableParams params_;
     dtrain_table_params_t given_; // points to params_
     const uint64_t size_;         // bytes of an element
-    uint64_t dim_ = 0;
     std::vector<dtrain_function_row_t> rows_;
+    std::vector<Batch> batches_;
     std::vector<char> saved_;
     Failure failure_;
 };

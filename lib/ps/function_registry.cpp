@@ -67,7 +67,7 @@ Status check(const dtrain_function_t &f) {
 
 } // namespace
 
-Status FunctionRegistry::add(const dtrain_function_t &function) {
+Status FunctionRegistry::append(const dtrain_function_t &function, Entries &to) {
     if (Status s = check(function); s != DTRAIN_OK) return s;
     auto entry = std::make_unique<Entry>();
     entry->name = function.name;
@@ -77,27 +77,51 @@ Status FunctionRegistry::add(const dtrain_function_t &function) {
         entry->given.push_back({state.name.c_str(), state.dtype, state.per_row});
     entry->function.name = entry->name.c_str();
     entry->function.states = entry->given.data();
+    to.push_back(std::move(entry));
+    return DTRAIN_OK;
+}
+
+Status FunctionRegistry::insert(Entries entries) {
     std::lock_guard lock(mutex_);
-    if (entries_.count(entry->name) != 0)
-        return fail(DTRAIN_ERR_STATE, "the context has a function \"%s\" already",
-                    entry->name.c_str());
-    entries_[entry->name] = std::move(entry);
+    for (const auto &entry : entries)
+        if (entries_.count(entry->name) != 0)
+            return fail(DTRAIN_ERR_STATE, "the context has a function \"%s\" already",
+                        entry->name.c_str());
+    for (auto &entry : entries) entries_[entry->name] = std::move(entry);
+    return DTRAIN_OK;
+}
+
+Status FunctionRegistry::add(const dtrain_function_t &function) {
+    Entries entries;
+    Status s = append(function, entries);
+    return s == DTRAIN_OK ? insert(std::move(entries)) : s;
+}
+
+Status FunctionRegistry::ask(Query query, Entries &to) {
+    const dtrain_function_t *function = query(DTRAIN_FUNCTION_ABI, 0);
+    if (function == nullptr)
+        return fail(DTRAIN_ERR_VERSION,
+                    "it does not serve function ABI %u, the one of this library; build it with "
+                    "this library's dtrain_function.h",
+                    DTRAIN_FUNCTION_ABI);
+    for (uint32_t i = 1; function != nullptr; function = query(DTRAIN_FUNCTION_ABI, i++)) {
+        if (Status s = append(*function, to); s != DTRAIN_OK) return s;
+        auto same = [&](const auto &entry) { return entry->name == to.back()->name; };
+        if (std::count_if(to.begin(), to.end(), same) > 1)
+            return fail(DTRAIN_ERR_INVALID,
+                        "it has two functions \"%s\" (dtrain_function_query() returns NULL after "
+                        "the last)",
+                        function->name);
+    }
     return DTRAIN_OK;
 }
 
 Status FunctionRegistry::load(const std::string &path) {
     void *symbol = nullptr;
+    Entries entries;
     Status s = load_symbol(path.c_str(), "dtrain_function_query", symbol);
-    if (s == DTRAIN_OK) {
-        auto query = reinterpret_cast<decltype(&dtrain_function_query)>(symbol);
-        const dtrain_function_t *function = query(DTRAIN_FUNCTION_ABI);
-        s = function != nullptr
-                ? add(*function)
-                : fail(DTRAIN_ERR_VERSION,
-                       "it does not serve function ABI %u, the one of this library; build it with "
-                       "this library's dtrain_function.h",
-                       DTRAIN_FUNCTION_ABI);
-    }
+    if (s == DTRAIN_OK) s = ask(reinterpret_cast<Query>(symbol), entries);
+    if (s == DTRAIN_OK) s = insert(std::move(entries));
     return s == DTRAIN_OK ? s : fail_within(s, "option ps.functions: %s", path.c_str());
 }
 

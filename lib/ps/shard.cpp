@@ -71,16 +71,20 @@ void Shard::set(const Range &range, const void *values) {
         std::memcpy(values_.at(local(range).first), values, range.count * size_);
 }
 
-char *Shard::open(const Range &local) {
-    if (!values_.narrow()) return values_.at(local.first);
-    if (wide_.size() < local.count) wide_.resize(local.count);
-    values_.read(local, wide_.data());
-    return reinterpret_cast<char *>(wide_.data());
+void Shard::make_room_to_open(uint64_t elements) {
+    if (values_.narrow() && wide_.size() < elements) wide_.resize(elements);
 }
 
-void Shard::close(const Range &local) {
+char *Shard::open(const Range &local, uint64_t before) {
+    if (!values_.narrow()) return values_.at(local.first);
+    make_room_to_open(before + local.count);
+    values_.read(local, &wide_[before]);
+    return reinterpret_cast<char *>(&wide_[before]);
+}
+
+void Shard::close(const Range &local, uint64_t before) {
     if (!values_.narrow()) return;
-    values_.write(local, wide_.data(), {accumulates(params_), mix(mix(params_.seed) ^ updates_)});
+    values_.write(local, &wide_[before], {accumulates(params_), mix(mix(params_.seed) ^ updates_)});
 }
 
 std::shared_ptr<const Buffer> Shard::as_sent(const char *values, uint64_t count) {
@@ -136,8 +140,9 @@ void Shard::copy_to_backup(const Range &local, char *to) const {
 Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
     Reason reason = info_.is(RuleInfo::backs_up) ? back_up(worker) : allocate_slots();
     if (reason != Reason::none) return reason;
+    const Pushed pushed = {local(range), static_cast<const char *>(g)};
     if (function_ != nullptr)
-        reason = run_update(local(range), g);
+        reason = run_update({&pushed, 1});
     else
         update(local(range), g, worker);
     updates_ += begins && reason == Reason::none;
@@ -150,25 +155,17 @@ Reason Shard::collect(uint32_t sum, const Range &range, const void *g) {
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
     if (!sums.allocated() && !sums.allocate(params_.dtype, part_.count())) return Reason::no_memory;
-    return add(sums, local(range), g);
+    const Pushed pushed = {local(range), static_cast<const char *>(g)};
+    if (combines_by_function()) return combine_by_function(sums, {&pushed, 1});
+    add(sums, pushed.local, g);
+    return Reason::none;
 }
 
-Reason Shard::add(Aggregate &sums, const Range &local, const void *g) {
-    if (function_ != nullptr && function_->combines()) {
-        const char *pushed = static_cast<const char *>(g) - local.first * size_;
-        Reason reason = Reason::none;
-        part_.for_each_run(local, [&](const Range &elements, uint64_t place) {
-            if (reason == Reason::none)
-                reason = combine_by_function(sums, {place, elements.count}, elements.first,
-                                             pushed + place * size_);
-        });
-        return reason;
-    }
-    sums.add(local, g, [&](const Range &part, void *to, const char *from) {
+void Shard::add(Aggregate &sums, const Range &local, const void *g) {
+    sums.merge(local, g, [&](const Range &part, void *to, const char *from) {
         combine(params_, to, from, part.count);
-        return true;
     });
-    return Reason::none;
+    sums.mark(local);
 }
 
 Reason Shard::add_up(const std::vector<uint32_t> &sums, Aggregate *&total) {
@@ -179,9 +176,10 @@ Reason Shard::add_up(const std::vector<uint32_t> &sums, Aggregate *&total) {
             total = &sums_[sum];
             continue;
         }
-        sums_[sum].take([&](const Range &block, void *g) {
-            if (reason == Reason::none) reason = add(*total, block, g);
-        });
+        if (combines_by_function() && reason == Reason::none)
+            reason = add_by_function(*total, sums_[sum]);
+        else
+            sums_[sum].take([&](const Range &block, void *g) { add(*total, block, g); });
     }
     return reason;
 }
@@ -194,18 +192,20 @@ Reason Shard::apply(const ClockUpdate &made_of) {
     Aggregate *total = nullptr;
     Reason reason = add_up(made_of.sums, total);
     if (total == nullptr) return reason;
+    if (reason != Reason::none) { // it was not added up
+        total->take([](const Range &, void *) {});
+        return reason;
+    }
+    if (function_ != nullptr) return apply_by_function(*total, made_of.divisor);
     auto update_block = [&](const Range &block, void *g) {
         if (params_.aggregate == DTRAIN_AVG) divide(g, block.count, params_.dtype, made_of.divisor);
-        if (function_ == nullptr)
-            update(block, g, 0);
-        else if (reason == Reason::none)
-            reason = run_update(block, g);
+        update(block, g, 0);
     };
     if (by_row_)
         total->take_rows(params_.row_length, update_block);
     else
         total->take(update_block);
-    return reason;
+    return Reason::none;
 }
 
 void Shard::set_mode(const TableParams &params) {

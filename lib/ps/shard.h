@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace dtrain::ps {
@@ -89,23 +90,36 @@ class Shard {
     Reason allocate_slots();
     Reason back_up(uint32_t worker);
     void copy_to_backup(const Range &local, char *to) const;
-    // The values of a range in the table's type, until the next call; close() keeps what has become
-    // of them.
-    char *open(const Range &local);
-    void close(const Range &local);
+    // The values of a range in the table's type, until the next call. Several ranges are opened
+    // side by side, each after `before` elements of others, where there is room for all. close()
+    // keeps what has become of them.
+    char *open(const Range &local, uint64_t before = 0);
+    void close(const Range &local, uint64_t before = 0);
+    void make_room_to_open(uint64_t elements);
     std::shared_ptr<const Buffer> as_sent(const char *values, uint64_t count);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     void update_segments(uint64_t row, uint64_t step, const void *g);
-    // The rows of the function's next call, from that element of the table on; f(row, offset of its
-    // values in the range) fills them.
-    template <class F> void gather_rows(const Range &local, uint64_t element, F &&f);
-    Reason add(Aggregate &sums, const Range &local, const void *g);
+    void add(Aggregate &sums, const Range &local, const void *g);
     // Into the first of them, which total becomes; nullptr: there was nothing in any.
     Reason add_up(const std::vector<uint32_t> &sums, Aggregate *&total);
-    Reason run_update(const Range &local, const void *g);
-    Reason combine_by_function(Aggregate &sums, const Range &local, uint64_t element,
-                               const void *g);
+
+    // How a function is run: on batches of pushes, each applied as a whole or not.
+    struct Pushed {
+        Range local;
+        const char *g;
+    };
+    using Batch = std::span<const Pushed>;
+    // f(key, place, elements) for each row, or where there are none for each range of the table.
+    template <class F> void for_each_row(const Range &local, F &&f) const;
+    dtrain_function_row_t &add_row(uint64_t key, uint64_t place, uint64_t dim, char *values);
+    Reason run_update(Batch batch);
+    bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
+    Reason combine_by_function(Aggregate &sums, Batch batch);
+    // f(batch) for all of the sums, as much as a request may carry at a time. Empties them.
+    template <class F> void take_batches(Aggregate &sums, F &&f) const;
+    Reason add_by_function(Aggregate &total, Aggregate &sums);
+    Reason apply_by_function(Aggregate &total, double divisor);
     Range local(const Range &range) const { return {part_.place_of(range.first), range.count}; }
     uint64_t slot_item() const; // elements that share a number of a slot
 

@@ -1,7 +1,7 @@
 // How a dense shard runs a user's function. SPDX-License-Identifier: Apache-2.0
 #include "ps/shard.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace dtrain::ps {
 
@@ -11,30 +11,79 @@ void Shard::set_rate(double rate) {
     if (segments_ != nullptr) segments_->set_rate(rate);
 }
 
-template <class F> void Shard::gather_rows(const Range &local, uint64_t element, F &&f) {
-    const uint64_t dim = params_.row_length > 0 ? params_.row_length : local.count;
-    function_->begin(dim);
-    char *values = open(local);
-    for (uint64_t first = local.first; first < local.end(); first += dim) {
-        dtrain_function_row_t &row =
-            function_->add(element + (first - local.first), values + (first - local.first) * size_);
-        for (size_t i = 0; i < slots_.size(); ++i)
-            row.state[i] = slots_[i]->at(first / arrays_[i].elements * arrays_[i].size);
-        f(row, (first - local.first) * size_);
-    }
+template <class F> void Shard::for_each_row(const Range &local, F &&f) const {
+    part_.for_each_run(local, [&](const Range &elements, uint64_t place) {
+        const uint64_t dim = params_.row_length > 0 ? params_.row_length : elements.count;
+        for (uint64_t at = 0; at < elements.count; at += dim)
+            f(elements.first + at, place + at, dim);
+    });
 }
 
-Reason Shard::run_update(const Range &local, const void *g) {
-    const char *pushed = static_cast<const char *>(g) - local.first * size_;
+template <class F> void Shard::take_batches(Aggregate &sums, F &&f) const {
+    const uint64_t row = std::max<uint64_t>(params_.row_length, 1);
+    const uint64_t most = chunk_bytes / size_ / row * row;
+    std::vector<Pushed> batch;
+    uint64_t count = 0;
+    auto add = [&](const Range &block, const char *g) {
+        if (count + block.count > most) {
+            f(Batch(batch));
+            batch.clear();
+            count = 0;
+        }
+        batch.push_back({block, g});
+        count += block.count;
+    };
+    sums.take(add, most);
+    f(Batch(batch));
+}
+
+dtrain_function_row_t &Shard::add_row(uint64_t key, uint64_t place, uint64_t dim, char *values) {
+    dtrain_function_row_t &row = function_->add(key, values, dim);
+    for (size_t i = 0; i < slots_.size(); ++i)
+        row.state[i] = slots_[i]->at(place / arrays_[i].elements * arrays_[i].size);
+    return row;
+}
+
+Reason Shard::run_update(Batch batch) {
+    uint64_t count = 0;
+    for (const Pushed &pushed : batch) count += pushed.local.count;
+    make_room_to_open(count);
+    function_->begin();
+    uint64_t before = 0;
+    for (const auto &[local, g] : batch) {
+        char *values = open(local, before);
+        for_each_row(local, [&, &local = local, g = g](uint64_t key, uint64_t place, uint64_t dim) {
+            const uint64_t offset = (place - local.first) * size_;
+            add_row(key, place, dim, values + offset).pushed = g + offset;
+        });
+        before += local.count;
+    }
+    const Reason reason = function_->update(updates_);
+    if (reason != Reason::none) return reason;
+    before = 0;
+    for (const Pushed &pushed : batch) {
+        close(pushed.local, before);
+        before += pushed.local.count;
+    }
+    return reason;
+}
+
+Reason Shard::add_by_function(Aggregate &total, Aggregate &sums) {
     Reason reason = Reason::none;
-    part_.for_each_run(local, [&](const Range &elements, uint64_t place) {
+    take_batches(sums, [&](Batch batch) {
+        if (reason == Reason::none) reason = combine_by_function(total, batch);
+    });
+    return reason;
+}
+
+Reason Shard::apply_by_function(Aggregate &total, double divisor) {
+    Reason reason = Reason::none;
+    take_batches(total, [&](Batch batch) {
         if (reason != Reason::none) return;
-        auto attach = [&](dtrain_function_row_t &row, uint64_t offset) {
-            row.pushed = pushed + place * size_ + offset;
-        };
-        gather_rows({place, elements.count}, elements.first, attach);
-        reason = function_->update(updates_);
-        if (reason == Reason::none) close({place, elements.count});
+        if (params_.aggregate == DTRAIN_AVG)
+            for (const auto &[local, g] : batch)
+                divide(total.at(local.first), local.count, params_.dtype, divisor);
+        reason = run_update(batch);
     });
     return reason;
 }
@@ -44,8 +93,12 @@ Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) 
     Reason reason = allocate_slots();
     if (reason != Reason::none) return reason;
     if (!pulled->allocate(range.count * size_)) return Reason::no_memory;
-    gather_rows(local(range), range.first, [&](dtrain_function_row_t &row, uint64_t offset) {
-        row.pulled = pulled->at(offset);
+    const Range places = local(range);
+    char *values = open(places);
+    function_->begin();
+    for_each_row(places, [&](uint64_t key, uint64_t place, uint64_t dim) {
+        const uint64_t offset = (place - places.first) * size_;
+        add_row(key, place, dim, values + offset).pulled = pulled->at(offset);
     });
     reason = function_->get(updates_);
     out = std::move(pulled);
@@ -54,25 +107,18 @@ Reason Shard::transform(const Range &range, std::shared_ptr<const Buffer> &out) 
     return out != nullptr ? Reason::none : Reason::no_memory;
 }
 
-// All of the range or nothing, though it may take several calls: what was there is put back.
-Reason Shard::combine_by_function(Aggregate &sums, const Range &local, uint64_t element,
-                                  const void *g) {
-    const std::vector<char> before(sums.at(local.first), sums.at(local.end()));
-    const bool rows = params_.row_length > 0;
-    Reason reason = Reason::none;
-    sums.add(local, g, [&](const Range &part, void *to, const char *from) {
-        if (reason != Reason::none) return false;
-        const uint64_t dim = rows ? params_.row_length : part.count;
-        function_->begin(dim);
-        for (uint64_t at = 0; at < part.count; at += dim)
-            function_
-                ->add(element + (part.first - local.first) + at,
-                      static_cast<char *>(to) + at * size_)
-                .pushed = from + at * size_;
-        reason = function_->combine(updates_);
-        return reason == Reason::none;
-    });
-    if (reason != Reason::none) std::memcpy(sums.at(local.first), before.data(), before.size());
+Reason Shard::combine_by_function(Aggregate &sums, Batch batch) {
+    function_->begin();
+    for (const Pushed &pushed : batch)
+        sums.merge(pushed.local, pushed.g, [&](const Range &part, char *to, const char *from) {
+            for_each_row(part, [&](uint64_t key, uint64_t place, uint64_t dim) {
+                const uint64_t offset = (place - part.first) * size_;
+                function_->add(key, to + offset, dim).pushed = from + offset;
+            });
+        });
+    const Reason reason = function_->combine(updates_);
+    if (reason == Reason::none)
+        for (const Pushed &pushed : batch) sums.mark(pushed.local);
     return reason;
 }
 

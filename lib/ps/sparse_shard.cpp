@@ -167,15 +167,15 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
         return no_room();
     }
     auto next = fresh_.begin(); // in the order of the keys
-    const bool combines = function_ != nullptr && function_->combines();
-    if (combines) function_->begin(params_.dim);
+    const bool combines = combines_by_function();
+    if (combines) function_->begin();
     for (size_t i = 0; i < count; i++) {
         const char *from = static_cast<const char *>(g) + i * row_bytes_;
         if (next != fresh_.end() && next->second == claimed_[i]) {
             std::memcpy(claimed_[i], from, row_bytes_);
             ++next;
         } else if (combines) {
-            function_->add(keys[i], claimed_[i]).pushed = from;
+            function_->add(keys[i], claimed_[i], params_.dim).pushed = from;
         } else {
             combine(params_, claimed_[i], from, params_.dim);
         }
@@ -186,23 +186,22 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     return reason;
 }
 
-// Takes the key's row out of the others.
-Reason SparseShard::add_others(uint64_t key, char *sum, const uint32_t *others, size_t count) {
+Reason SparseShard::add_others(const uint64_t *keys, char *const *sums, size_t count,
+                               std::span<const uint32_t> others) {
+    const bool combines = combines_by_function();
     Reason reason = Reason::none;
-    for (size_t i = 0; i < count; i++) {
-        if (others[i] >= sums_.size()) continue;
-        RowStore &other = sums_[others[i]];
-        const char *its = nullptr;
-        other.find(&key, 1, [&](size_t, const char *row) { its = row; });
-        if (its == nullptr) continue;
-        if (function_ == nullptr || !function_->combines()) {
-            combine(params_, sum, its, params_.dim);
-        } else if (reason == Reason::none) {
-            function_->begin(params_.dim);
-            function_->add(key, sum).pushed = its;
-            reason = function_->combine(updates_);
-        }
-        other.erase(key);
+    for (const uint32_t other : others) {
+        if (other >= sums_.size() || reason != Reason::none) continue;
+        if (combines) function_->begin();
+        sums_[other].find(keys, count, [&](size_t i, const char *its) {
+            if (its == nullptr) return;
+            if (combines)
+                function_->add(keys[i], sums[i], params_.dim).pushed = its;
+            else
+                combine(params_, sums[i], its, params_.dim);
+        });
+        if (combines) reason = function_->combine(updates_);
+        for (size_t i = 0; i < count; i++) sums_[other].erase(keys[i]);
     }
     return reason;
 }
@@ -222,11 +221,14 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
     uint64_t keys[block];
-    const char *values[block];
-    char *rows[block];
+    char *values[block], *rows[block];
     size_t count = 0;
     Reason reason = Reason::none;
+    std::span<const uint32_t> others = made_of.sums; // but the one at work, and those before
     auto update_block = [&] {
+        if (reason == Reason::none) reason = add_others(keys, values, count, others);
+        for (size_t i = 0; i < count && params_.aggregate == DTRAIN_AVG; i++)
+            divide(values[i], params_.dim, params_.dtype, made_of.divisor);
         rows_.find(keys, count, [&](size_t i, char *row) {
             rows[i] = row;
             if (function_ == nullptr) update(keys[i], row, values[i]);
@@ -235,21 +237,16 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
             reason = run_update(keys, rows, values, count);
         count = 0;
     };
-    for (size_t i = 0; i < made_of.sums.size(); i++) {
-        if (made_of.sums[i] >= sums_.size()) continue;
-        RowStore &sums = sums_[made_of.sums[i]];
-        sums.for_each([&](uint64_t key, char *sum) {
-            const Reason added =
-                add_others(key, sum, &made_of.sums[i] + 1, made_of.sums.size() - i - 1);
-            if (reason == Reason::none) reason = added;
-            if (params_.aggregate == DTRAIN_AVG)
-                divide(sum, params_.dim, params_.dtype, made_of.divisor);
+    for (const uint32_t sum : made_of.sums) {
+        others = others.subspan(1);
+        if (sum >= sums_.size()) continue;
+        sums_[sum].for_each([&](uint64_t key, char *values_of) {
             keys[count] = key;
-            values[count] = sum;
+            values[count] = values_of;
             if (++count == block) update_block();
         });
         update_block();
-        sums.clear();
+        sums_[sum].clear();
     }
     return reason;
 }

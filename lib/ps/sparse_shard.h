@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -96,7 +97,10 @@ class SparseShard {
     // Row i of the function's next call; values: its own, or what open() gives.
     dtrain_function_row_t &add_row(uint64_t key, char *row, char *values);
     Reason run_update(const uint64_t *keys, char *const *rows, const char *const *g, size_t count);
-    Reason add_others(uint64_t key, char *sum, const uint32_t *others, size_t count);
+    // Takes the keys' rows out of the other sums.
+    Reason add_others(const uint64_t *keys, char *const *sums, size_t count,
+                      std::span<const uint32_t> others);
+    bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
     uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
 

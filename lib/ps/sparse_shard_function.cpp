@@ -11,14 +11,14 @@ void SparseShard::set_rate(double rate) {
 }
 
 dtrain_function_row_t &SparseShard::add_row(uint64_t key, char *row, char *values) {
-    dtrain_function_row_t &added = function_->add(key, values);
+    dtrain_function_row_t &added = function_->add(key, values, params_.dim);
     for (size_t i = 0; i < layout_.slots.size(); i++) added.state[i] = row + layout_.slots[i].at;
     return added;
 }
 
 Reason SparseShard::run_update(const uint64_t *keys, char *const *rows, const char *const *g,
                                size_t count) {
-    function_->begin(params_.dim);
+    function_->begin();
     make_room_to_open(count);
     for (size_t i = 0; i < count; i++) add_row(keys[i], rows[i], open(rows[i], i)).pushed = g[i];
     const Reason reason = function_->update(updates_);
@@ -31,7 +31,7 @@ Reason SparseShard::transform(const uint64_t *keys, size_t count,
     std::shared_ptr<Buffer> pulled = answers_.take(count * row_bytes_);
     Buffer made; // rows that are not there
     if (pulled == nullptr || !made.allocate(count * layout_.bytes)) return Reason::no_memory;
-    function_->begin(params_.dim);
+    function_->begin();
     make_room_to_open(count);
     rows_.find(keys, count, [&](size_t i, char *row) {
         if (row == nullptr) make_row(keys[i], row = made.at(i * layout_.bytes));

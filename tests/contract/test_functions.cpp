@@ -97,6 +97,23 @@ void from_a_file(void **) {
     like_adagrad(2, 0, DTRAIN_BSP, {{"transports", "tcp"}});
 }
 
+// A file may have several, each under its name.
+void two_in_a_file(void **) {
+    ranks::run(2, 0, {{"ps.functions", plugins + "/libfunction_two.so"}},
+               [&](int, dtrain_comm_t *comm) {
+                   const Access plus = {make(comm, "p", dense(DTRAIN_BSP, "plus")), {}};
+                   const Access minus = {make(comm, "m", dense(DTRAIN_BSP, "minus")), {}};
+                   for (const Access &table : {plus, minus}) {
+                       table.push(std::vector<float>(length, 3));
+                       OK(dtrain_table_clock(table.table, nullptr, nullptr));
+                   }
+                   for (float x : plus.pull()) REQUIRE(x == 6);
+                   for (float x : minus.pull()) REQUIRE(x == -6);
+                   OK(dtrain_barrier(comm, nullptr, nullptr));
+                   for (const Access &table : {plus, minus}) OK(dtrain_table_destroy(table.table));
+               });
+}
+
 // What pulls get, and what a clock's sum is, is the function's, too.
 void get_and_aggregate(void **) {
     for (int workers : {1, 2, 3})
@@ -434,13 +451,10 @@ void checkpoints(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_file),
-        cmocka_unit_test(get_and_aggregate),
-        cmocka_unit_test(registered_where_a_server_is),
-        cmocka_unit_test(ranges_and_states),
-        cmocka_unit_test(failures_are_the_callers),
-        cmocka_unit_test(a_clock_that_fails),
-        cmocka_unit_test(checkpoints),
+        cmocka_unit_test(from_a_file),        cmocka_unit_test(two_in_a_file),
+        cmocka_unit_test(get_and_aggregate),  cmocka_unit_test(registered_where_a_server_is),
+        cmocka_unit_test(ranges_and_states),  cmocka_unit_test(failures_are_the_callers),
+        cmocka_unit_test(a_clock_that_fails), cmocka_unit_test(checkpoints),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

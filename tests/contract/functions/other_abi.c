@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-const dtrain_function_t *dtrain_function_query(uint32_t core_abi) {
-#ifdef OLD_FUNCTION /* which knows no newer core */
+const dtrain_function_t *dtrain_function_query(uint32_t core_abi, uint32_t index) {
     (void)core_abi;
+    (void)index;
+#ifdef OLD_FUNCTION /* which knows no newer core */
     return NULL;
 #else
     static const dtrain_function_t function = {.struct_size = sizeof function,
                                                .abi = DTRAIN_FUNCTION_ABI + 6};
-    (void)core_abi;
     return &function;
 #endif
 }

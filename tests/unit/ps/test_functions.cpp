@@ -243,11 +243,14 @@ void a_push_is_combined_or_not(void **) {
         return DTRAIN_OK;
     };
     function.aggregate = [](void *, const dtrain_function_batch_t *batch) -> Status {
-        const auto &row = batch->rows[0];
-        auto *sum = static_cast<float *>(row.values);
-        for (uint64_t i = 0; i < batch->dim; ++i)
-            sum[i] += 10 * static_cast<const float *>(row.pushed)[i];
-        return sum[0] > 1000 ? DTRAIN_ERR_LIMIT : DTRAIN_OK;
+        bool large = false;
+        for (uint64_t r = 0; r < batch->count; ++r)
+            for (uint64_t i = 0; i < batch->dim; ++i) {
+                float &sum = static_cast<float *>(batch->rows[r].values)[i];
+                sum += 10 * static_cast<const float *>(batch->rows[r].pushed)[i];
+                large = large || sum > 1000;
+            }
+        return large ? DTRAIN_ERR_LIMIT : DTRAIN_OK;
     };
     TableParams params = params_of("f");
     params.consistency = DTRAIN_BSP;
