@@ -54,6 +54,17 @@ void DenseValues::read(const Range &range, float *to) const {
     });
 }
 
+bool DenseValues::copy_row(const Range &range, char *to) const {
+    const bool begins = range.first % row_ % block_values == 0;
+    const bool fits = row_ % block_values == 0 || range.first % row_ + range.count <= row_;
+    if (dtype_ != DTRAIN_I8 || !begins || !fits) return false;
+    std::memcpy(to, at(range.first), range.count);
+    const uint64_t first = range.first / row_ * scales_of_row_ + range.first % row_ / block_values;
+    std::memcpy(to + range.count, scales->at(first * sizeof(float)),
+                blocks_of(range.count) * sizeof(float));
+    return true;
+}
+
 void DenseValues::write(const Range &range, const float *from, const Rounding &rounding) {
     if (dtype_ != DTRAIN_I8) return write_row(at(range.first), dtype_, from, range.count);
     for_each_block(range, [&](const Range &block, uint64_t index) {

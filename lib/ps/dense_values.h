@@ -25,6 +25,9 @@ class DenseValues {
     uint64_t stored_size() const { return size_; } // of an element, without its share of a scale
     bool narrow() const { return narrow_; }        // the following are for this
     void read(const Range &range, float *to) const;
+    // Whether a range of int8 is, as a row (narrow.h), what is stored: its blocks are the stored
+    // ones, the last of which it may cut. Then copies it.
+    bool copy_row(const Range &range, char *to) const;
     // Of an int8 block of which the range has a part, the other values stay as they are unless its
     // scale must grow; it shrinks when all of the block is written.
     void write(const Range &range, const float *from, const Rounding &rounding);

@@ -179,6 +179,41 @@ void ranges_leave_others_alone(void **) {
         }
 }
 
+// int8 are sent as they are stored, to the bit, from the beginning of a block on and where the
+// blocks of a request are those of the rows; elsewhere they are rounded once more.
+void stored_int8_travel_as_they_are(void **) {
+    std::mt19937_64 random(first_seed());
+    for (uint64_t row : {0, 100, 128, 384, 500}) {
+        TableParams params = dense_params(DTRAIN_I8, row > 0 ? 12 * row : 6000, row);
+        auto wide = Shard::create(params, Range{0, params.length}); // sends f32
+        params.wire_dtype = DTRAIN_I8;
+        auto shard = Shard::create(params, Range{0, params.length});
+        std::vector<float> x = random_floats(random, params.length);
+        for (uint64_t i = 0; i < x.size(); i++) x[i] *= float(1 + i / 100 % 7); // scales differ
+        shard->set({0, params.length}, x.data());
+        wide->set({0, params.length}, x.data());
+        uint64_t exact = 0;
+        for (int round = 0; round < 400; round++) {
+            const uint64_t width = row > 0 ? row : params.length;
+            uint64_t first = random() % params.length;
+            if (round % 2 == 0) first -= first % width % block_values;
+            const Range range = {first, 1 + random() % (params.length - first)};
+            const bool fits = first % width % block_values == 0 &&
+                              (width % block_values == 0 || first % width + range.count <= width);
+            std::vector<float> got(range.count), stored(range.count);
+            read_row(got.data(), DTRAIN_I8, shard->as_sent(range)->at(0), range.count);
+            read_row(stored.data(), DTRAIN_F32, wide->as_sent(range)->at(0), range.count);
+            const double most = most_of(stored.data(), stored.size());
+            for (uint64_t i = 0; i < range.count; i++)
+                assert_true(fits ? got[i] == stored[i]
+                                 : std::fabs(got[i] - stored[i]) <=
+                                       half_step(DTRAIN_I8, stored[i], most));
+            exact += fits;
+        }
+        assert_true(exact > 10);
+    }
+}
+
 // A step of the table's rule from the values that are stored, in f32; what is kept of it is off by
 // one rounding, and the state not at all.
 struct Twins {
@@ -472,6 +507,7 @@ int main() {
         cmocka_unit_test(what_is_no_number_shows),
         cmocka_unit_test(rows_are_converted_as_by_f32),
         cmocka_unit_test(ranges_leave_others_alone),
+        cmocka_unit_test(stored_int8_travel_as_they_are),
         cmocka_unit_test(every_rule_rounds_once),
         cmocka_unit_test(small_updates_are_not_lost),
         cmocka_unit_test(rounding_is_a_function_of_seed_and_history),
