@@ -42,6 +42,7 @@ TableParams segment_params(const TableParams &table, const Segment &segment) {
     TableParams params = table;
     params.segments.clear();
     params.placement = {};
+    params.storage_dtype = params.wire_dtype = 0; // of whole rows
     params.rule = uint32_t(segment.rule);
     for (const Real &real : reals) params.*real.table = segment.*real.own;
     if (is_sparse(table)) {

@@ -89,7 +89,8 @@ class Recorder {
                 record.version = note.version;
                 history.push_back(&record);
             }
-        return HistoryChecker(history, workers_, epochs, {.until = shared_->until, .parts = parts_})
+        return HistoryChecker(history, Whose{workers_}, epochs,
+                              {.until = shared_->until, .parts = parts_})
             .check();
     }
 

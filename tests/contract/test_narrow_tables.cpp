@@ -65,9 +65,8 @@ Case random_case(uint64_t seed) {
             DTRAIN_INIT(&segment);
             segment.rule = DTRAIN_RULE_ADD;
         }
-        c.segments[0].count = 5;
-        c.segments[1].first = 5;
-        c.segments[1].count = dim - 5;
+        c.segments[0].count = c.segments[1].first = 1 + random() % 5;
+        c.segments[1].count = dim - c.segments[0].count;
         c.params.rule = 0;
         c.params.segment_count = 2;
     }

@@ -4,7 +4,8 @@
 // Tables are u64 with rule ADD. Element e belongs to worker e % workers: a push at clock k adds
 // 16^k to the elements of its range that belong to the pusher and 0 to the others, so hexadecimal
 // digit k of an element counts the pushes of its worker at clock k that were applied. A worker's
-// clocks are those that it has ended, also where a server has moved it further.
+// clocks are those that it has ended, also where a server has moved it further. With `Whose` an
+// element is for one of its worker's clocks, and has only that digit.
 //
 // QUORUM: what a worker has pushed in a clock is in the values whole or not at all, and only once
 // it has ended the clock. Where every worker pushes to every element in every clock, and a pull is
@@ -66,6 +67,16 @@ struct Epoch {
     uint64_t from = 0; // its first step
 };
 
+// Whose an element is. clocks: of which element e is for number e / workers % clocks; 0: for all.
+struct Whose {
+    uint32_t workers = 1, clocks = 0;
+    uint32_t worker(uint64_t element) const { return uint32_t(element % workers); }
+    bool in(uint64_t element, uint64_t clock) const {
+        return clocks == 0 || element / workers % clocks == clock;
+    }
+    uint64_t elements() const { return uint64_t{workers} * std::max<uint32_t>(clocks, 1); }
+};
+
 // Where a pull is one request per server: until when all workers are there.
 struct Steps {
     int64_t until = -1;
@@ -75,12 +86,13 @@ struct Steps {
 
 class HistoryChecker {
   public:
-    HistoryChecker(const std::vector<const Record *> &history, uint32_t workers,
+    HistoryChecker(const std::vector<const Record *> &history, Whose whose,
                    const std::vector<Epoch> &epochs, const Steps &steps = {})
-        : history_(history), workers_(workers), epochs_(epochs), steps_(steps) {}
+        : history_(history), workers_(whose.workers), whose_(whose), epochs_(epochs),
+          steps_(steps) {}
     HistoryChecker(const std::vector<const Record *> &history, uint32_t workers, Definition mode,
                    const Steps &steps = {})
-        : HistoryChecker(history, workers, std::vector<Epoch>{{mode}}, steps) {}
+        : HistoryChecker(history, Whose{workers}, std::vector<Epoch>{{mode}}, steps) {}
 
     // "" when every finished pull fits the definition, else what does not.
     std::string check() const {
@@ -176,13 +188,13 @@ class HistoryChecker {
                 if (push == nullptr || push->epoch != epoch) continue;
                 uint64_t yes = 0, no = 0;
                 for (uint64_t e = part.first; e < part.end(); ++e)
-                    if (e % workers_ == worker)
+                    if (whose_.worker(e) == worker && whose_.in(e, clock))
                         ++((pull.received[e] >> 4 * clock & 15) > 0 ? yes : no);
                 if (yes > 0 && no > 0) return "a contribution was applied in part";
                 mine += yes > 0;
                 if (yes > 0) ++of_step[push->step];
             }
-            if (part.count < workers_) return ""; // not every worker has an element here
+            if (part.count < whose_.elements()) return ""; // not every worker has one here
             all += mine;
             most = std::max(most, mine);
         }
@@ -236,6 +248,7 @@ class HistoryChecker {
 
     std::string check_element(const Record &pull, uint64_t element, uint64_t value) const {
         for (uint64_t clock = 0; clock < most_clocks; ++clock) {
+            if (!whose_.in(element, clock)) continue;
             uint64_t seen = value >> 4 * clock & 15;
             Bounds bounds = allowed(pull, element, clock);
             if (seen >= bounds.least && seen <= bounds.most) continue;
@@ -255,6 +268,7 @@ class HistoryChecker {
 
     const std::vector<const Record *> &history_;
     uint32_t workers_;
+    Whose whose_;
     std::vector<Epoch> epochs_;
     Steps steps_;
 };

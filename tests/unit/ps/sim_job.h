@@ -60,14 +60,16 @@ class SimJob {
         Steps steps = {.until = first_left_, .whole_pushes = scenario_.min_versions};
         for (uint32_t s = 0; countable && s < scenario_.servers; ++s) {
             const dtrain::ps::Part part = partition_.part(s);
+            const uint64_t numbers = scenario_.sparse ? 1 : scenario_.numbers();
             if (part.ranges() > 0)
-                steps.parts.push_back({part.range(0).first, part.range(0).count});
+                steps.parts.push_back(
+                    {part.range(0).first / numbers, part.range(0).count / numbers});
         }
         if (scenario_.weights)
             return WeightChecker(history, scenario_.workers, scenario_.clocks, mode, steps).check();
         std::vector<Epoch> epochs = {{mode}};
         for (size_t i = 0; i < later.size(); ++i) epochs.push_back({later[i], gathers_[i].clock()});
-        return HistoryChecker(history, scenario_.workers, epochs, steps).check();
+        return HistoryChecker(history, whose(), epochs, steps).check();
     }
     // The first operation that failed and should not have, "" if none did.
     std::string first_failure() const {
@@ -121,13 +123,20 @@ class SimJob {
 
     dtrain::ps::TableParams params_of(const Definition &mode) const {
         dtrain::ps::TableParams params;
-        params.length = scenario_.sparse ? 0 : scenario_.length;
-        params.dim = scenario_.sparse ? 1 : 0;
+        const uint32_t numbers = scenario_.numbers();
+        params.length = scenario_.sparse ? 0 : scenario_.length * numbers;
+        params.dim = scenario_.sparse ? numbers : 0;
         params.dtype = scenario_.weights ? DTRAIN_F64 : DTRAIN_U64;
+        if (scenario_.narrow()) {
+            params.dtype = DTRAIN_F32;
+            params.row_length = scenario_.sparse ? 0 : numbers;
+            params.storage_dtype = scenario_.storage;
+            params.wire_dtype = scenario_.wire;
+        }
         if (scenario_.weights) params.aggregate = DTRAIN_AVG;
         params.consistency = mode.consistency;
         params.staleness = mode.staleness;
-        set_rule(scenario_.added_by, params);
+        set_rule(scenario_.added_by, scenario_.pinned(), params);
         params.quorum = mode.quorum;
         params.reproducible = scenario_.reproducible;
         params.placement = scenario_.placement;
@@ -253,16 +262,27 @@ class SimJob {
             worker.steps_left = uint32_t(network_.pick(5));
     }
 
+    Whose whose() const {
+        return {scenario_.workers, scenario_.narrow() ? scenario_.all_clocks() : 0};
+    }
     double weight_of(const Worker &worker, uint32_t w) const {
         constexpr double weights[] = {0, 0, 0.125, 1, 2.5, 40};
         return weights[(scenario_.seed >> (7 * w + 3 * worker.clock) % 60) % std::size(weights)];
     }
     // What a push adds to the element.
     uint64_t pushed(const Record &record, uint64_t element) const {
-        if (element % scenario_.workers != record.worker) return 0;
+        const bool own = element % scenario_.workers == record.worker;
+        if (scenario_.narrow())
+            return narrow_element(own && whose().in(element, record.clock), scenario_.pinned());
+        if (!own) return 0;
         if (!scenario_.weights) return uint64_t{1} << 4 * record.clock;
         const bool its = element / scenario_.workers % scenario_.clocks == record.clock;
         return std::bit_cast<uint64_t>(its ? 1.0 : 0.0);
+    }
+
+    uint64_t as_digits(uint64_t received, uint64_t element) const {
+        const uint64_t clock = element / scenario_.workers % scenario_.all_clocks();
+        return digits_of(received, scenario_.pinned(), clock);
     }
 
     // A version that will come, or a failure that is due.
@@ -306,7 +326,8 @@ class SimJob {
         op->transfer.kind = kind;
         op->transfer.argument = argument;
         op->transfer.table = worker.table;
-        op->transfer.range = {record.range.first, record.range.count};
+        op->transfer.range = {record.range.first * scenario_.numbers(),
+                              record.range.count * scenario_.numbers()};
         op->transfer.send = record.sent.data();
         op->transfer.receive = record.received.data();
         if (scenario_.weights && record.pushes())
@@ -330,7 +351,8 @@ class SimJob {
             self->job->complete(self);
         };
         if (scenario_.sparse && op->recorded && kind != RequestKind::clock)
-            op->make_rows([&](uint64_t below) { return network_.pick(below); });
+            op->make_rows([&](uint64_t below) { return network_.pick(below); },
+                          scenario_.narrow() ? narrow_element(0, scenario_.pinned()) : 0);
         ++worker.in_flight;
         network_.client(w)->start(op->transfer, network_.now());
         if (fused_clock) record.pull_step = worker.table->clock;
@@ -354,6 +376,8 @@ class SimJob {
         op->record.version = op->transfer.version;
         if (op->may_time_out && status == DTRAIN_ERR_TIMEOUT) op->due = status;
         if (!op->keys.empty() && op->record.kind != Did::push) op->take_rows();
+        for (uint64_t i = 0; i < op->record.range.count && scenario_.narrow(); ++i)
+            op->record.received[i] = as_digits(op->record.received[i], op->record.range.first + i);
         --worker.in_flight;
         if (op->transfer.kind == RequestKind::create) worker.created = status == DTRAIN_OK;
         if (worker.change == Change::tells || worker.status == DTRAIN_OK) worker.status = status;

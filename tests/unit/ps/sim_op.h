@@ -20,12 +20,12 @@ struct SimOp {
     std::vector<uint64_t> keys, values; // of a sparse table
 
     // The record's range as keys, in another order and some of them twice (a push: of nothing).
-    template <class Pick> void make_rows(Pick &&pick) {
+    template <class Pick> void make_rows(Pick &&pick, uint64_t nothing) {
         using dtrain::ps::RequestKind, dtrain::ps::RowBatch;
         std::vector<std::pair<uint64_t, uint64_t>> rows; // key, value
         for (uint64_t i = 0; i < record.range.count; ++i) {
             rows.emplace_back((record.range.first + i) * 0x9e3779b97f4a7c15, record.sent[i]);
-            if (pick(4) == 0) rows.emplace_back(rows.back().first, 0);
+            if (pick(4) == 0) rows.emplace_back(rows.back().first, nothing);
         }
         for (size_t i = rows.size(); i > 1; --i) std::swap(rows[i - 1], rows[pick(i)]);
         for (const auto &[key, value] : rows) {

@@ -3,6 +3,7 @@
 #include "history.h"
 #include "ps/placement.h"
 #include "sim_function.h"
+#include "sim_narrow.h"
 #include "sim_network.h"
 
 #include <cstdlib>
@@ -19,6 +20,7 @@ struct Scenario {
     bool sparse = false; // elements are rows of keys
     AddedBy added_by = AddedBy::rule;
     uint32_t reproducible = 0;
+    uint32_t storage = 0, wire = 0; // of a table of f32, as sim_narrow.h has it
     dtrain::ps::Placement placement = {};
     bool weights = false;      // a table of f64, as weight_history.h has it
     bool min_versions = false; // some pulls wait for a version, and pushes are of everything
@@ -31,6 +33,11 @@ struct Scenario {
     int32_t leaves_early = -1;      // this worker makes only half of the clocks
     int64_t timeout = INT64_MAX;    // after which operations are abandoned
 
+    bool narrow() const { return storage != 0 || wire != 0; }
+    bool pinned() const { return storage == DTRAIN_I8; }
+    // A table's numbers that are one element, and the clocks of a worker.
+    uint32_t numbers() const { return narrow() ? numbers_of_narrow : 1; }
+    uint32_t all_clocks() const { return clocks * uint32_t(later.size() + 1); }
     bool harmless() const { return dies < 0 && server_dies < 0 && timeout == INT64_MAX; }
     const Definition &mode_of(size_t epoch) const { return epoch == 0 ? mode : later[epoch - 1]; }
 };
