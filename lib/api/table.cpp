@@ -124,7 +124,8 @@ Status check_dense(const dtrain_table *table, const char *what) {
 Status check_rows(const dtrain_table *table, const char *what, Range range) {
     const dtrain::ps::TableParams &params = table->table->params;
     uint64_t row = params.row_length;
-    if (!dtrain::ps::by_whole_rows(params) || (range.first % row == 0 && range.count % row == 0))
+    if (row == 0 || !dtrain::ps::by_whole_rows(params) ||
+        (range.first % row == 0 && range.count % row == 0))
         return DTRAIN_OK;
     return fail(
         DTRAIN_ERR_INVALID,
@@ -150,7 +151,7 @@ Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfe
         [&](const dtrain::collectives::CallOptions &options) {
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
             transfer.priority = options.priority;
-            return table->node->post(transfer, options.request, options.timeout_ns,
+            return table->node->post(std::move(transfer), options.request, options.timeout_ns,
                                      options.blocking);
         },
         true);

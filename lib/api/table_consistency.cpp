@@ -25,7 +25,8 @@ Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrai
             transfer.kind = kind;
             transfer.table = table->table;
             transfer.argument = argument;
-            return table->node->post(transfer, options.request, options.timeout_ns, true);
+            return table->node->post(std::move(transfer), options.request, options.timeout_ns,
+                                     true);
         });
 }
 

@@ -40,7 +40,8 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
     if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
     transfer.table = table->table;
     transfer.priority = options.priority;
-    return table->node->post(transfer, options.request, options.timeout_ns, options.blocking);
+    return table->node->post(std::move(transfer), options.request, options.timeout_ns,
+                             options.blocking);
 }
 
 // The rows as they travel are made in the caller's thread.

@@ -43,7 +43,7 @@ Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
         transfer.kind = kind;
         transfer.table = tables[i];
         transfer.argument = step;
-        node_.post(transfer, &requests[i], timeout_ns, false);
+        node_.post(std::move(transfer), &requests[i], timeout_ns, false);
     }
     Status status = DTRAIN_OK;
     for (engine::Request &request : requests) {

@@ -16,6 +16,7 @@ Item item_of(const TableParams &params, RequestKind kind, uint64_t argument) {
         return {array.elements, array.numbers * array.size};
     }
     if (has_trait(kind, Trait::rows)) return {1, params.dim * size};
+    if (params.row_length == 0) return {1, size};
     const bool pushes = has_trait(kind, Trait::pushes);
     const bool at_once = is_segmented(params) || !collects(params);
     const bool whole_rows = (has_function(params) ? kind != RequestKind::set : pushes && at_once) &&

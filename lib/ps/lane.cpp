@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 
 namespace dtrain::ps {
 namespace {
@@ -127,7 +128,8 @@ void Lane::go_on(int64_t now) {
 
 Lane::Slot &Lane::launch(Piece &piece) {
     Slot &s = slot(next_);
-    s = {};
+    std::destroy_at(&s);
+    new (&s) Slot; // "= {}" would make another one first, "Slot()" all zeroes
     s.lane = this;
     s.transfer = piece.transfer;
     s.state = State::active;

@@ -109,7 +109,10 @@ class Lane {
     void repeat_at(Slot &slot, int64_t time);
     void look_at(int64_t time); // on_timer()
     void count(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes, int64_t now);
+    static uint64_t due(const Slot &slot, const ResponseHeader &header); // bytes after the header
+    bool is_fine(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes) const;
     void report(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
+    void refuse(const Slot &slot, const ResponseHeader &header, uint64_t payload_bytes);
     void report_failure(const Slot &slot, Status status, const char *why);
     void end(Slot &slot, int64_t now);
     void settle(Slot &slot);

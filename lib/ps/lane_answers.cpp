@@ -72,34 +72,45 @@ void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_b
     if (s.pulls) pulled_ = header.table_version;
 }
 
-void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
-    char why[max_told + 1] = "malformed answer";
+// Of values, or of a text.
+uint64_t Lane::due(const Slot &s, const ResponseHeader &header) {
+    const bool in_bytes = header.reason == Reason::told || s.header.kind == RequestKind::create;
+    return in_bytes ? header.count : header.count > 0 ? s.due : 0;
+}
+
+bool Lane::is_fine(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) const {
+    return check_response(header, s.header, server_) && payload_bytes == due(s, header) &&
+           !is_failure(header.reason);
+}
+
+void Lane::refuse(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
+    char why[max_told + 1];
     if (header.magic == protocol_magic && header.version != protocol_version) {
         const uint64_t versions[] = {protocol_version, header.version};
         describe(Reason::bad_version, versions, why, sizeof why);
         return report_failure(s, DTRAIN_ERR_VERSION, why);
     }
-    if (!check_response(header, s.header, server_))
-        return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     const bool told = header.reason == Reason::told;
-    const bool created = s.header.kind == RequestKind::create;
-    if (told && s.room == nullptr) return report_failure(s, DTRAIN_ERR_CORRUPT, why);
-    const uint64_t due = told || created ? header.count : header.count > 0 ? s.due : 0;
-    if (payload_bytes != due) {
+    if (!check_response(header, s.header, server_) || (told && s.room == nullptr))
+        return report_failure(s, DTRAIN_ERR_CORRUPT, "malformed answer");
+    if (const uint64_t due_bytes = due(s, header); payload_bytes != due_bytes) {
         std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
-                      payload_bytes < due ? "truncated" : "oversized",
+                      payload_bytes < due_bytes ? "truncated" : "oversized",
                       static_cast<unsigned long long>(payload_bytes),
-                      static_cast<unsigned long long>(due));
+                      static_cast<unsigned long long>(due_bytes));
         return report_failure(s, DTRAIN_ERR_CORRUPT, why);
     }
     if (told) {
         std::snprintf(why, sizeof why, "%.*s", int(header.count), s.room.get());
         return report_failure(s, told_status(header.numbers[0]), why);
     }
-    if (is_failure(header.reason)) {
-        describe(header.reason, header.numbers, why, sizeof why);
-        return report_failure(s, status_of(header.reason), why);
-    }
+    describe(header.reason, header.numbers, why, sizeof why);
+    report_failure(s, status_of(header.reason), why);
+}
+
+void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_bytes) {
+    if (!is_fine(s, header, payload_bytes)) return refuse(s, header, payload_bytes);
+    const bool created = s.header.kind == RequestKind::create;
     if (created && !learn_states(s.room.get(), payload_bytes))
         return report_failure(s, DTRAIN_ERR_MISMATCH,
                               "its function keeps other state than that of another server");

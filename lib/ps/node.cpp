@@ -162,11 +162,13 @@ void Node::rest_when_idle() {
 
 // ---- tables ----
 
-Status Node::post(const Transfer &transfer, engine::Request *request, int64_t timeout_ns,
+Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns,
                   bool blocking) {
     if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
-    auto *operation = new (*request) TableOperation(request, *this, transfer, timeout_ns);
-    operation->priority = transfer.priority;
+    const int32_t priority = transfer.priority;
+    auto *operation =
+        new (*request) TableOperation(request, *this, std::move(transfer), timeout_ns);
+    operation->priority = priority;
     agent_.post(operation, blocking);
     if (blocking) agent_.wait(*request, INT64_MAX);
     return DTRAIN_OK;
@@ -182,7 +184,7 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
     transfer.kind = RequestKind::create;
     transfer.table = table;
     engine::Request request;
-    post(transfer, &request, timeout_ns, true);
+    post(std::move(transfer), &request, timeout_ns, true);
     if (request.outcome().status != DTRAIN_OK) {
         drop_table(table);
         set_error_text(request.error());

@@ -8,9 +8,9 @@
 
 namespace dtrain::ps {
 
-TableOperation::TableOperation(engine::Request *completed, Node &node, const Transfer &transfer,
+TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer &&transfer,
                                int64_t timeout_ns)
-    : Operation(completed), node_(node), transfer_(transfer), timeout_ns_(timeout_ns) {
+    : Operation(completed), node_(node), transfer_(std::move(transfer)), timeout_ns_(timeout_ns) {
     completed->cancellable = this;
     transfer_.owner = this;
     transfer_.done = [](Transfer *done) {

@@ -11,8 +11,7 @@ class Node;
 class TableOperation final : public engine::Operation {
   public:
     // timeout_ns: from the start on; negative: none.
-    TableOperation(engine::Request *completed, Node &node, const Transfer &transfer,
-                   int64_t timeout_ns);
+    TableOperation(engine::Request *completed, Node &node, Transfer &&transfer, int64_t timeout_ns);
 
     void start(engine::Agent &agent) override;
     int advance(engine::Agent &agent) override;
