@@ -58,6 +58,8 @@ constexpr OptionSpec table[] = {
      "loads"},
     {"ps.memory", "0", size, 0, ever, nullptr,
      "most memory that tables may take in one server; 0: no limit of its own"},
+    {"ps.peer_memory", "0", size, 0, ever, nullptr,
+     "most memory that one worker may make a server hold besides tables, at least 1M; 0: no limit"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
      "after how long a request without an answer is sent again to its server"},
     {"ps.serve", "no", boolean, 0, 0, nullptr,

@@ -17,6 +17,7 @@ class AnswerBuffers {
     // usual: bytes of those that are kept; larger ones are made each time.
     explicit AnswerBuffers(uint64_t usual) : usual_(usual) {}
 
+    uint64_t bytes_for(uint64_t bytes) const { return std::max(bytes, usual_); }
     // What it holds means nothing. nullptr: no memory.
     std::shared_ptr<Buffer> take(uint64_t bytes) {
         const bool usual = bytes <= usual_;

@@ -18,8 +18,10 @@ bool Buffer::allocate(uint64_t bytes) {
     if (bytes < huge_page) {
         size_t rounded = (bytes + line) / line * line; // never zero
         data_ = std::aligned_alloc(line, rounded);
-        if (data_ != nullptr) std::memset(data_, 0, rounded);
-        return data_ != nullptr;
+        if (data_ == nullptr) return false;
+        std::memset(data_, 0, rounded);
+        bytes_ = rounded;
+        return true;
     }
     // Pages come zeroed and only when touched. A huge page more than needed, so that the start can
     // be moved to a boundary; what is left over is given back.
@@ -33,17 +35,19 @@ bool Buffer::allocate(uint64_t bytes) {
     munmap(start + wanted, huge_page - skip);
     madvise(start, wanted, MADV_HUGEPAGE); // advice: without it, small pages
     data_ = start;
-    mapped_ = wanted;
+    bytes_ = wanted;
+    mapped_ = true;
     return true;
 }
 
 void Buffer::reset() {
-    if (mapped_ > 0)
-        munmap(data_, mapped_);
+    if (mapped_)
+        munmap(data_, bytes_);
     else
         std::free(data_);
     data_ = nullptr;
-    mapped_ = 0;
+    bytes_ = 0;
+    mapped_ = false;
 }
 
 } // namespace dtrain::ps

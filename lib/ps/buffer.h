@@ -20,6 +20,7 @@ class Buffer {
     }
     void swap(Buffer &other) noexcept {
         std::swap(data_, other.data_);
+        std::swap(bytes_, other.bytes_);
         std::swap(mapped_, other.mapped_);
     }
 
@@ -27,11 +28,13 @@ class Buffer {
     bool allocate(uint64_t bytes);
     void reset();
     bool empty() const { return data_ == nullptr; }
+    uint64_t bytes() const { return bytes_; } // that it takes
     char *at(uint64_t byte) const { return static_cast<char *>(data_) + byte; }
 
   private:
     void *data_ = nullptr;
-    size_t mapped_ = 0; // bytes of the mapping; 0: from the heap
+    size_t bytes_ = 0;
+    bool mapped_ = false; // not from the heap
 };
 
 } // namespace dtrain::ps

@@ -87,7 +87,7 @@ void Lane::refuse(const Slot &s, const ResponseHeader &header, uint64_t payload_
     char why[max_told + 1];
     if (header.magic == protocol_magic && header.version != protocol_version) {
         const uint64_t versions[] = {protocol_version, header.version};
-        describe(Reason::bad_version, versions, why, sizeof why);
+        describe(Reason::bad_version, versions, context_.worker, why, sizeof why);
         return report_failure(s, DTRAIN_ERR_VERSION, why);
     }
     const bool told = header.reason == Reason::told;
@@ -104,7 +104,7 @@ void Lane::refuse(const Slot &s, const ResponseHeader &header, uint64_t payload_
         std::snprintf(why, sizeof why, "%.*s", int(header.count), s.room.get());
         return report_failure(s, told_status(header.numbers[0]), why);
     }
-    describe(header.reason, header.numbers, why, sizeof why);
+    describe(header.reason, header.numbers, context_.worker, why, sizeof why);
     report_failure(s, status_of(header.reason), why);
 }
 

@@ -61,7 +61,8 @@ void histogram(std::string &text, const std::string &name, const std::string &la
 
 } // namespace
 
-std::string metrics_text(uint32_t server, const std::vector<TableReport> &tables) {
+std::string metrics_text(uint32_t server, const ServerReport &report) {
+    const std::vector<TableReport> &tables = report.tables;
     std::string text;
     auto labels = [&](const TableReport &table) {
         return "server=\"" + std::to_string(server) + "\",table=\"" + label(table.name) + "\"";
@@ -88,6 +89,17 @@ std::string metrics_text(uint32_t server, const std::vector<TableReport> &tables
         each_worker(table, [&](const std::string &all, const Counters &counters) {
             histogram(text, "push_staleness_updates", all, counters.staleness);
         });
+    auto each_peer = [&](const char *name, const char *help,
+                         uint64_t (PeerMemory::*number)() const) {
+        begin(text, name, "gauge", help);
+        for (size_t w = 0; w < report.peers.size(); ++w)
+            line(text, name,
+                 "server=\"" + std::to_string(server) + "\",worker=\"" + std::to_string(w) + "\"",
+                 (report.peers[w].*number)());
+    };
+    each_peer("peer_held_bytes", "Memory that the worker makes the server hold besides tables",
+              &PeerMemory::held);
+    each_peer("peer_held_bytes_max", "The most that it has held", &PeerMemory::most_held);
     return text;
 }
 

@@ -4,6 +4,7 @@
 // Source: prometheus.io/docs/instrumenting/exposition_formats, "Text-based format".
 #pragma once
 #include "ps/counters.h"
+#include "ps/peer_memory.h"
 
 #include <cstdint>
 #include <string>
@@ -17,6 +18,11 @@ struct TableReport {
     std::vector<Counters> workers; // by worker
 };
 
-std::string metrics_text(uint32_t server, const std::vector<TableReport> &tables);
+struct ServerReport {
+    std::vector<TableReport> tables;
+    std::vector<PeerMemory> peers; // by worker
+};
+
+std::string metrics_text(uint32_t server, const ServerReport &report);
 
 } // namespace dtrain::ps

@@ -12,6 +12,7 @@ namespace dtrain::ps {
 namespace {
 
 constexpr uint64_t group_uid = 0x7073; // not one of a communicator's: those are odd or larger
+constexpr int64_t least_peer_memory = 1 << 20; // a few answers, and packs of them
 constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
 
 } // namespace
@@ -23,8 +24,13 @@ Node::Node(std::shared_ptr<cluster::Session> session)
 Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
                   std::shared_ptr<Node> &out) {
     const std::string paths(session->options().text("ps.functions"));
-    if (servers_of(*session).number(session->self()) != ServerList::none) // it will serve
+    if (servers_of(*session).number(session->self()) != ServerList::none) { // it will serve
         if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
+        const int64_t limit = session->options().number("ps.peer_memory");
+        if (limit > 0 && limit < least_peer_memory)
+            return fail(DTRAIN_ERR_CONFIG, "option ps.peer_memory: %lld bytes; at least 1M, or 0",
+                        static_cast<long long>(limit));
+    }
     std::shared_ptr<Node> node(new Node(std::move(session)));
     if (Status s = node->start(functions); s != DTRAIN_OK) return s;
     out = std::move(node);
@@ -42,6 +48,7 @@ Status Node::start(const FunctionRegistry &functions) {
         config.workers = workers;
         config.memory_limit = uint64_t(session_->options().number("ps.memory"));
         config.functions = &functions;
+        config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);
@@ -238,9 +245,9 @@ Counters Node::counters(const ClientTable &table, int32_t server) {
 }
 
 std::string Node::metrics() {
-    std::vector<TableReport> tables;
-    agent_.locked([&] { tables = server_->report(); });
-    return metrics_text(servers_.number(session_->self()), tables);
+    ServerReport report;
+    agent_.locked([&] { report = server_->report(); });
+    return metrics_text(servers_.number(session_->self()), report);
 }
 
 // ---- members ----

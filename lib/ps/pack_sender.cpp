@@ -18,6 +18,7 @@ Status PackSender::make_room(uint32_t member, uint64_t bytes) {
     parcel.sender = this;
     parcel.member = member;
     parcel.pack.clear();
+    if (peers_ != nullptr) parcel.charge = Charge(peers_[member], most_pack_bytes);
     open_[member] = &parcel;
     filled_++;
     return DTRAIN_OK;
@@ -66,7 +67,10 @@ void PackSender::close_open(uint32_t member) {
     filled_--;
 }
 
-void PackSender::forget(Parcel &parcel) { spare_.splice(spare_.end(), parcels_, parcel.place); }
+void PackSender::forget(Parcel &parcel) {
+    parcel.charge = {};
+    spare_.splice(spare_.end(), parcels_, parcel.place);
+}
 
 void PackSender::sent(engine::Completion *self, const dtrain_tp_done_t &) {
     Parcel &parcel = *static_cast<Parcel *>(self);

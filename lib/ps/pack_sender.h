@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/mesh.h"
 #include "ps/pack.h"
+#include "ps/peer_memory.h"
 
 #include <cstdint>
 #include <list>
@@ -14,8 +15,9 @@ namespace dtrain::ps {
 // again.
 class PackSender {
   public:
-    // tag: of all messages.
-    PackSender(engine::Mesh &mesh, uint64_t tag) : mesh_(mesh), tag_(tag) {}
+    // tag: of all messages. peers: by member, to whom packs are charged; outlives this.
+    PackSender(engine::Mesh &mesh, uint64_t tag, PeerMemory *peers = nullptr)
+        : mesh_(mesh), tag_(tag), peers_(peers) {}
 
     // Copies; bytes: at most most_packed. DTRAIN_ERR_BUSY: not taken, the transport is behind.
     template <class Header>
@@ -41,6 +43,7 @@ class PackSender {
         uint32_t member = 0;
         Pack pack;
         uint32_t added = 0; // while it is being filled
+        Charge charge;
         std::list<Parcel>::iterator place;
     };
     static void sent(engine::Completion *self, const dtrain_tp_done_t &event);
@@ -52,6 +55,7 @@ class PackSender {
 
     engine::Mesh &mesh_;
     const uint64_t tag_;
+    PeerMemory *const peers_;
     std::list<Parcel> parcels_, spare_; // in use; nodes move between them
     std::vector<Parcel *> open_;        // by member: is being filled
     uint32_t filled_ = 0, added_ = 0;   // of open_, and what is in them

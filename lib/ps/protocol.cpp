@@ -11,7 +11,7 @@ namespace {
 
 struct ReasonInfo {
     Status status;
-    const char *text; // printf format of the two numbers
+    const char *text; // printf format of the two numbers and the worker that asked
 };
 
 // Indexed by Reason.
@@ -58,6 +58,9 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_INVALID, "no table of this kind has such a weight"},
     {DTRAIN_ERR_STATE, "a pull in this clock sees version %llu, not %llu or a later one"},
     {DTRAIN_ERR_STATE, "worker %llu has not heard whether all agree, so the mode stays as it is"},
+    {DTRAIN_ERR_LIMIT, "limit of what one worker may make the server hold (ps.peer_memory): worker "
+                       "%3$u has %1$llu bytes of answers and requests there, of at most %2$llu; "
+                       "let fewer operations be in flight, or raise the option"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -115,7 +118,7 @@ Status status_of(Reason reason) {
     return index <= last_reason ? reasons[index].status : DTRAIN_ERR_CORRUPT;
 }
 
-void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len) {
+void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *text, size_t len) {
     auto a = static_cast<unsigned long long>(numbers[0]);
     auto b = static_cast<unsigned long long>(numbers[1]);
     auto index = std::min(static_cast<uint16_t>(reason), last_reason);
@@ -124,7 +127,7 @@ void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len) 
     else if (reason == Reason::bad_parameter)
         std::snprintf(text, len, "parameter %s is not valid", field_name(a));
     else
-        std::snprintf(text, len, reasons[index].text, a, b);
+        std::snprintf(text, len, reasons[index].text, a, b, asked);
 }
 
 } // namespace dtrain::ps

@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 8;
+inline constexpr uint8_t protocol_version = 9;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -174,9 +174,10 @@ enum class Reason : uint16_t {
     quorum_lost = 32,
     bad_weight = 33,
     version_ahead = 34,
-    mode_not_agreed = 35
+    mode_not_agreed = 35,
+    peer_limit = 36
 };
-inline constexpr uint16_t last_reason = 35;
+inline constexpr uint16_t last_reason = 36;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }
@@ -207,7 +208,8 @@ bool check_response(const ResponseHeader &header, const RequestHeader &request, 
 
 Status status_of(Reason reason);
 Status told_status(uint64_t number); // of Reason::told
-// "worker 3 was lost", for a known reason; a NUL-terminated text of at most len bytes.
-void describe(Reason reason, const uint64_t numbers[2], char *text, size_t len);
+// "worker 3 was lost", for a known reason; a NUL-terminated text of at most len bytes. asked: the
+// worker that the answer is for.
+void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *text, size_t len);
 
 } // namespace dtrain::ps

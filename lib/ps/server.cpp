@@ -11,7 +11,8 @@
 namespace dtrain::ps {
 
 Server::Server(const Config &config)
-    : config_(config), workers_(config.workers), present_(config.workers) {}
+    : config_(config), workers_(config.workers),
+      peers_(config.workers, PeerMemory(config.peer_limit)), present_(config.workers) {}
 
 void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
                      uint64_t number1, Responses &out) {
@@ -30,6 +31,7 @@ void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason
 void Server::on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                         uint64_t bytes, Responses &out) {
     if (worker >= config_.workers || workers_[worker] != State::present) return; // it is gone
+    if (peers_[worker].full()) return; // it does not take its answers: let it ask again
     Reason reason = check_request(header, bytes, worker);
     if (reason == Reason::bad_version)
         return respond(worker, header, reason, header.version, protocol_version, out);
@@ -85,7 +87,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
         make_key_partition(params, config_.servers, header.partition), std::move(contents),
-        config_.archive);
+        config_.archive, peers_.data());
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
@@ -139,11 +141,12 @@ uint64_t Server::memory_left() const {
     return config_.memory_limit - std::min(memory_used(), config_.memory_limit);
 }
 
-std::vector<TableReport> Server::report() const {
-    std::vector<TableReport> reports;
+ServerReport Server::report() const {
+    ServerReport report;
     for (const auto &[id, table] : tables_)
-        if (table != nullptr) reports.push_back(table->report());
-    return reports;
+        if (table != nullptr) report.tables.push_back(table->report());
+    report.peers = peers_;
+    return report;
 }
 
 void Server::on_archived(ArchiveJob &job, Responses &out) {

@@ -24,6 +24,7 @@ class Server {
         uint64_t memory_limit = 0;                   // bytes of all tables here; 0: none
         Archive *archive = nullptr;                  // outlives the server
         const FunctionRegistry *functions = nullptr; // likewise
+        uint64_t peer_limit = 0; // bytes that one worker may make it hold besides; 0: none
     };
     explicit Server(const Config &config);
 
@@ -41,7 +42,8 @@ class Server {
         return at != tables_.end() && at->second != nullptr;
     }
     uint64_t memory_used() const; // bytes charged to the limit
-    std::vector<TableReport> report() const;
+    ServerReport report() const;
+    PeerMemory *peers() { return peers_.data(); } // by worker; as long as the server
 
   private:
     uint64_t memory_left() const; // under the limit
@@ -58,6 +60,7 @@ class Server {
 
     Config config_;
     std::vector<State> workers_;
+    std::vector<PeerMemory> peers_;
     uint32_t present_;
     // nullptr: was dropped; its number never comes back.
     std::map<uint32_t, std::unique_ptr<ServerTable>> tables_;

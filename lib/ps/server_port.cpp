@@ -21,14 +21,14 @@ ServerPort::ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server,
              [this](uint32_t worker, const char *message, uint64_t bytes) {
                  if (worker < workers_) take(worker, message, bytes);
              }),
-      packs_(mesh, packed_answers_tag(self)) {}
+      packs_(mesh, packed_answers_tag(self), server.peers()) {}
 
 Status ServerPort::open() { return inbox_.open(); }
 
 void ServerPort::close() {
     inbox_.close();
     packs_.close();
-    for (Answer *answer : held_back_) spare_.splice(spare_.end(), answers_, answer->place);
+    for (Answer *answer : held_back_) release(*answer);
     held_back_.clear();
     for (Answer &answer : answers_) mesh_.cancel(answer.response.worker, &answer);
 }
@@ -65,6 +65,7 @@ void ServerPort::send(Response &&response) {
     answer.done = &answered;
     answer.port = this;
     answer.response = std::move(response);
+    answer.charge = Charge(server_.peers()[answer.response.worker], sizeof answer);
     if (!post(answer)) held_back_.push_back(&answer);
 }
 
@@ -108,6 +109,8 @@ bool ServerPort::pack(const Response &r) {
 
 void ServerPort::release(Answer &answer) {
     answer.response.hold.reset();
+    answer.response.charge = {};
+    answer.charge = {};
     spare_.splice(spare_.end(), answers_, answer.place);
 }
 

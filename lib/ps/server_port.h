@@ -31,6 +31,7 @@ class ServerPort {
     struct Answer : engine::Completion {
         ServerPort *port = nullptr;
         Response response;
+        Charge charge; // of this
         std::list<Answer>::iterator place;
     };
     void take(uint32_t worker, const char *message, uint64_t bytes);

@@ -10,11 +10,11 @@
 namespace dtrain::ps {
 
 ServerTable::ServerTable(const Identity &identity, const KeyPartition &partition, Contents contents,
-                         Archive *archive)
+                         Archive *archive, PeerMemory *peers)
     : identity_(identity), partition_(partition), bytes_(dense_bytes(contents.shard.get())),
       shard_(std::move(contents.shard)), rows_(std::move(contents.rows)), archive_(archive),
-      clocks_(mode_of(identity.params), identity.workers), members_(identity.workers),
-      present_(identity.workers) {}
+      peers_(peers), clocks_(mode_of(identity.params), identity.workers),
+      members_(identity.workers), present_(identity.workers) {}
 
 ServerTable::~ServerTable() = default;
 
@@ -31,8 +31,11 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     if (!unmade()) reply.table_version = updates();
     reply.partition = partition_.version();
     Answer said = answer;
-    if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none)
+    if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none) {
         said = attach_values(header, payload, response);
+        if (response.hold != nullptr && copies(header))
+            response.charge = Charge(peers_[header.worker], response.hold->bytes());
+    }
     if (header.kind == RequestKind::create && answer.reason == Reason::none)
         said = attach_states(response);
     if (said.reason == Reason::told) attach_text(response);
@@ -47,13 +50,15 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
 
 void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, const Answer &answer,
                          Responses &out, const void *payload) {
+    if (answer.reason == Reason::none && !may_answer(header))
+        return finish(header, entry, over_limit(header.worker), out);
     entry.progress = Progress::done;
     entry.reason = answer.reason;
     Counters &counters = members_[header.worker].counters;
     ++counters.requests;
     counters.elements += header.count;
     std::copy_n(answer.numbers, 2, entry.numbers);
-    if (answer.reason == Reason::told) keep_text(header);
+    if (answer.reason == Reason::told) keep_text(header, entry);
     respond(header, answer, out, payload);
 }
 
@@ -108,7 +113,8 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     switch (entry.progress) {
     case Progress::parked: return; // it will be answered
     case Progress::done:
-        if (entry.reason == Reason::told) told_ = member.texts[header.sequence];
+        if (entry.reason == Reason::told) told_ = member.texts[header.sequence].text;
+        if (entry.reason == Reason::none && !may_answer(header)) return; // it comes again
         return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
     default: start(header, payload, entry, out);
     }
@@ -169,10 +175,11 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     Member &member = members_[header.worker];
     if ((header.flags & begins_push) != 0)
         member.counters.staleness.add(updates() - std::min(updates(), member.pulled));
-    Answer answer = !fits(header)                 ? Answer{Reason::bad_weight}
-                    : broken_.status != DTRAIN_OK ? told(broken_.status, broken_.text.c_str())
-                    : rows_ != nullptr            ? take_rows(header, payload)
-                                                  : take(header, payload);
+    Answer answer = !fits(header)                  ? Answer{Reason::bad_weight}
+                    : pulls && !may_answer(header) ? over_limit(header.worker)
+                    : broken_.status != DTRAIN_OK  ? told(broken_.status, broken_.text.c_str())
+                    : rows_ != nullptr             ? take_rows(header, payload)
+                                                   : take(header, payload);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     entry.pushed = true;
@@ -225,8 +232,7 @@ void ServerTable::pull(const RequestHeader &header, const void *payload, Answere
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                       out, payload);
     if (rows_ != nullptr) return hold(header, entry); // its keys are not kept
-    entry.progress = Progress::parked;
-    parked_.push_back(header);
+    park(header, entry);
 }
 
 } // namespace dtrain::ps

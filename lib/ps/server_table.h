@@ -7,6 +7,7 @@
 #include "ps/item.h"
 #include "ps/key_partition.h"
 #include "ps/metrics_text.h"
+#include "ps/peer_memory.h"
 #include "ps/shard.h"
 #include "ps/sparse_shard.h"
 
@@ -25,6 +26,7 @@ struct Response {
     const void *payload = nullptr;
     uint64_t bytes = 0;
     std::shared_ptr<const Buffer> hold;
+    Charge charge;       // of hold, unless it is the shard's
     bool packed = false; // goes with others
 };
 using Responses = std::vector<Response>; // reused from step to step, so that steps allocate nothing
@@ -42,9 +44,9 @@ class ServerTable {
         std::unique_ptr<SparseShard> rows;
     };
     // partition: of its keys, if it is sparse; else only the version counts. archive: nullptr, or
-    // outlives the table.
+    // outlives the table, as peers does, an array by worker.
     ServerTable(const Identity &identity, const KeyPartition &partition, Contents contents,
-                Archive *archive);
+                Archive *archive, PeerMemory *peers);
     ~ServerTable();
 
     // A create request of that worker. All are answered when the last worker that is present has
@@ -76,13 +78,21 @@ class ServerTable {
     }
 
   private:
+    struct Text {
+        std::shared_ptr<const Buffer> text;
+        Charge charge;
+    };
     struct Member {
         bool present = true, joined = false;
         std::unique_ptr<Answered> answered; // from its first request on
         uint64_t pulled = 0;                // updates() when it pulled last
         // By sequence number: of answers that may have to be given again.
-        std::map<uint64_t, std::shared_ptr<const Buffer>> texts;
+        std::map<uint64_t, Text> texts;
         Counters counters;
+    };
+    struct Waiting {
+        RequestHeader header;
+        Charge charge;
     };
     struct Answer {
         Reason reason = Reason::none;
@@ -115,7 +125,16 @@ class ServerTable {
     Answer attach(const RequestHeader &header, Response &response);
     void clock(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    // What waits here, or is dropped and will be asked for; without room it comes again by itself.
+    void park(const RequestHeader &header, Answered::Entry &entry);
     void hold(const RequestHeader &header, Answered::Entry &entry);
+    bool keep(std::vector<Waiting> &list, const RequestHeader &header);
+    bool copies(const RequestHeader &header) const; // values, for its answer
+    bool may_answer(const RequestHeader &header) const {
+        return peers_[header.worker].limit() == 0 || fits_limit(header);
+    }
+    bool fits_limit(const RequestHeader &header) const;
+    Answer over_limit(uint32_t worker) const;
     Verdict may_push(const RequestHeader &header) const;
     Verdict may_pull(const RequestHeader &header) const;
     bool fits(const RequestHeader &header) const; // the weight of a push or clock
@@ -147,8 +166,8 @@ class ServerTable {
     void attach_text(Response &response) const;
     Answer attach_states(Response &response) const; // of a function, for who creates the table
     Answer told(Status status, const char *text);   // keeps the text for attach_text()
-    void keep_text(const RequestHeader &header);    // for when it is sent again
-    Answer failure_told();                          // of a function
+    void keep_text(const RequestHeader &header, Answered::Entry &entry); // to tell it again
+    Answer failure_told();                                               // of a function
     const FunctionCall::Failure &function_failure() const;
     void note_broken(uint64_t clock);
     Answer attach_values(const RequestHeader &header, const void *payload, Response &response);
@@ -164,6 +183,7 @@ class ServerTable {
     Answer refused_;     // why the table could not be made
     bool ready_ = false; // a worker has said that it is initialised
     Archive *archive_;
+    PeerMemory *const peers_;            // by worker
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;
@@ -175,7 +195,7 @@ class ServerTable {
     uint32_t refused_change_ = 0, refuser_ = 0; // of mode: the last, and who does not agree
     std::vector<RequestHeader> meeting_;        // set_mode requests, of different workers
     std::vector<RequestHeader> joining_;        // create requests to answer
-    std::vector<RequestHeader> parked_, held_;  // at most request_window per worker in both
+    std::vector<Waiting> parked_, held_;        // at most request_window per worker in both
 };
 
 } // namespace dtrain::ps

@@ -30,13 +30,12 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
 void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
     if (entry.progress == Progress::held) return; // sent again, still too early
     ++members_[header.worker].counters.dropped;
-    entry.progress = Progress::held;
-    held_.push_back(header);
+    if (keep(held_, header)) entry.progress = Progress::held;
 }
 
 void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    auto same = [&](const RequestHeader &other) {
-        return other.worker == header.worker && other.sequence == header.sequence;
+    auto same = [&](const Waiting &other) {
+        return other.header.worker == header.worker && other.header.sequence == header.sequence;
     };
     if (entry.progress == Progress::done) return respond(header, {}, out);
     std::erase_if(parked_, same);
@@ -111,7 +110,8 @@ Verdict ServerTable::may_go_on(const RequestHeader &header) const {
 }
 
 void ServerTable::release(Responses &out) {
-    auto answered = [&](const RequestHeader &header) {
+    auto answered = [&](const Waiting &waiting) {
+        const RequestHeader &header = waiting.header;
         Verdict verdict = may_go_on(header);
         if (verdict == Verdict::wait) return false;
         Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
@@ -122,7 +122,8 @@ void ServerTable::release(Responses &out) {
                    out);
         return true;
     };
-    auto asked_for = [&](const RequestHeader &header) {
+    auto asked_for = [&](const Waiting &waiting) {
+        const RequestHeader &header = waiting.header;
         Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
         const bool clock = header.kind == RequestKind::clock;

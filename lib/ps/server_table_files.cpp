@@ -15,10 +15,7 @@ void ServerTable::archive(const RequestHeader &header, Answered::Entry &entry, R
     if (saves && broken_.status != DTRAIN_OK)
         return tell(header, entry, broken_.status, broken_.text.c_str(), out);
     const Verdict verdict = saves ? may_go_on(header) : Verdict::go;
-    if (verdict == Verdict::wait) {
-        entry.progress = Progress::parked;
-        return parked_.push_back(header);
-    }
+    if (verdict == Verdict::wait) return park(header, entry);
     if (verdict == Verdict::passed && identity_.params.consistency == DTRAIN_SSP)
         return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
     if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);

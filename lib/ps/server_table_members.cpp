@@ -56,8 +56,9 @@ void ServerTable::remove(uint32_t worker) {
     member.answered.reset();
     member.texts.clear();
     auto its = [&](const RequestHeader &header) { return header.worker == worker; };
-    std::erase_if(parked_, its);
-    std::erase_if(held_, its);
+    auto waits = [&](const Waiting &waiting) { return its(waiting.header); };
+    std::erase_if(parked_, waits);
+    std::erase_if(held_, waits);
     std::erase_if(joining_, its);
     std::erase_if(meeting_, its);
 }

@@ -74,8 +74,7 @@ void ServerTable::wait_ready(const RequestHeader &header, Answered::Entry &entry
     if (verdict != Verdict::wait)
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                       out);
-    entry.progress = Progress::parked;
-    parked_.push_back(header);
+    park(header, entry);
 }
 
 } // namespace dtrain::ps

@@ -16,14 +16,6 @@ ServerTable::Answer ServerTable::told(Status status, const char *text) {
     return {Reason::told, {static_cast<uint64_t>(-status), 0}};
 }
 
-void ServerTable::keep_text(const RequestHeader &header) {
-    Member &member = members_[header.worker];
-    const uint64_t newest = member.answered->newest();
-    std::erase_if(member.texts,
-                  [&](const auto &text) { return text.first + request_window <= newest; });
-    member.texts[header.sequence] = told_;
-}
-
 void ServerTable::tell(const RequestHeader &header, Answered::Entry &entry, Status status,
                        const char *text, Responses &out) {
     finish(header, entry, told(status, text), out);
@@ -42,6 +34,7 @@ ServerTable::Answer ServerTable::attach_states(Response &response) const {
     if (!payload->allocate(states.size())) return {Reason::no_memory, {states.size(), 0}};
     std::memcpy(payload->at(0), states.data(), states.size());
     response.payload = payload->at(0);
+    response.charge = Charge(peers_[response.worker], payload->bytes());
     response.bytes = response.header.count = states.size();
     response.hold = std::move(payload);
     return {};

@@ -65,6 +65,11 @@ class Shard {
     // said last.
     bool transforms() const { return function_ != nullptr && function_->gets(); }
     Reason transform(const Range &range, std::shared_ptr<const Buffer> &out);
+    bool copies_values() const { return transforms() || !lie_as_sent_; } // for each answer, ...
+    uint64_t copy_bytes(uint64_t values) const { // ... of so many bytes of values: so many
+        const bool exact = transforms() && params_.wire_dtype == 0;
+        return exact ? values : answers_.bytes_for(values);
+    }
     const FunctionCall::Failure &failure() const { return function_->failure(); }
     // The worker is about to be sent these values.
     Reason note_pull(uint32_t worker, const Range &range);

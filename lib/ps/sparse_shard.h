@@ -65,6 +65,8 @@ class SparseShard {
     // The values of the keys' rows, or initial ones, as they travel; the bytes beyond them mean
     // nothing. Kept as long as somebody holds them. nullptr: no memory.
     std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
+    // What that takes, for so many bytes of values.
+    uint64_t copy_bytes(uint64_t values) const { return answers_.bytes_for(values); }
     // What a function makes of the values, as it travels; what a function said last.
     bool transforms() const { return function_ != nullptr && function_->gets(); }
     Reason transform(const uint64_t *keys, size_t count, std::shared_ptr<const Buffer> &out);

@@ -26,18 +26,102 @@ LIMIT = 60  # seconds; nothing here takes so long
 
 
 def scrape(url):
-    """{name and labels: value}, and the metrics' types"""
     with urllib.request.urlopen(url, timeout=LIMIT) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        lines = response.read().decode().splitlines()
-    values = {}
-    for line in lines:
-        if not line.startswith("#"):
+        return response.read().decode()
+
+
+def parse(text):
+    """{name and labels: value}, and the metrics' types; fails where the text is not well-formed"""
+    values, types, family = {}, {}, None
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if line.startswith("# HELP "):
+            family = re.fullmatch(r"# HELP (dtrain_server_\w+) [A-Z].*\.", line)[1]
+            assert lines[number + 1].startswith(f"# TYPE {family} "), line
+        elif line.startswith("#"):
+            name, kind = re.fullmatch(r"# TYPE (\w+) (counter|gauge|histogram)", line).groups()
+            assert name == family and name not in types, line
+            assert (kind == "counter") == name.endswith("_total"), line
+            types[name] = kind
+        else:
+            sample = re.fullmatch(r'(\w+)(\{\w+="[^"]*"(?:,\w+="[^"]*")*\}) (\d+)', line)
+            assert sample, line
+            parts = r"(_bucket|_sum|_count)" if types[family] == "histogram" else ""
+            assert re.fullmatch(family + parts, sample[1]), line
+            assert sample[1] + sample[2] not in values, line
+            values[sample[1] + sample[2]] = int(sample[3])
+    for name in (name for name, kind in types.items() if kind == "histogram"):
+        for labels in (key.split("{")[1] for key in values if key.startswith(name + "_sum{")):
+            check_histogram(values, name, labels)
+    return values, types
+
+
+def check_histogram(values, name, labels):
+    begin = f"{name}_bucket{{{labels[:-1]},le="
+    counts = [(key[len(begin) + 1:-2], value) for key, value in values.items()
+              if key.startswith(begin)]
+    bounds = [int(le) for le, _ in counts[:-1]]
+    assert counts[-1] == ("+Inf", values[f"{name}_count{{{labels}"]), counts
+    assert bounds == sorted(set(bounds)), counts
+    least, most, before = 0, 0, 0
+    for (_, count), low, high in zip(counts, [0] + [bound + 1 for bound in bounds],
+                                     bounds + [float("inf")]):
+        assert count >= before, counts
+        least += (count - before) * low
+        most += (count - before) * high if count > before else 0
+        before = count
+    assert least <= values[f"{name}_sum{{{labels}"] <= most, (counts, least, most)
+
+
+def check_counts(text):
+    """of what test_counts() has done"""
+    values, types = parse(text)
+    whole = 'server="0",table="table"'
+    assert values[f"dtrain_server_updates_total{{{whole}}}"] == 4
+    assert values[f"dtrain_server_table_bytes{{{whole}}}"] >= 4000
+    whole += ',worker="0"'
+    count = {key.split("{")[0][len("dtrain_server_"):]: value for key, value in values.items()
+             if key.endswith(f"{{{whole}}}")}
+    assert count == {"requests_total": 6,  # and a set
+                     "repeats_total": 0, "refused_total": 0, "dropped_total": 0, "stale_total": 0,
+                     "elements_total": 6000, "received_bytes_total": 20000,
+                     "sent_bytes_total": 4000, "push_staleness_updates_count": 4,
+                     "push_staleness_updates_sum": 0 + 1 + 2 + 0}, count
+    bucket = lambda le: values[f'dtrain_server_push_staleness_updates_bucket{{{whole},le="{le}"}}']
+    assert [bucket(le) for le in ("0", "1", "3", "+Inf")] == [2, 3, 4, 4]
+    assert types["dtrain_server_push_staleness_updates"] == "histogram"
+    assert types["dtrain_server_peer_held_bytes"] == "gauge"
+    peer = 'server="0",worker="0"'
+    assert values[f"dtrain_server_peer_held_bytes_max{{{peer}}}"] > 0
+    assert values[f"dtrain_server_peer_held_bytes{{{peer}}}"] < 100_000
+
+
+def breaks(text):
+    """planted ones, each of which has to be found: (what, the text with it)"""
+    lines = text.splitlines()
+    for i, line in enumerate(lines):
+        others = lambda *own: "\n".join(lines[:i] + list(own) + lines[i + 1:])
+        if line.startswith("#"):
+            yield f"without {line}", others()
+            yield f"twice {line}", others(line, line)
+            yield f"another name in {line}", others(line.replace("dtrain_server_", "dtrain_", 1))
+        if line.startswith("# TYPE"):
+            kinds = {"counter": "gauge", "gauge": "counter", "histogram": "counter"}
+            yield f"not {line}", others(*[line.replace(kind, kinds[kind])
+                                          for kind in kinds if line.endswith(kind)])
+        elif not line.startswith("#"):
             name, value = line.rsplit(" ", 1)
-            assert re.fullmatch(r'\w+\{\w+="[^"]*"(,\w+="[^"]*")*\}', name), line
-            assert name not in values, line
-            values[name] = int(value)
-    return values, {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE")}
+            never = "_total{" in name or "_sum{" in name or "_count{" in name
+            if never and value != "0":
+                yield f"never counted: {line}", others(f"{name} 0")
+            if "_sum{" in name:
+                for wrong in int(value) + 1, 10 * int(value) + 10:
+                    yield f"sum {wrong}: {line}", others(f"{name} {wrong}")
+            if "_bucket{" in name:
+                yield f"one more: {line}", others(f"{name} {int(value) + 1}")
+            yield f"no number: {line}", others(f"{name} nan")
+            yield f"twice: {line}", others(line, line)
 
 
 class Metrics(unittest.TestCase):
@@ -65,24 +149,11 @@ class Metrics(unittest.TestCase):
                 table.push(numpy.ones(1000))
             table.pull()
             table.push(numpy.ones(1000))
-            values, types = scrape(self.url)
-        whole = 'server="0",table="table"'
-        self.assertEqual(values[f"dtrain_server_updates_total{{{whole}}}"], 4)
-        self.assertGreaterEqual(values[f"dtrain_server_table_bytes{{{whole}}}"], 4000)
-        whole += ',worker="0"'
-        count = lambda name: values[f"dtrain_server_{name}{{{whole}}}"]
-        self.assertEqual(count("requests_total"), 6)  # and a set
-        self.assertEqual(count("elements_total"), 6000)
-        self.assertEqual(count("received_bytes_total"), 20000)
-        self.assertEqual(count("sent_bytes_total"), 4000)
-        self.assertEqual(count("refused_total"), 0)
-        self.assertEqual(count("push_staleness_updates_count"), 4)
-        self.assertEqual(count("push_staleness_updates_sum"), 0 + 1 + 2 + 0)
-        bucket = lambda le: values[
-            f'dtrain_server_push_staleness_updates_bucket{{{whole},le="{le}"}}']
-        self.assertEqual([bucket(le) for le in ("0", "1", "3", "+Inf")], [2, 3, 4, 4])
-        self.assertEqual(types["dtrain_server_push_staleness_updates"], "histogram")
-        self.assertEqual(types["dtrain_server_requests_total"], "counter")
+            text = scrape(self.url)
+        check_counts(text)
+        for what, broken in breaks(text):
+            with self.subTest(what), self.assertRaises((AssertionError, KeyError, TypeError)):
+                check_counts(broken)
 
     def test_garbage_is_harmless(self):
         port = int(self.url.split(":")[2].split("/")[0])
@@ -103,8 +174,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual(refused.exception.code, 404)
         refused.exception.close()
         with socket.create_connection(("127.0.0.1", port), LIMIT):  # says nothing
-            values, types = scrape(self.url)
-        self.assertEqual(values, {})
+            values, types = parse(scrape(self.url))
+        self.assertEqual([key for key in values if "table=" in key], [])
         self.assertIn("dtrain_server_requests_total", types)
 
     def test_a_bad_address_is_named(self):

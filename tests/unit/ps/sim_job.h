@@ -18,8 +18,9 @@ class SimJob {
 
   public:
     explicit SimJob(const Scenario &scenario)
-        : scenario_(scenario), network_(scenario.seed, scenario.workers, scenario.servers,
-                                        scenario.faults, client_config(scenario)),
+        : scenario_(scenario),
+          network_(scenario.seed, scenario.workers, scenario.servers, scenario.faults,
+                   client_config(scenario), scenario.peer_limit),
           partition_(dtrain::ps::make_partition(params_of(scenario.mode), scenario.servers)),
           workers_(scenario.workers), gathers_(scenario.later.size()) {
         if (scenario.dies >= 0)
@@ -81,6 +82,8 @@ class SimJob {
         network_.spoil(std::move(spoil));
         spoiled_ = true;
     }
+    uint32_t refused() const { return refused_; } // by the limit of a worker
+    SimNetwork &network() { return network_; }
     bool changed() const { // every mode was reached by all
         return std::all_of(workers_.begin(), workers_.end(), [&](const Worker &worker) {
             return worker.epoch == scenario_.later.size();
@@ -382,7 +385,10 @@ class SimJob {
         if (op->transfer.kind == RequestKind::create) worker.created = status == DTRAIN_OK;
         if (worker.change == Change::tells || worker.status == DTRAIN_OK) worker.status = status;
         const bool not_agreed = worker.change == Change::tells && status == DTRAIN_ERR_STATE;
-        if (status != op->due && status != DTRAIN_ERR_TIMEOUT && !not_agreed) worker.failed = true;
+        const bool over_limit = status == DTRAIN_ERR_LIMIT && scenario_.peer_limit > 0;
+        refused_ += over_limit;
+        if (status != op->due && status != DTRAIN_ERR_TIMEOUT && !not_agreed && !over_limit)
+            worker.failed = true;
         // Given back: whatever the wire still reads from it is wrong.
         op->transfer.rows.reset();
         std::fill(op->record.sent.begin(), op->record.sent.end(), 0x7777777777777777);
@@ -395,6 +401,7 @@ class SimJob {
     std::vector<SimGather> gathers_; // of each change
     bool any_gone_ = false, spoiled_ = false;
     uint64_t pushes_ = 0; // started
+    uint32_t refused_ = 0;
     int64_t first_left_ = INT64_MAX;
     std::vector<std::unique_ptr<SimOp>> ops_;
 };

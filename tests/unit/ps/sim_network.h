@@ -29,11 +29,11 @@ using Spoil = std::function<void(uint32_t server, dtrain::ps::RequestHeader &, u
 class SimNetwork {
   public:
     SimNetwork(uint64_t seed, uint32_t workers, uint32_t servers, const Faults &faults,
-               dtrain::ps::Client::Config config)
+               dtrain::ps::Client::Config config, uint64_t peer_limit = 0)
         : random_(seed), faults_(faults) {
         for (uint32_t s = 0; s < servers; ++s)
-            servers_.push_back(std::make_unique<dtrain::ps::Server>(
-                dtrain::ps::Server::Config{s, servers, workers, 0, nullptr, &sim_functions()}));
+            servers_.push_back(std::make_unique<dtrain::ps::Server>(dtrain::ps::Server::Config{
+                s, servers, workers, 0, nullptr, &sim_functions(), peer_limit}));
         config.servers = servers;
         for (uint32_t w = 0; w < workers; ++w) {
             config.worker = w;
@@ -92,7 +92,7 @@ class SimNetwork {
             });
     }
     void kill_server(uint32_t server) {
-        servers_[server].reset();
+        dead_ = std::move(servers_[server]); // what it has sent is on its way
         for (uint32_t w = 0; w < clients_.size(); ++w)
             at(now_ + delay(), [this, w, server] {
                 if (clients_[w] != nullptr) clients_[w]->on_server_lost(server, "server lost");
@@ -157,29 +157,32 @@ class SimNetwork {
         answer(out);
     }
 
-    void answer(const dtrain::ps::Responses &responses) {
-        for (const auto &response : responses) {
+    void answer(dtrain::ps::Responses &responses) {
+        for (auto &response : responses) {
             uint64_t &applied = applied_[response.header.server];
             if (response.header.reason == dtrain::ps::Reason::none)
                 applied = std::max(applied, response.header.numbers[1]);
-            at(now_ + delay(), [this, response] { // only now it is read from the shard
-                std::string payload(static_cast<const char *>(response.payload), response.bytes);
+            auto kept = std::make_shared<dtrain::ps::Response>(std::move(response));
+            at(now_ + delay(), [this, kept] { // only now it is read from the shard
+                std::string payload(static_cast<const char *>(kept->payload), kept->bytes);
                 for (uint32_t i = copies(); i > 0; --i)
-                    at(now_ + delay(), [=, this] { land(response, payload); });
+                    at(now_ + delay(), [=, this, worker = kept->worker, header = kept->header] {
+                        land(worker, header, payload);
+                    });
             });
         }
     }
 
-    void land(const dtrain::ps::Response &response, const std::string &payload) {
-        const auto &header = response.header;
-        auto &posted = posted_[response.worker];
+    void land(uint32_t worker, const dtrain::ps::ResponseHeader &header,
+              const std::string &payload) {
+        auto &posted = posted_[worker];
         auto found = posted.find({header.server, header.table, header.sequence});
-        if (clients_[response.worker] == nullptr || found == posted.end()) return;
+        if (clients_[worker] == nullptr || found == posted.end()) return;
         dtrain::ps::Outgoing &request = *found->second;
         if (payload.size() > request.answer_bytes) return; // of the request before it was canceled
         if (!payload.empty()) std::memcpy(request.answer, payload.data(), payload.size());
         posted.erase(found);
-        bool taken = clients_[response.worker]->on_response(request, header, payload.size(), now_);
+        bool taken = clients_[worker]->on_response(request, header, payload.size(), now_);
         if (!taken) posted[{header.server, header.table, header.sequence}] = &request;
     }
 
@@ -187,9 +190,10 @@ class SimNetwork {
     Faults faults_;
     int64_t now_ = 0;
     Spoil spoil_;
-    std::map<uint32_t, uint64_t> applied_; // by server
-    std::multimap<int64_t, std::function<void()>> events_;
+    std::map<uint32_t, uint64_t> applied_;                     // by server
     std::vector<std::unique_ptr<dtrain::ps::Server>> servers_; // nullptr: crashed
+    std::unique_ptr<dtrain::ps::Server> dead_;
+    std::multimap<int64_t, std::function<void()>> events_;
     std::vector<std::unique_ptr<SimWire>> wires_;
     std::vector<std::unique_ptr<dtrain::ps::Client>> clients_;         // nullptr: crashed or left
     std::map<uint32_t, std::map<Key, dtrain::ps::Outgoing *>> posted_; // by worker

@@ -32,6 +32,7 @@ struct Scenario {
     int64_t when = 0;               // at this time
     int32_t leaves_early = -1;      // this worker makes only half of the clocks
     int64_t timeout = INT64_MAX;    // after which operations are abandoned
+    uint64_t peer_limit = 0;        // of the servers
 
     bool narrow() const { return storage != 0 || wire != 0; }
     bool pinned() const { return storage == DTRAIN_I8; }

@@ -22,9 +22,10 @@ constexpr uint64_t room = 8 << 10; // for a payload
 
 // The worker's process, and the one that serves it.
 struct Job : Wire {
-    explicit Job(const char *network)
-        : worker(clock, {"sim"}, {{"plugin.sim.network", network}}),
-          server(clock, {"sim"}, {{"plugin.sim.network", network}}),
+    // eager: bytes of messages that need no receive.
+    explicit Job(const char *network, const char *eager = "65536")
+        : worker(clock, {"sim"}, {{"plugin.sim.network", network}, {"plugin.sim.eager", eager}}),
+          server(clock, {"sim"}, {{"plugin.sim.network", network}, {"plugin.sim.eager", eager}}),
           wire(worker.agent, worker.mesh, worker_member, servers),
           client({.retry_ns = 500 * ms}, *this) {
         connect({&worker, &server});
@@ -305,8 +306,9 @@ void an_answer_to_what_was_canceled_is_not_corrupt(void **) {
 
 // What a server of its own says to many small requests at a time.
 struct Served {
-    explicit Served(const char *network)
-        : job(network), server({.index = 0, .servers = 1, .workers = 1, .memory_limit = 0}),
+    explicit Served(const char *network, uint64_t peer_limit = 0, const char *eager = "65536")
+        : job(network, eager),
+          server({.index = 0, .servers = 1, .workers = 1, .peer_limit = peer_limit}),
           port(job.server.agent, job.server.mesh, server, server_member, 1) {
         job.server.agent.locked([&] { assert_int_equal(port.open(), DTRAIN_OK); });
         table = job.open();
@@ -360,6 +362,9 @@ void small_requests_share_messages(void **) {
     }
     assert_true(pulled == pushed);
     assert_int_equal(served.job.wire.slots(), 0); // no receive was posted for any of them
+    const PeerMemory &memory = served.server.peers()[worker_member];
+    assert_int_equal(memory.held(), 0);
+    assert_int_not_equal(memory.most_held(), 0); // packs
 }
 
 void what_is_in_a_pack_can_be_given_up(void **) {
@@ -455,6 +460,39 @@ void a_large_answer_is_never_packed(void **) {
     assert_int_equal(answered.bytes, pull_bytes);
 }
 
+// Asks again and again, and takes no answer.
+void who_takes_no_answers_makes_no_more(void **) {
+    for (uint64_t limit : {uint64_t{0}, uint64_t{64} << 10}) {
+        Served served(limit == 0 ? "deaf" : "deaf, limited", limit, "1024");
+        RequestHeader pull;
+        pull.kind = RequestKind::pull;
+        pull.table = served.table->id;
+        pull.worker = worker_member;
+        pull.sequence = 1;
+        pull.count = length;
+        dtrain_tp_iov_t iov = {.addr = &pull, .len = sizeof pull, .mr = nullptr};
+        const PeerMemory &memory = served.server.peers()[worker_member];
+        for (int i = 0; i < 3000; i++) {
+            Landing sent;
+            served.job.worker.agent.locked([&] {
+                assert_int_equal(served.job.worker.mesh.send(
+                                     server_member, request_tag(worker_member), &iov, 1, &sent),
+                                 DTRAIN_OK);
+            });
+            served.work(2);
+            assert_true(sent.over);
+        }
+        served.work();
+        if (limit == 0)
+            assert_true(memory.held() > limit + chunk_bytes + 4096);
+        else
+            assert_in_range(memory.held(), limit + chunk_bytes, limit + chunk_bytes + 4096);
+        served.job.server.agent.locked([&] { served.job.server.mesh.drop(worker_member); });
+        served.work();
+        assert_int_equal(memory.held(), 0);
+    }
+}
+
 } // namespace
 
 int main() {
@@ -468,6 +506,7 @@ int main() {
         cmocka_unit_test(what_is_in_a_pack_can_be_given_up),
         cmocka_unit_test(malformed_packs_are_ignored),
         cmocka_unit_test(a_large_answer_is_never_packed),
+        cmocka_unit_test(who_takes_no_answers_makes_no_more),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

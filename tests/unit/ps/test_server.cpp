@@ -96,7 +96,7 @@ void different_parameters_are_named(void **) {
     for (const Response &response : out) {
         assert_int_equal(status_of(response.header.reason), DTRAIN_ERR_MISMATCH);
         char text[200];
-        describe(response.header.reason, response.header.numbers, text, sizeof text);
+        describe(response.header.reason, response.header.numbers, 0, text, sizeof text);
         assert_string_equal(text, "learning_rate differs from what worker 0 gave");
     }
     rig.create(2, floats(8));
@@ -213,7 +213,7 @@ void every_bad_header_is_refused(void **) {
     rig.server.on_request(0, old, "", 0, rig.out);
     rig.expect(Reason::bad_version);
     char text[200];
-    describe(Reason::bad_version, rig.out[0].header.numbers, text, sizeof text);
+    describe(Reason::bad_version, rig.out[0].header.numbers, 0, text, sizeof text);
     char due[80];
     std::snprintf(due, sizeof due,
                   "speaks version %d of the table protocol, the server's version %d",

@@ -158,7 +158,7 @@ void every_bad_request_is_refused(void **) {
     rig.push(20, {mine, other});
     rig.expect(Reason::wrong_server);
     char text[200];
-    describe(Reason::wrong_server, rig.out[0].header.numbers, text, sizeof text);
+    describe(Reason::wrong_server, rig.out[0].header.numbers, 0, text, sizeof text);
     assert_string_equal(text, ("key " + std::to_string(other) + " belongs to server 1").c_str());
     rig.send(rig.header(RequestKind::pull_rows, 21, 1), {other});
     rig.expect(Reason::wrong_server);
@@ -224,7 +224,7 @@ void the_limit_is_the_servers(void **) {
     fill(1);
     assert_true(rig.server.memory_used() - before < 50'000);
     char text[200];
-    describe(Reason::rows_limit, rig.out[0].header.numbers, text, sizeof text);
+    describe(Reason::rows_limit, rig.out[0].header.numbers, 0, text, sizeof text);
     assert_non_null(std::strstr(text, "memory limit of the server"));
     rig.push(sequences[0]++, {0}); // a row that is there needs nothing
     rig.expect(Reason::none);
