@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "contract/ranks.h"
+#include "temporary_folder.h"
 
 #include <atomic>
 #include <csignal>
@@ -33,8 +34,6 @@ class Job {
     static constexpr int max_processes = 8;
 
     Job() {
-        REQUIRE(mkdtemp(folder_) != nullptr);
-        rendezvous_ = std::string("file://") + folder_ + "/job";
         void *page = mmap(nullptr, sizeof(Seen) * max_processes, PROT_READ | PROT_WRITE,
                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         REQUIRE(page != MAP_FAILED);
@@ -44,8 +43,6 @@ class Job {
         for (pid_t pid : pids_)
             if (pid > 0) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
         munmap(seen_, sizeof(Seen) * max_processes);
-        unlink((std::string(folder_) + "/job").c_str());
-        rmdir(folder_);
     }
     Job(const Job &) = delete;
     Job &operator=(const Job &) = delete;
@@ -95,8 +92,8 @@ class Job {
     }
 
   private:
-    char folder_[32] = "/tmp/dtrain-job-XXXXXX";
-    std::string rendezvous_;
+    TemporaryFolder folder_;
+    const std::string rendezvous_ = "file://" + folder_.file("job");
     Seen *seen_ = nullptr;
     std::vector<pid_t> pids_;
 };

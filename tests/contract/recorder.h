@@ -13,6 +13,19 @@
 #include <list>
 #include <sys/mman.h>
 
+// Of a dense table that is in that mode.
+inline dtrain_table_params_t params_of(const Definition &mode, uint64_t length,
+                                       uint32_t dtype = DTRAIN_U64) {
+    dtrain_table_params_t params;
+    DTRAIN_INIT(&params);
+    params.dtype = dtype;
+    params.length = length;
+    params.consistency = mode.consistency;
+    params.staleness = mode.staleness;
+    params.quorum = mode.quorum;
+    return params;
+}
+
 // Operations are blocking, pushes and pulls of the whole table.
 class Recorder {
   public:

@@ -9,17 +9,6 @@ namespace {
 
 const ranks::Options tcp = {{"transports", "tcp"}}, shm = {{"transports", "shm"}};
 
-dtrain_table_params_t params_of(Definition mode, uint64_t length, uint32_t dtype) {
-    dtrain_table_params_t params;
-    DTRAIN_INIT(&params);
-    params.dtype = dtype;
-    params.length = length;
-    params.consistency = mode.consistency;
-    params.staleness = mode.staleness;
-    params.quorum = mode.quorum;
-    return params;
-}
-
 void pause(std::mt19937_64 &random, uint64_t most_us) {
     std::this_thread::sleep_for(std::chrono::microseconds(random() % (most_us + 1)));
 }
@@ -30,7 +19,7 @@ void run_recorded(int workers, int servers, const ranks::Options &options, Defin
     const uint64_t length = 48 * parts;
     Recorder recorder(uint32_t(workers), parts, length);
     ranks::run(workers, servers, options, [&](int rank, dtrain_comm_t *comm) {
-        const dtrain_table_params_t params = params_of(mode, length, DTRAIN_U64);
+        const dtrain_table_params_t params = params_of(mode, length);
         dtrain_table_t *table = nullptr;
         OK(dtrain_table_create(comm, "t", &params, &table));
         std::mt19937_64 random(uint64_t(rank) + 1);

@@ -1,8 +1,7 @@
 // Update rules of one's own: registered, or loaded by servers from shared objects.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/function_case.h"
-
-#include <filesystem>
+#include "temporary_folder.h"
 
 using namespace functions;
 
@@ -321,17 +320,11 @@ void failures_are_the_callers(void **) {
     failures(2, {});
 }
 
-struct Folder {
-    Folder() { REQUIRE(mkdtemp(name.data()) != nullptr); }
-    ~Folder() { std::filesystem::remove_all(name); }
-    std::string name = "/tmp/dtrain-functions-XXXXXX";
-};
-
 // Under BSP a clock's update fails after its pushes were taken: everybody learns of it, and a
 // checkpoint heals the table.
 void a_clock_that_fails(void **) {
     for (bool rows : {false, true}) {
-        Folder folder;
+        TemporaryFolder folder;
         const ranks::Options options = {{"checkpoint.directory", folder.name},
                                         {"log.level", "error"}};
         ranks::run_with_contexts(
@@ -403,7 +396,7 @@ void a_clock_that_fails(void **) {
 // State of any type comes back on another number of servers; a table of another function is
 // refused.
 void checkpoints(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     const ranks::Options options = {{"checkpoint.directory", folder.name},
                                     {"checkpoint.keep", "9"}};
     std::vector<double> rates(row_length);

@@ -22,18 +22,8 @@ struct Run {
     Event event = Event::none;
     const char *transport = "tcp";
     uint64_t seed = 0;
+    uint64_t length() const { return 48 * uint64_t(servers); }
 };
-
-dtrain_table_params_t params_of(const Definition &mode, uint64_t length) {
-    dtrain_table_params_t params;
-    DTRAIN_INIT(&params);
-    params.dtype = DTRAIN_U64;
-    params.length = length;
-    params.consistency = mode.consistency;
-    params.staleness = mode.staleness;
-    params.quorum = mode.quorum;
-    return params;
-}
 
 void serve(Job &job, const Run &run, int index) {
     dtrain_context_t *context = ranks::make_context({{"transports", run.transport}});
@@ -74,10 +64,10 @@ dtrain_status_t use(Recorder &recorder, const Run &run, int rank, dtrain_comm_t 
     return DTRAIN_OK;
 }
 
-void work(Job &job, const Run &run, Recorder &recorder, uint64_t length, int rank) {
+void work(Job &job, const Run &run, Recorder &recorder, int rank) {
     dtrain_context_t *context = ranks::make_context({{"transports", run.transport}});
     dtrain_comm_t *comm = processes::join(job, context, rank, workers, run.servers);
-    const dtrain_table_params_t params = params_of(run.modes[0].mode, length);
+    const dtrain_table_params_t params = params_of(run.modes[0].mode, run.length());
     dtrain_table_t *table = nullptr;
     OK(dtrain_table_create(comm, "t", &params, &table));
     processes::note_failure(job.seen(rank), use(recorder, run, rank, comm, table, job.seen(rank)));
@@ -85,6 +75,15 @@ void work(Job &job, const Run &run, Recorder &recorder, uint64_t length, int ran
     OK(dtrain_table_destroy(table));
     OK(dtrain_comm_destroy(comm));
     OK(dtrain_context_destroy(context));
+}
+
+void start(Job &job, const Run &run, Recorder &recorder) {
+    job.start(workers + run.servers, [&](int process) {
+        if (process < workers)
+            work(job, run, recorder, process);
+        else
+            serve(job, run, process - workers);
+    });
 }
 
 // Returns the process that was killed, or -1.
@@ -113,17 +112,11 @@ int disturb(Job &job, const Run &run, Recorder &recorder) {
 }
 
 void run_recorded(const Run &run) {
-    const uint64_t length = 48 * uint64_t(run.servers);
-    Recorder recorder(workers, uint32_t(run.servers), length);
+    Recorder recorder(workers, uint32_t(run.servers), run.length());
     int killed = -1;
     {
         Job job;
-        job.start(workers + run.servers, [&](int process) {
-            if (process < workers)
-                work(job, run, recorder, length, process);
-            else
-                serve(job, run, process - workers);
-        });
+        start(job, run, recorder);
         killed = disturb(job, run, recorder);
         job.expect_good_ends();
         for (int rank = 0; rank < workers; ++rank) {
@@ -185,15 +178,9 @@ void a_wrong_mode_is_found(void **) {
     bool found = false;
     for (uint64_t seed = 1; seed < 30 && !found; ++seed) {
         const Run run = {.modes = {{{DTRAIN_ASYNC}}}, .servers = 2, .seed = seed};
-        const uint64_t length = 96;
-        Recorder recorder(workers, 2, length);
+        Recorder recorder(workers, uint32_t(run.servers), run.length());
         Job job;
-        job.start(workers + run.servers, [&](int process) {
-            if (process < workers)
-                work(job, run, recorder, length, process);
-            else
-                serve(job, run, process - workers);
-        });
+        start(job, run, recorder);
         job.expect_good_ends();
         assert_string_equal(recorder.check(run.modes).c_str(), "");
         found = !recorder.check(Definition{DTRAIN_BSP}).empty() &&

@@ -2,11 +2,11 @@
 // sums in double; what is counted; what they learn.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "temporary_folder.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 
 namespace {
@@ -356,9 +356,8 @@ void bad_requests_are_named(void **) {
 void checkpoints_have_what_is_stored(void **) {
     for (bool sparse : {false, true})
         for (uint32_t storage : {DTRAIN_BF16, DTRAIN_I8}) {
-            char folder[] = "/tmp/dtrain-narrow-XXXXXX";
-            REQUIRE(mkdtemp(folder) != nullptr);
-            const ranks::Options options = {{"checkpoint.directory", folder},
+            TemporaryFolder folder;
+            const ranks::Options options = {{"checkpoint.directory", folder.name},
                                             {"log.level", "error"}};
             Case c;
             c.sparse = sparse;
@@ -390,7 +389,6 @@ void checkpoints_have_what_is_stored(void **) {
                     REQUIRE(ranks::last_error().find(says) != std::string::npos);
                     OK(dtrain_table_destroy(values.table));
                 });
-            std::filesystem::remove_all(folder);
         }
 }
 

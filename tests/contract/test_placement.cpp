@@ -1,9 +1,9 @@
 // Where tables are put: every placement gives the same table, over shared memory and over TCP.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "temporary_folder.h"
 
 #include <cmath>
-#include <filesystem>
 #include <numeric>
 
 namespace {
@@ -223,9 +223,8 @@ void memory_is_counted_where_it_is(void **) {
 // A checkpoint fits any placement on any number of servers.
 void checkpoints_fit_any_placement(void **) {
     for (uint32_t placement = DTRAIN_PLACE_RANGE; placement <= DTRAIN_PLACE_USER; placement++) {
-        char folder[] = "/tmp/dtrain-placed-XXXXXX";
-        REQUIRE(mkdtemp(folder) != nullptr);
-        const ranks::Options options = {{"checkpoint.directory", folder}};
+        TemporaryFolder folder;
+        const ranks::Options options = {{"checkpoint.directory", folder.name}};
         std::vector<uint64_t> all(keys);
         std::iota(all.begin(), all.end(), 0);
         const std::vector<float> g = numbers(length, 1);
@@ -257,7 +256,6 @@ void checkpoints_fit_any_placement(void **) {
                 }
                 for (dtrain_table_t *table : tables) OK(dtrain_table_destroy(table));
             });
-        std::filesystem::remove_all(folder);
     }
 }
 

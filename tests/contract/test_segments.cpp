@@ -1,10 +1,10 @@
 // Tables with a rule for each segment of their columns, next to a table for each segment.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "temporary_folder.h"
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 namespace {
 
@@ -236,15 +236,14 @@ void repeated_keys(void **) {
 
 void checkpoints(void **) {
     for (bool sparse : {false, true}) {
-        std::string folder = "/tmp/dtrain-segments-XXXXXX";
-        REQUIRE(mkdtemp(folder.data()) != nullptr);
+        TemporaryFolder folder;
         const Job job = {sparse, DTRAIN_ASYNC, DTRAIN_F32, DTRAIN_RULE_AMSGRAD};
         std::vector<float> expected;
         std::vector<char> kept;
         std::string name;
         for (int servers : {2, 3})
             ranks::run(
-                1, servers, {{"checkpoint.directory", folder}}, [&](int, dtrain_comm_t *comm) {
+                1, servers, {{"checkpoint.directory", folder.name}}, [&](int, dtrain_comm_t *comm) {
                     dtrain_table_t *table = job.segmented(comm);
                     if (servers == 2) {
                         job.push(table, job.gradient(0, 0));
@@ -266,7 +265,6 @@ void checkpoints(void **) {
                     }
                     OK(dtrain_table_destroy(table));
                 });
-        std::filesystem::remove_all(folder);
     }
 }
 

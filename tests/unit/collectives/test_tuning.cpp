@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "check.h"
 #include "collectives/tuning.h"
+#include "temporary_folder.h"
 #include "wire/crc32c.h"
 
 #include <cstdio>
@@ -10,7 +11,6 @@
 #include <cstring>
 #include <random>
 #include <string>
-#include <unistd.h>
 
 using namespace dtrain;
 using namespace dtrain::collectives;
@@ -132,20 +132,18 @@ void what_differs_is_named(void **) {
 }
 
 void files(void **) {
-    char folder[] = "/tmp/dtrain-tuning-XXXXXX";
-    assert_non_null(mkdtemp(folder));
-    std::string path = std::string(folder) + "/file";
+    TemporaryFolder folder;
+    const std::string path = folder.file("file");
     Tuning read, odd = sample();
     assert_int_equal(read_tuning(path.c_str(), read), DTRAIN_ERR_NOT_FOUND);
     odd.machine.cpu = "two\nlines\x01";
     assert_int_equal(write_tuning(path.c_str(), odd), DTRAIN_OK);
     assert_int_equal(read_tuning(path.c_str(), read), DTRAIN_OK);
     assert_string_equal(read.machine.cpu.c_str(), "two lines ");
-    assert_int_equal(read_tuning(folder, read), DTRAIN_ERR_IO);
+    assert_int_equal(read_tuning(folder.name.c_str(), read), DTRAIN_ERR_IO);
     assert_int_equal(read_tuning("/dev/zero", read), DTRAIN_ERR_CORRUPT);
     assert_int_equal(write_tuning((path + "/no").c_str(), odd), DTRAIN_ERR_IO);
-    unlink(path.c_str());
-    assert_int_equal(rmdir(folder), 0); // nothing else was left
+    assert_int_equal(folder.count(), 1); // nothing else was left
 }
 
 } // namespace

@@ -4,25 +4,13 @@
 #include "check.h"
 #include "data/reader.h"
 #include "data/writer.h"
+#include "temporary_folder.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-struct TemporaryFolder {
-    TemporaryFolder() { assert_non_null(mkdtemp(name.data())); }
-    ~TemporaryFolder() { std::filesystem::remove_all(name); }
-    std::string file(const std::string &leaf) const { return name + "/" + leaf; }
-    size_t count() const {
-        size_t n = 0;
-        for (const auto &entry : std::filesystem::directory_iterator(name))
-            n += !entry.path().empty();
-        return n;
-    }
-    std::string name = "/tmp/dtrain-data-XXXXXX";
-};
 
 inline std::string read_whole(const std::string &path) {
     std::string content(std::filesystem::file_size(path), 0);

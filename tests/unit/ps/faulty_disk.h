@@ -3,6 +3,7 @@
 #pragma once
 #include "check.h"
 #include "data/disk.h"
+#include "temporary_folder.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -10,13 +11,6 @@
 #include <string>
 #include <unistd.h>
 #include <vector>
-
-// A folder that goes away with what is in it.
-struct Folder {
-    Folder() { assert_non_null(mkdtemp(name.data())); }
-    ~Folder() { std::filesystem::remove_all(name); }
-    std::string name = "/tmp/dtrain-checkpoint-XXXXXX";
-};
 
 class FaultyDisk final : public dtrain::data::Disk {
   public:

@@ -103,7 +103,7 @@ dtrain::Status restore(Table &table, const std::string &path, uint64_t step) {
 void any_number_of_servers(void **) {
     for (uint32_t before : {1, 2, 3})
         for (uint32_t after : {1, 2, 5}) {
-            Folder folder;
+            TemporaryFolder folder;
             Table table(adam(1003), before), other(adam(1003), after);
             table.push(0.5f, 0, 1003);
             table.push(-2, 100, 700);
@@ -124,7 +124,7 @@ void any_number_of_servers(void **) {
 }
 
 void fewer_elements_than_servers(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(adam(2), 5), other(adam(2), 3);
     table.push(1, 0, 2);
     assert_int_equal(save(table, folder.name, 0, quick_disk), DTRAIN_OK);
@@ -136,7 +136,7 @@ void every_rule_and_dtype(void **) {
     for (uint32_t rule : {DTRAIN_RULE_ADD, DTRAIN_RULE_MOMENTUM, DTRAIN_RULE_ADAGRAD_ROWS,
                           DTRAIN_RULE_LAMB, DTRAIN_RULE_FTRL, DTRAIN_RULE_AMSGRAD})
         for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_BF16}) {
-            Folder folder;
+            TemporaryFolder folder;
             TableParams params = adam(960);
             params.rule = rule;
             params.dtype = dtype;
@@ -162,7 +162,7 @@ void every_rule_and_dtype(void **) {
 }
 
 void another_table_is_refused(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(adam(64), 2);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
     auto refuses = [&](const TableParams &params, dtrain::Status status, const char *says,
@@ -194,7 +194,7 @@ void another_table_is_refused(void **) {
 
 // Whichever byte of a file changes, it is found out, or (in the text of the index) changes nothing.
 void damage_is_found(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(adam(40), 1);
     table.push(1, 0, 40);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
@@ -222,7 +222,7 @@ void damage_is_found(void **) {
 }
 
 void the_newest_are_kept(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(adam(64), 2);
     CheckpointFolder names(folder.name, system_disk());
     uint64_t newest = 0;
@@ -244,7 +244,7 @@ void the_newest_are_kept(void **) {
 }
 
 void a_bad_manifest_is_named(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(adam(64), 1);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
     const std::string path = folder.name + "/step-0000000003/manifest.json";
@@ -269,7 +269,7 @@ std::string at_every_step(FaultyDisk::Fault fault, bool names_too,
                           FaultyDisk::Omitted omitted = FaultyDisk::Omitted::none) {
     uint64_t newest = 0, steps = 0, completed = 0;
     for (bool more = true; more; steps++) {
-        Folder folder;
+        TemporaryFolder folder;
         Table table(adam(300), 2), first(adam(300), 3), second(adam(300), 1);
         FaultyDisk disk;
         disk.plant(omitted);

@@ -127,7 +127,7 @@ void onto_any_other_placement(void **) {
             const bool narrows = params.storage_dtype == DTRAIN_I8;
             if (narrows) block *= 4;
             for (auto [before, after] : {std::pair{3u, 2u}, {2u, 5u}, {1u, 4u}}) {
-                Folder one, two;
+                TemporaryFolder one, two;
                 Table table(placed(params, policy, block, before), before);
                 const uint64_t other_block = narrows ? 128 : 32;
                 Table other(placed(params, DTRAIN_PLACE_USER, other_block, after), after);
@@ -145,7 +145,7 @@ void onto_any_other_placement(void **) {
 }
 
 void ranges_in_a_file_may_be_wrong(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     const Table table(placed(adam(64), DTRAIN_PLACE_USER, 16, 2), 2);
     table.save(folder.name);
     const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, "t", 1, 2);

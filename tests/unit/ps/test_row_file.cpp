@@ -97,7 +97,7 @@ void any_number_of_servers(void **) {
                           DTRAIN_RULE_ADAM, DTRAIN_RULE_LAMB})
         for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_F16})
             for (auto [before, after] : {std::pair{1u, 3u}, {3u, 1u}, {2u, 5u}}) {
-                Folder folder;
+                TemporaryFolder folder;
                 Table table(params_of(rule, dtype), before), other(params_of(rule, dtype), after);
                 table.push(keys, 0.25);
                 table.push({keys.begin(), keys.begin() + 100}, 0.5);
@@ -114,7 +114,7 @@ void any_number_of_servers(void **) {
 }
 
 void an_empty_table(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(params_of(DTRAIN_RULE_ADAM), 2), other(params_of(DTRAIN_RULE_ADAM), 3);
     save(table, folder.name);
     other.push({1, 2, 3}, 1);
@@ -123,7 +123,7 @@ void an_empty_table(void **) {
 }
 
 void what_does_not_fit_is_named(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(params_of(DTRAIN_RULE_ADAGRAD), 1);
     table.push(some_keys(1000), 1);
     save(table, folder.name);
@@ -156,7 +156,7 @@ void what_does_not_fit_is_named(void **) {
 }
 
 void damage_is_found(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Table table(params_of(DTRAIN_RULE_ADAM), 1);
     table.push({1, 2, 3}, 1);
     save(table, folder.name);

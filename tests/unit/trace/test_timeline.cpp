@@ -1,6 +1,7 @@
 // The timeline's parts: ring, lanes, text, file.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "temporary_folder.h"
 #include "trace/timeline.h"
 
 #include <cstdio>
@@ -27,19 +28,6 @@ size_t count(const std::string &text, const std::string &what) {
     for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) n++;
     return n;
 }
-
-struct Folder {
-    char path[32] = "/tmp/dtrain-timeline-XXXXXX";
-    std::vector<std::string> files;
-    Folder() { assert_non_null(mkdtemp(path)); }
-    ~Folder() {
-        for (const std::string &file : files) unlink(file.c_str());
-        rmdir(path);
-    }
-    std::string file(const std::string &name) {
-        return files.emplace_back(std::string(path) + "/" + name);
-    }
-};
 
 void ring_drops_when_full_and_goes_on(void **) {
     Ring ring(4);
@@ -133,13 +121,13 @@ void file_names(void **) {
 }
 
 void what_did_not_fit_is_counted_in_the_file(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     Log log;
     Timeline timeline(log);
     std::string path = folder.file("t.5.json");
     assert_false(timeline.on());
     assert_int_equal(timeline.stop(), DTRAIN_ERR_STATE);
-    Timeline::Params params = {.path = std::string(folder.path) + "/t", .rank = 5, .host = "h"};
+    Timeline::Params params = {.path = folder.file("t"), .rank = 5, .host = "h"};
     assert_int_equal(timeline.start(params), DTRAIN_OK);
     assert_true(timeline.on());
     assert_int_equal(timeline.start(params), DTRAIN_ERR_STATE);
@@ -166,15 +154,14 @@ void collect(void *to, int32_t level, const char *line) {
 }
 
 void full_disk_ends_it_with_one_warning(void **) {
-    Folder folder;
+    TemporaryFolder folder;
     std::string path = folder.file("t.0.json");
     assert_int_equal(symlink("/dev/full", path.c_str()), 0);
     Log log;
     std::vector<std::string> lines;
     log.set_sink(collect, &lines);
     Timeline timeline(log);
-    assert_int_equal(timeline.start({.path = std::string(folder.path) + "/t", .host = ""}),
-                     DTRAIN_OK);
+    assert_int_equal(timeline.start({.path = folder.file("t"), .host = ""}), DTRAIN_OK);
     for (int i = 0; i < 60000; i++) timeline.record({.name = "x"});
     timeline.write_out();
     assert_false(timeline.on());

@@ -1,12 +1,12 @@
 // Finding and refusing plugins.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "temporary_folder.h"
 #include "transport/plugin.h"
 
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace dtrain;
@@ -78,18 +78,15 @@ void test_unfit(void **) {
 }
 
 void test_not_a_library(void **) {
-    char place[] = "/tmp/dtrain_plugin_XXXXXX";
-    assert_non_null(mkdtemp(place));
-    std::string path = std::string(place) + "/libdtrain_transport_text.so";
+    TemporaryFolder place;
+    const std::string path = place.file("libdtrain_transport_text.so");
     FILE *file = std::fopen(path.c_str(), "w");
     assert_non_null(file);
     std::fputs("not a library\n", file);
     std::fclose(file);
     const dtrain_tp_plugin_t *plugin;
-    Status status = find("text", place, plugin);
+    Status status = find("text", place.name, plugin);
     std::string text = error_text();
-    unlink(path.c_str());
-    rmdir(place);
     assert_int_equal(status, DTRAIN_ERR_CONFIG);
     assert_non_null(std::strstr(text.c_str(), path.c_str()));
 }
