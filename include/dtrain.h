@@ -980,10 +980,15 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
                                                   const dtrain_checkpoint_params_t *params,
                                                   int32_t *saved_p);
 /* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
- * the clocks; sums of open clocks stay. *step_p (may be NULL) is its step. DTRAIN_ERR_NOT_FOUND:
- * there is no such checkpoint, or a table is not in it. DTRAIN_ERR_MISMATCH: stored dtype, length
- * or rule of a table differ. DTRAIN_ERR_CORRUPT names the file. Until the servers have begun to
- * read, no table has changed; after a failure of one of them, restore again. */
+ * the clocks; sums of open clocks stay. What is pushed meanwhile may be overwritten. *step_p (may
+ * be NULL) is its step. DTRAIN_ERR_NOT_FOUND: there is no such checkpoint, or a table is not in it.
+ * DTRAIN_ERR_MISMATCH: stored dtype, length or rule of a table differ. DTRAIN_ERR_CORRUPT names the
+ * file. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part beside the
+ * table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables. All or
+ * nothing: servers take over what they have read once each of them has read its part of every
+ * table; after an error no table has changed, but for one that says "restore again": a server was
+ * lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take it
+ * over. timeout_ns is for each of these two steps. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,

@@ -93,8 +93,12 @@ Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
                                : write_shard(disk, path, job.name, step, *job.image);
 }
 
-Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder) {
+Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder,
+                     const Reserve &reserve) {
     ShardImage &image = *job.image;
+    const uint64_t needed = ShardImage::bytes_of(image.params, image.part.count()),
+                   granted = reserve(needed);
+    if (granted < needed) return fail_for(Reason::memory_limit, needed, granted);
     if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
     return for_each_shard(
         folder, job.request.argument, job.name, image.params, [&](ShardFile &file) {
@@ -102,16 +106,17 @@ Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder) {
         });
 }
 
-Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder) {
+Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder, const Reserve &reserve) {
     return for_each_row_file(
         folder, job.request.argument, job.name, job.rows->params,
-        [&](RowFile &file) { return file.read(job.partition, job.server, *job.rows); });
+        [&](RowFile &file) { return file.read(job.partition, job.server, *job.rows, reserve); });
 }
 
-Status restore(const ArchiveJob &job, const CheckpointFolder &folder) {
+Status restore(const ArchiveJob &job, const CheckpointFolder &folder, const Reserve &reserve) {
     uint64_t &updates = job.rows != nullptr ? job.rows->updates : job.image->updates;
     updates = UINT64_MAX; // the lowest of the files
-    Status s = job.rows != nullptr ? restore_rows(job, folder) : restore_shard(job, folder);
+    Status s = job.rows != nullptr ? restore_rows(job, folder, reserve)
+                                   : restore_shard(job, folder, reserve);
     if (updates == UINT64_MAX) updates = 0; // the part is empty
     return s;
 }
@@ -125,20 +130,19 @@ Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::str
                              : for_each_shard(folder, step, name, params, fine);
 }
 
-void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
+void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve) {
     set_error_text("");
     try { // the standard library's
-        job.status =
-            job.request.kind == RequestKind::save ? save(job, folder, disk) : restore(job, folder);
+        job.status = job.request.kind == RequestKind::save ? save(job, folder, disk)
+                                                           : restore(job, folder, reserve);
     } catch (const std::bad_alloc &) {
         job.status = fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
     }
     if (job.status != DTRAIN_OK) job.text = error_text();
 }
 
-ArchiveThread::ArchiveThread(const std::string &folder, data::Disk &disk,
-                             std::function<void(std::unique_ptr<ArchiveJob>)> done)
-    : folder_(folder, disk), disk_(disk), done_(std::move(done)) {}
+ArchiveThread::ArchiveThread(const std::string &folder, data::Disk &disk, Owner owner)
+    : folder_(folder, disk), disk_(disk), owner_(std::move(owner)) {}
 
 void ArchiveThread::stop() {
     {
@@ -169,8 +173,8 @@ void ArchiveThread::work() {
         std::unique_ptr<ArchiveJob> job = std::move(jobs_.front());
         jobs_.pop_front();
         lock.unlock();
-        run(*job, folder_, disk_);
-        done_(std::move(job));
+        run(*job, folder_, disk_, [&](uint64_t bytes) { return owner_.reserve(*job, bytes); });
+        owner_.done(std::move(job));
         lock.lock();
     }
 }

@@ -5,6 +5,7 @@
 #include "ps/checkpoint_folder.h"
 #include "ps/key_partition.h"
 #include "ps/protocol.h"
+#include "ps/reserve.h"
 #include "ps/row_image.h"
 #include "ps/shard_image.h"
 
@@ -19,7 +20,7 @@
 
 namespace dtrain::ps {
 
-// What a worker has asked a server for: to save its part of a table, or to restore it.
+// What a worker has asked a server for: to save its part of a table, or to read it.
 struct ArchiveJob {
     RequestHeader request; // save or restore; the argument is the step
     std::string name;      // of the table
@@ -28,7 +29,7 @@ struct ArchiveJob {
     // Save: to be written; restore: to be filled. One of them.
     std::unique_ptr<ShardImage> image;
     std::unique_ptr<RowImage> rows;
-    uint64_t charged = 0;      // to the server's limit, as long as the job lasts
+    uint64_t charged = 0;      // to the server's limit, as long as the image is there
     Status status = DTRAIN_OK; // the outcome
     std::string text;
 };
@@ -43,7 +44,8 @@ class Archive {
 };
 
 // Does it, now.
-void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk);
+void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
+         const Reserve &reserve = any_memory);
 // Whether the checkpoint has all of this table, by what its files begin with; DTRAIN_ERR_NOT_FOUND:
 // it does not have the table.
 Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::string &name,
@@ -53,9 +55,12 @@ Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::str
 // replaced by the next one.
 class ArchiveThread final : public Archive {
   public:
-    // done: called by the thread.
-    ArchiveThread(const std::string &folder, data::Disk &disk,
-                  std::function<void(std::unique_ptr<ArchiveJob>)> done);
+    // Called by the thread: Server::reserve(), Server::on_archived().
+    struct Owner {
+        std::function<uint64_t(ArchiveJob &, uint64_t bytes)> reserve;
+        std::function<void(std::unique_ptr<ArchiveJob>)> done;
+    };
+    ArchiveThread(const std::string &folder, data::Disk &disk, Owner owner);
     ~ArchiveThread() { stop(); }
     void stop(); // ends the job in work, drops those that wait
     Status start(std::unique_ptr<ArchiveJob> job) override;
@@ -65,7 +70,7 @@ class ArchiveThread final : public Archive {
 
     CheckpointFolder folder_;
     data::Disk &disk_;
-    const std::function<void(std::unique_ptr<ArchiveJob>)> done_;
+    const Owner owner_;
     std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<std::unique_ptr<ArchiveJob>> jobs_;

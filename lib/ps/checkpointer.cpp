@@ -6,6 +6,7 @@
 #include "ps/node.h"
 #include "ps/part_heading.h"
 
+#include <string>
 #include <vector>
 
 namespace dtrain::ps {
@@ -85,10 +86,26 @@ Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t timeo
     for (const ClientTable *table : tables)
         if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
             return s;
-    if (Status s = run(tables, RequestKind::restore, chosen, timeout_ns); s != DTRAIN_OK) return s;
+    if (Status s = restore_all(tables, timeout_ns, chosen); s != DTRAIN_OK) return s;
     note(chosen);
     step = chosen;
     return DTRAIN_OK;
+}
+
+// No server takes anything over before all have read everything.
+Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t timeout_ns,
+                                 uint64_t step) {
+    Status status = run(tables, RequestKind::restore, step, timeout_ns);
+    if (status == DTRAIN_OK) {
+        status = run(tables, RequestKind::adopt, 0, timeout_ns);
+        if (status == DTRAIN_OK) return status;
+        (void)fail_within(status, "not every server has taken checkpoint %llu over, restore again",
+                          static_cast<unsigned long long>(step));
+    }
+    const std::string why = error_text();
+    run(tables, RequestKind::discard, 0, timeout_ns); // a worker that dies here is enough, too
+    set_error_text(why.c_str());
+    return status;
 }
 
 Status Checkpointer::latest(uint64_t &step) {

@@ -35,6 +35,7 @@ class Checkpointer {
     Status check_folder() const;
     bool due(uint64_t step, const Interval &interval);
     void note(uint64_t step);
+    Status restore_all(std::span<ClientTable *const> tables, int64_t timeout_ns, uint64_t step);
     Status run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
                int64_t timeout_ns);
 

@@ -114,6 +114,9 @@ template <class F> void Client::for_each_part(const Transfer &transfer, F &&f) {
 
 bool Client::reaches_lost_server(Transfer &transfer) {
     if (!any_lost_) return false;
+    auto lives = [](const std::string &why) { return why.empty(); };
+    if (transfer.kind == RequestKind::discard && std::any_of(lost_.begin(), lost_.end(), lives))
+        return false; // the lost ones keep nothing
     auto check = [&](uint32_t server, const Range &) {
         if (lost_[server].empty()) return;
         fail_transfer(transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server),
@@ -197,6 +200,13 @@ void Client::abandon(Transfer &transfer, Status status, const char *text) {
     ++transfer.requests; // it must not complete before the last lane has been asked
     for (auto &lane : transfer.table->lanes) settled += lane->abandon(transfer);
     settle_requests(transfer, settled);
+}
+
+int32_t Client::first_unanswered(const Transfer &transfer) {
+    const auto &lanes = transfer.table->lanes;
+    auto its = [&](const auto &lane) { return lane->carries(transfer); };
+    auto found = std::find_if(lanes.begin(), lanes.end(), its);
+    return found != lanes.end() ? static_cast<int32_t>(found - lanes.begin()) : -1;
 }
 
 void Client::destroy(ClientTable *table, int64_t now) {

@@ -117,6 +117,9 @@ class Client {
     // servers had done is not undone; a clock still ends.
     void abandon(Transfer &transfer, Status status, const char *text);
 
+    // A server that has not answered all of it; -1: none.
+    static int32_t first_unanswered(const Transfer &transfer);
+
     // False: not the answer that is due (an old one, sent twice); the wire shall go on waiting.
     bool on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                      int64_t now);

@@ -80,7 +80,13 @@ void Node::start_archive() {
     if (folder.empty()) return;
     archive_ = std::make_unique<ArchiveThread>(
         folder, data::system_disk(),
-        [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); });
+        ArchiveThread::Owner{
+            [this](ArchiveJob &job, uint64_t bytes) {
+                uint64_t granted = 0;
+                agent_.locked([&] { granted = server_->reserve(job, bytes); });
+                return granted;
+            },
+            [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); }});
 }
 
 void Node::archived(std::unique_ptr<ArchiveJob> job) {
@@ -89,7 +95,7 @@ void Node::archived(std::unique_ptr<ArchiveJob> job) {
                            static_cast<unsigned long long>(job->request.argument),
                            job->name.c_str(), job->text.c_str());
     agent_.locked([&] {
-        server_->on_archived(*job, port_->responses());
+        server_->on_archived(std::move(job), port_->responses());
         work();
     });
 }

@@ -61,6 +61,8 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_LIMIT, "limit of what one worker may make the server hold (ps.peer_memory): worker "
                        "%3$u has %1$llu bytes of answers and requests there, of at most %2$llu; "
                        "let fewer operations be in flight, or raise the option"},
+    {DTRAIN_ERR_BUSY, "worker %llu is restoring the table; when that has ended, try again"},
+    {DTRAIN_ERR_STATE, "it has read nothing that it could take over, or the restore was given up"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -128,6 +130,13 @@ void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *te
         std::snprintf(text, len, "parameter %s is not valid", field_name(a));
     else
         std::snprintf(text, len, reasons[index].text, a, b, asked);
+}
+
+Status fail_for(Reason reason, uint64_t number0, uint64_t number1) {
+    const uint64_t numbers[] = {number0, number1};
+    char text[max_told + 1];
+    describe(reason, numbers, 0, text, sizeof text);
+    return fail(status_of(reason), "%s", text);
 }
 
 } // namespace dtrain::ps

@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 9;
+inline constexpr uint8_t protocol_version = 10;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -50,12 +50,14 @@ enum class RequestKind : uint8_t {
     pull_state_rows = 18,
     set_state_rows = 19,
     save = 20,    // its part of the table, to a checkpoint
-    restore = 21, // from one
+    restore = 21, // reads and checks its part of one, and keeps it apart until one of the last two
     set_ready = 22,
     wait_ready = 23,
-    set_mode = 24 // as argument: mode_bits(); only asked whether it could, or when all have asked
+    set_mode = 24, // as argument: mode_bits(); only asked whether it could, or when all have asked
+    adopt = 25,    // what the worker's restore has read becomes the table's
+    discard = 26   // it is dropped, with what the worker's earlier restores would still read
 };
-inline constexpr uint8_t last_request_kind = 24;
+inline constexpr uint8_t last_request_kind = 26;
 
 struct Trait {
     enum : uint8_t {
@@ -93,6 +95,8 @@ inline constexpr uint8_t kind_traits[] = {
     Trait::ranged | Trait::sends | Trait::state | Trait::rows | Trait::carries,
     Trait::files,
     Trait::files,
+    0,
+    0,
     0,
     0,
     0};
@@ -175,9 +179,11 @@ enum class Reason : uint16_t {
     bad_weight = 33,
     version_ahead = 34,
     mode_not_agreed = 35,
-    peer_limit = 36
+    peer_limit = 36,
+    restoring = 37,
+    not_read = 38
 };
-inline constexpr uint16_t last_reason = 36;
+inline constexpr uint16_t last_reason = 38;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }
@@ -211,5 +217,7 @@ Status told_status(uint64_t number); // of Reason::told
 // "worker 3 was lost", for a known reason; a NUL-terminated text of at most len bytes. asked: the
 // worker that the answer is for.
 void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *text, size_t len);
+// fail() with its status and text.
+Status fail_for(Reason reason, uint64_t number0, uint64_t number1);
 
 } // namespace dtrain::ps

@@ -90,7 +90,8 @@ Status RowFile::take(uint64_t bytes, const uint8_t *&data) {
     return s;
 }
 
-Status RowFile::read_keys(const KeyPartition &partition, uint32_t server, RowImage &image) {
+Status RowFile::read_keys(const KeyPartition &partition, uint32_t server, RowImage &image,
+                          const Reserve &reserve) {
     places_.assign(count_, nullptr);
     std::vector<uint64_t> keys, own, indices;
     const uint64_t most = rows_per_piece(sizeof(uint64_t));
@@ -111,11 +112,12 @@ Status RowFile::read_keys(const KeyPartition &partition, uint32_t server, RowIma
             std::memset(row, 0, image.layout.bytes);
             fresh++;
         };
-        auto note = [&](size_t i, char *row) { places_[indices[i]] = row; };
-        const size_t made = image.store.obtain(own.data(), own.size(), make, note);
-        if (made < own.size())
-            return fail(DTRAIN_ERR_LIMIT, "its rows do not fit the memory of the server, or its "
-                                          "limit");
+        for (size_t made = 0;;) {
+            auto note = [&](size_t i, char *row) { places_[indices[made + i]] = row; };
+            made += image.store.obtain(own.data() + made, own.size() - made, make, note);
+            if (made == own.size()) break;
+            if (Status s = image.make_room(reserve); s != DTRAIN_OK) return s;
+        }
         if (fresh < own.size()) return fail(DTRAIN_ERR_CORRUPT, "it has a key twice");
     }
     return DTRAIN_OK;
@@ -134,8 +136,10 @@ Status RowFile::read_column(const RowImage::Column &column) {
     return DTRAIN_OK;
 }
 
-Status RowFile::read(const KeyPartition &partition, uint32_t server, RowImage &image) {
-    if (Status s = read_keys(partition, server, image); s != DTRAIN_OK) return file_.within(s);
+Status RowFile::read(const KeyPartition &partition, uint32_t server, RowImage &image,
+                     const Reserve &reserve) {
+    if (Status s = read_keys(partition, server, image, reserve); s != DTRAIN_OK)
+        return file_.within(s);
     const auto columns = RowImage::columns_of(image.params);
     for (const data::Tensor &tensor : file_.index().tensors) {
         auto its = [&](const RowImage::Column &column) { return tensor.name == column.name; };

@@ -23,13 +23,16 @@ class RowFile {
   public:
     // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another table, or of other parameters.
     Status open(const std::string &path, const std::string &table, const TableParams &params);
-    // Adds the rows of that server, and takes over clock, rate and the lower number of updates.
-    // Reads the whole file, once; after a failure, the image is of no use.
-    Status read(const KeyPartition &partition, uint32_t server, RowImage &image);
+    // Adds the rows of that server, as memory is reserved for them, and takes over clock, rate and
+    // the lower number of updates. Reads the whole file, once; after a failure, the image is of no
+    // use.
+    Status read(const KeyPartition &partition, uint32_t server, RowImage &image,
+                const Reserve &reserve);
 
   private:
     Status check(const std::string &table, const TableParams &params);
-    Status read_keys(const KeyPartition &partition, uint32_t server, RowImage &image);
+    Status read_keys(const KeyPartition &partition, uint32_t server, RowImage &image,
+                     const Reserve &reserve);
     Status read_column(const RowImage::Column &column);
     Status take(uint64_t bytes, const uint8_t *&data); // and adds it to the checksum
 

@@ -3,8 +3,16 @@
 
 #include "device/kernels.h"
 #include "ps/narrow.h"
+#include "ps/protocol.h"
+
+#include <algorithm>
 
 namespace dtrain::ps {
+namespace {
+
+constexpr uint64_t least_step = 64 << 10; // of what is reserved
+
+} // namespace
 
 std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
     const RowLayout layout(params);
@@ -21,6 +29,19 @@ std::vector<RowImage::Column> RowImage::columns_of(const TableParams &params) {
     if (counts_steps(params))
         all.push_back({"steps", DTRAIN_U32, layout.steps_at, sizeof(uint32_t), 0});
     return all;
+}
+
+Status RowImage::make_room(const Reserve &reserve) {
+    const uint64_t own_limit = params.max_bytes > 0 ? params.max_bytes : UINT64_MAX;
+    const uint64_t used = store.memory(), step = std::max(least_step, used / 8);
+    if (reserved_ >= own_limit) return fail_for(Reason::table_limit, used, own_limit - used);
+    if (reserved_ - used >= step)
+        return fail_for(Reason::no_memory, step, 0); // it was not the limit
+    const uint64_t granted = reserve(step);
+    if (granted == 0) return fail_for(Reason::rows_limit, used, reserved_ - used);
+    reserved_ += granted;
+    store.set_limit(std::min(reserved_, own_limit));
+    return DTRAIN_OK;
 }
 
 std::unique_ptr<RowImage> SparseShard::image() const {

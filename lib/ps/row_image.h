@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/buffer.h"
+#include "ps/reserve.h"
 #include "ps/row_store.h"
 #include "ps/sparse_shard.h"
 
@@ -13,7 +14,7 @@ namespace dtrain::ps {
 
 struct RowImage {
     explicit RowImage(const TableParams &table)
-        : params(table), layout(table), store(layout.bytes) {}
+        : params(table), layout(table), store(layout.bytes, 0) {}
 
     // A part of each row that is an array of the file.
     struct Column {
@@ -31,8 +32,12 @@ struct RowImage {
     // To a checkpoint: `count` of each, one after the other.
     Buffer keys, rows;
     uint64_t count = 0;
-    // From one.
+    // From one; make_room() lets it have more rows than it has.
     RowStore store;
+    Status make_room(const Reserve &reserve);
+
+  private:
+    uint64_t reserved_ = 0;
 };
 
 } // namespace dtrain::ps

@@ -149,9 +149,16 @@ ServerReport Server::report() const {
     return report;
 }
 
-void Server::on_archived(ArchiveJob &job, Responses &out) {
+void Server::on_archived(std::unique_ptr<ArchiveJob> job, Responses &out) {
+    auto found = tables_.find(job->request.table);
+    if (found == tables_.end() || found->second == nullptr) return;
+    found->second->on_archived(std::move(job), out);
+}
+
+uint64_t Server::reserve(ArchiveJob &job, uint64_t bytes) {
     auto found = tables_.find(job.request.table);
-    if (found != tables_.end() && found->second != nullptr) found->second->on_archived(job, out);
+    if (found == tables_.end() || found->second == nullptr) return 0;
+    return found->second->reserve(job, std::min(bytes, memory_left()));
 }
 
 void Server::on_worker_left(uint32_t worker, Responses &out) {

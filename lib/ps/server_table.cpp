@@ -137,6 +137,8 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     case RequestKind::set_rate: return set_rate(header, entry, out);
     case RequestKind::save:
     case RequestKind::restore: return archive(header, entry, out);
+    case RequestKind::adopt: return adopt(header, entry, out);
+    case RequestKind::discard: return discard(header, entry, out);
     case RequestKind::set_mode: return set_mode(header, entry, out);
     case RequestKind::set_ready: return set_ready(header, entry, out);
     case RequestKind::wait_ready: return wait_ready(header, entry, out);

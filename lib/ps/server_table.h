@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,8 +59,9 @@ class ServerTable {
     void refuse(Status status, const char *text, Responses &out);
     // Any other request but destroy, checked by check_request().
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
-    void on_archived(ArchiveJob &job, Responses &out);
-    void leave(uint32_t worker, Responses &out); // destroyed its handle, or left the job
+    void on_archived(std::unique_ptr<ArchiveJob> job, Responses &out);
+    uint64_t reserve(ArchiveJob &job, uint64_t bytes); // charged to it; 0: it was given up
+    void leave(uint32_t worker, Responses &out);       // destroyed its handle, or left the job
     void lose(uint32_t worker, Responses &out);
     bool unused() const { return present_ == 0; } // all have left or were lost
     bool member(uint32_t worker) const { return members_[worker].present; }
@@ -88,7 +90,14 @@ class ServerTable {
         uint64_t pulled = 0;                // updates() when it pulled last
         // By sequence number: of answers that may have to be given again.
         std::map<uint64_t, Text> texts;
+        uint64_t restores_from = 0; // requests to restore before this one are over
         Counters counters;
+    };
+    // One at a time: from the request on, until it is taken over or dropped.
+    struct Restore {
+        uint32_t worker;
+        uint64_t sequence;
+        std::unique_ptr<ArchiveJob> read; // once all of it has been
     };
     struct Waiting {
         RequestHeader header;
@@ -159,10 +168,24 @@ class ServerTable {
     void respond(const RequestHeader &header, const Answer &answer, Responses &out,
                  const void *payload = nullptr);
     void archive(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void save(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void restore(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void adopt(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    void discard(const RequestHeader &header, Answered::Entry &entry, Responses &out);
+    // The worker's; by a request before that one.
+    bool restores(uint32_t worker, uint64_t before = UINT64_MAX) const {
+        return restore_ && restore_->worker == worker && restore_->sequence < before;
+    }
+    bool restores_by(const RequestHeader &header) const {
+        return restores(header.worker) && restore_->sequence == header.sequence;
+    }
+    void drop_restore();
     Verdict may_go_on(const RequestHeader &header) const; // of what waits in parked_
     void wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
-    std::unique_ptr<ArchiveJob> make_job(const RequestHeader &header) const; // nullptr: no memory
+    std::unique_ptr<ArchiveJob> make_job(const RequestHeader &header) const; // without an image
+    // False: told why not.
+    bool begin(std::unique_ptr<ArchiveJob> job, Answered::Entry &entry, Responses &out);
     void attach_text(Response &response) const;
     Answer attach_states(Response &response) const; // of a function, for who creates the table
     Answer told(Status status, const char *text);   // keeps the text for attach_text()
@@ -177,13 +200,14 @@ class ServerTable {
 
     Identity identity_;
     KeyPartition partition_;
-    uint64_t bytes_, copies_ = 0;  // copies: on their way to files
+    uint64_t bytes_, copies_ = 0;  // copies: on their way to files, or from them
     std::unique_ptr<Shard> shard_; // or
     std::unique_ptr<SparseShard> rows_;
     Answer refused_;     // why the table could not be made
     bool ready_ = false; // a worker has said that it is initialised
     Archive *archive_;
-    PeerMemory *const peers_;            // by worker
+    PeerMemory *const peers_; // by worker
+    std::optional<Restore> restore_;
     std::shared_ptr<const Buffer> told_; // the last text, NUL-terminated
     FunctionCall::Failure broken_;       // BSP: a clock's update was done in part
     Clocks clocks_;

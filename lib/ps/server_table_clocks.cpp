@@ -116,7 +116,7 @@ void ServerTable::release(Responses &out) {
         if (verdict == Verdict::wait) return false;
         Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
         if (header.kind == RequestKind::save)
-            archive(header, entry, out);
+            save(header, entry, out);
         else
             finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                    out);

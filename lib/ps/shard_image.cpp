@@ -21,6 +21,12 @@ bool ShardImage::allocate() {
     return all;
 }
 
+uint64_t ShardImage::bytes_of(const TableParams &params, uint64_t count) {
+    uint64_t bytes = DenseValues(params, count).bytes();
+    for (const StateArray &state : slots_of(params)) bytes += state.bytes_of(count);
+    return bytes;
+}
+
 std::vector<ShardImage::Array> ShardImage::arrays_of(const TableParams &params) {
     const DenseValues values(params, 0);
     const uint32_t dtype = storage_dtype_of(params);

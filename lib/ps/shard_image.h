@@ -18,6 +18,8 @@ namespace dtrain::ps {
 struct ShardImage {
     ShardImage(const TableParams &params, const Part &part);
     bool allocate(); // values and state, zeroed; false: no memory
+    // That they take.
+    static uint64_t bytes_of(const TableParams &params, uint64_t count);
 
     // The values, or an array of the rule's state.
     struct Array {

@@ -61,11 +61,7 @@ std::unique_ptr<ShardImage> Shard::image() const {
     return image;
 }
 
-uint64_t Shard::image_bytes() const {
-    uint64_t bytes = values_.bytes();
-    for (const StateArray &array : arrays_) bytes += array.bytes_of(part_.count());
-    return bytes;
-}
+uint64_t Shard::image_bytes() const { return ShardImage::bytes_of(params_, part_.count()); }
 
 void Shard::adopt(ShardImage &&image) {
     values_ = std::move(image.values);

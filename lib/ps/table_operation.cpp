@@ -61,6 +61,8 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::set_rate: record.name = "set_rate"; break;
     case RequestKind::save: record.name = "save"; break;
     case RequestKind::restore: record.name = "restore"; break;
+    case RequestKind::adopt: record.name = "adopt"; break;
+    case RequestKind::discard: record.name = "discard"; break;
     case RequestKind::set_mode: record.name = "set_mode"; break;
     case RequestKind::wait_ready: record.name = "wait_ready"; break;
     case RequestKind::push_rows: record.name = "push_rows"; break;
@@ -81,10 +83,17 @@ void TableOperation::describe(trace::Record &record) const {
 
 void TableOperation::timed_out(engine::Agent &agent) {
     char text[error_text_size];
-    bool waits = transfer_.kind == RequestKind::wait_ready;
-    std::snprintf(text, sizeof text, "table \"%s\": timed out; %s", transfer_.table->name.c_str(),
-                  waits ? "no worker has said that it is initialised (dtrain_table_set_ready)"
-                        : "a server did not answer, or waits for a worker's clock");
+    const char *name = transfer_.table->name.c_str();
+    if (transfer_.kind == RequestKind::wait_ready)
+        std::snprintf(text, sizeof text,
+                      "table \"%s\": timed out; no worker has said that it is initialised "
+                      "(dtrain_table_set_ready)",
+                      name);
+    else
+        std::snprintf(text, sizeof text,
+                      "table \"%s\": timed out; server %d did not answer, or waits for a worker's "
+                      "clock",
+                      name, Client::first_unanswered(transfer_));
     fail(agent, {.status = DTRAIN_ERR_TIMEOUT}, text);
 }
 

@@ -1,55 +1,14 @@
 // Checkpoints of tables, and how a job starts, over the C API.
 // SPDX-License-Identifier: Apache-2.0
-#include "contract/ranks.h"
+#include "contract/checkpoints.h"
 
 #include <atomic>
 #include <cmath>
-#include <filesystem>
 
 namespace fs = std::filesystem;
+using namespace checkpoints;
 
 namespace {
-
-constexpr uint64_t length = 10007;
-
-struct Folder {
-    Folder() { REQUIRE(mkdtemp(name.data()) != nullptr); }
-    ~Folder() { fs::remove_all(name); }
-    ranks::Options options(const char *restore = "no") const {
-        return {{"checkpoint.directory", name + "/deep"},
-                {"checkpoint.keep", "2"},
-                {"checkpoint.restore", restore},
-                {"log.level", "error"}};
-    }
-    std::string name = "/tmp/dtrain-checkpoints-XXXXXX";
-};
-
-dtrain_table_t *make(dtrain_comm_t *comm, const char *name, uint32_t consistency, uint32_t rule) {
-    dtrain_table_params_t params;
-    DTRAIN_INIT(&params);
-    params.dtype = DTRAIN_F32;
-    params.length = length;
-    params.rule = rule;
-    params.consistency = consistency;
-    dtrain_table_t *table = nullptr;
-    OK(dtrain_table_create(comm, name, &params, &table));
-    return table;
-}
-
-std::vector<float> pulled(dtrain_table_t *table) {
-    std::vector<float> values(length);
-    OK(dtrain_table_pull(table, 0, length, values.data(), nullptr, nullptr));
-    return values;
-}
-
-void push(dtrain_table_t *table, float g) {
-    const std::vector<float> values(length, g);
-    OK(dtrain_table_push(table, 0, length, values.data(), nullptr, nullptr));
-}
-
-void barrier(dtrain_comm_t *comm) { OK(dtrain_barrier(comm, nullptr, nullptr)); }
-
-bool says(const char *text) { return ranks::last_error().find(text) != std::string::npos; }
 
 // A job of another size goes on with Adam as the first one would have.
 void restarts(int servers_before, int servers_after) {
@@ -100,16 +59,6 @@ void without_servers(void **) {
 void rows_too(void **) {
     Folder folder;
     const uint64_t keys[] = {5, UINT64_MAX, 77, 1000};
-    auto make_rows = [](dtrain_comm_t *comm) {
-        dtrain_table_params_t params;
-        DTRAIN_INIT(&params);
-        params.dtype = DTRAIN_F32;
-        params.dim = 3;
-        params.rule = DTRAIN_RULE_ADAGRAD;
-        dtrain_table_t *table = nullptr;
-        OK(dtrain_table_create(comm, "rows", &params, &table));
-        return table;
-    };
     std::vector<float> g(12, 1), expected(12), got(12);
     for (int servers : {2, 3})
         ranks::run(1, servers, folder.options(), [&](int, dtrain_comm_t *comm) {

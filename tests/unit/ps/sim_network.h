@@ -10,6 +10,7 @@
 #include "sim_function.h"
 
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,15 +26,19 @@ struct Faults {
 // A server that decides wrongly is a right one that is told something else. applied: the server's
 // clock, as its answers have said.
 using Spoil = std::function<void(uint32_t server, dtrain::ps::RequestHeader &, uint64_t applied)>;
+// What a disk does with a job.
+using Read = std::function<void(dtrain::ps::Server &, dtrain::ps::ArchiveJob &)>;
 
 class SimNetwork {
   public:
     SimNetwork(uint64_t seed, uint32_t workers, uint32_t servers, const Faults &faults,
                dtrain::ps::Client::Config config, uint64_t peer_limit = 0)
         : random_(seed), faults_(faults) {
-        for (uint32_t s = 0; s < servers; ++s)
+        for (uint32_t s = 0; s < servers; ++s) {
+            archives_.push_back(std::make_unique<SimArchive>(*this, s));
             servers_.push_back(std::make_unique<dtrain::ps::Server>(dtrain::ps::Server::Config{
-                s, servers, workers, 0, nullptr, &sim_functions(), peer_limit}));
+                s, servers, workers, 0, archives_[s].get(), &sim_functions(), peer_limit}));
+        }
         config.servers = servers;
         for (uint32_t w = 0; w < workers; ++w) {
             config.worker = w;
@@ -47,6 +52,7 @@ class SimNetwork {
     int64_t now() const { return now_; }
     uint64_t pick(uint64_t below) { return random_() % below; }
     void spoil(Spoil spoil) { spoil_ = std::move(spoil); }
+    void read_by(Read read) { read_ = std::move(read); }
 
     void at(int64_t time, std::function<void()> event) { events_.emplace(time, std::move(event)); }
     // Runs the next event or timer; false when nothing is left.
@@ -123,6 +129,28 @@ class SimNetwork {
         uint32_t worker_;
     };
 
+    // One job at a time, each some time later.
+    class SimArchive final : public dtrain::ps::Archive {
+      public:
+        SimArchive(SimNetwork &network, uint32_t server) : network_(network), server_(server) {}
+        dtrain::Status start(std::unique_ptr<dtrain::ps::ArchiveJob> job) override {
+            jobs_.push_back(std::move(job));
+            ends_ = std::max(ends_, network_.now_) + network_.delay();
+            network_.at(ends_, [this] {
+                auto next = std::move(jobs_.front());
+                jobs_.pop_front();
+                network_.archived(server_, std::move(next));
+            });
+            return DTRAIN_OK;
+        }
+
+      private:
+        SimNetwork &network_;
+        uint32_t server_;
+        int64_t ends_ = 0; // of the last job
+        std::deque<std::unique_ptr<dtrain::ps::ArchiveJob>> jobs_;
+    };
+
     int64_t delay() { return 1 + static_cast<int64_t>(pick(uint64_t(faults_.longest_delay))); }
     bool chance(uint32_t per_cent) { return pick(100) < per_cent; }
     uint32_t copies() { return chance(faults_.lost) ? 0 : chance(faults_.repeated) ? 2 : 1; }
@@ -154,6 +182,14 @@ class SimNetwork {
         if (spoil_) spoil_(server, header, applied_[server]);
         dtrain::ps::Responses out;
         servers_[server]->on_request(worker, header, payload.data(), payload.size(), out);
+        answer(out);
+    }
+
+    void archived(uint32_t server, std::unique_ptr<dtrain::ps::ArchiveJob> job) {
+        if (servers_[server] == nullptr) return;
+        read_(*servers_[server], *job);
+        dtrain::ps::Responses out;
+        servers_[server]->on_archived(std::move(job), out);
         answer(out);
     }
 
@@ -190,7 +226,9 @@ class SimNetwork {
     Faults faults_;
     int64_t now_ = 0;
     Spoil spoil_;
-    std::map<uint32_t, uint64_t> applied_;                     // by server
+    Read read_;
+    std::map<uint32_t, uint64_t> applied_; // by server
+    std::vector<std::unique_ptr<SimArchive>> archives_;
     std::vector<std::unique_ptr<dtrain::ps::Server>> servers_; // nullptr: crashed
     std::unique_ptr<dtrain::ps::Server> dead_;
     std::multimap<int64_t, std::function<void()>> events_;

@@ -76,8 +76,12 @@ dtrain::Status restore(Table &table, const std::string &path, uint64_t limit = U
     for (uint32_t i = 0; i < table.shards.size(); i++) {
         ArchiveJob job = job_for(RequestKind::restore, table, i);
         job.rows = std::make_unique<RowImage>(table.params);
-        job.rows->store.set_limit(limit);
-        run(job, folder, disk);
+        uint64_t left = limit;
+        run(job, folder, disk, [&](uint64_t bytes) {
+            const uint64_t granted = std::min(bytes, left);
+            left -= granted;
+            return granted;
+        });
         if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
         table.shards[i]->adopt(std::move(*job.rows));
     }
@@ -135,7 +139,13 @@ void what_does_not_fit_is_named(void **) {
             fail_msg("\"%s\" does not say \"%s\"", dtrain::error_text(), says);
     };
     TableParams params = params_of(DTRAIN_RULE_ADAGRAD);
-    refuses(params, DTRAIN_ERR_LIMIT, "do not fit", 10000);
+    const uint64_t needed = table.shards[0]->memory();
+    refuses(params, DTRAIN_ERR_LIMIT, "memory limit of the server", needed - 1);
+    params.max_bytes = needed - 1;
+    refuses(params, DTRAIN_ERR_LIMIT, "(max_bytes)");
+    params.max_bytes = needed;
+    Table fits(params, 1);
+    assert_int_equal(restore(fits, folder.name, needed), DTRAIN_OK);
     params.dim = 6;
     refuses(params, DTRAIN_ERR_MISMATCH, "shape");
     refuses(params_of(DTRAIN_RULE_ADAGRAD, DTRAIN_F64), DTRAIN_ERR_MISMATCH,

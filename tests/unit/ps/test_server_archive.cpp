@@ -1,95 +1,17 @@
 // Saving and restoring as a server sees it: when it may begin, and what comes of it.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/server.h"
-#include "ps/table_wire.h"
+#include "archive_rig.h"
 
 #include "check.h"
 
 #include <cstring>
 #include <string>
-#include <vector>
 
 using namespace dtrain::ps;
 
 namespace {
 
-// Jobs wait here until a test ends them.
-class Shelf final : public Archive {
-  public:
-    dtrain::Status start(std::unique_ptr<ArchiveJob> job) override {
-        jobs.push_back(std::move(job));
-        return DTRAIN_OK;
-    }
-    std::vector<std::unique_ptr<ArchiveJob>> jobs;
-};
-
-class Rig {
-  public:
-    Rig(uint32_t consistency, uint32_t workers, bool with_archive = true, uint64_t limit = 0)
-        : server({.workers = workers,
-                  .memory_limit = limit,
-                  .archive = with_archive ? &shelf : nullptr}),
-          sequences(workers) {
-        TableParams params;
-        params.length = 8;
-        params.dtype = DTRAIN_F32;
-        params.consistency = consistency;
-        const std::string payload = encode_table(params, "t");
-        for (uint32_t w = 0; w < workers; w++) {
-            RequestHeader h;
-            h.worker = w;
-            server.on_request(w, h, payload.data(), payload.size(), out);
-        }
-        out.clear();
-    }
-    RequestHeader header(RequestKind kind, uint32_t worker, uint64_t clock = 0) {
-        RequestHeader h;
-        h.kind = kind;
-        h.worker = worker;
-        h.sequence = ++sequences[worker];
-        h.clock = clock;
-        h.argument = kind == RequestKind::save || kind == RequestKind::restore ? 42 : 0;
-        return h;
-    }
-    Responses &send(const RequestHeader &h, const void *payload = nullptr, uint64_t bytes = 0) {
-        out.clear();
-        server.on_request(h.worker, h, payload, bytes, out);
-        return out;
-    }
-    void push(uint32_t worker, uint64_t clock, float value) {
-        RequestHeader h = header(RequestKind::push, worker, clock);
-        h.count = 1;
-        h.flags = begins_push;
-        send(h, &value, sizeof value);
-    }
-    void end_clock(uint32_t worker, uint64_t clock, uint32_t pushes) {
-        RequestHeader h = header(RequestKind::clock, worker, clock);
-        h.pushes = pushes;
-        send(h);
-    }
-    void end_job(dtrain::Status status = DTRAIN_OK, const char *text = "") {
-        out.clear();
-        std::unique_ptr<ArchiveJob> job = std::move(shelf.jobs.front());
-        shelf.jobs.erase(shelf.jobs.begin());
-        job->status = status;
-        job->text = text;
-        server.on_archived(*job, out);
-    }
-    float saved() const {
-        float value;
-        std::memcpy(&value, shelf.jobs.back()->image->values.at(0), sizeof value);
-        return value;
-    }
-    void expect(Reason reason) const {
-        assert_int_equal(out.size(), 1);
-        assert_int_equal(out[0].header.reason, reason);
-    }
-
-    Shelf shelf;
-    Server server;
-    Responses out;
-    std::vector<uint64_t> sequences;
-};
+using Rig = ArchiveRig;
 
 void an_image_is_of_one_moment(void **) {
     Rig rig(DTRAIN_ASYNC, 2);
@@ -243,30 +165,6 @@ void without_a_folder(void **) {
     }
 }
 
-void a_restore_changes_all_or_nothing(void **) {
-    Rig rig(DTRAIN_ASYNC, 1);
-    rig.push(0, 0, 3);
-    auto value = [&] {
-        RequestHeader pull = rig.header(RequestKind::pull, 0);
-        pull.count = 1;
-        rig.send(pull);
-        float result;
-        std::memcpy(&result, rig.out[0].payload, sizeof result);
-        return result;
-    };
-    for (dtrain::Status status : {DTRAIN_ERR_CORRUPT, DTRAIN_OK}) {
-        rig.send(rig.header(RequestKind::restore, 0));
-        ShardImage &image = *rig.shelf.jobs[0]->image;
-        assert_true(image.allocate());
-        const float nine = 9;
-        std::memcpy(image.values.at(0), &nine, sizeof nine);
-        image.updates = 77;
-        rig.end_job(status, "damaged");
-        assert_true(value() == (status == DTRAIN_OK ? 9 : 3));
-        assert_int_equal(rig.out[0].header.table_version, status == DTRAIN_OK ? 77 : 1);
-    }
-}
-
 void a_worker_that_is_gone_changes_nothing(void **) {
     Rig rig(DTRAIN_ASYNC, 2);
     rig.send(rig.header(RequestKind::restore, 0));
@@ -316,7 +214,6 @@ int main() {
         cmocka_unit_test(a_failure_is_told),
         cmocka_unit_test(nobody_can_tell_a_text_elsewhere),
         cmocka_unit_test(without_a_folder),
-        cmocka_unit_test(a_restore_changes_all_or_nothing),
         cmocka_unit_test(a_worker_that_is_gone_changes_nothing),
         cmocka_unit_test(ready_is_waited_for),
         cmocka_unit_test(ready_may_never_come),
