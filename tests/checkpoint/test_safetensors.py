@@ -49,11 +49,26 @@ def check_doubles_and_steps(job, folder):
     assert list(read["steps"]) == [2] * 40 + [1] * 30 + [0] * 30, read["steps"]
 
 
+def check_int8_and_scales(job, folder):
+    start = numpy.linspace(-3, 1, 300, dtype=numpy.float32)
+    with tables.Table(job, "add", start, storage_dtype=tables.I8) as table:
+        save(job, table, 14)
+        kept = table.pull()
+    read = safetensors.numpy.load_file(f"{folder}/step-0000000014/table-00000-of-00001.safetensors")
+    assert sorted(read) == ["scales", "values"], read
+    assert read["values"].dtype == numpy.int8 and read["scales"].dtype == numpy.float32
+    scales = numpy.repeat(read["scales"], 128)[:start.size]  # one for each block of 128
+    assert numpy.array_equal(read["values"] * scales, kept)
+    assert numpy.all(numpy.abs(kept - start) <= 0.501 * scales)
+    assert read["scales"][0] == numpy.float32(3) / numpy.float32(127)
+
+
 def main(library):
     with tempfile.TemporaryDirectory() as folder:
         job = tables.Job(library, {"checkpoint.directory": folder})
         check_values_and_momentum(job, folder)
         check_doubles_and_steps(job, folder)
+        check_int8_and_scales(job, folder)
         job.close()
     print(f"safetensors {safetensors.__version__}, numpy {numpy.__version__}: as saved")
 

@@ -9,6 +9,7 @@ import numpy
 
 API_VERSION = 1
 DTYPES = {1: numpy.float32, 2: numpy.float64, 12: numpy.uint64}
+I8 = 5  # as storage_dtype
 RULES = {name: number for number, name in enumerate(
     "add assign sgd momentum adagrad adam mean min max nesterov adagrad_rows rmsprop adadelta adamw "
     "amsgrad ftrl lars lamb dc_sgd".split(), 1)}
@@ -22,7 +23,11 @@ class Params(ctypes.Structure):
                                            "initial")),
                 ("row_length", U64),
                 *((name, F64) for name in ("rho", "clip_value", "clip_norm", "weight_decay", "l1",
-                                           "l2", "trust", "ftrl_beta", "compensation"))]
+                                           "l2", "trust", "ftrl_beta", "compensation")),
+                ("dim", U32), ("distribution", U32), ("spread", F64), ("seed", U64),
+                ("max_bytes", U64), ("function", ctypes.c_char_p), ("segments", ctypes.c_void_p),
+                *((name, U32) for name in ("segment_count", "reserved", "quorum", "reproducible",
+                                           "storage_dtype", "wire_dtype"))]
 
 
 class Job:
