@@ -1,9 +1,6 @@
 // Checkpoints: what is in them, who can restore them, and what is left after a crash at every step.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/archive.h"
-#include "ps/part_heading.h"
-#include "ps/placement_map.h"
-#include "ps/shard.h"
+#include "checkpointed_table.h"
 
 #include "check.h"
 #include "faulty_disk.h"
@@ -20,84 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 FaultyDisk quick_disk; // without faults: no test but the last ones waits for a real one
-
-TableParams adam(uint64_t length) {
-    TableParams params;
-    params.length = length;
-    params.dtype = DTRAIN_F32;
-    params.rule = DTRAIN_RULE_ADAM;
-    return params;
-}
-
-// The parts of one table on so many servers.
-struct Table {
-    Table(const TableParams &table, uint32_t servers) : params(table) {
-        const Partition partition = make_partition(params, servers);
-        for (uint32_t s = 0; s < servers; s++)
-            shards.push_back(Shard::create(params, partition.part(s)));
-    }
-    void push(float g, uint64_t first, uint64_t count) {
-        const std::vector<float> values(count, g);
-        for (auto &shard : shards) {
-            bool begins = true;
-            shard->part().for_each_overlap({first, count}, [&](const Range &part, uint64_t) {
-                assert_int_equal(shard->push(part, values.data(), begins), Reason::none);
-                begins = false;
-            });
-        }
-    }
-    std::vector<float> values() const {
-        std::vector<float> all(params.length);
-        for (const auto &shard : shards)
-            for (size_t i = 0; i < shard->part().ranges(); i++) {
-                const Range &range = shard->part().range(i);
-                std::memcpy(&all[range.first], shard->at(range.first), range.count * sizeof(float));
-            }
-        return all;
-    }
-
-    TableParams params;
-    std::vector<std::unique_ptr<Shard>> shards;
-};
-
-ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server, uint64_t step) {
-    ArchiveJob job;
-    job.request.kind = kind;
-    job.request.argument = step;
-    job.name = "a/b c";
-    job.server = server;
-    job.partition = KeyPartition(uint32_t(table.shards.size()));
-    return job;
-}
-
-// As the servers and a worker do it.
-dtrain::Status save(const Table &table, const std::string &path, uint64_t step,
-                    dtrain::data::Disk &disk, uint32_t keep = 0) {
-    CheckpointFolder folder(path, disk);
-    if (dtrain::Status s = folder.begin(step); s != DTRAIN_OK) return s;
-    for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::save, table, i, step);
-        job.image = table.shards[i]->image();
-        run(job, folder, disk);
-        if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
-    }
-    Manifest manifest = {.step = step,
-                         .tables = {{escaped("a/b c"), uint32_t(table.shards.size())}}};
-    dtrain::Status s = folder.complete(manifest);
-    return s == DTRAIN_OK && keep > 0 ? folder.remove_old(keep) : s;
-}
-
-dtrain::Status restore(Table &table, const std::string &path, uint64_t step) {
-    CheckpointFolder folder(path, system_disk());
-    for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::restore, table, i, step);
-        job.image = std::make_unique<ShardImage>(table.params, table.shards[i]->part());
-        run(job, folder, system_disk());
-        if (job.status != DTRAIN_OK) return dtrain::fail(job.status, "%s", job.text.c_str());
-        table.shards[i]->adopt(std::move(*job.image));
-    }
-    return DTRAIN_OK;
-}
 
 // What is restored is what was saved, and goes on like it, on any number of servers.
 void any_number_of_servers(void **) {
@@ -183,8 +102,8 @@ void another_table_is_refused(void **) {
     refuses(adam(64), DTRAIN_ERR_NOT_FOUND, "no complete checkpoint", 4);
 
     CheckpointFolder names(folder.name, system_disk());
-    const std::string first = names.shard_path(3, "a/b c", 0, 2);
-    const std::string second = names.shard_path(3, "a/b c", 1, 2);
+    const std::string first = names.shard_path(3, table_name, 0, 2);
+    const std::string second = names.shard_path(3, table_name, 1, 2);
     fs::copy(second, first + ".kept");
     fs::copy_file(first, second, fs::copy_options::overwrite_existing);
     refuses(adam(64), DTRAIN_ERR_CORRUPT, "element 0 is in two of the files");
@@ -199,7 +118,7 @@ void damage_is_found(void **) {
     table.push(1, 0, 40);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
     CheckpointFolder names(folder.name, system_disk());
-    const std::string path = names.shard_path(3, "a/b c", 0, 1);
+    const std::string path = names.shard_path(3, table_name, 0, 1);
     const auto size = fs::file_size(path);
     const std::vector<float> good = table.values();
     uint64_t found = 0;

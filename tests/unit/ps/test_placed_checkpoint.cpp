@@ -1,8 +1,6 @@
 // Checkpoints of tables whose parts are many ranges, restored onto other placements.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/archive.h"
-#include "ps/placement_map.h"
-#include "ps/shard.h"
+#include "checkpointed_table.h"
 
 #include "check.h"
 #include "faulty_disk.h"
@@ -15,14 +13,6 @@ using namespace dtrain::ps;
 namespace {
 
 FaultyDisk disk; // without faults
-
-TableParams adam(uint64_t length) {
-    TableParams params;
-    params.length = length;
-    params.dtype = DTRAIN_F32;
-    params.rule = DTRAIN_RULE_ADAM;
-    return params;
-}
 
 TableParams placed(TableParams params, uint32_t policy, uint64_t block, uint32_t servers) {
     Placement &placement = params.placement;
@@ -37,57 +27,6 @@ TableParams placed(TableParams params, uint32_t policy, uint64_t block, uint32_t
     assert_true(fits_servers(params, servers));
     return params;
 }
-
-struct Table {
-    Table(const TableParams &table, uint32_t servers) : params(table) {
-        const Partition partition = make_partition(params, servers);
-        for (uint32_t s = 0; s < servers; s++)
-            shards.push_back(Shard::create(params, partition.part(s)));
-    }
-    // g, g + 1, ...
-    void push(float g, const Range &range) {
-        std::vector<float> values(range.count);
-        for (uint64_t i = 0; i < range.count; i++) values[i] = g + float(i);
-        for (auto &shard : shards)
-            shard->part().for_each_overlap(range, [&](const Range &part, uint64_t) {
-                const float *from = &values[part.first - range.first];
-                assert_int_equal(shard->push(part, from, true), Reason::none);
-            });
-    }
-    ArchiveJob job_for(RequestKind kind, uint32_t server) const {
-        ArchiveJob job;
-        job.request.kind = kind;
-        job.request.argument = 1;
-        job.name = "t";
-        job.server = server;
-        job.partition = KeyPartition(uint32_t(shards.size()));
-        return job;
-    }
-    void save(const std::string &path) const {
-        CheckpointFolder folder(path, disk);
-        assert_int_equal(folder.begin(1), DTRAIN_OK);
-        for (uint32_t s = 0; s < shards.size(); s++) {
-            ArchiveJob job = job_for(RequestKind::save, s);
-            job.image = shards[s]->image();
-            run(job, folder, disk);
-            assert_int_equal(job.status, DTRAIN_OK);
-        }
-        assert_int_equal(folder.complete({1, {{"t", uint32_t(shards.size())}}}), DTRAIN_OK);
-    }
-    dtrain::Status restore(const std::string &path) {
-        CheckpointFolder folder(path, disk);
-        for (uint32_t s = 0; s < shards.size(); s++) {
-            ArchiveJob job = job_for(RequestKind::restore, s);
-            job.image = std::make_unique<ShardImage>(params, shards[s]->part());
-            run(job, folder, disk);
-            if (job.status != DTRAIN_OK) return job.status;
-            shards[s]->adopt(std::move(*job.image));
-        }
-        return DTRAIN_OK;
-    }
-    TableParams params;
-    std::vector<std::unique_ptr<Shard>> shards;
-};
 
 // Values, state, and counts of each element or row are where they were in the table.
 void assert_same(const Table &a, const Table &b) {
@@ -132,13 +71,13 @@ void onto_any_other_placement(void **) {
                 const uint64_t other_block = narrows ? 128 : 32;
                 Table other(placed(params, DTRAIN_PLACE_USER, other_block, after), after);
                 Table back(params, 2);
-                table.push(0.5f, {0, params.length});
-                table.push(-2, {96, 704});
-                table.save(one.name);
-                assert_int_equal(other.restore(one.name), DTRAIN_OK);
+                table.push(0.5f, 0, params.length, 1);
+                table.push(-2, 96, 704, 1);
+                assert_int_equal(save(table, one.name, 1, disk), DTRAIN_OK);
+                assert_int_equal(restore(other, one.name, 1), DTRAIN_OK);
                 assert_same(table, other);
-                other.save(two.name);
-                assert_int_equal(back.restore(two.name), DTRAIN_OK);
+                assert_int_equal(save(other, two.name, 1, disk), DTRAIN_OK);
+                assert_int_equal(restore(back, two.name, 1), DTRAIN_OK);
                 assert_same(table, back);
             }
         }
@@ -147,8 +86,8 @@ void onto_any_other_placement(void **) {
 void ranges_in_a_file_may_be_wrong(void **) {
     TemporaryFolder folder;
     const Table table(placed(adam(64), DTRAIN_PLACE_USER, 16, 2), 2);
-    table.save(folder.name);
-    const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, "t", 1, 2);
+    assert_int_equal(save(table, folder.name, 1, disk), DTRAIN_OK);
+    const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, table_name, 1, 2);
     std::ifstream in(path, std::ios::binary);
     const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     const std::string listed = "16+16,48+16";
@@ -159,12 +98,12 @@ void ranges_in_a_file_may_be_wrong(void **) {
         bad.replace(bad.find(listed), listed.size(), wrong);
         std::ofstream(path, std::ios::binary) << bad;
         Table other(adam(64), 1);
-        const dtrain::Status status = other.restore(folder.name);
+        const dtrain::Status status = restore(other, folder.name, 1);
         if (status != DTRAIN_ERR_CORRUPT) fail_msg("\"%s\": %d", wrong, status);
     }
     std::ofstream(path, std::ios::binary) << good;
     Table other(adam(64), 1);
-    assert_int_equal(other.restore(folder.name), DTRAIN_OK);
+    assert_int_equal(restore(other, folder.name, 1), DTRAIN_OK);
 }
 
 } // namespace
