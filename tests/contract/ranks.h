@@ -100,12 +100,14 @@ using Body = std::function<void(int, dtrain_context_t *, dtrain_comm_t *)>;
 
 // body(rank, context, comm) in one thread per rank; `servers` more threads serve tables until all
 // have left.
-inline void run(int size, int servers, const Options &options, const Body &body) {
+// options_of(rank); of servers: those that follow the ranks.
+inline void run_each(int size, int servers, const std::function<Options(int)> &options_of,
+                     const Body &body) {
     Exchange exchange(size + servers);
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size; rank++)
         threads.emplace_back([&, rank] {
-            dtrain_context_t *context = make_context(options);
+            dtrain_context_t *context = make_context(options_of(rank));
             Member member = {&exchange, rank};
             dtrain_comm_params_t params;
             DTRAIN_INIT(&params);
@@ -123,7 +125,7 @@ inline void run(int size, int servers, const Options &options, const Body &body)
         });
     for (int index = 0; index < servers; index++)
         threads.emplace_back([&, index] {
-            dtrain_context_t *context = make_context(options);
+            dtrain_context_t *context = make_context(options_of(size + index));
             Member member = {&exchange, size + index};
             dtrain_server_params_t params;
             DTRAIN_INIT(&params);
@@ -142,6 +144,10 @@ inline void run(int size, int servers, const Options &options, const Body &body)
     for (std::thread &thread : threads) thread.join();
 }
 
+inline void run(int size, int servers, const Options &options, const Body &body) {
+    run_each(
+        size, servers, [&](int) { return options; }, body);
+}
 inline void run(int size, int servers, const Options &options,
                 const std::function<void(int, dtrain_comm_t *)> &body) {
     run(size, servers, options,

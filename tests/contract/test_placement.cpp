@@ -3,6 +3,7 @@
 #include "contract/ranks.h"
 #include "temporary_folder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -286,6 +287,92 @@ void mixed_servers(void **) {
     });
 }
 
+// Some workers serve: those, in the order of their ranks, after the dedicated servers.
+void serve_some(int dedicated, const std::vector<int> &serving,
+                const std::vector<int32_t> &ranks_of, const std::vector<uint32_t> &weights) {
+    auto options = [&](int rank) {
+        const bool serves = std::find(serving.begin(), serving.end(), rank) != serving.end();
+        return ranks::Options{{"ps.serve", serves ? "yes" : "no"}};
+    };
+    const auto total = uint32_t(ranks_of.size());
+    ranks::run_each(3, dedicated, options, [&](int rank, dtrain_context_t *, dtrain_comm_t *comm) {
+        if (dedicated > 0) {
+            std::vector<uint32_t> best(total);
+            OK(dtrain_server_weights(3, uint32_t(dedicated), uint32_t(serving.size()),
+                                     best.data()));
+            REQUIRE(best == weights);
+        }
+        const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+        for (uint32_t placement = DTRAIN_PLACE_RANGE; placement <= DTRAIN_PLACE_USER; placement++) {
+            dtrain_table_params_t params = make_params(placement, false);
+            params.rule = DTRAIN_RULE_MOMENTUM;
+            dtrain_table_t *dense = make(comm, "dense", params);
+            check_map(dense, false, total);
+            for (uint32_t s = 0; s < total; s++) {
+                REQUIRE(describe(dense, s).rank == ranks_of[s]);
+                if (placement == DTRAIN_PLACE_RANGE)
+                    REQUIRE(std::fabs(describe(dense, s).share - weights[s] / sum) < 0.01);
+            }
+            std::vector<float> w(length), g = numbers(length, 1);
+            if (rank == 0) OK(dtrain_table_set(dense, 0, length, g.data(), nullptr, nullptr));
+            if (rank == 0) OK(dtrain_table_set_rate(dense, 1, nullptr, nullptr));
+            if (rank == 0) OK(dtrain_table_set_ready(dense, nullptr, nullptr));
+            OK(dtrain_table_wait_ready(dense, nullptr, nullptr));
+            OK(dtrain_table_pull(dense, 0, length, w.data(), nullptr, nullptr));
+            REQUIRE(w == g);
+            barrier(comm);
+            if (rank == 1)
+                OK(dtrain_table_push_pull(dense, 0, length, g.data(), w.data(), nullptr, nullptr));
+            else
+                std::fill(w.begin(), w.end(), 0.0F);
+            REQUIRE(w == std::vector<float>(length, 0));
+            barrier(comm);
+            OK(dtrain_table_pull_state(dense, 0, 0, length, w.data(), nullptr, nullptr));
+            REQUIRE(w == g); // v = g
+            barrier(comm);
+            if (rank == 2) OK(dtrain_table_set_state(dense, 0, 10, 100, &w[0], nullptr, nullptr));
+            barrier(comm);
+            OK(dtrain_table_pull_state(dense, 0, 10, 100, &w[500], nullptr, nullptr));
+            for (size_t i = 0; i < 100; i++) REQUIRE(w[500 + i] == g[i]);
+            barrier(comm);
+            OK(dtrain_table_destroy(dense));
+
+            dtrain_table_t *rows = make(comm, "rows", make_params(placement, true));
+            check_map(rows, true, total);
+            std::vector<uint64_t> all(keys);
+            std::iota(all.begin(), all.end(), 0);
+            w.resize(keys * dim), g.resize(keys * dim);
+            OK(dtrain_table_push_rows(rows, all.data(), keys, g.data(), nullptr, nullptr));
+            OK(dtrain_table_clock(rows, nullptr, nullptr));
+            barrier(comm);
+            OK(dtrain_table_pull_rows(rows, all.data(), keys, w.data(), nullptr, nullptr));
+            for (size_t i = 0; i < w.size(); i++) REQUIRE(w[i] == 3 * g[i]);
+            barrier(comm);
+            if (rank == 0) {
+                OK(dtrain_table_set_rows(rows, all.data(), keys, g.data(), nullptr, nullptr));
+                OK(dtrain_table_push_pull_rows(rows, all.data(), keys, g.data(), w.data(), nullptr,
+                                               nullptr));
+                for (size_t i = 0; i < w.size(); i++) REQUIRE(w[i] == 2 * g[i]);
+                OK(dtrain_table_erase_rows(rows, all.data(), 300, nullptr, nullptr));
+            }
+            barrier(comm);
+            uint64_t count = 0;
+            OK(dtrain_table_count_rows(rows, &count, nullptr, nullptr));
+            REQUIRE(count == keys - 300);
+            barrier(comm);
+            OK(dtrain_table_destroy(rows));
+        }
+    });
+}
+void some_workers_serve_beside_servers(void **) {
+    serve_some(1, {0, 2}, {-1, 0, 2}, {3, 2, 2});
+    serve_some(2, {1}, {-1, -1, 1}, {2, 2, 1});
+}
+void some_workers_serve_alone(void **) {
+    serve_some(0, {2}, {2}, {1});
+    serve_some(0, {0, 1}, {0, 1}, {1, 1});
+}
+
 void wrong_parameters(void **) {
     ranks::run(1, 2, shm, [](int, dtrain_comm_t *comm) {
         auto refuses = [&](const char *word, auto &&change, uint32_t placement = 0) {
@@ -397,6 +484,8 @@ int main() {
         cmocka_unit_test(memory_is_counted_where_it_is),
         cmocka_unit_test(checkpoints_fit_any_placement),
         cmocka_unit_test(mixed_servers),
+        cmocka_unit_test(some_workers_serve_beside_servers),
+        cmocka_unit_test(some_workers_serve_alone),
         cmocka_unit_test(wrong_parameters),
         cmocka_unit_test(workers_that_disagree),
     };
