@@ -18,13 +18,16 @@ namespace {
 enum : size_t { status, mode, table_id, clock_after, said };
 using Said = std::array<uint64_t, said>;
 
-Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrain_op_params_t *op) {
+// made: servers that have made the change.
+Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrain_op_params_t *op,
+           uint64_t *made = nullptr) {
     return dtrain::api::run_operation(
         table->context, op, nullptr, [&](const dtrain::collectives::CallOptions &options) {
             dtrain::ps::Transfer transfer;
             transfer.kind = kind;
             transfer.table = table->table;
             transfer.argument = argument;
+            transfer.total_p = made;
             return table->node->post(std::move(transfer), options.request, options.timeout_ns,
                                      true);
         });
@@ -106,10 +109,15 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     auto earlier = [](const Said &a, const Said &b) { return a[clock_after] < b[clock_after]; };
     const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
     table->node->agent().locked([&] { table->table->clock = at; });
-    const Status done = run(table, RequestKind::set_mode, mode_bits(wanted), op);
+    uint64_t made = 0;
+    Status done = run(table, RequestKind::set_mode, mode_bits(wanted), op, &made);
+    if (done == DTRAIN_ERR_PEER && made > 0) // who was lost has told some servers that it agrees
+        done = run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_decided, op,
+                   &made);
+    const bool stays = done == DTRAIN_ERR_STATE || (done == DTRAIN_ERR_PEER && made == 0);
     // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
     table->node->agent().locked([&] {
-        if (done == DTRAIN_ERR_STATE)
+        if (stays)
             table->table->clock = mine[clock_after];
         else
             table->table->meet(wanted, at);

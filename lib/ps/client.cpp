@@ -64,8 +64,8 @@ void settle_requests(Transfer &transfer, uint64_t count) {
     list[transfer.place]->place = transfer.place;
     list.pop_back();
     if (transfer.version == UINT64_MAX) transfer.version = 0;
-    if (transfer.status == DTRAIN_OK && transfer.total_p != nullptr)
-        *transfer.total_p = transfer.total;
+    const bool counted = transfer.status == DTRAIN_OK || transfer.kind == RequestKind::set_mode;
+    if (counted && transfer.total_p != nullptr) *transfer.total_p = transfer.total;
     transfer.done(&transfer);
 }
 

@@ -66,7 +66,7 @@ struct Transfer {
     uint64_t min_version = 0;             // of pulls
     int32_t priority = 0;                 // higher goes first
     std::shared_ptr<const RowBatch> rows; // of a sparse table: in place of the memory below
-    uint64_t *total_p = nullptr;          // count_rows: where its sum goes
+    uint64_t *total_p = nullptr;          // count_rows, set_mode: where the total goes
     const void *send = nullptr; // values to send; with receive they may be the same memory
     void *receive = nullptr;
     void (*done)(Transfer *) = nullptr; // once, when the memory is the caller's again
@@ -77,7 +77,7 @@ struct Transfer {
     int32_t server = -1;           // whose fault it was
     uint64_t version = UINT64_MAX; // the lowest of the answers; 0 when there was none
     std::string text;              // of the failure
-    uint64_t total = 0;            // count_rows: of the servers that answered
+    uint64_t total = 0;            // count_rows: rows; set_mode: servers that have made it
 
     // The client's own.
     Item item;             // what its requests are cut between, ...

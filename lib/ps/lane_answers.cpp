@@ -122,7 +122,9 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);
     if (s.pulls) deliver(s);
-    if (s.header.kind == RequestKind::count_rows) s.transfer->total += header.numbers[0];
+    const RequestKind kind = s.header.kind;
+    if (kind == RequestKind::count_rows || kind == RequestKind::set_mode)
+        s.transfer->total += header.numbers[0];
 }
 
 void Lane::deliver(const Slot &s) const {

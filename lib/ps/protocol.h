@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 10;
+inline constexpr uint8_t protocol_version = 11;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -198,7 +198,8 @@ struct ResponseHeader {
     uint64_t sequence = 0;
     uint64_t count = 0;         // elements or rows that follow; create, told: bytes
     uint64_t table_version = 0; // updates applied here
-    // For the text of the reason. Without a failure: count_rows: rows; and the server's clock.
+    // For the text of the reason. Without a failure: count_rows: rows, set_mode: 1 where the change
+    // is made; and the server's clock.
     uint64_t numbers[2] = {0, 0};
     uint32_t partition = 0;
     uint32_t reserved = 0;

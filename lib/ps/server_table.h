@@ -85,7 +85,8 @@ class ServerTable {
         Charge charge;
     };
     struct Member {
-        bool present = true, joined = false;
+        bool present = true, joined = false, lost = false;
+        uint32_t agreed = 0;                // the last change of mode that it has asked for
         std::unique_ptr<Answered> answered; // from its first request on
         uint64_t pulled = 0;                // updates() when it pulled last
         // By sequence number: of answers that may have to be given again.
@@ -157,7 +158,8 @@ class ServerTable {
     void set_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void refuse_mode(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void answer_meeting(const RequestHeader &header, const Answer &answer, Responses &out);
-    void meet(Responses &out); // once all who are present have asked for a mode
+    void meet(Responses &out); // once all have asked for a mode, or one cannot any more
+    void end_meeting(const Answer &answer, Responses &out);
     void change_mode(const RequestHeader &header);
     void settle(Responses &out); // after a worker's clock has moved
     void release(Responses &out);
@@ -216,7 +218,8 @@ class ServerTable {
     std::vector<Member> members_;
     uint32_t present_, joined_ = 0; // joined: of those present
     uint64_t room_ = UINT64_MAX;
-    uint32_t refused_change_ = 0, refuser_ = 0; // of mode: the last, and who does not agree
+    uint32_t changed_ = 0;                      // of mode: the last change that was made
+    uint32_t refused_change_ = 0, refuser_ = 0; // the last that was not, and who does not agree
     std::vector<RequestHeader> meeting_;        // set_mode requests, of different workers
     std::vector<RequestHeader> joining_;        // create requests to answer
     std::vector<Waiting> parked_, held_;        // at most request_window per worker in both

@@ -87,6 +87,7 @@ void ServerTable::lose(uint32_t worker, Responses &out) {
     if (!members_[worker].present) return;
     bool unfinished = joined_ != present_;
     remove(worker);
+    members_[worker].lost = true;
     clocks_.lose(worker);
     if (unmade()) return;
     if (unfinished) return refuse(Reason::worker_lost, worker, 0, out);

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The workers have agreed among themselves before, each having asked every server whether it could.
-// Where one of them has not heard all others, it says so, and the change is not made.
+// Where one of them has not heard all others, it says so, and the change is not made. Who is lost
+// may have said either to some servers only. One that has not heard it does not make the change,
+// and says that; one that has heard all makes it. The others hear from all servers, so they know
+// what was decided: if one server has made the change, they tell the rest to make it, too.
 #include "ps/server_table.h"
 
 #include <algorithm>
@@ -30,10 +33,17 @@ void ServerTable::set_mode(const RequestHeader &header, Answered::Entry &entry, 
     const Answer answer = check_mode(header, wanted);
     const bool only_asks = (header.argument & mode_only_asks) != 0;
     if (only_asks || answer.reason != Reason::none) return finish(header, entry, answer, out);
+    if (header.pushes <= changed_) return finish(header, entry, {Reason::none, {1, 0}}, out);
     if (header.pushes <= refused_change_)
         return finish(header, entry, {Reason::mode_not_agreed, {refuser_, 0}}, out);
     if (header.clock < clocks_.finished(header.worker))
         return finish(header, entry, refusal(Verdict::passed, header), out);
+    if ((header.argument & mode_decided) != 0) {
+        change_mode(header);
+        finish(header, entry, {Reason::none, {1, 0}}, out);
+        return release(out);
+    }
+    members_[header.worker].agreed = header.pushes;
     auto earlier = [&](const RequestHeader &other) { return other.worker == header.worker; };
     const auto old = std::find_if(meeting_.begin(), meeting_.end(), earlier);
     if (old != meeting_.end()) { // it has given up that one
@@ -51,9 +61,7 @@ void ServerTable::refuse_mode(const RequestHeader &header, Answered::Entry &entr
         refused_change_ = header.pushes;
         refuser_ = header.worker;
     }
-    const std::vector<RequestHeader> met = std::exchange(meeting_, {});
-    for (const RequestHeader &other : met)
-        answer_meeting(other, {Reason::mode_not_agreed, {refuser_, 0}}, out);
+    end_meeting({Reason::mode_not_agreed, {refuser_, 0}}, out);
     finish(header, entry, {}, out);
 }
 
@@ -62,19 +70,26 @@ void ServerTable::answer_meeting(const RequestHeader &header, const Answer &answ
     finish(header, members_[header.worker].answered->entry(header.sequence), answer, out);
 }
 
+void ServerTable::end_meeting(const Answer &answer, Responses &out) {
+    const std::vector<RequestHeader> met = std::exchange(meeting_, {});
+    for (const RequestHeader &header : met) answer_meeting(header, answer, out);
+}
+
 void ServerTable::meet(Responses &out) {
-    if (meeting_.empty() || meeting_.size() < present_) return;
+    if (meeting_.empty()) return;
     const RequestHeader first = meeting_.front();
+    for (uint32_t worker = 0; worker < members_.size(); ++worker)
+        if (members_[worker].lost && members_[worker].agreed < first.pushes)
+            return end_meeting({Reason::worker_lost, {worker, clocks_.finished(worker)}}, out);
+    if (meeting_.size() < present_) return;
     auto agrees = [&](const RequestHeader &other) {
         return other.argument == first.argument && other.clock == first.clock;
     };
     const bool agreed = std::all_of(meeting_.begin(), meeting_.end(), agrees);
     if (agreed) change_mode(first);
-    const std::vector<RequestHeader> met = std::exchange(meeting_, {});
-    for (const RequestHeader &header : met) {
-        const Answer answer = agreed ? Answer{} : Answer{Reason::clock_changed, {header.clock, 0}};
-        answer_meeting(header, answer, out);
-    }
+    end_meeting(agreed ? Answer{Reason::none, {1, 0}}
+                       : Answer{Reason::clock_changed, {first.clock, 0}},
+                out);
     release(out);
 }
 
@@ -86,6 +101,7 @@ void ServerTable::change_mode(const RequestHeader &header) {
         apply_clock();
         clocks_.advance();
     }
+    changed_ = header.pushes;
     take_mode(header.argument, identity_.params);
     clocks_.meet(mode_of(identity_.params), header.clock);
     if (rows_ != nullptr) {

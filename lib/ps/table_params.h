@@ -99,6 +99,7 @@ inline bool valid_weight(double weight) { return weight > 0 && weight <= max_wei
 // The fields that dtrain_table_set_consistency() changes, as they travel.
 inline constexpr uint64_t mode_only_asks = uint64_t{1} << 63;
 inline constexpr uint64_t mode_refused = uint64_t{1} << 62; // the worker does not agree
+inline constexpr uint64_t mode_decided = uint64_t{1} << 61; // a server has made the change
 uint64_t mode_bits(const TableParams &params);
 void take_mode(uint64_t bits, TableParams &params);
 // The first field that is not valid with so many workers, or field_count.

@@ -92,7 +92,7 @@ class SimJob {
 
   private:
     // Of a change of mode, as lib/api/table_consistency.cpp makes it.
-    enum class Change : uint8_t { none, asks, ends_clock, agrees, tells, refuses };
+    enum class Change : uint8_t { none, asks, ends_clock, agrees, tells, decides, refuses };
     struct Worker {
         dtrain::ps::ClientTable *table = nullptr;
         uint32_t in_flight = 0, steps_left = 0;
@@ -102,6 +102,7 @@ class SimJob {
         uint32_t epoch = 0;
         Change change = Change::none;
         dtrain_status_t status = 0; // of the change
+        uint64_t made = 0;          // servers that have made it
         bool heard = false;         // of the others
         bool stays = false;         // in its mode: a change has failed
         bool created = false, gone = false, finished = false, failed = false, last_pull = false;
@@ -215,7 +216,14 @@ class SimJob {
             return start(w, RequestKind::set_mode, false, mode_bits(wanted));
         case Change::refuses: return stay(w);
         default:
-            if (worker.status == DTRAIN_ERR_STATE) { // somebody has not heard
+            if (worker.status == DTRAIN_ERR_PEER && worker.made > 0 &&
+                worker.change == Change::tells) {
+                worker.change = Change::decides;
+                return start(w, RequestKind::set_mode, false,
+                             mode_bits(wanted) | dtrain::ps::mode_decided);
+            }
+            if (worker.status == DTRAIN_ERR_STATE || // somebody has not heard, or was lost
+                (worker.status == DTRAIN_ERR_PEER && worker.made == 0)) {
                 worker.table->clock = worker.own_clock;
                 return stay(w);
             }
@@ -383,8 +391,10 @@ class SimJob {
             op->record.received[i] = as_digits(op->record.received[i], op->record.range.first + i);
         --worker.in_flight;
         if (op->transfer.kind == RequestKind::create) worker.created = status == DTRAIN_OK;
-        if (worker.change == Change::tells || worker.status == DTRAIN_OK) worker.status = status;
-        const bool not_agreed = worker.change == Change::tells && status == DTRAIN_ERR_STATE;
+        const bool tells = worker.change == Change::tells || worker.change == Change::decides;
+        if (tells || worker.status == DTRAIN_OK) worker.status = status;
+        if (tells) worker.made = op->transfer.total;
+        const bool not_agreed = tells && (status == DTRAIN_ERR_STATE || status == DTRAIN_ERR_PEER);
         const bool over_limit = status == DTRAIN_ERR_LIMIT && scenario_.peer_limit > 0;
         refused_ += over_limit;
         if (status != op->due && status != DTRAIN_ERR_TIMEOUT && !not_agreed && !over_limit)

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ class SimNetwork {
     dtrain::ps::Server *server(uint32_t index) { return servers_[index].get(); }
     int64_t now() const { return now_; }
     uint64_t pick(uint64_t below) { return random_() % below; }
+    size_t changed() const { return changed_.size(); } // servers that have made a change of mode
     void spoil(Spoil spoil) { spoil_ = std::move(spoil); }
     void read_by(Read read) { read_ = std::move(read); }
 
@@ -198,6 +200,10 @@ class SimNetwork {
             uint64_t &applied = applied_[response.header.server];
             if (response.header.reason == dtrain::ps::Reason::none)
                 applied = std::max(applied, response.header.numbers[1]);
+            if (response.header.kind == dtrain::ps::RequestKind::set_mode &&
+                response.header.reason == dtrain::ps::Reason::none &&
+                response.header.numbers[0] == 1)
+                changed_.insert(response.header.server);
             auto kept = std::make_shared<dtrain::ps::Response>(std::move(response));
             at(now_ + delay(), [this, kept] { // only now it is read from the shard
                 std::string payload(static_cast<const char *>(kept->payload), kept->bytes);
@@ -229,6 +235,7 @@ class SimNetwork {
     Read read_;
     std::map<uint32_t, uint64_t> applied_; // by server
     std::vector<std::unique_ptr<SimArchive>> archives_;
+    std::set<uint32_t> changed_;
     std::vector<std::unique_ptr<dtrain::ps::Server>> servers_; // nullptr: crashed
     std::unique_ptr<dtrain::ps::Server> dead_;
     std::multimap<int64_t, std::function<void()>> events_;

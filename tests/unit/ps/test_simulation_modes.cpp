@@ -106,6 +106,47 @@ void who_dies_in_a_change_holds_nobody_up(void **) {
     run_many(500, [](uint64_t seed) { return and_a_dead_server(changing(seed)); });
 }
 
+// Kills a worker at each step of a change, and counts the runs after which servers disagree. spoil:
+// what they are told instead.
+uint32_t count_disagreements(const Spoil &spoil) {
+    uint32_t disagreements = 0, made = 0, refused = 0;
+    for (uint64_t seed = first_seed(); seed < first_seed() + 12; ++seed)
+        for (int64_t when = 1; when < 500; ++when) {
+            Scenario s = random_scenario(seed, {DTRAIN_ASYNC});
+            s.workers = 3;
+            s.servers = 2 + uint32_t(seed % 2);
+            s.clocks = 1;
+            s.length = 16 * s.servers;
+            s.chunk = 16 * s.length;
+            s.later = {{DTRAIN_SSP, 1}};
+            s.dies = int32_t(seed % s.workers);
+            s.when = when;
+            SimJob job(s);
+            if (spoil) job.spoil(spoil);
+            const std::string error = job.run();
+            if (!error.empty() && !spoil)
+                fail_msg("seed %llu, dies at %lld: %s", static_cast<unsigned long long>(seed),
+                         static_cast<long long>(when), error.c_str());
+            const size_t changed = job.network().changed();
+            made += changed == s.servers;
+            refused += changed == 0;
+            disagreements += changed != 0 && changed != s.servers;
+        }
+    print_message("made %u times, not made %u times, %u times by some servers only\n", made,
+                  refused, disagreements);
+    assert_true(made > 0 && refused > 0);
+    return disagreements;
+}
+
+void servers_agree_whoever_dies(void **) {
+    assert_int_equal(count_disagreements(nullptr), 0);
+    // Who has heard that a server has made it keeps that to himself.
+    assert_true(count_disagreements([](uint32_t, RequestHeader &header, uint64_t) {
+                    if (header.kind == RequestKind::set_mode)
+                        header.argument &= ~dtrain::ps::mode_decided;
+                }) > 0);
+}
+
 void weighted_averages_fit(void **) {
     for (const Definition &mode : weighing) {
         run_many(500, [&](uint64_t seed) { return with_weights(seed, mode); });
@@ -234,6 +275,7 @@ int main() {
         cmocka_unit_test(changes_of_mode_fit_all_of_them),
         cmocka_unit_test(a_change_that_times_out_is_made),
         cmocka_unit_test(who_dies_in_a_change_holds_nobody_up),
+        cmocka_unit_test(servers_agree_whoever_dies),
         cmocka_unit_test(weighted_averages_fit),
         cmocka_unit_test(pulls_see_the_version_that_they_wait_for),
         cmocka_unit_test(wrong_quorums_are_found),
