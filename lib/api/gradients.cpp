@@ -118,13 +118,9 @@ dtrain_status_t dtrain_gradients_join(dtrain_gradients_t *gradients,
 dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
                                        dtrain_gradients_counters_t *stats) {
     if (Status s = check_handle(gradients, "gradients"); s != DTRAIN_OK) return s;
-    if (stats == nullptr || stats->struct_size < 8)
-        return fail(DTRAIN_ERR_INVALID,
-                    "gradients: stats is NULL or not initialised (DTRAIN_INIT)");
     return guard([&] {
         dtrain::gradients::Stats now = gradients->queue->stats();
         dtrain_gradients_counters_t all = {};
-        all.struct_size = stats->struct_size;
         all.cycles = now.cycles;
         all.exchanges = now.exchanges;
         all.tensors = now.tensors;
@@ -132,7 +128,6 @@ dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
         all.fused_tensors = now.fused_tensors;
         all.fused_bytes = now.fused_bytes;
         all.stalls = now.stalls;
-        std::memcpy(stats, &all, std::min<size_t>(sizeof all, stats->struct_size));
-        return DTRAIN_OK;
+        return dtrain::api::give(stats, all, "gradients");
     });
 }

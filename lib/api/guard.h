@@ -44,4 +44,15 @@ template <class T> Status take(T &out, const T *in) {
     return DTRAIN_OK;
 }
 
+// Fills a caller's struct of results as far as it knows them.
+template <class T> Status give(T *out, T all, const char *whose) {
+    if (out == nullptr || out->struct_size < 8)
+        return fail(DTRAIN_ERR_INVALID, "%s: stats is NULL or not initialised (DTRAIN_INIT)",
+                    whose);
+    all.struct_size = out->struct_size;
+    std::memcpy(static_cast<void *>(out), &all,
+                all.struct_size < sizeof all ? all.struct_size : sizeof all);
+    return DTRAIN_OK;
+}
+
 } // namespace dtrain::api

@@ -18,8 +18,6 @@ static_assert(Histogram::buckets == DTRAIN_STATS_BUCKETS);
 dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
                                    dtrain_table_stats_t *stats) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    if (stats == nullptr || stats->struct_size < 8)
-        return fail(DTRAIN_ERR_INVALID, "stats is NULL or not initialised (DTRAIN_INIT)");
     const size_t servers = table->table->lanes.size();
     if (server < -1 || server >= int64_t(servers))
         return fail(DTRAIN_ERR_INVALID, "stats of table \"%s\": server %d of %zu",
@@ -27,7 +25,6 @@ dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
     return guard([&] {
         const Counters counters = table->node->counters(*table->table, server);
         dtrain_table_stats_t all = {};
-        all.struct_size = stats->struct_size;
         all.requests = counters.requests;
         all.repeats = counters.repeats;
         all.refused = counters.refused;
@@ -40,8 +37,7 @@ dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
         all.staleness_sum = counters.staleness.sum;
         std::copy_n(counters.latency.count.begin(), DTRAIN_STATS_BUCKETS, all.latency);
         std::copy_n(counters.staleness.count.begin(), DTRAIN_STATS_BUCKETS, all.staleness);
-        std::memcpy(stats, &all, std::min<size_t>(sizeof all, stats->struct_size));
-        return DTRAIN_OK;
+        return dtrain::api::give(stats, all, "table");
     });
 }
 

@@ -48,6 +48,10 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
 Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_sparse(table, what); s != DTRAIN_OK) return s;
+    dtrain::ps::StateArray array;
+    const auto index = uint32_t(call.argument);
+    if (has_trait(call.kind, Trait::state))
+        if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
     if (Status s = check(table, what, call); s != DTRAIN_OK) return s;
     return dtrain::api::run_operation(
         table->context, params, request_p,
@@ -63,14 +67,6 @@ Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
             return post(table, what, transfer, options);
         },
         true);
-}
-
-Status run_state(dtrain_table *table, const char *what, const RowBatch::Call &call,
-                 const dtrain_op_params_t *params, dtrain_request_t **request_p) {
-    dtrain::ps::StateArray array;
-    auto index = uint32_t(call.argument);
-    if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
-    return run(table, what, call, params, request_p);
 }
 
 } // namespace
@@ -127,16 +123,16 @@ dtrain_status_t dtrain_table_pull_state_rows(dtrain_table_t *table, uint32_t ind
                                              const uint64_t *keys, uint64_t count, void *state,
                                              const dtrain_op_params_t *params,
                                              dtrain_request_t **request_p) {
-    return run_state(table, "pull_state_rows",
-                     {RequestKind::pull_state_rows, keys, count, nullptr, state, index}, params,
-                     request_p);
+    return run(table, "pull_state_rows",
+               {RequestKind::pull_state_rows, keys, count, nullptr, state, index}, params,
+               request_p);
 }
 
 dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, uint32_t index,
                                             const uint64_t *keys, uint64_t count, const void *state,
                                             const dtrain_op_params_t *params,
                                             dtrain_request_t **request_p) {
-    return run_state(table, "set_state_rows",
-                     {RequestKind::set_state_rows, keys, count, state, nullptr, index}, params,
-                     request_p);
+    return run(table, "set_state_rows",
+               {RequestKind::set_state_rows, keys, count, state, nullptr, index}, params,
+               request_p);
 }
