@@ -20,8 +20,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # insert() for one beyond its end.
     add_compile_options($<$<CONFIG:Release>:-Wno-restrict>
         $<$<CONFIG:Release>:-Wno-stringop-overflow>)
-    # By itself it clears and copies a hundred bytes with string instructions, whose start takes as
-    # long as the rest of a small call. Longer ones are the library's.
+    # By itself it clears and copies a hundred bytes with string instructions, which are slow to
+    # start, several times in a small call. Longer ones are the library's.
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         set(by_moves unrolled_loop:256:noalign,libcall:-1:noalign)
         add_compile_options($<$<NOT:$<CONFIG:Debug>>:-mmemset-strategy=${by_moves}>

@@ -129,7 +129,7 @@ void Lane::go_on(int64_t now) {
 Lane::Slot &Lane::launch(Piece &piece) {
     Slot &s = slot(next_);
     std::destroy_at(&s);
-    new (&s) Slot; // "= {}" would make another one first, "Slot()" all zeroes
+    new (&s) Slot; // "= {}" would make another one first, and "Slot()" clear it twice
     s.lane = this;
     s.transfer = piece.transfer;
     s.state = State::active;

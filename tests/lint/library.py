@@ -13,7 +13,7 @@ import tempfile
 from layers import OPTIONAL
 
 NEEDED = re.compile(r"(libc|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
-MAX_STRIPPED = 7 << 19  # 3.5 MiB: a third is the C++ runtime and kernels for four instruction sets
+MAX_STRIPPED = 7 << 19  # with the C++ runtime, and kernels for four instruction sets
 
 
 def output(*command):
