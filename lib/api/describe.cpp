@@ -46,6 +46,7 @@ std::string transports(const dtrain_context &context) {
     for (auto &device : context.agent->devices()) {
         const dtrain_tp_attr_t &attr = device->attr();
         out += std::string(out.empty() ? "" : ",") + "\n    {\"name\": " + quoted(device->name()) +
+               ", \"device\": " + quoted(device->label()) +
                ", \"capabilities\": " + capabilities(attr.caps) + ", " +
                number("latency_ns", attr.latency_ns) + ", " +
                number("bandwidth_bytes_per_second", attr.bandwidth_bps) + ", " +

@@ -62,6 +62,7 @@ Status Device::open(const Host &host, std::string_view name, const Options &opti
 
 Status Device::start(const Host &host, const char *device) {
     Status status = DTRAIN_OK;
+    label_ = device;
     if (status = ops_.open(host.table(), device, &dev_); status != DTRAIN_OK) {
         dev_ = nullptr;
         return explain(status, name_, "open");

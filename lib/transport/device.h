@@ -27,7 +27,8 @@ class Device {
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
 
-    std::string_view name() const { return name_; } // of the transport
+    std::string_view name() const { return name_; }   // of the transport
+    std::string_view label() const { return label_; } // the transport's name of the device
     const dtrain_tp_attr_t &attr() const { return attr_; }
     const dtrain_tp_ops_t &ops() const { return ops_; } // what the plugin does not provide is NULL
     dtrain_tp_dev_t *dev() const { return dev_; }
@@ -48,7 +49,7 @@ class Device {
     Status start(const Host &host, const char *device);
     Status check() const;
 
-    std::string name_;
+    std::string name_, label_;
     dtrain_tp_ops_t ops_{};
     dtrain_tp_attr_t attr_{};
     dtrain_tp_dev_t *dev_ = nullptr;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
 
+#include <cstring>
+
 namespace {
 
 void sums(int size, const ranks::Options &options) {
@@ -25,10 +27,24 @@ void over_tcp(void **) {
     for (int n : {2, 3, 5}) sums(n, {{"transports", "tcp"}});
 }
 
+void tells_its_devices(void **) {
+    dtrain_options_t *options;
+    dtrain_context_t *context;
+    char text[8192];
+    OK(dtrain_options_create(&options));
+    OK(dtrain_options_set(options, "transports", "tcp"));
+    OK(dtrain_options_set(options, "tcp.interface", "lo"));
+    OK(dtrain_context_create(DTRAIN_API_VERSION, options, &context));
+    REQUIRE(dtrain_context_describe(context, text, sizeof text) < sizeof text);
+    REQUIRE(std::strstr(text, R"("name": "tcp", "device": "lo", )") != nullptr);
+    OK(dtrain_context_destroy(context));
+    dtrain_options_destroy(options);
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {cmocka_unit_test(alone), cmocka_unit_test(over_shm),
-                                cmocka_unit_test(over_tcp)};
+                                cmocka_unit_test(over_tcp), cmocka_unit_test(tells_its_devices)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

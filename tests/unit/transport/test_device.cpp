@@ -31,6 +31,7 @@ void test_open(void **) {
     assert_int_equal(devices.size(), 2); // it lists two
     const Device *device = devices[0].get();
     assert_true(device->name() == "toy");
+    assert_true(device->label() == "first");
     assert_int_equal(device->attr().max_iov, 4);
     assert_int_equal(device->attr().numa_node, -1); // what the plugin leaves out is "unknown"
     assert_true(device->address() == std::vector<uint8_t>(8, 0x5a));
