@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import pathlib
+import select
 import subprocess
 import sys
 import tempfile
@@ -52,6 +53,23 @@ class Machine(unittest.TestCase):
         done = run("bash", "-c", "echo c >/proc/sysrq-trigger")
         self.assertEqual(done.returncode, vm.BROKEN, done)
         self.assertIn("Kernel panic", done.stderr)
+
+    def test_one_of_two_broken(self):
+        done = run("--two", "bash", "-c",
+                   "[ $RDMA_MACHINE = 0 ] && sleep 100 || echo c >/proc/sysrq-trigger")
+        self.assertEqual(done.returncode, vm.BROKEN, done) # not after 100 s
+
+    def test_killed(self):
+        """The emulator does not outlive who started it."""
+        with tempfile.TemporaryDirectory() as folder, \
+             subprocess.Popen([sys.executable, VM, "bash", "-c", "echo up; sleep 100"],
+                              stdout=subprocess.PIPE, env=dict(os.environ, TMPDIR=folder)) as process:
+            self.assertEqual(process.stdout.readline(), b"up\n")
+            children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+            emulator = os.pidfd_open(int(children))
+            process.kill()
+            self.assertEqual(select.select([emulator], [], [], 20)[0], [emulator])
+            os.close(emulator)
 
     def test_no_emulator(self):
         done = run("true", PATH="/nowhere")

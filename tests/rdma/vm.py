@@ -12,6 +12,7 @@ import pathlib
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ CACHE = REPOSITORY / "build/rdma"
 EMULATOR = "qemu-system-x86_64"
 NEEDED = {EMULATOR: "qemu-system-x86", "busybox": "busybox-static", "modprobe": "kmod", "cpio": "cpio",
           "rdma": "iproute2"}
-TIMED_OUT, BROKEN, SKIPPED = 124, 125, 77
+TIMED_OUT, BROKEN, SKIPPED = 124, 125, 77 # exit statuses
 MEMORY = 2048 # MiB, of all machines together
 OWN_NETWORK = "DTRAIN_RDMA_NETWORK" # set in the process whose network has the bridge
 
@@ -55,7 +56,7 @@ def share(tag, folder, options=""):
 def emulator(system, run, machine, machines):
     """The command that emulates one machine; ttyS0 is its console, ttyS1 what the job says."""
     kernel_file, first_root = system
-    command = [EMULATOR, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
+    command = ["setpriv", "--pdeathsig", "KILL", EMULATOR, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
                "-smp", str(max(1, 2 // machines)), "-m", str(MEMORY // machines),
                "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none",
                "-serial", f"file:{run}/console.{machine}", "-serial", "stdio",
@@ -94,12 +95,6 @@ def enter_own_network():
     os.execvp(unshare[0], unshare + [sys.executable, *sys.argv])
 
 
-def pass_on(stream, prefix):
-    for line in stream:
-        sys.stdout.write(prefix + line)
-        sys.stdout.flush()
-
-
 def status_of(run, machine):
     try:
         return int((run / f"status.{machine}").read_text())
@@ -107,27 +102,51 @@ def status_of(run, machine):
         return None
 
 
+class Machine(threading.Thread):
+    """One emulated machine, and the thread that passes on what it says."""
+
+    def __init__(self, command, prefix, ended):
+        super().__init__(daemon=True)
+        self.prefix, self.ended = prefix, ended
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True, errors="replace")
+
+    def run(self):
+        for line in self.process.stdout:
+            sys.stdout.write(self.prefix + line)
+            sys.stdout.flush()
+        self.process.wait()
+        self.ended()
+
+
 def emulate(system, run, machines, limit):
-    """Runs all machines to their end; returns their statuses, None for one that has not said any."""
-    processes = [subprocess.Popen(emulator(system, run, i, machines), stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace") for i in range(machines)]
-    speakers = [threading.Thread(target=pass_on, args=(
-        process.stdout, f"[{i}] " if machines > 1 else "")) for i, process in enumerate(processes)]
-    watch = threading.Timer(limit, lambda: [process.kill() for process in processes])
-    for thread in [watch, *speakers]:
-        thread.daemon = True
+    """Runs all machines to their end; returns whether that was the time limit, and their statuses,
+    None for one that has not said any."""
+    def stop():
+        for machine in all_machines:
+            machine.process.kill()
+
+    def check(i):
+        if status_of(run, i) is None: # the others would wait for it
+            stop()
+
+    all_machines = []
+    for i in range(machines):
+        all_machines.append(Machine(emulator(system, run, i, machines),
+                                    f"[{i}] " if machines > 1 else "", lambda i=i: check(i)))
+    watch = threading.Timer(limit, stop)
+    watch.daemon = True
+    for thread in [watch, *all_machines]:
         thread.start()
-    for thread, process in zip(speakers, processes):
-        process.wait()
-        thread.join()
+    for machine in all_machines:
+        machine.join()
     expired = not watch.is_alive()
     watch.cancel()
     return expired, [status_of(run, i) for i in range(machines)]
 
 
 def run(system, command, machines, limit):
-    with tempfile.TemporaryDirectory(prefix="run-", dir=CACHE) as folder:
+    with tempfile.TemporaryDirectory(prefix="dtrain-rdma-") as folder:
         path = pathlib.Path(folder)
         (path / "job").write_text(job(command))
         (path / "repository").write_text(str(REPOSITORY))
@@ -168,7 +187,10 @@ def main():
     except kernel.Unavailable as error:
         print(f"skipped: no emulated machine with RDMA here: {error}")
         return SKIPPED
-    return run(system, command, machines, options.limit) if command else 0
+    try:
+        return run(system, command, machines, options.limit) if command else 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":
