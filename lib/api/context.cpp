@@ -14,6 +14,7 @@ namespace {
 
 Status open_transports(dtrain_context &context) {
     std::string_view rest = context.options.text("transports");
+    std::string reasons;
     while (!rest.empty()) {
         std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
@@ -21,8 +22,8 @@ Status open_transports(dtrain_context &context) {
         std::vector<std::unique_ptr<dtrain::transport::Device>> devices;
         Status s = dtrain::transport::Device::open(*context.host, name, context.options, devices);
         if (s == DTRAIN_ERR_UNSUPPORTED) {
-            context.log.write(DTRAIN_LOG_INFO, "transport %.*s is not used: %s", int(name.size()),
-                              name.data(), dtrain::error_text());
+            context.log.write(DTRAIN_LOG_WARN, "%s; it is not used", dtrain::error_text());
+            reasons += (reasons.empty() ? "" : "; ") + std::string(dtrain::error_text());
             continue;
         }
         if (s != DTRAIN_OK) return s;
@@ -30,10 +31,11 @@ Status open_transports(dtrain_context &context) {
             if (s = context.agent->add_device(std::move(device)); s != DTRAIN_OK) return s;
     }
     if (context.agent->devices().empty())
-        return fail(DTRAIN_ERR_CONFIG,
-                    "none of the transports \"%s\" (option transports) can be "
-                    "used on this machine",
-                    std::string(context.options.text("transports")).c_str());
+        return fail(
+            DTRAIN_ERR_CONFIG,
+            "none of the transports \"%s\" (option transports) can be used on this machine: %s",
+            std::string(context.options.text("transports")).c_str(),
+            reasons.empty() ? "none is named" : reasons.c_str());
     return DTRAIN_OK;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/shared_object.h"
 
+#include <csignal>
 #include <dlfcn.h>
 #include <link.h>
 
@@ -16,10 +17,37 @@ bool lives_in(void *handle, void *symbol) {
            dladdr1(symbol, &info, &owner, RTLD_DL_LINKMAP) != 0 && owner == file;
 }
 
+// Libraries that the file needs may catch signals as soon as they are loaded (libpsm2 does, beneath
+// libfabric). Signals are the program's business.
+class KeepSignals {
+  public:
+    KeepSignals() {
+        for (int signal = 1; signal < NSIG; signal++) known_[signal] = get(signal, before_[signal]);
+    }
+    ~KeepSignals() {
+        struct sigaction now;
+        for (int signal = 1; signal < NSIG; signal++)
+            if (known_[signal] && get(signal, now) && now.sa_handler != before_[signal].sa_handler)
+                sigaction(signal, &before_[signal], nullptr);
+    }
+
+  private:
+    static bool get(int signal, struct sigaction &out) {
+        return sigaction(signal, nullptr, &out) == 0;
+    }
+    struct sigaction before_[NSIG];
+    bool known_[NSIG];
+};
+
+void *load(const char *path) {
+    KeepSignals keep;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 } // namespace
 
 Status load_symbol(const char *path, const char *name, void *&out) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    void *handle = load(path);
     if (handle == nullptr) return fail(DTRAIN_ERR_CONFIG, "%s", dlerror());
     void *symbol = dlsym(handle, name);
     const bool own = symbol != nullptr && lives_in(handle, symbol);

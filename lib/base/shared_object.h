@@ -5,8 +5,8 @@
 namespace dtrain {
 
 // The symbol, which the file must define itself. It stays loaded for the life of the process: its
-// threads and thread-local destructors could outlive it. DTRAIN_ERR_CONFIG says why, but not which
-// file.
+// threads and thread-local destructors could outlive it. The process's signal handlers stay as they
+// are. DTRAIN_ERR_CONFIG says why, but not which file.
 Status load_symbol(const char *path, const char *name, void *&out);
 
 } // namespace dtrain

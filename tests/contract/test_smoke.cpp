@@ -41,10 +41,28 @@ void tells_its_devices(void **) {
     dtrain_options_destroy(options);
 }
 
+void tells_why_not(void **) {
+    dtrain_options_t *options;
+    dtrain_context_t *context;
+    char text[1024];
+    OK(dtrain_options_create(&options));
+    OK(dtrain_options_set(options, "plugin.path", PLUGIN_FOLDER "/loader"));
+    OK(dtrain_options_set(options, "plugin.toy.spoil", "list")); // it finds no device
+    OK(dtrain_options_set(options, "transports", "toy"));
+    FAILS(DTRAIN_ERR_CONFIG, dtrain_context_create(DTRAIN_API_VERSION, options, &context));
+    dtrain_last_error(text, sizeof text);
+    REQUIRE(std::strstr(text, "transport toy: no device for it") != nullptr);
+    OK(dtrain_options_set(options, "transports", "toy,shm")); // the user allows another one
+    OK(dtrain_context_create(DTRAIN_API_VERSION, options, &context));
+    OK(dtrain_context_destroy(context));
+    dtrain_options_destroy(options);
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {cmocka_unit_test(alone), cmocka_unit_test(over_shm),
-                                cmocka_unit_test(over_tcp), cmocka_unit_test(tells_its_devices)};
+                                cmocka_unit_test(over_tcp), cmocka_unit_test(tells_its_devices),
+                                cmocka_unit_test(tells_why_not)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

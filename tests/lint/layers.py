@@ -17,6 +17,8 @@ APART = [("collectives", "ps")]  # neither is built on the other
 NEVER = {"exit", "_exit", "_Exit", "quick_exit", "abort", "raise", "signal", "sigaction", "sigset",
          "stdout", "printf", "vprintf", "puts", "putchar", "__printf_chk", "__vprintf_chk",
          "_ZSt4cout", "system"}
+# Puts back how signals are handled when libraries that a plugin needs have changed it.
+PERMITTED = {("shared_object.cpp.o", "sigaction")}
 OPTIONAL = re.compile(r"(cuda|cu[A-Z]|nccl|fi_|ibv_|ucp_|uct_|ucs_)")  # loaded at run time or not
 
 
@@ -32,9 +34,11 @@ def symbols(objects):
                              text=True).stdout
     defined, wanted = set(), {}
     for line in listing.splitlines():
-        file, name, kind = line.split()[:3]
+        path, name, kind = line.split()[:3]
+        file = pathlib.Path(path.rstrip(":")).name
         if kind in "Uwv":
-            wanted[name] = pathlib.Path(file.rstrip(":")).name
+            if (file, name) not in PERMITTED:
+                wanted[name] = file
         else:
             defined.add(name)
     return defined, wanted

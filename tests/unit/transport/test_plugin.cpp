@@ -4,6 +4,7 @@
 #include "temporary_folder.h"
 #include "transport/plugin.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -64,6 +65,19 @@ void test_file_before_builtin(void **) {
     assert_int_equal(find("tcp", folder, plugin), DTRAIN_OK);
     assert_ptr_not_equal(plugin, builtin);
     assert_string_equal(plugin->version, "0.0.1");
+}
+
+void own_handler(int) {}
+
+void test_signals_stay(void **) {
+    const dtrain_tp_plugin_t *plugin;
+    struct sigaction before, after;
+    std::signal(SIGTERM, own_handler);
+    assert_int_equal(sigaction(SIGSEGV, nullptr, &before), 0);
+    assert_int_equal(find("catching", folder, plugin), DTRAIN_OK);
+    assert_int_equal(sigaction(SIGSEGV, nullptr, &after), 0);
+    assert_true(after.sa_handler == before.sa_handler);
+    assert_true(std::signal(SIGTERM, SIG_DFL) == own_handler);
 }
 
 void test_unfit(void **) {
@@ -132,6 +146,7 @@ int main() {
         cmocka_unit_test(test_unfit),         cmocka_unit_test(test_file_before_builtin),
         cmocka_unit_test(test_not_a_library), cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_names),         cmocka_unit_test(test_relative_folder),
+        cmocka_unit_test(test_signals_stay),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

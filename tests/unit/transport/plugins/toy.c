@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtrain_transport.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 #ifndef ABI
@@ -143,6 +144,14 @@ static const dtrain_tp_plugin_t plugin = {
     .version = "0.0.1",
     .ops = OPS_SIZE == 0 ? NULL : &ops,
 };
+
+#ifdef CATCH_SIGNALS
+static void caught(int number) { (void)number; }
+__attribute__((constructor)) static void loaded(void) {
+    signal(SIGTERM, caught);
+    signal(SIGSEGV, caught);
+}
+#endif
 
 const dtrain_tp_plugin_t *dtrain_transport_query(uint32_t core_abi) {
     (void)core_abi;
