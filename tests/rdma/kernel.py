@@ -1,5 +1,5 @@
-"""Debian's kernel for the machine of vm.py, as it starts fastest under emulation: uncompressed, with
-a first root that holds busybox, the modules needed, and guest/init.
+"""Debian's kernel for the machine of vm.py, as it starts fastest under emulation: uncompressed,
+with a first root that holds busybox, the modules needed, and guest/init.
 SPDX-License-Identifier: Apache-2.0"""
 import fcntl
 import lzma
@@ -92,7 +92,8 @@ def make(package, cache):
 def prepare(cache):
     """The kernel and its first root, in the folder `cache`, made unless they are there."""
     cache.mkdir(parents=True, exist_ok=True)
-    kernel, first_root, package = (cache / name for name in ("vmlinux", "initrd.gz", "linux-image.deb"))
+    package, kernel, first_root = (cache / name
+                                   for name in ("linux-image.deb", "vmlinux", "initrd.gz"))
     with open(cache / "lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX) # two may want them at once
         if not package.exists():

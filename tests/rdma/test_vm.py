@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The machine of vm.py: it is like the caller's own, changes nothing but the repository, and ends as
-it should: with the command's status, at its limit, broken, or with words where it cannot be had.
+"""The machine of vm.py: it is like the caller's own, changes nothing but the repository, and ends
+as it should: with the command's status, at its limit, broken, or with words where it cannot be had.
 usage: test_vm.py
 
 SPDX-License-Identifier: Apache-2.0
@@ -63,7 +63,8 @@ class Machine(unittest.TestCase):
         """The emulator does not outlive who started it."""
         with tempfile.TemporaryDirectory() as folder, \
              subprocess.Popen([sys.executable, VM, "bash", "-c", "echo up; sleep 100"],
-                              stdout=subprocess.PIPE, env=dict(os.environ, TMPDIR=folder)) as process:
+                              env=dict(os.environ, TMPDIR=folder),
+                              stdout=subprocess.PIPE) as process:
             self.assertEqual(process.stdout.readline(), b"up\n")
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
             emulator = os.pidfd_open(int(children))

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Runs a command in a small emulated machine that has an RDMA device, soft-RoCE (docs/RDMA.md). The
 machine's root is this host's, read-only; the repository it may write to. Environment and working
-folder are the caller's. Ends with the command's status, 124 after the time limit, 125 when a machine
-broke, and 77, saying why, where there can be none.
+folder are the caller's. Ends with the command's status, 124 after the time limit, 125 when a
+machine broke, and 77, saying why, where there can be none.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -23,8 +23,8 @@ import kernel
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 CACHE = REPOSITORY / "build/rdma"
 EMULATOR = "qemu-system-x86_64"
-NEEDED = {EMULATOR: "qemu-system-x86", "busybox": "busybox-static", "modprobe": "kmod", "cpio": "cpio",
-          "rdma": "iproute2"}
+NEEDED = {EMULATOR: "qemu-system-x86", "busybox": "busybox-static", "modprobe": "kmod",
+          "cpio": "cpio", "rdma": "iproute2"} # programs and their packages
 TIMED_OUT, BROKEN, SKIPPED = 124, 125, 77 # exit statuses
 MEMORY = 2048 # MiB, of all machines together
 OWN_NETWORK = "DTRAIN_RDMA_NETWORK" # set in the process whose network has the bridge
@@ -34,7 +34,8 @@ def check_host():
     if platform.machine() != "x86_64":
         raise kernel.Unavailable("the machine runs this host's programs, and is an x86-64 one")
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    missing = {package for program, package in NEEDED.items() if not shutil.which(program, path=path)}
+    missing = {package for program, package in NEEDED.items()
+               if not shutil.which(program, path=path)}
     if missing:
         raise kernel.Unavailable(f"as root, run: apt-get install {' '.join(sorted(missing))}")
 
@@ -43,8 +44,9 @@ def job(command):
     """The shell script that a machine runs."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in os.environ.items()
              if name.isidentifier()]
-    return "\n".join(lines + ["PATH=$PATH:/usr/sbin:/sbin", f"cd {shlex.quote(os.getcwd())} || exit",
-                              f"exec {shlex.join(command)}", ""])
+    lines += ["PATH=$PATH:/usr/sbin:/sbin", f"cd {shlex.quote(os.getcwd())} || exit",
+              f"exec {shlex.join(command)}"]
+    return "\n".join(lines) + "\n"
 
 
 def share(tag, folder, options=""):
@@ -56,9 +58,11 @@ def share(tag, folder, options=""):
 def emulator(system, run, machine, machines):
     """The command that emulates one machine; ttyS0 is its console, ttyS1 what the job says."""
     kernel_file, first_root = system
-    command = ["setpriv", "--pdeathsig", "KILL", EMULATOR, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
+    command = ["setpriv", "--pdeathsig", "KILL", # it does not outlive this process
+               EMULATOR, "-M", "q35", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max",
                "-smp", str(max(1, 2 // machines)), "-m", str(MEMORY // machines),
-               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-monitor", "none",
+               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+               "-monitor", "none",
                "-serial", f"file:{run}/console.{machine}", "-serial", "stdio",
                "-kernel", str(kernel_file), "-initrd", str(first_root),
                "-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off nokaslr tsc=reliable "
@@ -166,8 +170,8 @@ def run(system, command, machines, limit):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="vm.py [--two] [--limit SECONDS] [--] COMMAND [ARGUMENT ...]",
-                                     description=__doc__)
+    parser = argparse.ArgumentParser(
+        usage="vm.py [--two] [--limit SECONDS] [--] COMMAND [ARGUMENT ...]", description=__doc__)
     parser.add_argument("--two", action="store_true", help="on two machines that a bridge joins; "
                         "RDMA_MACHINE tells them apart, and for dtrain they are ranks 0 and 1")
     parser.add_argument("--limit", type=float, default=120, help="seconds, default %(default)s")
