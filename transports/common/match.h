@@ -52,7 +52,8 @@ struct Message {
     uint64_t arrived = 0;    // bytes of data that are there; for the transport to count
     uint8_t *data = nullptr; // `length` bytes; nullptr when announced, or when length is 0
     bool announced = false;
-    void *origin = nullptr; // origin, id and taken_by are the transport's own
+    void *origin = nullptr; // origin, remote, id and taken_by are the transport's own
+    void *remote = nullptr;
     uint64_t id = 0;
     Receive *taken_by = nullptr;
     Link<Message> order, chain;

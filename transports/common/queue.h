@@ -24,7 +24,9 @@ template <class T> class Queue {
         ring_[(head_ + size_++) & (capacity_ - 1)] = thing;
         return true;
     }
-    T pop() { // not of an empty one
+    // These two not of an empty one.
+    const T &front() const { return ring_[head_ & (capacity_ - 1)]; }
+    T pop() {
         size_--;
         return ring_[head_++ & (capacity_ - 1)];
     }

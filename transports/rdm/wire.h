@@ -18,11 +18,11 @@
 
 namespace dtrain::rdm {
 
-inline constexpr size_t max_head = 1024;           // bytes of a head
-inline constexpr size_t max_fabric_address = 352;  // bytes of what address() writes
-inline constexpr uint32_t least_packet = 4 << 10;  // that every wire can send, head included
+inline constexpr size_t max_head = 1024;          // bytes of a head
+inline constexpr size_t max_fabric_address = 352; // bytes of what address() writes
+inline constexpr uint32_t least_packet = 4 << 10; // that every wire can send, head included
 
-struct Link { // the way to one address; wires derive theirs
+struct Link {              // the way to one address; wires derive theirs
     void *owner = nullptr; // the protocol's
 };
 struct Remote {}; // a bulk message announced to us, until fetch() or drop(); wires derive theirs
@@ -52,19 +52,30 @@ class Protocol {
     virtual void on_sent(Operation *operation, bool ok) = 0;
     // Of fetch() and get(): nobody writes to the memory any more. ok: all of it has arrived.
     virtual void on_fetched(Operation *operation, bool ok) = 0;
-    // The peer or the way to it is gone; everything that came from it was told before. What is still
-    // under way completes with ok = false, in unlink() at the latest.
+    // The peer or the way to it is gone; everything that came from it was told before. What is
+    // still under way completes with ok = false, in unlink() at the latest.
     virtual void on_broken(Link *link, const char *why) = 0;
 
   protected:
     ~Protocol() = default;
 };
 
+class Wire;
+
+} // namespace dtrain::rdm
+
+struct dtrain_tp_mr { // one registration; wires derive theirs
+    dtrain::rdm::Wire *wire = nullptr;
+};
+
+namespace dtrain::rdm {
+
 struct WireAttr {
-    uint64_t caps = 0;              // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
-    uint64_t bulk_limit = 0;        // bytes of one bulk message
-    uint32_t packet_limit = 0;      // bytes of head and payload; at least least_packet
-    uint32_t eager_limit = 0;       // bytes of a payload up to which a packet beats a bulk message
+    bool within_machine = false; // nobody on another machine can link to address()
+    uint64_t caps = 0;           // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
+    uint64_t bulk_limit = 0;     // bytes of one bulk message
+    uint32_t packet_limit = 0;   // bytes of head and payload; at least least_packet
+    uint32_t eager_limit = 0;    // bytes of a payload up to which a packet beats a bulk message
     uint32_t rkey_len = 0;
     uint64_t latency_ns = 0, bandwidth_bps = 0; // these four as in dtrain_tp_attr_t
     uint64_t remote_latency_ns = 0, remote_bandwidth_bps = 0;
@@ -85,16 +96,19 @@ class Wire {
     virtual bool arm() = 0;
     // False: the device is broken.
     virtual bool progress() = 0;
+    // Nothing that was sent is still on its way out of here: it arrives, if the peer lives, even if
+    // this process ends now. May be expensive; asked for before the end.
+    virtual bool quiet() = 0;
 
     // `address` came from a peer that meant well (its checksum is right, and with a secret its
     // origin), of a device of this kind. nullptr, with the text: impossible. An address that nobody
     // listens at is on_broken() later, or never answers.
     virtual Link *link(const uint8_t *address, size_t len) = 0;
-    // Completes everything under way on it, ok or not, before it returns. Packets that were sent
-    // before still arrive if the peer lives and progress() was called until it had nothing to do.
+    // Completes everything under way on it, ok or not, before it returns.
     virtual void unlink(Link *link) = 0;
 
-    // One packet: head (copied) and payload (nullptr: none), at most packet_limit together.
+    // One packet: head (copied) and payload (nullptr: none; then not Sent::later), at most
+    // packet_limit together.
     virtual Sent send(Link *link, const void *head, size_t len, Operation *payload) = 0;
     // A bulk message of all bytes of bulk->memory, which may be none. Its head keeps its place in
     // the order of packets. Not Sent::now.
@@ -102,13 +116,13 @@ class Wire {
     // Gets the beginning of the bulk message: as many bytes as place->memory has, which are no more
     // than were announced. The bulk message is done with then.
     virtual void fetch(Link *link, Remote *remote, Operation *place) = 0;
-    virtual void drop(Link *link, Remote *remote) = 0;
+    virtual void drop(Link *link, Remote *remote) = 0; // link nullptr: nobody's, of a stranger
 
     // Remote memory, where attr().caps has it; as in dtrain_transport.h. These complete with
     // on_sent() and on_fetched().
     virtual dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) = 0;
     virtual void dereg(dtrain_tp_mr_t *mr) = 0;
-    virtual dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf) = 0; // attr().rkey_len bytes
+    virtual dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) = 0;
     virtual Sent put(Link *link, Operation *from, uint64_t remote_address, const void *rkey) = 0;
     virtual Sent get(Link *link, Operation *into, uint64_t remote_address, const void *rkey) = 0;
 };

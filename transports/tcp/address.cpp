@@ -1,18 +1,15 @@
 // Where a device listens, as it travels to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/address.h"
-#include "common/fd.h"
 
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>
 #include <endian.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/stat.h>
 
 namespace dtrain::tcp {
 namespace {
@@ -118,17 +115,6 @@ bool Address::loopback() const {
     if (socket.any.sa_family == AF_INET)
         return (ntohl(v4(socket).sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
     return IN6_IS_ADDR_LOOPBACK(&v6(socket).sin6_addr);
-}
-
-uint64_t host_fingerprint() {
-    char boot[64] = "";
-    if (const tp::Fd fd{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)}; fd)
-        if (read(fd.get(), boot, sizeof boot - 1) < 0) boot[0] = 0;
-    struct stat space {};
-    if (stat("/proc/self/ns/net", &space)) space.st_ino = 0;
-    uint64_t hash = 0xCBF29CE484222325u ^ space.st_ino; // FNV-1a
-    for (const char *c = boot; *c; c++) hash = (hash ^ uint8_t(*c)) * 0x100000001B3u;
-    return hash;
 }
 
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p) {

@@ -1,16 +1,15 @@
 // Where a device listens, as it travels to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "common/host.h"
+#include "common/hello.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <sys/socket.h>
 
 namespace dtrain::tcp {
 
-using DeviceId = std::array<uint8_t, 16>; // random, one per opened device
+using tp::DeviceId;
 
 union SocketAddress {
     sockaddr any;
@@ -29,8 +28,6 @@ struct Address {
     bool decode(const void *bytes, size_t len);
     bool loopback() const;
 };
-
-uint64_t host_fingerprint();
 
 // Finds the socket address (port 0) of an interface, or of an address or name of this host.
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p);

@@ -7,10 +7,10 @@
 // and there are never more of those than the peer's announcements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/id_table.h"
 #include "common/queue.h"
 #include "tcp/frame.h"
 #include "tcp/handshake.h"
-#include "tcp/id_table.h"
 #include "tcp/shared.h"
 
 struct iovec;
@@ -111,7 +111,7 @@ class Connection : public Pollable {
     bool blocked_ = false;          // the socket took less than it was given
     SendList queue_;                // messages not begun
     SendList streams_;              // granted messages with bytes left
-    IdTable<Send> announced_;       // messages that wait for their grant
+    tp::IdTable<Send> announced_;   // messages that wait for their grant
     tp::Queue<Frame> control_;      // control frames that wait for the socket
     uint64_t peer_window_ = window; // what the peer has room for
     uint64_t credit_due_ = 0;       // what the peer does not know yet that there is room for
@@ -123,9 +123,9 @@ class Connection : public Pollable {
     tp::Receive *in_receive_ = nullptr; // where the payload goes: one of these, or else nowhere
     tp::Message *in_message_ = nullptr;
     Transfer *in_transfer_ = nullptr;
-    IdTable<Transfer> transfers_;  // granted, not complete
-    uint64_t own_window_ = window; // what the peer may still send eagerly
-    uint32_t announcements_ = 0;   // of the peer, without their grant
+    tp::IdTable<Transfer> transfers_; // granted, not complete
+    uint64_t own_window_ = window;    // what the peer may still send eagerly
+    uint32_t announcements_ = 0;      // of the peer, without their grant
 };
 
 } // namespace dtrain::tcp

@@ -1,6 +1,7 @@
 // One opened TCP device: its endpoints, and one connection per peer.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/device.h"
+#include "common/machine.h"
 #include "tcp/socket.h"
 
 #include <cstdio>
@@ -51,7 +52,7 @@ dtrain_status_t Device::open(const char *name) {
     if (!shared_.poller.open())
         return host().fail(DTRAIN_ERR_IO, "tcp: epoll_create1: %s", strerror(errno));
     host().random(own_.id.data(), own_.id.size());
-    own_.host = host_fingerprint();
+    own_.host = tp::machine_fingerprint("net");
     return lobby_.open(&own_.socket, own_.id);
 }
 

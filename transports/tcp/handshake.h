@@ -1,11 +1,17 @@
 // One connection on its way: from connect() or accept() until both sides trust each other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/hello.h"
 #include "common/list.h"
-#include "tcp/hello.h"
+#include "tcp/address.h"
 #include "tcp/poller.h"
 
 namespace dtrain::tcp {
+
+using tp::Hello;
+using tp::Proof;
+using tp::Role;
+using tp::Verdict;
 
 class Connection;
 

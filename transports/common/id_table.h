@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-namespace dtrain::tcp {
+namespace dtrain::tp {
 
 template <class T> class IdTable { // owns no objects
   public:
@@ -66,4 +66,4 @@ template <class T> class IdTable { // owns no objects
     uint32_t size_ = 0;
 };
 
-} // namespace dtrain::tcp
+} // namespace dtrain::tp

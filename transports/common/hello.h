@@ -1,0 +1,111 @@
+// What two devices say to each other before they trust each other. Pure: no network, no clock.
+//
+//   initiator                         responder
+//   Hello                       ->
+//                               <-    Verdict, and if it is `accepted`: Hello, Proof
+//   Proof                       ->
+//                               <-    Verdict
+//
+// A proof is the HMAC of transport, role and both hellos under the job's secret: it covers both
+// fresh nonces, and one role's proof is useless in the other's place. Without a secret proofs are
+// zero.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "host.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <endian.h>
+
+namespace dtrain::tp {
+
+using DeviceId = std::array<uint8_t, 16>; // random, one per opened device
+using Proof = std::array<uint8_t, 32>;
+
+enum class Role : uint8_t { initiator, responder };
+
+enum class Verdict : uint32_t { // on the wire, little-endian
+    accepted = 0,
+    duplicate = 1, // another connection of the same two devices is on its way or there
+    wrong_proof = 2,
+    secret_mismatch = 3, // one side has a secret, the other has none
+    wrong_version = 4,
+    wrong_device = 5, // whoever listened here before is gone
+    last = wrong_device
+};
+struct VerdictInfo {
+    dtrain_status_t status;
+    const char *text;
+};
+inline constexpr VerdictInfo verdicts[] = {
+    {DTRAIN_OK, "accepted"},
+    {DTRAIN_ERR_PEER, "the peer still holds another connection of this device"},
+    {DTRAIN_ERR_AUTH, "the two sides have different secrets"},
+    {DTRAIN_ERR_AUTH, "only one of the two sides has a secret"},
+    {DTRAIN_ERR_VERSION, "the peer speaks another version of the protocol"},
+    {DTRAIN_ERR_PEER, "another device listens at this address now"},
+};
+static_assert(sizeof verdicts / sizeof *verdicts == size_t(Verdict::last) + 1);
+inline dtrain_status_t status_of(Verdict verdict) { return verdicts[size_t(verdict)].status; }
+inline const char *text_of(Verdict verdict) { return verdicts[size_t(verdict)].text; }
+
+inline bool has_secret(const Host &host) {
+    uint8_t mac[32];
+    return host.sign("", 0, mac) != DTRAIN_ERR_UNSUPPORTED;
+}
+
+struct Hello { // on the wire as it is, integers little-endian
+    static constexpr uint32_t protocol_magic = 0x4E525444; // "DTRN" in little-endian
+    static constexpr uint16_t protocol_version = 1;
+
+    uint32_t magic = 0;
+    uint16_t version = 0;
+    uint16_t has_secret = 0;
+    DeviceId from{}, to{};
+    std::array<uint8_t, 16> nonce{};
+
+    static Hello make(const Host &host, const DeviceId &from, const DeviceId &to) {
+        Hello hello;
+        hello.magic = htole32(protocol_magic);
+        hello.version = htole16(protocol_version);
+        hello.has_secret = htole16(tp::has_secret(host) ? 1 : 0);
+        hello.from = from;
+        hello.to = to;
+        host.random(hello.nonce.data(), hello.nonce.size());
+        return hello;
+    }
+};
+static_assert(sizeof(Hello) == 56);
+
+// False as soon as the first len bytes cannot be the beginning of a hello.
+inline bool may_be_hello(const uint8_t *bytes, size_t len) {
+    const uint32_t expected = htole32(Hello::protocol_magic);
+    return !memcmp(bytes, &expected, len < sizeof expected ? len : sizeof expected);
+}
+
+// What `own` side thinks of the other side's hello.
+inline Verdict judge(const Hello &own, const Hello &other) {
+    if (other.magic != own.magic || other.version != own.version) return Verdict::wrong_version;
+    if (other.to != own.from) return Verdict::wrong_device;
+    return other.has_secret == own.has_secret ? Verdict::accepted : Verdict::secret_mismatch;
+}
+
+// The proof of `role` in `transport` ("tcp"); zero without a secret.
+inline dtrain_status_t prove(const Host &host, const char *transport, Role role,
+                             const Hello &initiator, const Hello &responder, Proof *proof_p) {
+    *proof_p = {};
+    if (!initiator.has_secret) return DTRAIN_OK;
+    struct {
+        char label[16];
+        Hello initiator, responder;
+    } text{{}, initiator, responder};
+    static_assert(sizeof text == 16 + 2 * sizeof(Hello));
+    snprintf(text.label, sizeof text.label, "dtrain %s %s", transport,
+             role == Role::initiator ? "init" : "resp");
+    return host.sign(&text, sizeof text, proof_p->data());
+}
+
+} // namespace dtrain::tp

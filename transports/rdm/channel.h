@@ -1,0 +1,37 @@
+// The two ways between two devices: a link for what goes out, a number for what comes in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "rdm/frame.h"
+
+namespace dtrain::rdm {
+
+class Connection;
+struct Handshake;
+
+struct Channel {
+    Link *link = nullptr;
+    uint32_t number = 0, peer_number = 0; // by which we, and the peer, know it
+    uint64_t token = 0, peer_token = 0;
+    uint32_t sent = 0, received = 0; // heads so far
+    // Whose it is: one of these.
+    Handshake *handshake = nullptr;
+    Connection *connection = nullptr;
+};
+
+// Sends a head on the channel; `body` are further bytes of it, copied, `payload` may be nullptr.
+inline Sent send(Wire &wire, Channel &channel, Head head, const void *body, size_t body_len,
+                 Operation *payload) {
+    uint8_t bytes[max_head];
+    head.to = channel.peer_number;
+    head.token = channel.peer_token;
+    head.sequence = channel.sent;
+    head.encode(bytes);
+    if (body_len) memcpy(bytes + Head::wire_length, body, body_len);
+    const size_t len = Head::wire_length + body_len;
+    const Sent result = head.kind == Kind::bulk ? wire.announce(channel.link, bytes, len, payload)
+                                                : wire.send(channel.link, bytes, len, payload);
+    if (result == Sent::now || result == Sent::later) channel.sent++;
+    return result;
+}
+
+} // namespace dtrain::rdm

@@ -1,0 +1,107 @@
+// The connection of two devices: its beginning and its end.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/connection.h"
+
+namespace dtrain::rdm {
+namespace {
+
+constexpr int64_t withdrawal_limit_ns = 2'000'000'000;
+
+} // namespace
+
+Connection::Connection(Shared *shared, const tp::DeviceId &peer) : shared_(*shared), peer_(peer) {
+    memcpy(&tag, peer.data(), sizeof tag);
+}
+
+Connection::~Connection() {
+    if (channel_) shared_.channels.remove(channel_->number);
+}
+
+void Connection::establish(std::unique_ptr<Channel> channel, tp::Fd process) {
+    channel_ = std::move(channel);
+    channel_->handshake = nullptr;
+    channel_->connection = this;
+    process_ = std::move(process);
+    flush();
+}
+
+void Connection::fail(const char *reason) {
+    if (!broken_) reason_ = reason;
+    broken_ = shared_.attention = true;
+}
+
+void Connection::abandon() {
+    // Of what it sent, only messages that are whole remain.
+    const auto lost = [this](const tp::Message &m) { return m.origin == this && m.announced; };
+    while (tp::Message *message = shared_.matcher.take_if(lost)) {
+        shared_.wire->drop(channel_->link, static_cast<Remote *>(message->remote));
+        shared_.matcher.release(message);
+    }
+    shared_.matcher.for_each([this](tp::Message &m) {
+        if (m.origin == this) m.origin = nullptr;
+    });
+    broken_ = true;
+    if (up()) shared_.wire->unlink(channel_->link);
+    if (channel_) channel_->link = nullptr;
+    while (Job *message = queue_.pop_front()) finish(message, DTRAIN_ERR_PEER);
+    process_.reset();
+}
+
+void Connection::say_goodbye() {
+    if (up() && !broken_) send_head({.kind = Kind::bye}, nullptr);
+}
+
+void Connection::tick(int64_t now_ns) {
+    if (!up() || broken_) return;
+    if (channel_->sent == sent_at_tick_ && control_.empty()) control({.kind = Kind::ping});
+    sent_at_tick_ = channel_->sent;
+    flush();
+    if (withdrawn_ && now_ns - withdrawn_ns_ > withdrawal_limit_ns)
+        fail("the peer does not give back memory of a message that was withdrawn");
+}
+
+void Connection::cancel(const Endpoint *endpoint) {
+    for (Job *message = queue_.front(), *next; message; message = next) {
+        next = JobList::next(message);
+        if (message->endpoint != endpoint) continue;
+        queue_.remove(message);
+        finish(message, DTRAIN_ERR_CANCELED);
+    }
+    for (Job *job = flying_.front(); job; job = JobList::next(job)) {
+        if (job->endpoint != endpoint) continue;
+        job->canceled = true;
+        job->endpoint = nullptr;
+        if (!job->bulk) continue; // done in a moment, without the peer
+        control({.kind = Kind::withdraw, .id = job->id});
+        withdrawn_++;
+        withdrawn_ns_ = shared_.host.now_ns();
+    }
+    flush();
+}
+
+void Connection::taken(tp::Message *message, tp::Receive *receive) {
+    if (!message->announced) return deliver(shared_, message, receive);
+    announcements_--;
+    auto *remote = static_cast<Remote *>(message->remote);
+    if (receive)
+        fetch(receive, {.kind = Kind::bulk, .tag = message->tag, .length = message->length},
+              remote);
+    else
+        shared_.wire->drop(channel_->link, remote);
+    shared_.matcher.release(message);
+}
+
+void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *receive) {
+    if (receive) {
+        receive->into.scatter(message->data, message->length);
+        shared.completions.push(receive->done(message->tag, message->length));
+        shared.matcher.release(receive);
+    }
+    if (auto *origin = static_cast<Connection *>(message->origin)) {
+        origin->give_credit(message->length + tp::Matcher::message_cost);
+        origin->flush();
+    }
+    shared.matcher.release(message);
+}
+
+} // namespace dtrain::rdm

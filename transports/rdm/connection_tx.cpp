@@ -1,0 +1,90 @@
+// The connection of two devices: what goes out.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/connection.h"
+
+namespace dtrain::rdm {
+namespace {
+
+uint64_t window_cost(uint64_t length) { return length + tp::Matcher::message_cost; }
+
+} // namespace
+
+void Connection::post(Job *message) {
+    queue_.push_back(message);
+    flush();
+}
+
+void Connection::flush() {
+    if (!up() || broken_) return;
+    while (!control_.empty()) {
+        const Sent result = send_head(control_.front(), nullptr);
+        if (result == Sent::busy) shared_.attention = true;
+        if (result != Sent::now) return;
+        control_.pop();
+    }
+    while (queue_.front() && send_message()) {
+    }
+}
+
+// Every head takes along what credit is due.
+Sent Connection::send_head(Head head, Operation *payload) {
+    head.credit = uint32_t(credit_due_);
+    const Sent result = rdm::send(*shared_.wire, *channel_, head, nullptr, 0, payload);
+    if (result == Sent::now || result == Sent::later) own_window_ += std::exchange(credit_due_, 0);
+    return result;
+}
+
+bool Connection::send_message() {
+    Job *message = queue_.front();
+    const uint64_t length = message->length;
+    Head head{.kind = Kind::eager, .tag = message->tag, .length = length};
+    const bool eager = length <= shared_.eager_limit && window_cost(length) <= peer_window_;
+    if (!eager) {
+        if (announced_.size() >= announce_limit || !announced_.insert(message, &message->id))
+            return false; // until one of them is fetched
+        head.kind = Kind::bulk;
+        head.id = message->id;
+    }
+    const Sent result = send_head(head, !eager || length ? message : nullptr);
+    if (result == Sent::busy || result == Sent::broken) {
+        if (!eager) announced_.remove(message->id);
+        shared_.attention = true;
+        return false;
+    }
+    queue_.remove(message);
+    message->bulk = !eager;
+    shared_.completions.moved += length;
+    if (eager) peer_window_ -= window_cost(length);
+    if (result == Sent::now)
+        finish(message, DTRAIN_OK);
+    else
+        flying_.push_back(message);
+    return true;
+}
+
+Sent Connection::began(Job *job, Sent result) {
+    if (result == Sent::now)
+        on_arrived(job);
+    else if (result == Sent::later)
+        flying_.push_back(job);
+    return result;
+}
+
+Sent Connection::put(Job *job, uint64_t remote_address, const void *rkey) {
+    return began(job, shared_.wire->put(channel_->link, job, remote_address, rkey));
+}
+
+Sent Connection::get(Job *job, uint64_t remote_address, const void *rkey) {
+    return began(job, shared_.wire->get(channel_->link, job, remote_address, rkey));
+}
+
+void Connection::control(const Head &head) {
+    if (!control_.push(head)) fail("out of memory");
+}
+
+void Connection::give_credit(uint64_t bytes) {
+    credit_due_ += bytes;
+    if (credit_due_ >= window / 2 && control_.empty()) control({.kind = Kind::credit});
+}
+
+} // namespace dtrain::rdm

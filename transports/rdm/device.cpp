@@ -1,0 +1,250 @@
+// One opened device: what the core asks of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/device.h"
+#include "common/machine.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+namespace dtrain::rdm {
+
+Device::Device(const dtrain_tp_host_t *host, const char *kind)
+    : shared_(host), lobby_(&shared_, this) {
+    snprintf(own_.kind, sizeof own_.kind, "%s", kind);
+}
+
+Device::~Device() {
+    if (!wire_) return;
+    drain();
+    while (Connection *connection = connections_.front()) {
+        connection->abandon();
+        remove(connection);
+    }
+    lobby_.clear();
+}
+
+dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
+    const dtrain_status_t status = wire->open(name);
+    if (status != DTRAIN_OK) return status;
+    epoll_ = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
+    timer_ = tp::Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    const int events = wire->event_fd();
+    if (!epoll_ || !timer_ || !watch(timer_.get(), &timer_) ||
+        (events >= 0 && !watch(events, &wire_)))
+        return host().fail(DTRAIN_ERR_IO, "%s: cannot watch its events: %s", own_.kind,
+                           strerror(errno));
+    wire_ = std::move(wire);
+    const WireAttr &attr = wire_->attr();
+    shared_.wire = wire_.get();
+    shared_.eager_limit =
+        std::min<uint64_t>({attr.eager_limit, attr.packet_limit - Head::wire_length,
+                            window - tp::Matcher::message_cost});
+    host().random(own_.id.data(), own_.id.size());
+    own_.machine = tp::machine_fingerprint("pid");
+    own_.pid = htole32(uint32_t(getpid()));
+    own_.within_machine = htole16(attr.within_machine ? 1 : 0);
+    own_.fabric_len = htole16(uint16_t(wire_->address(own_.fabric)));
+    own_.seal(host());
+    lobby_.open(own_);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
+    const WireAttr &wire = wire_->attr();
+    dtrain_tp_attr_t own{};
+    own.max_iov = tp::max_iov;
+    own.caps = wire.caps | DTRAIN_TP_CAP_PEER_LOST |
+               (wire_->event_fd() >= 0 ? uint64_t{DTRAIN_TP_CAP_EVENT_FD} : 0);
+    own.max_message = wire.bulk_limit;
+    own.eager_limit = shared_.eager_limit;
+    own.latency_ns = wire.latency_ns;
+    own.bandwidth_bps = wire.bandwidth_bps;
+    own.remote_latency_ns = wire.remote_latency_ns;
+    own.remote_bandwidth_bps = wire.remote_bandwidth_bps;
+    own.address_len = Address::wire_length;
+    own.rkey_len = wire.rkey_len;
+    own.numa_node = -1;
+    return tp::answer(own, attr);
+}
+
+dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
+    memcpy(out, &own_, sizeof own_);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::reachable(const void *address, size_t len) {
+    Address peer;
+    if (!peer.decode(address, len))
+        return host().fail(DTRAIN_ERR_INVALID, "%s: these %zu bytes are no address", own_.kind,
+                           len);
+    if (memcmp(peer.kind, own_.kind, sizeof own_.kind) != 0)
+        return host().fail(DTRAIN_ERR_NOT_FOUND, "%s: the peer has \"%s\"", own_.kind, peer.kind);
+    if ((peer.within_machine || own_.within_machine) && peer.machine != own_.machine)
+        return host().fail(DTRAIN_ERR_NOT_FOUND,
+                           "%s: the peer is on another machine, which this "
+                           "network does not reach",
+                           own_.kind);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p) {
+    Address peer;
+    if (const dtrain_status_t status = reachable(address, len); status != DTRAIN_OK) return status;
+    peer.decode(address, len);
+    auto *ep = new (std::nothrow) Endpoint;
+    Connection *connection = ep ? find(peer.id) : nullptr;
+    const bool fresh = ep && !connection;
+    if (fresh) connection = add(peer.id);
+    if (!connection || !shared_.completions.reserve(2)) {
+        if (fresh && connection) remove(connection);
+        delete ep;
+        return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: no memory for another endpoint", own_.kind);
+    }
+    if (fresh)
+        if (const dtrain_status_t status = begin(peer, connection); status != DTRAIN_OK) {
+            shared_.completions.unreserve();
+            shared_.completions.unreserve();
+            remove(connection);
+            delete ep;
+            return status;
+        }
+    ep->device = this;
+    ep->connection = connection;
+    ep->cookie = cookie;
+    connection->endpoints.push_back(ep);
+    *ep_p = ep;
+    if (connection->up()) {
+        ep->connect_due = false;
+        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
+    }
+    return DTRAIN_OK;
+}
+
+// A device needs no introduction to itself.
+dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
+    set_timer();
+    if (peer.id != own_.id) return lobby_.connect(peer, connection);
+    std::unique_ptr<Channel> channel =
+        Lobby::open_channel(shared_, own_.fabric, le16toh(own_.fabric_len));
+    if (!channel) return DTRAIN_ERR_TRANSPORT;
+    channel->peer_number = channel->number;
+    channel->peer_token = channel->token;
+    connection->establish(std::move(channel), {});
+    return DTRAIN_OK;
+}
+
+void Device::disconnect(Endpoint *ep) {
+    if (Connection *connection = ep->connection) {
+        connection->endpoints.remove(ep);
+        connection->cancel(ep);
+        if (!connection->up() && connection->endpoints.empty()) {
+            if (connection->handshake) lobby_.forget(connection->handshake);
+            remove(connection);
+        }
+    }
+    if (ep->connect_due) report(*ep, DTRAIN_TP_CONNECT, DTRAIN_ERR_CANCELED);
+    if (ep->lost_due) shared_.completions.unreserve();
+    delete ep;
+}
+
+// What an operation of the caller needs to begin; nullptr: *status and its text say why not.
+Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                      uint64_t cookie, dtrain_status_t *status) {
+    uint64_t length;
+    const uint64_t limit = wire_->attr().bulk_limit;
+    if (!tp::iov_length(iov, n, &length) || length > limit) {
+        *status = host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes", own_.kind,
+                              tp::max_iov, static_cast<unsigned long long>(limit));
+        return nullptr;
+    }
+    if (!ep->connection) {
+        *status = host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", own_.kind);
+        return nullptr;
+    }
+    Job *job = shared_.jobs.get();
+    if (!job || !shared_.completions.reserve(1)) {
+        if (job) shared_.jobs.put(job);
+        *status = host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
+        return nullptr;
+    }
+    job->kind = kind;
+    job->connection = ep->connection;
+    job->endpoint = ep;
+    job->length = length;
+    job->cookie = cookie;
+    job->memory.assign(iov, n, length);
+    return job;
+}
+
+dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
+                             uint64_t cookie) {
+    dtrain_status_t status;
+    Job *job = make_job(Job::Kind::message, ep, iov, n, cookie, &status);
+    if (!job) return status;
+    job->tag = tag;
+    ep->connection->post(job);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
+                             uint64_t cookie) {
+    uint64_t length;
+    if (!tp::iov_length(iov, n, &length))
+        return host().fail(DTRAIN_ERR_INVALID, "%s: a receive of at most %u pieces", own_.kind,
+                           tp::max_iov);
+    tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
+    if (!receive || !shared_.completions.reserve(1)) {
+        if (receive) shared_.matcher.release(receive);
+        return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: no memory for another receive", own_.kind);
+    }
+    if (tp::Message *message = shared_.matcher.post(receive)) take(message, receive);
+    return DTRAIN_OK;
+}
+
+void Device::cancel(uint64_t cookie) {
+    tp::Receive *receive = shared_.matcher.cancel(cookie);
+    if (!receive) return;
+    shared_.completions.push(receive->failed(DTRAIN_ERR_CANCELED));
+    shared_.matcher.release(receive);
+}
+
+void Device::purge(uint64_t wanted, uint64_t mask) {
+    while (tp::Message *message = shared_.matcher.take(wanted, mask)) take(message, nullptr);
+}
+
+void Device::take(tp::Message *message, tp::Receive *receive) {
+    if (auto *origin = static_cast<Connection *>(message->origin))
+        origin->taken(message, receive);
+    else
+        Connection::deliver(shared_, message, receive);
+}
+
+dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory to,
+                            uint64_t imm, uint64_t cookie) {
+    dtrain_status_t status;
+    Job *job = make_job(Job::Kind::put, ep, iov, n, cookie, &status);
+    if (!job) return status;
+    job->imm = imm;
+    return begun(job, ep->connection->put(job, to.address, to.rkey));
+}
+
+dtrain_status_t Device::get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
+                            uint64_t cookie) {
+    dtrain_status_t status;
+    Job *job = make_job(Job::Kind::get, ep, iov, n, cookie, &status);
+    if (!job) return status;
+    return begun(job, ep->connection->get(job, from.address, from.rkey));
+}
+
+dtrain_status_t Device::begun(Job *job, Sent sent) {
+    if (sent == Sent::now || sent == Sent::later) return DTRAIN_OK;
+    shared_.jobs.put(job);
+    shared_.completions.unreserve();
+    if (sent == Sent::busy) return DTRAIN_ERR_BUSY;
+    return host().fail(DTRAIN_ERR_PEER, "%s: the remote memory is out of reach", own_.kind);
+}
+
+} // namespace dtrain::rdm

@@ -1,0 +1,215 @@
+// One opened device: what happens to it.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/device.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+
+namespace dtrain::rdm {
+namespace {
+
+constexpr uint32_t look_every = 64;          // calls of progress(): timers and processes that end
+constexpr int64_t fast_tick_ns = 50'000'000; // while somebody connects
+constexpr int64_t slow_tick_ns = 2'000'000'000; // to find peers that are gone
+constexpr int drain_ms = 200;
+constexpr int last_rounds = 100; // for what a process that has ended sent before
+
+} // namespace
+
+int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
+    if (!wire_->progress())
+        return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", own_.kind);
+    if (look_next_ || ++ticks_ % look_every == 0) look_around();
+    if (std::exchange(shared_.attention, false)) work();
+    return shared_.completions.pop(done, max);
+}
+
+dtrain_status_t Device::arm() {
+    look_next_ = true;
+    if (!shared_.completions.empty() || shared_.attention || !wire_->arm()) return DTRAIN_ERR_BUSY;
+    epoll_event event;
+    return epoll_wait(epoll_.get(), &event, 1, 0) > 0 ? DTRAIN_ERR_BUSY : DTRAIN_OK;
+}
+
+// Broken connections, those that wait for the wire, and handshakes.
+void Device::work() {
+    lobby_.work();
+    for (Connection *c = connections_.front(), *next; c; c = next) {
+        next = connections_.next(c);
+        if (c->broken())
+            lose(c, DTRAIN_ERR_PEER);
+        else
+            c->flush();
+    }
+}
+
+bool Device::watch(int fd, void *what) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.ptr = what;
+    return !epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+// Timers and ends of processes.
+void Device::look_around() {
+    look_next_ = false;
+    epoll_event events[16];
+    const int n = epoll_wait(epoll_.get(), events, 16, 0);
+    for (int i = 0; i < n; i++) {
+        void *what = events[i].data.ptr;
+        if (what == &wire_) continue;
+        if (what == &timer_) {
+            uint64_t times;
+            if (read(timer_.get(), &times, sizeof times) < 0) continue;
+            const int64_t now = host().now_ns();
+            for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->tick(now);
+            shared_.attention = true;
+            set_timer();
+        } else {
+            auto *connection = static_cast<Connection *>(what);
+            for (int k = 0; k < last_rounds; k++) wire_->progress();
+            connection->fail("its process has ended");
+        }
+    }
+}
+
+void Device::set_timer() {
+    const bool fast = !lobby_.idle(), slow = connections_.front();
+    if (fast == fast_timer_ && slow == slow_timer_) return;
+    fast_timer_ = fast;
+    slow_timer_ = slow;
+    const int64_t ns = fast ? fast_tick_ns : slow ? slow_tick_ns : 0;
+    itimerspec when{};
+    when.it_interval = when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+    timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+Channel *Device::find_channel(const uint8_t *bytes, size_t len, Head *head) {
+    if (len < Head::wire_length) return nullptr;
+    head->decode(bytes);
+    Channel *channel = shared_.channels.find(head->to);
+    if (!channel || channel->token != head->token) return nullptr; // of a connection that was lost
+    if (head->sequence == channel->received++) return channel;
+    if (channel->connection)
+        channel->connection->fail("protocol error: packets that are lost or out of order");
+    return nullptr;
+}
+
+void Device::on_packet(const uint8_t *bytes, size_t len) {
+    Head head;
+    Channel *channel = find_channel(bytes, len, &head);
+    const uint8_t *body = bytes + Head::wire_length;
+    if (!channel) {
+        if (len >= Head::wire_length && head.kind == Kind::hello && !head.token)
+            lobby_.on_hello(body, len - Head::wire_length);
+        set_timer();
+    } else if (channel->handshake) {
+        lobby_.on_packet(channel->handshake, head, body, len - Head::wire_length);
+    } else if (channel->connection) {
+        channel->connection->on_packet(head, body, len - Head::wire_length);
+    }
+}
+
+void Device::on_announced(const uint8_t *bytes, size_t len, Remote *remote) {
+    Head head;
+    Channel *channel = find_channel(bytes, len, &head);
+    if (channel && channel->connection)
+        channel->connection->on_bulk(head, remote);
+    else
+        wire_->drop(nullptr, remote);
+}
+
+void Device::on_sent(Operation *operation, bool ok) {
+    auto *job = static_cast<Job *>(operation);
+    job->connection->on_done(job, ok);
+}
+
+void Device::on_fetched(Operation *operation, bool ok) { on_sent(operation, ok); }
+
+void Device::on_broken(Link *link, const char *why) {
+    auto *channel = static_cast<Channel *>(link->owner);
+    if (channel->connection) channel->connection->fail(why);
+    if (channel->handshake) channel->handshake->broken = why;
+    shared_.attention = true;
+}
+
+bool Device::admit(const DeviceId &peer) {
+    const Connection *connection = find(peer);
+    // When both connect at once, the attempt of the smaller id goes on.
+    return !connection || !connection->handshake || peer < own_.id;
+}
+
+void Device::joined(Connection *connection, const DeviceId &peer, std::unique_ptr<Channel> channel,
+                    tp::Fd process) {
+    if (!connection) connection = find(peer);
+    if (connection && connection->up()) { // the peer has lost it, and comes anew
+        lose(connection, DTRAIN_ERR_PEER);
+        connection = nullptr;
+    }
+    if (!connection) connection = add(peer);
+    if (!connection) return Lobby::close_channel(shared_, std::move(channel)); // no memory
+    if (connection->handshake) lobby_.forget(connection->handshake);
+    if (process) watch(process.get(), connection);
+    connection->establish(std::move(channel), std::move(process));
+    for (Endpoint *ep = connection->endpoints.front(); ep; ep = connection->endpoints.next(ep)) {
+        ep->connect_due = false;
+        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
+    }
+    set_timer();
+}
+
+void Device::failed(Connection *connection, dtrain_status_t status, const char *reason) {
+    host().fail(status, "%s: cannot connect: %s", own_.kind, reason);
+    host().log(DTRAIN_LOG_INFO, "%s: cannot connect: %s", own_.kind, reason);
+    lose(connection, status);
+}
+
+void Device::lose(Connection *connection, dtrain_status_t status) {
+    if (connection->up())
+        host().log(DTRAIN_LOG_INFO, "%s: connection lost: %s", own_.kind, connection->reason());
+    connection->abandon();
+    if (connection->handshake) lobby_.forget(connection->handshake);
+    while (Endpoint *ep = connection->endpoints.pop_front()) {
+        ep->connection = nullptr;
+        if (std::exchange(ep->connect_due, false)) {
+            report(*ep, DTRAIN_TP_CONNECT, status);
+        } else {
+            ep->lost_due = false;
+            report(*ep, DTRAIN_TP_PEER_LOST, DTRAIN_ERR_PEER);
+        }
+    }
+    remove(connection);
+    set_timer();
+}
+
+Connection *Device::find(const DeviceId &peer) {
+    uint64_t tag;
+    memcpy(&tag, peer.data(), sizeof tag);
+    Connection *connection = connections_.find(tag);
+    return connection && connection->peer() == peer ? connection : nullptr;
+}
+
+Connection *Device::add(const DeviceId &peer) {
+    auto *connection = new (std::nothrow) Connection(&shared_, peer);
+    if (connection) connections_.insert(connection);
+    return connection;
+}
+
+void Device::remove(Connection *connection) {
+    connections_.remove(connection);
+    delete connection;
+}
+
+void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
+    shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
+}
+
+// Lets what was sent get out.
+void Device::drain() {
+    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
+    const int64_t end = host().now_ns() + drain_ms * 1'000'000;
+    while (!wire_->quiet() && host().now_ns() < end) wire_->progress();
+}
+
+} // namespace dtrain::rdm

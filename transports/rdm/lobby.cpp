@@ -1,0 +1,242 @@
+// Everything before trust: attempts to connect, strangers that introduce themselves, their
+// deadline. SPDX-License-Identifier: Apache-2.0
+#include "rdm/lobby.h"
+#include "rdm/connection.h"
+
+#include <sys/syscall.h>
+
+namespace dtrain::rdm {
+namespace {
+
+template <class T> bool read(const uint8_t *&body, size_t &len, T *into) {
+    if (len < sizeof *into) return false;
+    memcpy(static_cast<void *>(into), body, sizeof *into);
+    body += sizeof *into;
+    len -= sizeof *into;
+    return true;
+}
+
+// The end of a process on this machine is seen at once, whatever the network makes of it.
+tp::Fd process_of(const Address &peer, const Address &own) {
+    if (peer.machine != own.machine || peer.pid == own.pid) return {};
+    return tp::Fd(int(syscall(SYS_pidfd_open, pid_t(le32toh(peer.pid)), 0)));
+}
+
+} // namespace
+
+void Lobby::clear() {
+    while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = attempts_.front()) forget(handshake);
+}
+
+std::unique_ptr<Channel> Lobby::open_channel(Shared &shared, const uint8_t *address, size_t len) {
+    std::unique_ptr<Channel> channel(new (std::nothrow) Channel);
+    if (!channel || !shared.channels.insert(channel.get(), &channel->number)) return nullptr;
+    shared.host.random(&channel->token, sizeof channel->token);
+    channel->link = shared.wire->link(address, len);
+    if (!channel->link) {
+        shared.channels.remove(channel->number);
+        return nullptr;
+    }
+    channel->link->owner = channel.get();
+    return channel;
+}
+
+void Lobby::close_channel(Shared &shared, std::unique_ptr<Channel> channel) {
+    if (!channel) return;
+    shared.wire->unlink(channel->link);
+    shared.channels.remove(channel->number);
+}
+
+std::unique_ptr<Handshake> Lobby::make(tp::Role role, const Address &peer) {
+    std::unique_ptr<Handshake> handshake(new (std::nothrow) Handshake);
+    if (!handshake) return nullptr;
+    handshake->role = role;
+    handshake->address = peer;
+    handshake->own = tp::Hello::make(shared_.host, own_.id, peer.id);
+    handshake->deadline_ns = shared_.host.now_ns() + deadline_ns;
+    handshake->channel = open_channel(shared_, peer.fabric, le16toh(peer.fabric_len));
+    if (!handshake->channel) return nullptr;
+    handshake->channel->handshake = handshake.get();
+    return handshake;
+}
+
+void Lobby::add(std::unique_ptr<Handshake> handshake) {
+    const bool stranger = handshake->role == tp::Role::responder;
+    if (stranger && stranger_count_ >= max_strangers)
+        give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many strangers at once");
+    stranger_count_ += stranger;
+    (stranger ? strangers_ : attempts_).push_back(handshake.release());
+    shared_.attention = true;
+}
+
+dtrain_status_t Lobby::connect(const Address &peer, Connection *connection) {
+    std::unique_ptr<Handshake> handshake = make(tp::Role::initiator, peer);
+    if (!handshake) return DTRAIN_ERR_PEER;
+    handshake->connection = connection;
+    connection->handshake = handshake.get();
+    handshake->due = Kind::hello;
+    handshake->verdict = peer.judge(shared_.host); // who has another secret is not asked
+    add(std::move(handshake));
+    return DTRAIN_OK;
+}
+
+void Lobby::forget(Handshake *handshake) {
+    const bool stranger = handshake->role == tp::Role::responder;
+    (stranger ? strangers_ : attempts_).remove(handshake);
+    stranger_count_ -= stranger;
+    if (handshake->connection) handshake->connection->handshake = nullptr;
+    close_channel(shared_, std::move(handshake->channel));
+    delete handshake;
+}
+
+// Computes own proof and that which the peer has to send.
+bool Lobby::prove(Handshake &h) {
+    const bool first = h.role == tp::Role::initiator;
+    const tp::Hello &initiator = first ? h.own : h.other, &responder = first ? h.other : h.own;
+    const auto sign = [&](tp::Role role, tp::Proof *proof) {
+        return tp::prove(shared_.host, "rdm", role, initiator, responder, proof) == DTRAIN_OK;
+    };
+    return sign(h.role, &h.proof) &&
+           sign(first ? tp::Role::responder : tp::Role::initiator, &h.expected);
+}
+
+void Lobby::on_hello(const uint8_t *body, size_t len) {
+    Introduction introduction;
+    Address address;
+    if (!read(body, len, &introduction) || !address.decode(body, len) ||
+        memcmp(address.kind, own_.kind, sizeof own_.kind) != 0 ||
+        introduction.hello.from != address.id)
+        return log_stranger("what came is not of this protocol");
+    if (const tp::Verdict v = address.judge(shared_.host); v != tp::Verdict::accepted)
+        return log_stranger(text_of(v));
+    if (!owner_.admit(address.id)) return; // ours to them goes on
+    std::unique_ptr<Handshake> h = make(tp::Role::responder, address);
+    if (!h) return log_stranger("no memory, or no way back");
+    h->other = introduction.hello;
+    h->channel->peer_number = le32toh(introduction.number);
+    h->channel->peer_token = introduction.token;
+    h->verdict = tp::judge(h->own, h->other);
+    h->due = h->verdict == tp::Verdict::accepted ? Kind::reply : Kind::verdict;
+    if (!prove(*h)) return close_channel(shared_, std::move(h->channel));
+    add(std::move(h));
+}
+
+void Lobby::on_packet(Handshake *h, const Head &head, const uint8_t *body, size_t len) {
+    const bool initiator = h->role == tp::Role::initiator;
+    shared_.attention = true;
+    if (initiator && head.kind == Kind::reply && h->due == Kind{}) {
+        Introduction introduction;
+        tp::Proof proof;
+        if (!read(body, len, &introduction) || !read(body, len, &proof)) return;
+        h->other = introduction.hello;
+        h->channel->peer_number = le32toh(introduction.number);
+        h->channel->peer_token = introduction.token;
+        h->verdict = tp::judge(h->own, h->other);
+        if (h->verdict != tp::Verdict::accepted) return;
+        if (h->other.from != h->address.id) h->verdict = tp::Verdict::wrong_device;
+        if (!prove(*h) || !tp::equal_macs(proof.data(), h->expected.data()))
+            h->verdict = tp::Verdict::wrong_proof;
+        h->due = Kind::proof;
+    } else if (!initiator && head.kind == Kind::proof && h->due == Kind{}) {
+        tp::Proof proof;
+        if (!read(body, len, &proof)) return;
+        if (!tp::equal_macs(proof.data(), h->expected.data()))
+            h->verdict = tp::Verdict::wrong_proof;
+        else if (!owner_.admit(h->address.id))
+            h->verdict = tp::Verdict::duplicate;
+        h->due = Kind::verdict;
+    } else if (initiator && head.kind == Kind::verdict) {
+        const auto verdict = head.tag <= uint64_t(tp::Verdict::last) ? tp::Verdict(head.tag)
+                                                                     : tp::Verdict::wrong_version;
+        if (verdict == tp::Verdict::duplicate) return; // theirs goes on, or the deadline comes
+        h->verdict = verdict;
+        if (verdict == tp::Verdict::accepted && h->due == Kind{} && h->proven)
+            finish(h); // messages may follow at once
+    }
+}
+
+Introduction Lobby::introduction(const Handshake &h) const {
+    return {h.own, htole32(h.channel->number), 0, h.channel->token};
+}
+
+Sent Lobby::send_due(Handshake &h) {
+    struct {
+        Introduction introduction;
+        Address address;
+    } hello{introduction(h), own_};
+    struct {
+        Introduction introduction;
+        tp::Proof proof;
+    } reply{introduction(h), h.proof};
+    const Head head{.kind = h.due, .tag = uint64_t(h.verdict)};
+    const auto send = [&](const void *body, size_t len) {
+        return rdm::send(*shared_.wire, *h.channel, head, body, len, nullptr);
+    };
+    switch (h.due) {
+    case Kind::hello: return send(&hello, sizeof hello);
+    case Kind::reply: return send(&reply, sizeof reply);
+    case Kind::proof: return send(&h.proof, sizeof h.proof);
+    default: return send(nullptr, 0);
+    }
+}
+
+void Lobby::work() {
+    for (Handshakes *list : {&strangers_, &attempts_})
+        for (Handshake *h = list->front(), *next; h; h = next) {
+            next = Handshakes::next(h);
+            advance(h);
+        }
+}
+
+void Lobby::advance(Handshake *h) {
+    const bool initiator = h->role == tp::Role::initiator;
+    if (h->broken) return give_up(h, DTRAIN_ERR_PEER, h->broken);
+    if (initiator && h->verdict != tp::Verdict::accepted)
+        return give_up(h, status_of(h->verdict), text_of(h->verdict));
+    if (h->due != Kind{} && send_due(*h) == Sent::now) {
+        const bool over = h->due == Kind::verdict;
+        h->proven = h->due == Kind::proof;
+        h->due = {};
+        if (over && h->verdict == tp::Verdict::accepted) return finish(h);
+        if (over) h->deadline_ns = shared_.host.now_ns() + refusal_ns;
+    }
+    shared_.attention |= h->due != Kind{};
+    if (shared_.host.now_ns() < h->deadline_ns) return;
+    if (h->verdict == tp::Verdict::accepted)
+        give_up(h, DTRAIN_ERR_PEER, "no answer in time: is its process alive and in the library?");
+    else
+        give_up(h, status_of(h->verdict), text_of(h->verdict));
+}
+
+void Lobby::finish(Handshake *h) {
+    Connection *connection = h->connection;
+    const DeviceId peer = h->address.id;
+    tp::Fd process = process_of(h->address, own_);
+    std::unique_ptr<Channel> channel = std::move(h->channel);
+    forget(h);
+    owner_.joined(connection, peer, std::move(channel), std::move(process));
+}
+
+void Lobby::give_up(Handshake *h, dtrain_status_t status, const char *reason) {
+    Connection *connection = h->connection;
+    forget(h);
+    if (connection)
+        owner_.failed(connection, status, reason);
+    else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
+        shared_.host.log(DTRAIN_LOG_DEBUG, "%s: a caller was given up: %s", own_.kind, reason);
+    else
+        log_stranger(reason);
+}
+
+void Lobby::log_stranger(const char *reason) {
+    refused_++;
+    const int64_t now = shared_.host.now_ns();
+    if (now - last_log_ns_ < log_interval_ns) return;
+    shared_.host.log(DTRAIN_LOG_WARN, "%s: refused %llu incoming connection(s), the last one: %s",
+                     own_.kind, static_cast<unsigned long long>(refused_), reason);
+    last_log_ns_ = now;
+    refused_ = 0;
+}
+
+} // namespace dtrain::rdm

@@ -1,0 +1,106 @@
+// Everything before trust: attempts to connect, strangers that introduce themselves, their
+// deadline. Strangers cost at most max_strangers small objects and links, and never a connection
+// that works.
+//
+//   initiator                         responder
+//   hello: Introduction, Address ->
+//                               <-    reply: Introduction, Proof   (or a verdict)
+//   proof: Proof                ->
+//                               <-    verdict
+//
+// Of two attempts towards each other that of the smaller id goes on. common/hello.h has the proofs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/fd.h"
+#include "rdm/address.h"
+#include "rdm/shared.h"
+
+#include <memory>
+
+namespace dtrain::rdm {
+
+struct Introduction { // on the wire as it is, integers little-endian
+    tp::Hello hello;
+    uint32_t number = 0, zero = 0;
+    uint64_t token = 0;
+};
+static_assert(sizeof(Introduction) == 72);
+
+struct Handshake {
+    tp::Role role{};
+    Kind due{}; // what is to be sent next; none: we wait
+    tp::Verdict verdict = tp::Verdict::accepted;
+    bool proven = false;          // own proof has gone out
+    const char *broken = nullptr; // why the link is
+    int64_t deadline_ns = 0;
+    std::unique_ptr<Channel> channel;
+    Connection *connection = nullptr; // initiator: on whose behalf
+    Address address;                  // the peer's
+    tp::Hello own, other;
+    tp::Proof expected{}; // of the peer
+    tp::Proof proof{};    // own
+    tp::Link<Handshake> link;
+};
+
+class Lobby {
+  public:
+    // What the device does with the outcome. `connection` is what connect() was given, or nullptr
+    // for somebody who connected to us.
+    class Owner {
+      public:
+        // May this peer connect to us?
+        virtual bool admit(const DeviceId &peer) = 0;
+        virtual void joined(Connection *connection, const DeviceId &peer,
+                            std::unique_ptr<Channel> channel, tp::Fd process) = 0;
+        virtual void failed(Connection *connection, dtrain_status_t status, const char *reason) = 0;
+
+      protected:
+        ~Owner() = default;
+    };
+
+    Lobby(Shared *shared, Owner *owner) : shared_(*shared), owner_(*owner) {}
+    ~Lobby() { clear(); }
+    void clear();
+
+    void open(const Address &own) { own_ = own; }
+    // False, with the text of it: no memory or no way.
+    dtrain_status_t connect(const Address &peer, Connection *connection);
+    void forget(Handshake *handshake);
+    bool idle() const { return strangers_.empty() && attempts_.empty(); }
+    // What came: body is what follows the head.
+    void on_hello(const uint8_t *body, size_t len);
+    void on_packet(Handshake *handshake, const Head &head, const uint8_t *body, size_t len);
+    // Sends what is due, gives up on what is broken or late. May call the owner.
+    void work();
+
+    static std::unique_ptr<Channel> open_channel(Shared &shared, const uint8_t *address,
+                                                 size_t len);
+    static void close_channel(Shared &shared, std::unique_ptr<Channel> channel);
+
+  private:
+    using Handshakes = tp::List<Handshake, &Handshake::link>;
+    static constexpr int64_t deadline_ns = 8'000'000'000;
+    static constexpr int64_t refusal_ns = 500'000'000; // for its last words to arrive
+    static constexpr int64_t log_interval_ns = 60'000'000'000;
+    static constexpr uint32_t max_strangers = 64;
+
+    std::unique_ptr<Handshake> make(tp::Role role, const Address &peer);
+    void add(std::unique_ptr<Handshake> handshake);
+    bool prove(Handshake &handshake);
+    Introduction introduction(const Handshake &handshake) const;
+    Sent send_due(Handshake &handshake);
+    void advance(Handshake *handshake);
+    void finish(Handshake *handshake);
+    void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
+    void log_stranger(const char *reason);
+
+    Shared &shared_;
+    Owner &owner_;
+    Address own_;
+    Handshakes strangers_, attempts_; // from there, from here; oldest first
+    uint32_t stranger_count_ = 0;
+    int64_t last_log_ns_ = -log_interval_ns;
+    uint64_t refused_ = 0; // strangers since then
+};
+
+} // namespace dtrain::rdm

@@ -1,0 +1,43 @@
+// What is under way, and what all connections of a device share.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/completions.h"
+#include "common/id_table.h"
+#include "common/match.h"
+#include "rdm/channel.h"
+
+struct dtrain_tp_ep;
+
+namespace dtrain::rdm {
+
+// What an operation of the wire is for.
+struct Job : Operation {
+    enum class Kind : uint8_t { message, transfer, put, get };
+    Kind kind = Kind::message;
+    bool canceled = false; // its endpoint is gone
+    bool bulk = false;     // a message that was announced
+    Connection *connection = nullptr;
+    dtrain_tp_ep *endpoint = nullptr;
+    uint64_t cookie = 0, tag = 0, length = 0;
+    uint64_t imm = 0;               // of a put
+    uint32_t id = 0;                // of a bulk message, at its sender
+    tp::Receive *receive = nullptr; // of a transfer: memory is as much of it as is fetched
+    tp::Link<Job> link;
+};
+using JobList = tp::List<Job, &Job::link>;
+
+struct Shared {
+    // The matcher is unlimited: each connection's window bounds what it can make us keep.
+    explicit Shared(const dtrain_tp_host_t *table) : host(table), matcher(UINT64_MAX) {}
+
+    const tp::Host host;
+    Wire *wire = nullptr;
+    uint64_t eager_limit = 0;
+    tp::IdTable<Channel> channels;
+    tp::Matcher matcher;
+    tp::Completions completions;
+    tp::Pool<Job> jobs;
+    bool attention = false; // a connection is broken, or waits for the wire
+};
+
+} // namespace dtrain::rdm
