@@ -60,6 +60,7 @@ class FakeHost {
     void keep(const char *text) {
         const std::lock_guard lock(mutex_);
         text_ = text;
+        if (getenv("DTRAIN_TEST_LOG")) fprintf(stderr, "%s\n", text);
     }
     static dtrain_status_t option(void *self, const char *key, char *buf, size_t len) {
         const auto found = of(self).options.find(key);

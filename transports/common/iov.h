@@ -51,6 +51,9 @@ class IovCursor {
         *len = std::min(iov_[index_].len - offset_, remaining_);
         return static_cast<uint8_t *>(iov_[index_].addr) + offset_;
     }
+    // Of what piece() has returned: its number, and its registration or nullptr.
+    uint32_t index() const { return index_; }
+    dtrain_tp_mr_t *registration() const { return iov_[index_].mr; }
     // len <= remaining()
     void advance(uint64_t len) {
         while (len) {

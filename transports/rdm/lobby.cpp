@@ -114,6 +114,7 @@ void Lobby::on_hello(const uint8_t *body, size_t len) {
     std::unique_ptr<Handshake> h = make(tp::Role::responder, address);
     if (!h) return log_stranger("no memory, or no way back");
     h->other = introduction.hello;
+    h->channel->received = 1; // the hello
     h->channel->peer_number = le32toh(introduction.number);
     h->channel->peer_token = introduction.token;
     h->verdict = tp::judge(h->own, h->other);

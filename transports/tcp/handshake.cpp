@@ -37,7 +37,7 @@ Handshake::Step Handshake::on_connected() {
 Handshake::Step Handshake::on_hello(const tp::Host &host) {
     const bool whole = read(&other_, sizeof other_);
     if (step_ == Step::failed) return step_;
-    if (!may_be_hello(in_, whole ? sizeof other_ : have_))
+    if (!tp::may_be_hello(in_, whole ? sizeof other_ : have_))
         return fail(DTRAIN_ERR_CORRUPT, "what came is not of this protocol");
     if (!whole) return Step::wait;
     if (const Verdict verdict = judge(own_, other_); verdict != Verdict::accepted)

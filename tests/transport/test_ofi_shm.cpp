@@ -1,0 +1,12 @@
+// The libfabric transport over provider "shm".
+// SPDX-License-Identifier: Apache-2.0
+#include "conformance.h"
+#include "loaded.h"
+
+int main() {
+    using namespace dtrain::test;
+    subject.plugin = load("ofi");
+    if (!subject.plugin) return 1;
+    subject.options["ofi.provider"] = "shm";
+    return run_conformance();
+}

@@ -1,0 +1,159 @@
+// The wire over libfabric: bulk messages, which their sender writes into the memory that their
+// receiver grants. Nothing of a packet is believed before it is checked.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/wire.h"
+
+#include <cstring>
+#include <rdma/fi_errno.h>
+
+namespace dtrain::ofi {
+
+Sent Wire::announce(rdm::Link *link, const void *head, size_t len, Operation *operation) {
+    struct {
+        Announce announce;
+        uint8_t head[rdm::max_head];
+    } packet;
+    if (!flush_answers()) return Sent::busy;
+    Move *bulk = make_move(Move::Kind::bulk, static_cast<ofi::Link *>(link), operation);
+    if (!bulk) return Sent::busy;
+    host_.random(&bulk->name.token, sizeof bulk->name.token);
+    packet.announce.bulk = bulk->name;
+    memcpy(packet.head, head, len);
+    const Sent sent = send_packet(bulk->link, &packet, sizeof packet.announce + len, nullptr);
+    if (sent == Sent::now) return Sent::later;
+    moves_.remove(bulk->name.id);
+    move_pool_.put(bulk);
+    return sent;
+}
+
+void Wire::on_announce(const uint8_t *bytes, size_t len) {
+    Announce packet;
+    if (len < sizeof packet) return;
+    memcpy(static_cast<void *>(&packet), bytes, sizeof packet);
+    auto *remote = new (std::nothrow) Remote;
+    if (!remote) { // its sender learns it when the link breaks: the protocol misses a head
+        host_.log(DTRAIN_LOG_WARN, "ofi: no memory for an announced message");
+        return;
+    }
+    remote->bulk = packet.bulk;
+    protocol_.on_announced(bytes + sizeof packet, len - sizeof packet, remote);
+}
+
+void Wire::drop(rdm::Link *link, rdm::Remote *which) {
+    auto *remote = static_cast<Remote *>(which);
+    Grant grant;
+    grant.bulk = remote->bulk;
+    if (link) answer(static_cast<ofi::Link *>(link), &grant, grant.length());
+    delete remote;
+}
+
+void Wire::fetch(rdm::Link *which, rdm::Remote *remote, Operation *operation) {
+    auto *link = static_cast<ofi::Link *>(which);
+    Transfer *transfer = transfer_pool_.get();
+    Grant grant;
+    if (transfer && transfers_.insert(transfer, &transfer->id)) {
+        transfer->operation = operation;
+        transfer->link = link;
+        grant.transfer = transfer->id;
+        grant.bulk = static_cast<Remote *>(remote)->bulk;
+        if (place(transfer, &grant)) {
+            delete static_cast<Remote *>(remote);
+            return answer(link, &grant, grant.length());
+        }
+        transfers_.remove(transfer->id);
+    }
+    if (transfer) transfer_pool_.put(transfer);
+    drop(link, remote);
+    fail_later(operation);
+}
+
+// Names the memory that the message goes to.
+bool Wire::place(Transfer *transfer, Grant *grant) {
+    uint64_t len;
+    for (tp::IovCursor rest = transfer->operation->memory; rest.remaining(); rest.advance(len)) {
+        int error = 0;
+        uint8_t *piece = rest.piece(&len);
+        auto *registration = static_cast<Registration *>(rest.registration());
+        if (!registration || !registration->covers(piece, len)) {
+            auto &own = transfer->registrations[grant->count];
+            own = Registration::make(host_, fabric_, piece, len, &error);
+            registration = own.get();
+        }
+        if (error) {
+            host_.log(DTRAIN_LOG_WARN, "ofi: cannot register memory that a message goes to: %s",
+                      fi_strerror(-error));
+            return false;
+        }
+        grant->targets[grant->count++] = registration->target(piece, len);
+    }
+    return true;
+}
+
+void Wire::fail_later(Operation *fetched) {
+    fetched->wire = failed_;
+    failed_ = fetched;
+}
+
+void Wire::tell_failed() {
+    while (Operation *fetched = failed_) {
+        failed_ = static_cast<Operation *>(fetched->wire);
+        protocol_.on_fetched(fetched, false);
+    }
+}
+
+void Wire::on_grant(const uint8_t *bytes, size_t len) {
+    Grant grant;
+    if (len < offsetof(Grant, targets) || len > sizeof grant) return;
+    memcpy(static_cast<void *>(&grant), bytes, len);
+    Move *bulk = moves_.find(grant.bulk.id);
+    if (!bulk || bulk->kind != Move::Kind::bulk || bulk->name.token != grant.bulk.token ||
+        bulk->granted)
+        return; // of a link that was lost
+    uint64_t wanted = 0;
+    bool good = grant.count <= tp::max_iov && len == grant.length();
+    for (uint8_t i = 0; good && i < grant.count; i++)
+        good = grant.targets[i].length &&
+               !__builtin_add_overflow(wanted, grant.targets[i].length, &wanted);
+    if (!good || wanted > bulk->operation->memory.remaining()) {
+        break_link(bulk->link, "protocol error: memory was granted for more than was announced");
+        return;
+    }
+    bulk->granted = true;
+    bulk->grant = grant;
+    bulk->operation->memory.truncate(wanted);
+    if (grant.count)
+        advance(bulk);
+    else
+        end(bulk, true);
+}
+
+void Wire::on_immediate(uint64_t immediate) {
+    Transfer *transfer = transfers_.find(uint32_t(immediate));
+    if (transfer) return end(transfer, true);
+    host_.log(DTRAIN_LOG_DEBUG, "ofi: an immediate that belongs to nothing");
+}
+
+void Wire::on_failed(const uint8_t *bytes, size_t len) {
+    Failed packet;
+    if (len != sizeof packet) return;
+    memcpy(static_cast<void *>(&packet), bytes, len);
+    if (Transfer *transfer = transfers_.find(packet.transfer)) end(transfer, false);
+}
+
+void Wire::end(Transfer *transfer, bool ok) {
+    transfers_.remove(transfer->id);
+    Operation *operation = transfer->operation;
+    transfer_pool_.put(transfer); // first its registrations go: nobody writes there any more
+    protocol_.on_fetched(operation, ok);
+}
+
+// Of a link that goes.
+void Wire::end_all(ofi::Link *link) {
+    tell_failed();
+    while (Move *move = moves_.find_if([link](const Move &m) { return m.link == link; }))
+        end(move, false);
+    while (Transfer *t = transfers_.find_if([link](const Transfer &x) { return x.link == link; }))
+        end(t, false);
+}
+
+} // namespace dtrain::ofi

@@ -1,0 +1,124 @@
+// Finding and opening the objects of libfabric.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/fabric.h"
+
+#include <cstring>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+
+namespace dtrain::ofi {
+namespace {
+
+constexpr uint32_t api_version = FI_VERSION(1, 17);
+constexpr int mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+                         FI_MR_ENDPOINT;
+
+dtrain_status_t failed(const tp::Host &host, const fi_info &info, const char *what, int error) {
+    // The queues of a small device (soft-RoCE) do not hold what libfabric asks for by default.
+    const bool too_big = error == -FI_EINVAL && strstr(info.fabric_attr->prov_name, "verbs");
+    return host.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
+                     "ofi: %s, domain %s: %s: %s%s", info.fabric_attr->prov_name,
+                     info.domain_attr->name, what, fi_strerror(-error),
+                     too_big ? " (a device with small queues needs FI_UNIVERSE_SIZE=8 or the like in "
+                               "the environment)"
+                             : "");
+}
+
+int open_queue(Fabric &f, Handle<fid_cq> *queue, fi_wait_obj wait) {
+    fi_cq_attr attr{};
+    attr.format = FI_CQ_FORMAT_DATA;
+    attr.wait_obj = wait;
+    fid_cq *made;
+    const int error = fi_cq_open(f.domain.get(), &attr, &made, nullptr);
+    if (!error) queue->reset(made);
+    return error;
+}
+
+// Both queues with a descriptor to sleep on, else both without.
+int open_queues(Fabric &f) {
+    if (!open_queue(f, &f.tx, FI_WAIT_FD) && !open_queue(f, &f.rx, FI_WAIT_FD)) {
+        f.events = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
+        for (fid_cq *queue : {f.tx.get(), f.rx.get()}) {
+            int fd = -1;
+            epoll_event event{};
+            event.events = EPOLLIN;
+            if (fi_control(&queue->fid, FI_GETWAIT, &fd) ||
+                epoll_ctl(f.events.get(), EPOLL_CTL_ADD, fd, &event))
+                f.events.reset();
+        }
+        if (f.events) return 0;
+    }
+    f.tx.reset();
+    f.rx.reset();
+    const int error = open_queue(f, &f.tx, FI_WAIT_NONE);
+    return error ? error : open_queue(f, &f.rx, FI_WAIT_NONE);
+}
+
+} // namespace
+
+bool is_emulated(const char *provider) {
+    for (const char *rdma : {"verbs", "efa", "cxi", "psm3", "opx", "gni", "bgq"})
+        if (!strncmp(provider, rdma, strlen(rdma))) return false;
+    return true;
+}
+
+Info find(const std::string &provider, const std::string &domain, int *error) {
+    const Info hints(fi_allocinfo());
+    fi_info *found = nullptr;
+    *error = -FI_ENOMEM;
+    if (!hints) return nullptr;
+    hints->caps = FI_MSG | FI_RMA | FI_MULTI_RECV;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = mr_modes;
+    hints->domain_attr->threading = FI_THREAD_DOMAIN;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->cq_data_size = 4;
+    hints->tx_attr->msg_order = FI_ORDER_SAS;
+    hints->rx_attr->msg_order = FI_ORDER_SAS;
+    if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
+    if (!domain.empty()) hints->domain_attr->name = strdup(domain.c_str());
+    *error = fi_getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
+    return Info(*error ? nullptr : found);
+}
+
+dtrain_status_t Fabric::open(const tp::Host &host, const std::string &provider,
+                             const std::string &domain_name) {
+    int error;
+    info = find(provider, domain_name, &error);
+    if (!info)
+        return host.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: nothing here for provider %s, domain %s: %s",
+                         provider.c_str(), domain_name.c_str(), fi_strerror(-error));
+    // The last one may be of a newer kind than we can use; the first is the best.
+    fid_fabric *made_fabric;
+    if ((error = fi_fabric(info->fabric_attr, &made_fabric, nullptr)))
+        return failed(host, *info, "fi_fabric", error);
+    fabric.reset(made_fabric);
+    fid_domain *made_domain;
+    if ((error = fi_domain(fabric.get(), info.get(), &made_domain, nullptr)))
+        return failed(host, *info, "fi_domain", error);
+    domain.reset(made_domain);
+    fi_av_attr av{};
+    fid_av *made_av;
+    if ((error = fi_av_open(domain.get(), &av, &made_av, nullptr)))
+        return failed(host, *info, "fi_av_open", error);
+    peers.reset(made_av);
+    if ((error = open_queues(*this))) return failed(host, *info, "fi_cq_open", error);
+    fid_ep *made_endpoint;
+    if ((error = fi_endpoint(domain.get(), info.get(), &made_endpoint, nullptr)))
+        return failed(host, *info, "fi_endpoint", error);
+    endpoint.reset(made_endpoint);
+    if ((error = fi_ep_bind(endpoint.get(), &peers->fid, 0)) ||
+        (error = fi_ep_bind(endpoint.get(), &tx->fid, FI_TRANSMIT)) ||
+        (error = fi_ep_bind(endpoint.get(), &rx->fid, FI_RECV)) ||
+        (error = fi_enable(endpoint.get())))
+        return failed(host, *info, "fi_enable", error);
+    return DTRAIN_OK;
+}
+
+bool Fabric::can_wait() const {
+    fid *queues[] = {&tx->fid, &rx->fid};
+    return fi_trywait(fabric.get(), queues, 2) == FI_SUCCESS;
+}
+
+} // namespace dtrain::ofi

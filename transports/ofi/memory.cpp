@@ -1,0 +1,33 @@
+// Memory that the network card may reach.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/memory.h"
+
+#include <algorithm>
+#include <rdma/fi_errno.h>
+
+namespace dtrain::ofi {
+
+std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fabric &fabric,
+                                                 void *address, uint64_t length, int *error) {
+    const size_t key_bytes = fabric.info->domain_attr->mr_key_size;
+    std::unique_ptr<Registration> made(new (std::nothrow) Registration);
+    *error = -FI_ENOMEM;
+    if (!made) return nullptr;
+    made->start_ = reinterpret_cast<uintptr_t>(address);
+    made->length_ = length;
+    made->virtual_ = fabric.needs(FI_MR_VIRT_ADDR);
+    uint64_t key = 0; // where the provider does not choose it: one that nobody guesses
+    if (!fabric.needs(FI_MR_PROV_KEY)) host.random(&key, std::min(sizeof key, key_bytes));
+    fid_mr *handle;
+    *error = fi_mr_reg(fabric.domain.get(), address, length,
+                       FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                       key, 0, &handle, nullptr);
+    if (*error) return nullptr;
+    made->handle_.reset(handle);
+    if (fabric.needs(FI_MR_ENDPOINT) &&
+        ((*error = fi_mr_bind(handle, &fabric.endpoint->fid, 0)) || (*error = fi_mr_enable(handle))))
+        return nullptr;
+    return made;
+}
+
+} // namespace dtrain::ofi

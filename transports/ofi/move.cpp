@@ -1,0 +1,199 @@
+// The wire over libfabric: memory on its way, in chunks.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+namespace dtrain::ofi {
+namespace {
+
+constexpr uint32_t max_chunks = 4; // of a move at once
+
+struct RemoteKey { // on the wire as it is
+    uint64_t start = 0;  // of the memory, in its own process
+    uint64_t length = 0;
+    Target target;       // of all of it
+};
+
+} // namespace
+
+const uint32_t rkey_length = sizeof(RemoteKey);
+
+dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) {
+    if (mem.mem_type != DTRAIN_MEM_HOST)
+        return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: only memory of the host can be registered");
+    int error;
+    auto made = Registration::make(host_, fabric_, mem.address, mem.length, &error);
+    if (!made)
+        return host_.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
+                          "ofi: cannot register %llu bytes: %s (is the limit on locked memory, "
+                          "ulimit -l, too low?)",
+                          static_cast<unsigned long long>(mem.length), fi_strerror(-error));
+    made->wire = this;
+    *mr_p = made.release();
+    return DTRAIN_OK;
+}
+
+void Wire::dereg(dtrain_tp_mr_t *mr) { delete static_cast<Registration *>(mr); }
+
+dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
+    const auto &registration = *static_cast<Registration *>(mr);
+    if (len < sizeof(RemoteKey))
+        return host_.fail(DTRAIN_ERR_TRUNCATED, "ofi: a key takes %zu bytes", sizeof(RemoteKey));
+    const uint64_t start = registration.start(), length = registration.length();
+    const RemoteKey key{start, length,
+                        registration.target(reinterpret_cast<void *>(start), length)};
+    memcpy(buf, &key, sizeof key);
+    return DTRAIN_OK;
+}
+
+Sent Wire::put(rdm::Link *link, Operation *from, uint64_t address, const void *rkey) {
+    return start_remote(Move::Kind::put, link, from, address, rkey);
+}
+
+Sent Wire::get(rdm::Link *link, Operation *into, uint64_t address, const void *rkey) {
+    return start_remote(Move::Kind::get, link, into, address, rkey);
+}
+
+Sent Wire::start_remote(Move::Kind kind, rdm::Link *which, Operation *operation, uint64_t address,
+                        const void *rkey) {
+    auto *link = static_cast<ofi::Link *>(which);
+    RemoteKey key;
+    memcpy(static_cast<void *>(&key), rkey, sizeof key);
+    const uint64_t at = address - key.start, len = operation->memory.remaining();
+    if (link->why || at > key.length || len > key.length - at) return Sent::broken;
+    if (!len) return Sent::now;
+    Move *move = make_move(kind, link, operation);
+    if (!move) return Sent::busy;
+    move->granted = true;
+    move->grant.count = 1;
+    move->grant.targets[0] = {key.target.address + at, key.target.key, len};
+    advance(move);
+    return Sent::later;
+}
+
+Move *Wire::make_move(Move::Kind kind, ofi::Link *link, Operation *operation) {
+    Move *move = move_pool_.get();
+    if (!move) return nullptr;
+    if (!moves_.insert(move, &move->name.id)) {
+        move_pool_.put(move);
+        return nullptr;
+    }
+    move->kind = kind;
+    move->link = link;
+    move->operation = operation;
+    return move;
+}
+
+// Hands over as much as libfabric takes. False: it takes no more.
+bool Wire::advance(Move *move) {
+    if (std::exchange(move->waits, false)) waiting_.remove(move);
+    while (!move->failed && move->operation->memory.remaining() && move->chunks < max_chunks)
+        if (!start_chunk(move)) break;
+    const bool waits = move->waits;
+    if (move->failed && !move->chunks) end(move, false);
+    return !waits;
+}
+
+// What the card needs to know of the memory.
+void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
+    if (!local_) return nullptr;
+    const tp::IovCursor &memory = move->operation->memory;
+    auto *given = static_cast<Registration *>(memory.registration());
+    if (given && given->covers(piece, len)) return given->descriptor();
+    auto &own = move->registrations[memory.index()];
+    if (!own) own = Registration::make(host_, fabric_, piece, len, error);
+    return own ? own->descriptor() : nullptr;
+}
+
+// False: no more for now.
+bool Wire::start_chunk(Move *move) {
+    tp::IovCursor &memory = move->operation->memory;
+    const Target &target = move->grant.targets[move->target];
+    uint64_t len;
+    int error = 0;
+    uint8_t *piece = memory.piece(&len);
+    void *descriptor = describe(move, piece, len, &error);
+    len = std::min({len, target.length - move->offset, chunk_limit_});
+    const bool last = move->kind == Move::Kind::bulk && len == memory.remaining();
+    // What the immediate announces has to be there before.
+    if (last && move->chunks && !fabric_.orders_writes()) return false;
+    Chunk *chunk = chunk_pool_.get();
+    if (!chunk) return wait(move);
+    if (!error) error = hand_over(move, chunk, piece, len, descriptor, last);
+    if (error) {
+        chunk_pool_.put(chunk);
+        return error == -FI_EAGAIN ? wait(move) : fail(move, error);
+    }
+    move->chunks++;
+    move->link->under_way++;
+    memory.advance(len);
+    move->offset += len;
+    if (move->offset == target.length) {
+        move->target++;
+        move->offset = 0;
+    }
+    return true;
+}
+
+int Wire::hand_over(Move *move, Chunk *chunk, void *piece, uint64_t len, void *descriptor,
+                    bool last) {
+    const Target &target = move->grant.targets[move->target];
+    const uint64_t at = target.address + move->offset;
+    const fi_addr_t peer = move->link->peer;
+    fid_ep *ep = fabric_.endpoint.get();
+    chunk->kind = Context::Kind::chunk;
+    chunk->link = move->link;
+    chunk->move = move;
+    if (move->kind == Move::Kind::get)
+        return int(fi_read(ep, piece, len, descriptor, peer, at, target.key, &chunk->libfabric));
+    if (last)
+        return int(fi_writedata(ep, piece, len, descriptor, move->grant.transfer, peer, at,
+                                target.key, &chunk->libfabric));
+    return int(fi_write(ep, piece, len, descriptor, peer, at, target.key, &chunk->libfabric));
+}
+
+bool Wire::wait(Move *move) {
+    move->waits = true;
+    waiting_.push_back(move);
+    return false;
+}
+
+bool Wire::fail(Move *move, int error) {
+    host_.log(DTRAIN_LOG_WARN, "ofi: memory cannot be moved: %s", fi_strerror(-error));
+    move->failed = true;
+    const Failed failed{.transfer = move->grant.transfer};
+    if (move->kind == Move::Kind::bulk) answer(move->link, &failed, sizeof failed);
+    return false;
+}
+
+void Wire::on_chunk(Chunk *chunk, int error) {
+    Move *move = chunk->move;
+    chunk_pool_.put(chunk);
+    move->chunks--;
+    move->failed |= error != 0;
+    if (!move->operation) { // nobody waits for it any more
+        if (!move->chunks) move_pool_.put(move);
+    } else if (!move->failed && move->operation->memory.remaining()) {
+        advance(move);
+    } else if (!move->chunks) {
+        end(move, !move->failed);
+    }
+}
+
+void Wire::end(Move *move, bool ok) {
+    moves_.remove(move->name.id);
+    if (std::exchange(move->waits, false)) waiting_.remove(move);
+    Operation *operation = std::exchange(move->operation, nullptr);
+    const bool got = move->kind == Move::Kind::get;
+    if (!move->chunks) move_pool_.put(move);
+    if (got)
+        protocol_.on_fetched(operation, ok);
+    else
+        protocol_.on_sent(operation, ok);
+}
+
+} // namespace dtrain::ofi

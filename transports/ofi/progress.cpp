@@ -1,0 +1,120 @@
+// The wire over libfabric: what its queues report.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/wire.h"
+
+#include <algorithm>
+#include <rdma/fi_errno.h>
+
+namespace dtrain::ofi {
+namespace {
+
+constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
+
+} // namespace
+
+bool Wire::progress() {
+    const bool received_all = receive();
+    complete();
+    if (!answers_.empty()) flush_answers();
+    while (Move *move = waiting_.front())
+        if (!advance(move)) break;
+    if (failed_) tell_failed();
+    if (broken_links_ && received_all) tell_broken();
+    return !broken_;
+}
+
+// Takes what came. False: there is more.
+bool Wire::receive() {
+    fi_cq_data_entry entries[batch];
+    for (size_t i = 0; i < max_batches; i++) {
+        const ssize_t n = fi_cq_read(fabric_.rx.get(), entries, batch);
+        for (ssize_t k = 0; k < n; k++) on_received(entries[k]);
+        if (n == -FI_EAVAIL)
+            on_error(fabric_.rx.get());
+        else if (n == -FI_EAGAIN)
+            return true;
+        else if (n < 0)
+            return broken_ = true;
+    }
+    return false;
+}
+
+void Wire::on_received(const fi_cq_data_entry &entry) {
+    if (entry.flags & FI_REMOTE_CQ_DATA && entry.flags & (FI_RMA | FI_REMOTE_WRITE))
+        return on_immediate(entry.data);
+    if (entry.flags & FI_RECV && entry.len)
+        on_packet(static_cast<const uint8_t *>(entry.buf), entry.len);
+    auto *buffer = reinterpret_cast<Buffer *>(static_cast<Context *>(entry.op_context));
+    if (entry.flags & FI_MULTI_RECV && buffer && !post(buffer)) broken_ = true; // it is used up
+}
+
+void Wire::on_packet(const uint8_t *bytes, size_t len) {
+    switch (PacketKind(bytes[0])) {
+    case PacketKind::announce: return on_announce(bytes, len);
+    case PacketKind::grant: return on_grant(bytes, len);
+    case PacketKind::failed: return on_failed(bytes, len);
+    default: return protocol_.on_packet(bytes, len);
+    }
+}
+
+// Takes back what went out.
+void Wire::complete() {
+    fi_cq_data_entry entries[batch];
+    for (size_t i = 0; i < max_batches; i++) {
+        const ssize_t n = fi_cq_read(fabric_.tx.get(), entries, batch);
+        for (ssize_t k = 0; k < n; k++)
+            if (entries[k].op_context)
+                on_completed(static_cast<Context *>(entries[k].op_context), 0);
+        if (n == -FI_EAVAIL)
+            on_error(fabric_.tx.get());
+        else if (n < 0) {
+            broken_ |= n != -FI_EAGAIN;
+            return;
+        } else if (n < ssize_t(batch))
+            return;
+    }
+}
+
+void Wire::on_completed(Context *context, int error) {
+    ofi::Link *link = context->link;
+    if (error) break_link(link, fi_strerror(error));
+    if (context->kind == Context::Kind::chunk) {
+        on_chunk(static_cast<Chunk *>(context), error);
+    } else {
+        auto *packet = static_cast<Packet *>(context);
+        if (packet->payload) protocol_.on_sent(std::exchange(packet->payload, nullptr), !error);
+        packet->copy.reset();
+        free_packets_.push_back(packet);
+        unsent_--;
+    }
+    back(link);
+}
+
+void Wire::on_error(fid_cq *queue) {
+    fi_cq_err_entry entry{};
+    if (fi_cq_readerr(queue, &entry, 0) < 1) return;
+    auto *context = static_cast<Context *>(entry.op_context);
+    const int error = entry.err < 0 ? -entry.err : entry.err ? entry.err : FI_EIO;
+    if (queue == fabric_.tx.get()) {
+        if (context) on_completed(context, error);
+    } else if (context && context->kind == Context::Kind::buffer && entry.flags & FI_RECV) {
+        // A message that did not fit, or a buffer that was given up: nothing of ours is lost.
+        host_.log(DTRAIN_LOG_WARN, "ofi: a receive failed: %s", fi_strerror(error));
+        if (error != FI_ECANCELED && !post(static_cast<Buffer *>(context))) broken_ = true;
+    }
+}
+
+void Wire::break_link(ofi::Link *link, const char *why) {
+    if (link->why) return;
+    link->why = why;
+    broken_links_ = true;
+}
+
+// Only when all is taken that came before.
+void Wire::tell_broken() {
+    broken_links_ = false;
+    for (ofi::Link *link = links_.front(); link; link = links_.next(link))
+        if (link->why && !std::exchange(link->told, true)) protocol_.on_broken(link, link->why);
+}
+
+} // namespace dtrain::ofi

@@ -1,0 +1,238 @@
+// The wire over libfabric: its beginning and end, links, and packets that go out.
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi/wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <rdma/fi_errno.h>
+#include <string>
+
+namespace dtrain::ofi {
+namespace {
+
+constexpr size_t packet_count = 256;
+constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
+constexpr uint32_t large_packet = (64 << 10) + 1024; // where payloads need no registration
+constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
+constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
+
+} // namespace
+
+Wire::~Wire() {
+    fabric_.endpoint.reset(); // and with it what it has of our memory
+}
+
+dtrain_status_t Wire::open(const char *device) {
+    const std::string name = device;
+    const size_t slash = name.find('/');
+    dtrain_status_t status =
+        fabric_.open(host_, name.substr(0, slash),
+                     slash == std::string::npos ? std::string() : name.substr(slash + 1));
+    if (status != DTRAIN_OK) return status;
+    const fi_info &info = *fabric_.info;
+    const std::string provider = info.fabric_attr->prov_name;
+    const bool shm = provider == "shm";
+    local_ = fabric_.needs(FI_MR_LOCAL);
+    inject_limit_ = info.tx_attr->inject_size;
+    chunk_limit_ = std::min<uint64_t>(chunk_limit, info.ep_attr->max_msg_size);
+    attr_.within_machine = shm || !strcmp(info.domain_attr->name, "lo");
+    attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
+    attr_.bulk_limit = uint64_t{1} << 40;
+    attr_.packet_limit = local_ ? uint32_t(Packet::size) : large_packet;
+    // What shared memory does not inject is complete only when its receiver has copied it.
+    attr_.eager_limit = shm ? uint32_t(inject_limit_) - 64 : attr_.packet_limit - 1024;
+    attr_.rkey_len = rkey_length;
+    attr_.latency_ns = shm ? 500 : is_emulated(provider.c_str()) ? 7'000 : 2'000;
+    attr_.bandwidth_bps = is_emulated(provider.c_str()) ? 5'000'000'000 : 10'000'000'000;
+    return open_buffers();
+}
+
+dtrain_status_t Wire::open_buffers() {
+    packet_bytes_.reset(new (std::nothrow) uint8_t[packet_count * Packet::size]);
+    if (!packet_bytes_) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for packets");
+    int error = 0;
+    if (local_)
+        packet_registration_ = Registration::make(host_, fabric_, packet_bytes_.get(),
+                                                  packet_count * Packet::size, &error);
+    packets_.resize(packet_count);
+    for (size_t i = 0; i < packet_count && !error; i++) {
+        packets_[i].bytes = packet_bytes_.get() + i * Packet::size;
+        if (local_) packets_[i].descriptor = packet_registration_->descriptor();
+        free_packets_.push_back(&packets_[i]);
+    }
+    size_t least = attr_.packet_limit;
+    if (!error)
+        error = fi_setopt(&fabric_.endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+                          sizeof least);
+    for (size_t i = 0; i < buffer_count && !error; i++) {
+        auto buffer = std::make_unique<Buffer>();
+        buffer->kind = Context::Kind::buffer;
+        buffer->bytes.reset(new (std::nothrow) uint8_t[buffer_size]);
+        if (!buffer->bytes) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for buffers");
+        if (local_)
+            buffer->registration =
+                Registration::make(host_, fabric_, buffer->bytes.get(), buffer_size, &error);
+        buffers_.push_back(std::move(buffer));
+        if (!error && !post(buffers_.back().get())) error = -FI_EIO;
+    }
+    if (!error) return DTRAIN_OK;
+    const bool locked = error == -FI_ENOMEM || error == -FI_EPERM;
+    return host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: cannot register memory for packets: %s%s",
+                      fi_strerror(-error),
+                      locked ? " (raise the limit on locked memory: ulimit -l unlimited)" : "");
+}
+
+bool Wire::post(Buffer *buffer) {
+    iovec piece{buffer->bytes.get(), buffer_size};
+    void *descriptor = buffer->registration ? buffer->registration->descriptor() : nullptr;
+    fi_msg message{};
+    message.msg_iov = &piece;
+    message.desc = &descriptor;
+    message.iov_count = 1;
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = &buffer->libfabric;
+    return !fi_recvmsg(fabric_.endpoint.get(), &message, FI_MULTI_RECV);
+}
+
+size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
+    size_t len = rdm::max_fabric_address;
+    return fi_getname(&fabric_.endpoint->fid, out, &len) ? 0 : len;
+}
+
+rdm::Link *Wire::link(const uint8_t *address, size_t len) {
+    uint8_t copy[rdm::max_fabric_address + 1] = {}; // text ends with a zero
+    memcpy(copy, address, std::min(len, sizeof copy - 1));
+    auto *made = new (std::nothrow) ofi::Link;
+    if (made && fi_av_insert(fabric_.peers.get(), copy, 1, &made->peer, 0, nullptr) == 1) {
+        links_.push_back(made);
+        return made;
+    }
+    delete made;
+    host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is no address of a peer");
+    return nullptr;
+}
+
+void Wire::unlink(rdm::Link *which) {
+    auto *link = static_cast<ofi::Link *>(which);
+    if (!link->why) link->why = "given up";
+    links_.remove(link);
+    end_all(link);
+    // Libfabric still has memory of operations that are over. Usually it notices soon that the peer
+    // is gone; when it does not, there is nobody to exchange bytes with.
+    const int64_t end = host_.now_ns() + patience_ns;
+    while (link->under_way && host_.now_ns() < end) complete();
+    for (Packet &packet : packets_)
+        if (packet.link == link && packet.payload)
+            protocol_.on_sent(std::exchange(packet.payload, nullptr), false);
+    for (Answer *a = answers_.front(); a; a = answers_.next(a))
+        if (a->link == link) a->link = nullptr;
+    fi_av_remove(fabric_.peers.get(), &link->peer, 1, 0);
+    link->given_up = true;
+    link->under_way++;
+    back(link);
+}
+
+// One operation less.
+void Wire::back(ofi::Link *link) {
+    if (--link->under_way == 0 && link->given_up) delete link;
+}
+
+Sent Wire::send(rdm::Link *link, const void *head, size_t len, Operation *payload) {
+    if (!flush_answers()) return Sent::busy; // they go first
+    return send_packet(static_cast<ofi::Link *>(link), head, len, payload);
+}
+
+Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload) {
+    if (link->why) return Sent::broken;
+    const size_t total = len + (payload ? payload->memory.remaining() : 0);
+    if (total <= inject_limit_ && !ends_) {
+        uint8_t bytes[Packet::size];
+        if (total <= sizeof bytes) {
+            memcpy(bytes, head, len);
+            if (payload) tp::IovCursor(payload->memory).gather(bytes + len, total - len);
+            const auto error = int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer));
+            return error ? refused(link, error) : Sent::now;
+        }
+    }
+    if (free_packets_.empty()) return Sent::busy;
+    Packet *packet = free_packets_.back();
+    packet->link = link;
+    packet->kind = Context::Kind::packet;
+    packet->payload = nullptr;
+    memcpy(packet->bytes, head, len);
+    if (total > Packet::size) return send_payload(link, packet, len, payload);
+    if (payload) tp::IovCursor(payload->memory).gather(packet->bytes + len, total - len);
+    const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
+                                   link->peer, &packet->libfabric));
+    if (error) return refused(link, error);
+    free_packets_.pop_back();
+    unsent_++;
+    link->under_way++;
+    return Sent::now;
+}
+
+// A payload that goes out from where it is.
+Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload) {
+    iovec pieces[tp::max_iov + 1];
+    pieces[0] = {packet->bytes, len};
+    int n = payload->memory.describe(pieces + 1, payload->memory.remaining());
+    const bool copies = size_t(n) + 1 > fabric_.info->tx_attr->iov_limit;
+    if (copies) {
+        const uint64_t length = payload->memory.remaining();
+        packet->copy.reset(new (std::nothrow) uint8_t[length]);
+        if (!packet->copy) return Sent::busy;
+        tp::IovCursor(payload->memory).gather(packet->copy.get(), length);
+        pieces[1] = {packet->copy.get(), length};
+        n = 1;
+    }
+    fi_msg message{};
+    message.msg_iov = pieces;
+    message.iov_count = size_t(n) + 1;
+    message.addr = link->peer;
+    message.context = &packet->libfabric;
+    packet->kind = copies ? Context::Kind::packet : Context::Kind::payload;
+    packet->payload = copies ? nullptr : payload;
+    const auto error = int(fi_sendmsg(fabric_.endpoint.get(), &message, 0));
+    if (error) return refused(link, error);
+    free_packets_.pop_back();
+    unsent_++;
+    link->under_way++;
+    return copies ? Sent::now : Sent::later;
+}
+
+Sent Wire::refused(ofi::Link *link, int error) {
+    if (error == -FI_EAGAIN) return Sent::busy;
+    break_link(link, fi_strerror(-error));
+    return Sent::broken;
+}
+
+void Wire::answer(ofi::Link *link, const void *bytes, size_t len) {
+    if (flush_answers() && send_packet(link, bytes, len, nullptr) != Sent::busy) return;
+    Answer *late = answer_pool_.get();
+    if (!late) return break_link(link, "out of memory");
+    late->link = link;
+    late->length = len;
+    memcpy(static_cast<void *>(&late->grant), bytes, len);
+    answers_.push_back(late);
+}
+
+bool Wire::flush_answers() {
+    while (Answer *first = answers_.front()) {
+        if (first->link && send_packet(first->link, &first->grant, first->length, nullptr) == Sent::busy)
+            return false;
+        answers_.remove(first);
+        answer_pool_.put(first);
+    }
+    return true;
+}
+
+bool Wire::arm() {
+    return answers_.empty() && waiting_.empty() && !broken_links_ && fabric_.can_wait();
+}
+
+bool Wire::quiet() {
+    ends_ = true;
+    return !unsent_ && answers_.empty() && waiting_.empty();
+}
+
+} // namespace dtrain::ofi

@@ -1,0 +1,189 @@
+// The wire over libfabric: packets as untagged messages into buffers that take many, bulk messages as
+// writes into the memory that the receiver has granted.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/id_table.h"
+#include "common/list.h"
+#include "common/pool.h"
+#include "ofi/packet.h"
+
+#include <vector>
+
+namespace dtrain::ofi {
+
+using rdm::Operation;
+using rdm::Sent;
+
+struct Link : rdm::Link {
+    fi_addr_t peer = FI_ADDR_UNSPEC;
+    const char *why = nullptr; // it is broken
+    bool told = false;         // and the protocol knows
+    bool given_up = false;     // by the protocol; it goes with the last that is under way
+    uint32_t under_way = 0;    // payloads and chunks whose memory libfabric has
+    tp::Link<Link> link;
+};
+
+struct Remote : rdm::Remote { // announced to us
+    BulkName bulk;
+};
+
+// What libfabric gives back with a completion. It wants the first bytes for itself.
+struct Context {
+    enum class Kind : uint8_t { buffer, packet, payload, chunk };
+    fi_context2 libfabric;
+    Kind kind{};
+    ofi::Link *link = nullptr;
+};
+
+struct Buffer : Context { // for what comes in, many packets
+    std::unique_ptr<uint8_t[]> bytes;
+    std::unique_ptr<Registration> registration;
+};
+
+struct Packet : Context { // on its way out
+    static constexpr size_t size = 8 << 10;
+    Operation *payload = nullptr; // that goes out from where it is
+    void *descriptor = nullptr;
+    uint8_t *bytes = nullptr; // `size` of them
+    std::unique_ptr<uint8_t[]> copy; // of what goes out instead, in more pieces than libfabric takes
+};
+
+// Memory on its way: a bulk message that goes out, once it was granted a place, a put or a get.
+struct Move {
+    enum class Kind : uint8_t { bulk, put, get };
+    Kind kind{};
+    bool granted = false, failed = false;
+    bool waits = false;             // for room in libfabric's queue
+    Operation *operation = nullptr; // nullptr: the link went before the last chunk came back
+    ofi::Link *link = nullptr;
+    BulkName name;
+    Grant grant;
+    uint32_t target = 0; // the one in turn,
+    uint64_t offset = 0; // and how much of it is done
+    uint32_t chunks = 0; // that libfabric has
+    std::unique_ptr<Registration> registrations[tp::max_iov]; // of pieces that were not registered
+    tp::Link<Move> waiting;
+};
+
+// A bulk message that comes in.
+struct Transfer {
+    Operation *operation = nullptr;
+    ofi::Link *link = nullptr;
+    uint32_t id = 0;
+    std::unique_ptr<Registration> registrations[tp::max_iov]; // of pieces that were not registered
+};
+
+struct Chunk : Context { // one write or read of a move
+    Move *move = nullptr;
+};
+
+extern const uint32_t rkey_length;
+
+class Wire final : public rdm::Wire {
+  public:
+    Wire(const tp::Host &host, rdm::Protocol *protocol) : host_(host), protocol_(*protocol) {}
+    ~Wire() override;
+
+    dtrain_status_t open(const char *device) override;
+    const rdm::WireAttr &attr() const override { return attr_; }
+    size_t address(uint8_t out[rdm::max_fabric_address]) override;
+    int event_fd() const override { return fabric_.events.get(); }
+    bool arm() override;
+    bool progress() override;
+    bool quiet() override;
+    rdm::Link *link(const uint8_t *address, size_t len) override;
+    void unlink(rdm::Link *link) override;
+    Sent send(rdm::Link *link, const void *head, size_t len, Operation *payload) override;
+    Sent announce(rdm::Link *link, const void *head, size_t len, Operation *bulk) override;
+    void fetch(rdm::Link *link, rdm::Remote *remote, Operation *place) override;
+    void drop(rdm::Link *link, rdm::Remote *remote) override;
+    dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;
+    void dereg(dtrain_tp_mr_t *mr) override;
+    dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) override;
+    Sent put(rdm::Link *link, Operation *from, uint64_t address, const void *rkey) override;
+    Sent get(rdm::Link *link, Operation *into, uint64_t address, const void *rkey) override;
+
+  private:
+    struct Answer { // to a peer, that waits for room in libfabric's queue
+        ofi::Link *link = nullptr;
+        size_t length = 0;
+        Grant grant; // or what is shorter
+        tp::Link<Answer> order;
+    };
+
+    // wire.cpp
+    dtrain_status_t open_buffers();
+    bool post(Buffer *buffer);
+    Sent send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload);
+    Sent send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload);
+    bool can_send_in_place(const Operation &payload) const;
+    Sent refused(ofi::Link *link, int error);
+    void back(ofi::Link *link);
+    void answer(ofi::Link *link, const void *bytes, size_t len);
+    bool flush_answers();
+
+    // progress.cpp
+    bool receive();
+    void complete();
+    void on_received(const fi_cq_data_entry &entry);
+    void on_packet(const uint8_t *bytes, size_t len);
+    void on_completed(Context *context, int error);
+    void on_error(fid_cq *queue);
+    void break_link(ofi::Link *link, const char *why);
+    void tell_broken();
+
+    // bulk.cpp
+    void on_announce(const uint8_t *bytes, size_t len);
+    void on_grant(const uint8_t *bytes, size_t len);
+    void on_failed(const uint8_t *bytes, size_t len);
+    void on_immediate(uint64_t immediate);
+    bool place(Transfer *transfer, Grant *grant);
+    void end(Transfer *transfer, bool ok);
+    void end_all(ofi::Link *link);
+    void fail_later(Operation *fetched);
+    void tell_failed();
+
+    // move.cpp
+    Move *make_move(Move::Kind kind, ofi::Link *link, Operation *operation);
+    Sent start_remote(Move::Kind kind, rdm::Link *link, Operation *operation, uint64_t address,
+                      const void *rkey);
+    bool advance(Move *move);
+    bool start_chunk(Move *move);
+    int hand_over(Move *move, Chunk *chunk, void *piece, uint64_t len, void *descriptor, bool last);
+    void *describe(Move *move, uint8_t *piece, uint64_t len, int *error);
+    bool wait(Move *move);
+    bool fail(Move *move, int error);
+    void on_chunk(Chunk *chunk, int error);
+    void end(Move *move, bool ok);
+
+    const tp::Host &host_;
+    rdm::Protocol &protocol_;
+    rdm::WireAttr attr_;
+    Fabric fabric_;
+    size_t inject_limit_ = 0;
+    uint64_t chunk_limit_ = 0;
+    bool local_ = false; // what goes out has to be registered
+    bool ends_ = false;  // this process may end: what goes out has to be known to be out
+
+    std::vector<std::unique_ptr<Buffer>> buffers_;
+    std::unique_ptr<uint8_t[]> packet_bytes_;
+    std::unique_ptr<Registration> packet_registration_;
+    std::vector<Packet> packets_;
+    std::vector<Packet *> free_packets_;
+    uint32_t unsent_ = 0; // packets that libfabric has
+    tp::List<Answer, &Answer::order> answers_;
+    tp::Pool<Answer> answer_pool_;
+
+    tp::List<ofi::Link, &ofi::Link::link> links_;
+    tp::IdTable<Move> moves_;
+    tp::IdTable<Transfer> transfers_;
+    tp::List<Move, &Move::waiting> waiting_;
+    tp::Pool<Move> move_pool_;
+    tp::Pool<Transfer> transfer_pool_;
+    tp::Pool<Chunk> chunk_pool_;
+    Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
+    bool broken_links_ = false;
+    bool broken_ = false;
+};
+
+} // namespace dtrain::ofi
