@@ -128,7 +128,8 @@ typedef struct dtrain_tp_ops {
      * own address works. */
     dtrain_status_t (*connect)(dtrain_tp_dev_t *dev, const void *address, size_t len,
                                uint64_t cookie, dtrain_tp_ep_t **ep_p);
-    /* Pending operations on ep complete with DTRAIN_ERR_CANCELED; a send that was accepted and
+    /* Pending operations on ep complete with DTRAIN_ERR_CANCELED, at the latest when close()
+     * returns; until they do the network may still reach their memory. A send that was accepted and
      * whose completion was reported before still reaches the peer. */
     void (*disconnect)(dtrain_tp_ep_t *ep);
     /* Registration, for put and get and for zero-copy. NULL where nothing needs it. */

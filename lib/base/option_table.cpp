@@ -53,6 +53,12 @@ constexpr OptionSpec table[] = {
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
      "who moves data: waiting callers and a helper, always the helper, or "
      "dtrain_context_progress()"},
+    {"ofi.domain", "", text, 0, 0, nullptr,
+     "domains of the libfabric transport, one rail each, as in mlx5_0,mlx5_1 (fi_info lists them); "
+     "empty: all of an RDMA network, one of another"},
+    {"ofi.provider", "", text, 0, 0, nullptr,
+     "provider of the libfabric transport, as in verbs;ofi_rxm; empty: the best RDMA network; one "
+     "without RDMA (net, tcp;ofi_rxm) only if it is named here"},
     {"ps.functions", "", text, 0, 0, nullptr,
      "absolute paths, separated by ':', of the update rules (dtrain_function.h) that a server "
      "loads"},

@@ -48,6 +48,8 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
         if (epoll_ctl(epoll_, EPOLL_CTL_ADD, device->ops().event_fd(device->dev()), &event) != 0)
             return fail_errno(errno, "transport %s: epoll_ctl",
                               std::string(device->name()).c_str());
+    } else {
+        longest_sleep_ = blind_sleep;
     }
     devices_.push_back(std::move(device));
     return DTRAIN_OK;

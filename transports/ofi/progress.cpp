@@ -40,6 +40,7 @@ bool Wire::receive() {
 }
 
 void Wire::on_received(const fi_cq_data_entry &entry) {
+    stale_ = 0;
     if (entry.flags & FI_REMOTE_CQ_DATA && entry.flags & (FI_RMA | FI_REMOTE_WRITE))
         return on_immediate(entry.data);
     if (entry.flags & FI_RECV && entry.len)
@@ -77,6 +78,7 @@ void Wire::complete() {
 
 void Wire::on_completed(Context *context, int error) {
     ofi::Link *link = context->link;
+    stale_ = 0;
     if (error) break_link(link, fi_strerror(error));
     if (context->kind == Context::Kind::chunk) {
         on_chunk(static_cast<Chunk *>(context), error);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <string>
 
@@ -12,9 +13,30 @@ namespace {
 
 constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
-constexpr uint32_t large_packet = (64 << 10) + 1024; // where payloads need no registration
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
+constexpr uint32_t stale_limit = 3; // times that events told of nothing
 constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
+
+// What is known of providers. A packet has to be one that the provider delivers in order: what it
+// moves by a rendezvous of its own it completes late, and shared memory only when it was received.
+struct Model {
+    const char *provider;
+    uint32_t packet_limit;
+    uint64_t latency_ns, bandwidth_bps; // measured inside a host, as far as they are emulated
+};
+constexpr Model models[] = {
+    {"net", 64 << 10, 6'000, 5'000'000'000},
+    {"sockets", 64 << 10, 5'000'000, 500'000'000},
+    {"shm", 4096, 600, 5'000'000'000},
+    {"tcp;ofi_rxm", 16 << 10, 8'000, 5'000'000'000},
+    {"udp;ofi_rxd", 16 << 10, 12'000, 250'000'000},
+    {"", Packet::size, 2'000, 10'000'000'000}, // all others
+};
+const Model &model_of(const std::string &provider) {
+    const Model *model = models;
+    while (*model->provider && provider != model->provider) model++;
+    return *model;
+}
 
 } // namespace
 
@@ -38,12 +60,12 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.within_machine = shm || !strcmp(info.domain_attr->name, "lo");
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
-    attr_.packet_limit = local_ ? uint32_t(Packet::size) : large_packet;
-    // What shared memory does not inject is complete only when its receiver has copied it.
-    attr_.eager_limit = shm ? uint32_t(inject_limit_) - 64 : attr_.packet_limit - 1024;
+    const Model &model = model_of(provider);
+    attr_.packet_limit = local_ ? uint32_t(Packet::size) : model.packet_limit;
+    attr_.eager_limit = attr_.packet_limit;
     attr_.rkey_len = rkey_length;
-    attr_.latency_ns = shm ? 500 : is_emulated(provider.c_str()) ? 7'000 : 2'000;
-    attr_.bandwidth_bps = is_emulated(provider.c_str()) ? 5'000'000'000 : 10'000'000'000;
+    attr_.latency_ns = model.latency_ns;
+    attr_.bandwidth_bps = model.bandwidth_bps;
     return open_buffers();
 }
 
@@ -227,7 +249,23 @@ bool Wire::flush_answers() {
 }
 
 bool Wire::arm() {
-    return answers_.empty() && waiting_.empty() && !broken_links_ && fabric_.can_wait();
+    if (!answers_.empty() || !waiting_.empty() || failed_ || broken_links_) return false;
+    if (!fabric_.can_wait()) return false;
+    pollfd events{fabric_.events.get(), POLLIN, 0};
+    if (::poll(&events, 1, 0) == 0) return true;
+    if (++stale_ >= stale_limit) clear_stale_signals();
+    return false;
+}
+
+// Fi_trywait() of "net" in libfabric 1.17 does not take back the signal of a completion that has
+// been read since, so that its descriptor stays readable for ever. A read that waits takes it back,
+// unless it finds something; then it returns at once.
+void Wire::clear_stale_signals() {
+    stale_ = 0;
+    fi_cq_data_entry entry;
+    if (fi_cq_sread(fabric_.tx.get(), &entry, 1, nullptr, 1) == 1 && entry.op_context)
+        on_completed(static_cast<Context *>(entry.op_context), 0);
+    if (fi_cq_sread(fabric_.rx.get(), &entry, 1, nullptr, 1) == 1) on_received(entry);
 }
 
 bool Wire::quiet() {

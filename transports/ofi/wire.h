@@ -121,6 +121,7 @@ class Wire final : public rdm::Wire {
     void back(ofi::Link *link);
     void answer(ofi::Link *link, const void *bytes, size_t len);
     bool flush_answers();
+    void clear_stale_signals();
 
     // progress.cpp
     bool receive();
@@ -182,6 +183,7 @@ class Wire final : public rdm::Wire {
     tp::Pool<Transfer> transfer_pool_;
     tp::Pool<Chunk> chunk_pool_;
     Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
+    uint32_t stale_ = 0; // times that arm() found events, and progress() nothing
     bool broken_links_ = false;
     bool broken_ = false;
 };

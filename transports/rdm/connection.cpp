@@ -34,7 +34,7 @@ void Connection::abandon() {
     // Of what it sent, only messages that are whole remain.
     const auto lost = [this](const tp::Message &m) { return m.origin == this && m.announced; };
     while (tp::Message *message = shared_.matcher.take_if(lost)) {
-        shared_.wire->drop(channel_->link, static_cast<Remote *>(message->remote));
+        shared_.wire->drop(nullptr, static_cast<Remote *>(message->remote));
         shared_.matcher.release(message);
     }
     shared_.matcher.for_each([this](tp::Message &m) {

@@ -205,8 +205,10 @@ void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
     shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
-// Lets what was sent get out.
+// Lets what was sent get out, after a look at who has gone already.
 void Device::drain() {
+    for (int i = 0; i < last_rounds; i++) wire_->progress();
+    wire_->quiet(); // from here on it takes care
     for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
     const int64_t end = host().now_ns() + drain_ms * 1'000'000;
     while (!wire_->quiet() && host().now_ns() < end) wire_->progress();
