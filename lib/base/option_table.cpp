@@ -46,6 +46,12 @@ constexpr OptionSpec table[] = {
     {"listen.address", "", text, 0, 0, nullptr,
      "own address or name for control connections; empty: by the route to the coordinator"},
     {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
+    {"ofi.domain", "", text, 0, 0, nullptr,
+     "domains of the libfabric transport, one rail each, as in mlx5_0,mlx5_1 (fi_info lists them); "
+     "empty: all of an RDMA network, one of another"},
+    {"ofi.provider", "", text, 0, 0, nullptr,
+     "provider of the libfabric transport, as in verbs;ofi_rxm; empty: the best RDMA network; one "
+     "without RDMA (net, tcp;ofi_rxm) only if it is named here"},
     {"op.timeout", "600s", duration, 1 * ms, ever, nullptr,
      "how long an operation may take unless its parameters say otherwise"},
     {"plugin.path", "", text, 0, 0, nullptr,
@@ -53,12 +59,6 @@ constexpr OptionSpec table[] = {
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
      "who moves data: waiting callers and a helper, always the helper, or "
      "dtrain_context_progress()"},
-    {"ofi.domain", "", text, 0, 0, nullptr,
-     "domains of the libfabric transport, one rail each, as in mlx5_0,mlx5_1 (fi_info lists them); "
-     "empty: all of an RDMA network, one of another"},
-    {"ofi.provider", "", text, 0, 0, nullptr,
-     "provider of the libfabric transport, as in verbs;ofi_rxm; empty: the best RDMA network; one "
-     "without RDMA (net, tcp;ofi_rxm) only if it is named here"},
     {"ps.functions", "", text, 0, 0, nullptr,
      "absolute paths, separated by ':', of the update rules (dtrain_function.h) that a server "
      "loads"},

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t completions_per_poll = 64;
 constexpr uint32_t rounds_per_clock = 64;  // reading the clock costs as much as a poll
 constexpr int64_t check_interval = 2 * ms; // deadlines and stalls
-constexpr int64_t longest_sleep = 10 * ms; // deadlines are looked at, lost wake-ups bounded
+constexpr int64_t blind_sleep = 100'000;   // with a device that cannot wake us
 constexpr int follower_spins = 64;
 
 } // namespace
@@ -107,7 +107,7 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
         if (poller ? idle.pass() : spins++ < follower_spins) continue;
         int64_t left = deadline_ns - clock_.now_ns();
         if (left <= 0) break;
-        left = std::min(left, longest_sleep);
+        left = std::min(left, longest_sleep_);
         if (poller)
             sleep(left);
         else

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -84,12 +85,31 @@ struct Member {
     }
 };
 
+// The network of tests is "tcp", or what DTRAIN_TEST_NETWORK says with a list of options, as in
+// "transports=ofi ofi.provider=net".
+inline void set_network(dtrain_options_t *bag, const char *before) {
+    const char *text = getenv("DTRAIN_TEST_NETWORK");
+    std::istringstream network(text != nullptr ? text : "transports=tcp");
+    for (std::string option; network >> option;) {
+        const size_t equals = option.find('=');
+        const std::string key = option.substr(0, equals), value = option.substr(equals + 1);
+        OK(dtrain_options_set(bag, key.c_str(),
+                              ((key == "transports" ? before : "") + value).c_str()));
+    }
+}
+
 inline dtrain_context_t *make_context(const Options &options) {
     dtrain_options_t *bag = nullptr;
     OK(dtrain_options_create(&bag));
     // A busy machine may keep a thread from running for seconds; tests of failures say otherwise.
     OK(dtrain_options_set(bag, "heartbeat.timeout", "30s"));
-    for (auto &[key, value] : options) OK(dtrain_options_set(bag, key.c_str(), value.c_str()));
+    set_network(bag, "shm,");
+    for (auto &[key, value] : options) {
+        if (key == "transports" && value == "tcp")
+            set_network(bag, "");
+        else
+            OK(dtrain_options_set(bag, key.c_str(), value.c_str()));
+    }
     dtrain_context_t *context = nullptr;
     OK(dtrain_context_create(DTRAIN_API_VERSION, bag, &context));
     dtrain_options_destroy(bag);

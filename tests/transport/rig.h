@@ -20,8 +20,8 @@ struct Subject {
     const dtrain_tp_plugin_t *plugin = nullptr;
     Settings options;
     std::map<std::string, const dtrain_tp_plugin_t *> plugins; // for wrappers
-    bool processes = true;     // devices of different processes reach each other
-    bool authenticates = true; // refuses peers with another secret
+    bool processes = true;                        // devices of different processes reach each other
+    bool authenticates = true;                    // refuses peers with another secret
     std::map<std::string, const char *> left_out; // cases that the library below cannot do, and why
 };
 inline Subject subject;

@@ -10,8 +10,8 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr uint32_t api_version = FI_VERSION(1, 17);
-constexpr int mr_modes = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-                         FI_MR_ENDPOINT;
+constexpr int mr_modes =
+    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 dtrain_status_t failed(const tp::Host &host, const fi_info &info, const char *what, int error) {
     // The queues of a small device (soft-RoCE) do not hold what libfabric asks for by default.
@@ -19,9 +19,10 @@ dtrain_status_t failed(const tp::Host &host, const fi_info &info, const char *wh
     return host.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
                      "ofi: %s, domain %s: %s: %s%s", info.fabric_attr->prov_name,
                      info.domain_attr->name, what, fi_strerror(-error),
-                     too_big ? " (a device with small queues needs FI_UNIVERSE_SIZE=8 or the like in "
-                               "the environment)"
-                             : "");
+                     too_big
+                         ? " (a device with small queues needs FI_UNIVERSE_SIZE=8 or the like in "
+                           "the environment)"
+                         : "");
 }
 
 int open_queue(Fabric &f, Handle<fid_cq> *queue, fi_wait_obj wait) {

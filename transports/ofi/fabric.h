@@ -23,8 +23,8 @@ template <class T> struct Close {
 };
 template <class T> using Handle = std::unique_ptr<T, Close<T>>;
 
-// What may be used here of this provider ("net", "verbs;ofi_rxm"; "": any) and domain ("": any), best
-// first. nullptr: nothing, *error is libfabric's.
+// What may be used here of this provider ("net", "verbs;ofi_rxm"; "": any) and domain ("": any),
+// best first. nullptr: nothing, *error is libfabric's.
 Info find(const std::string &provider, const std::string &domain, int *error);
 // Whether it is a network that only looks like RDMA (sockets, shared memory).
 bool is_emulated(const char *provider);
@@ -37,14 +37,13 @@ struct Fabric {
     Handle<fid_av> peers;
     Handle<fid_cq> tx, rx; // separate: some providers' completions cannot be told apart in one
     Handle<fid_ep> endpoint;
-    tp::Fd events; // readable when either queue has something; none: the provider has no descriptors
+    tp::Fd
+        events; // readable when either queue has something; none: the provider has no descriptors
 
     // On failure with the text of it.
     dtrain_status_t open(const tp::Host &host, const std::string &provider,
                          const std::string &domain);
-    bool needs(uint64_t mr_mode) const {
-        return info->domain_attr->mr_mode & int(mr_mode);
-    }
+    bool needs(uint64_t mr_mode) const { return info->domain_attr->mr_mode & int(mr_mode); }
     // Writes of one endpoint arrive in the order in which they were made.
     bool orders_writes() const {
         return info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_WAW;

@@ -24,8 +24,8 @@ std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fab
                        key, 0, &handle, nullptr);
     if (*error) return nullptr;
     made->handle_.reset(handle);
-    if (fabric.needs(FI_MR_ENDPOINT) &&
-        ((*error = fi_mr_bind(handle, &fabric.endpoint->fid, 0)) || (*error = fi_mr_enable(handle))))
+    if (fabric.needs(FI_MR_ENDPOINT) && ((*error = fi_mr_bind(handle, &fabric.endpoint->fid, 0)) ||
+                                         (*error = fi_mr_enable(handle))))
         return nullptr;
     return made;
 }

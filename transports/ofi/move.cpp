@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint32_t max_chunks = 4; // of a move at once
 
-struct RemoteKey { // on the wire as it is
-    uint64_t start = 0;  // of the memory, in its own process
+struct RemoteKey {      // on the wire as it is
+    uint64_t start = 0; // of the memory, in its own process
     uint64_t length = 0;
-    Target target;       // of all of it
+    Target target; // of all of it
 };
 
 } // namespace

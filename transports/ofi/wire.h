@@ -1,6 +1,5 @@
-// The wire over libfabric: packets as untagged messages into buffers that take many, bulk messages as
-// writes into the memory that the receiver has granted.
-// SPDX-License-Identifier: Apache-2.0
+// The wire over libfabric: packets as untagged messages into buffers that take many, bulk messages
+// as writes into the memory that the receiver has granted. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/id_table.h"
 #include "common/list.h"
@@ -45,7 +44,8 @@ struct Packet : Context { // on its way out
     Operation *payload = nullptr; // that goes out from where it is
     void *descriptor = nullptr;
     uint8_t *bytes = nullptr; // `size` of them
-    std::unique_ptr<uint8_t[]> copy; // of what goes out instead, in more pieces than libfabric takes
+    std::unique_ptr<uint8_t[]>
+        copy; // of what goes out instead, in more pieces than libfabric takes
 };
 
 // Memory on its way: a bulk message that goes out, once it was granted a place, a put or a get.
@@ -58,9 +58,9 @@ struct Move {
     ofi::Link *link = nullptr;
     BulkName name;
     Grant grant;
-    uint32_t target = 0; // the one in turn,
-    uint64_t offset = 0; // and how much of it is done
-    uint32_t chunks = 0; // that libfabric has
+    uint32_t target = 0;                                      // the one in turn,
+    uint64_t offset = 0;                                      // and how much of it is done
+    uint32_t chunks = 0;                                      // that libfabric has
     std::unique_ptr<Registration> registrations[tp::max_iov]; // of pieces that were not registered
     tp::Link<Move> waiting;
 };
@@ -183,7 +183,7 @@ class Wire final : public rdm::Wire {
     tp::Pool<Transfer> transfer_pool_;
     tp::Pool<Chunk> chunk_pool_;
     Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
-    uint32_t stale_ = 0; // times that arm() found events, and progress() nothing
+    uint32_t stale_ = 0;          // times that arm() found events, and progress() nothing
     bool broken_links_ = false;
     bool broken_ = false;
 };

@@ -117,7 +117,7 @@ class Wire {
     // than were announced. The bulk message is done with then.
     virtual void fetch(Link *link, Remote *remote, Operation *place) = 0;
     virtual void drop(Link *link, Remote *remote) = 0; // link nullptr: its sender is a
-                                                         // stranger, or gone
+                                                       // stranger, or gone
 
     // Remote memory, where attr().caps has it; as in dtrain_transport.h. These complete with
     // on_sent() and on_fetched().
