@@ -20,10 +20,27 @@ Sent Wire::announce(rdm::Link *link, const void *head, size_t len, Operation *op
     packet.announce.bulk = bulk->name;
     memcpy(packet.head, head, len);
     const Sent sent = send_packet(bulk->link, &packet, sizeof packet.announce + len, nullptr);
+    operation->wire = bulk;
     if (sent == Sent::now) return Sent::later;
     moves_.remove(bulk->name.id);
     move_pool_.put(bulk);
     return sent;
+}
+
+// Nobody but this side reads the memory, and not before it is granted a place.
+bool Wire::withdraw(Operation *operation) {
+    auto *bulk = static_cast<Move *>(operation->wire);
+    if (bulk->granted) return false; // over in a moment
+    moves_.remove(bulk->name.id);
+    move_pool_.put(bulk);
+    return true;
+}
+
+void Wire::break_off(Operation *operation) {
+    auto *transfer = static_cast<Transfer *>(operation->wire);
+    transfers_.remove(transfer->id);
+    transfer_pool_.put(transfer);
+    fail_later(operation);
 }
 
 void Wire::on_announce(const uint8_t *bytes, size_t len) {
@@ -57,6 +74,7 @@ void Wire::fetch(rdm::Link *which, rdm::Remote *remote, Operation *operation) {
         grant.transfer = transfer->id;
         grant.bulk = static_cast<Remote *>(remote)->bulk;
         if (place(transfer, &grant)) {
+            operation->wire = transfer;
             delete static_cast<Remote *>(remote);
             return answer(link, &grant, grant.length());
         }

@@ -95,6 +95,8 @@ class Wire final : public rdm::Wire {
     void unlink(rdm::Link *link) override;
     Sent send(rdm::Link *link, const void *head, size_t len, Operation *payload) override;
     Sent announce(rdm::Link *link, const void *head, size_t len, Operation *bulk) override;
+    bool withdraw(Operation *bulk) override;
+    void break_off(Operation *place) override;
     void fetch(rdm::Link *link, rdm::Remote *remote, Operation *place) override;
     void drop(rdm::Link *link, rdm::Remote *remote) override;
     dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;

@@ -5,7 +5,7 @@
 namespace dtrain::rdm {
 namespace {
 
-constexpr int64_t withdrawal_limit_ns = 2'000'000'000;
+constexpr int64_t withdrawal_limit_ns = 1'000'000'000;
 
 } // namespace
 
@@ -67,16 +67,22 @@ void Connection::cancel(const Endpoint *endpoint) {
         queue_.remove(message);
         finish(message, DTRAIN_ERR_CANCELED);
     }
-    for (Job *job = flying_.front(); job; job = JobList::next(job)) {
+    for (Job *job = flying_.front(), *next; job; job = next) {
+        next = JobList::next(job);
         if (job->endpoint != endpoint) continue;
         job->canceled = true;
         job->endpoint = nullptr;
-        if (!job->bulk) continue; // done in a moment, without the peer
-        control({.kind = Kind::withdraw, .id = job->id});
-        withdrawn_++;
-        withdrawn_ns_ = shared_.host.now_ns();
+        if (job->bulk) withdraw(job); // else it is done in a moment, without the peer
     }
     flush();
+}
+
+void Connection::withdraw(Job *message) {
+    const bool back = shared_.wire->withdraw(message);
+    control({.kind = Kind::withdraw, .id = message->id, .length = back ? 1u : 0u});
+    withdrawn_++;
+    withdrawn_ns_ = shared_.host.now_ns();
+    if (back) on_done(message, false);
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {

@@ -57,6 +57,7 @@ class Connection {
     Sent put(Job *job, uint64_t remote_address, const void *rkey);
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
     void cancel(const Endpoint *endpoint); // its messages complete with DTRAIN_ERR_CANCELED
+    bool waits_for_memory() const { return withdrawn_; } // that the peer still reads
     // A receive took this kept message, or nobody wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
     // The same for one that is complete, also when its connection is gone.
@@ -85,7 +86,8 @@ class Connection {
     void finish(Job *job, dtrain_status_t status);
     void fetch(tp::Receive *receive, const Head &head, Remote *remote);
     void on_eager(const Head &head, const uint8_t *payload, size_t len);
-    void on_withdraw(uint32_t id);
+    void on_withdraw(const Head &head);
+    void withdraw(Job *message);
 
     Shared &shared_;
     const tp::DeviceId peer_;

@@ -19,7 +19,7 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
     if (!accept(head)) return;
     switch (head.kind) {
     case Kind::eager: on_eager(head, payload, len); break;
-    case Kind::withdraw: on_withdraw(head.id); break;
+    case Kind::withdraw: on_withdraw(head); break;
     case Kind::credit:
     case Kind::ping: break;
     case Kind::arrived:
@@ -82,6 +82,7 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
     job->connection = this;
     job->tag = head.tag;
     job->length = head.length;
+    job->id = head.id;
     job->receive = receive;
     job->memory = receive->into;
     job->memory.truncate(wanted);
@@ -90,12 +91,15 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
     shared_.wire->fetch(channel_->link, remote, job);
 }
 
-void Connection::on_withdraw(uint32_t id) {
+void Connection::on_withdraw(const Head &head) {
+    const uint32_t id = head.id;
     const auto withdrawn = [this, id](const tp::Message &m) {
         return m.origin == this && m.announced && m.id == id;
     };
-    tp::Message *message = shared_.matcher.take_if(withdrawn);
-    if (message) taken(message, nullptr); // else it is on its way, or over
+    if (tp::Message *message = shared_.matcher.take_if(withdrawn)) return taken(message, nullptr);
+    if (!head.length) return; // it is on its way, or over
+    for (Job *job = flying_.front(); job; job = JobList::next(job))
+        if (job->receive && job->id == id) return shared_.wire->break_off(job);
 }
 
 // The wire gives the memory of an operation back.

@@ -140,6 +140,7 @@ void Device::disconnect(Endpoint *ep) {
     if (Connection *connection = ep->connection) {
         connection->endpoints.remove(ep);
         connection->cancel(ep);
+        set_timer();
         if (!connection->up() && connection->endpoints.empty()) {
             if (connection->handshake) lobby_.forget(connection->handshake);
             remove(connection);

@@ -75,7 +75,10 @@ void Device::look_around() {
 }
 
 void Device::set_timer() {
-    const bool fast = !lobby_.idle(), slow = connections_.front();
+    bool fast = !lobby_.idle();
+    const bool slow = connections_.front();
+    for (Connection *c = connections_.front(); c; c = connections_.next(c))
+        fast |= c->waits_for_memory();
     if (fast == fast_timer_ && slow == slow_timer_) return;
     fast_timer_ = fast;
     slow_timer_ = slow;

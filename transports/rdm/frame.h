@@ -9,7 +9,7 @@
 //   eager     tag, length; then length bytes. Uses up length + Matcher::message_cost of the window.
 //   bulk      tag, length, id: a bulk message, which its sender calls id.
 //   withdraw  id: the sender wants the memory of that message back; whoever has not begun to fetch
-//             it drops it.
+//             it drops it. length 1: it has it back; whoever fetches it breaks off.
 //   credit    nothing but the credit that every head may carry.
 //   arrived   tag: the immediate of a put that has arrived.
 //   ping      nothing: finds out whether the network still has a way to the peer.
