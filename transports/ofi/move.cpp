@@ -143,7 +143,7 @@ int Wire::hand_over(Move *move, Chunk *chunk, void *piece, uint64_t len, void *d
                     bool last) {
     const Target &target = move->grant.targets[move->target];
     const uint64_t at = target.address + move->offset;
-    const fi_addr_t peer = move->link->peer;
+    const fi_addr_t peer = move->link->peer->number;
     fid_ep *ep = fabric_.endpoint.get();
     chunk->kind = Context::Kind::chunk;
     chunk->link = move->link;

@@ -122,16 +122,42 @@ size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
 }
 
 rdm::Link *Wire::link(const uint8_t *address, size_t len) {
-    uint8_t copy[rdm::max_fabric_address + 1] = {}; // text ends with a zero
-    memcpy(copy, address, std::min(len, sizeof copy - 1));
-    auto *made = new (std::nothrow) ofi::Link;
-    if (made && fi_av_insert(fabric_.peers.get(), copy, 1, &made->peer, 0, nullptr) == 1) {
-        links_.push_back(made);
-        return made;
+    Peer *peer = find_peer(address, std::min(len, rdm::max_fabric_address));
+    auto *made = peer ? new (std::nothrow) ofi::Link : nullptr;
+    if (!made) {
+        if (peer) release(peer);
+        host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is no address of a peer, or out of memory");
+        return nullptr;
     }
-    delete made;
-    host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is no address of a peer");
+    made->peer = peer;
+    links_.push_back(made);
+    return made;
+}
+
+Peer *Wire::find_peer(const uint8_t *address, size_t len) {
+    for (Peer *peer = peers_.front(); peer; peer = peers_.next(peer))
+        if (peer->length == len && !memcmp(peer->address, address, len)) {
+            peer->links++;
+            return peer;
+        }
+    auto *peer = new (std::nothrow) Peer;
+    if (!peer) return nullptr;
+    peer->length = len;
+    peer->links = 1;
+    memcpy(peer->address, address, len);
+    if (fi_av_insert(fabric_.peers.get(), peer->address, 1, &peer->number, 0, nullptr) == 1) {
+        peers_.push_back(peer);
+        return peer;
+    }
+    delete peer;
     return nullptr;
+}
+
+void Wire::release(Peer *peer) {
+    if (--peer->links) return;
+    peers_.remove(peer);
+    fi_av_remove(fabric_.peers.get(), &peer->number, 1, 0);
+    delete peer;
 }
 
 void Wire::unlink(rdm::Link *which) {
@@ -148,7 +174,7 @@ void Wire::unlink(rdm::Link *which) {
             protocol_.on_sent(std::exchange(packet.payload, nullptr), false);
     for (Answer *a = answers_.front(); a; a = answers_.next(a))
         if (a->link == link) a->link = nullptr;
-    fi_av_remove(fabric_.peers.get(), &link->peer, 1, 0);
+    release(link->peer);
     link->given_up = true;
     link->under_way++;
     back(link);
@@ -172,7 +198,8 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
         if (total <= sizeof bytes) {
             memcpy(bytes, head, len);
             if (payload) tp::IovCursor(payload->memory).gather(bytes + len, total - len);
-            const auto error = int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer));
+            const auto error =
+                int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer->number));
             return error ? refused(link, error) : Sent::now;
         }
     }
@@ -185,7 +212,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     if (total > Packet::size) return send_payload(link, packet, len, payload);
     if (payload) tp::IovCursor(payload->memory).gather(packet->bytes + len, total - len);
     const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
-                                   link->peer, &packet->libfabric));
+                                   link->peer->number, &packet->libfabric));
     if (error) return refused(link, error);
     free_packets_.pop_back();
     unsent_++;
@@ -210,7 +237,7 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
     fi_msg message{};
     message.msg_iov = pieces;
     message.iov_count = size_t(n) + 1;
-    message.addr = link->peer;
+    message.addr = link->peer->number;
     message.context = &packet->libfabric;
     packet->kind = copies ? Context::Kind::packet : Context::Kind::payload;
     packet->payload = copies ? nullptr : payload;

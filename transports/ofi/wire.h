@@ -13,8 +13,17 @@ namespace dtrain::ofi {
 using rdm::Operation;
 using rdm::Sent;
 
+// An address in libfabric's table. Some providers take all entries of one address for one.
+struct Peer {
+    fi_addr_t number = FI_ADDR_UNSPEC;
+    uint32_t links = 0;
+    size_t length = 0;
+    uint8_t address[rdm::max_fabric_address + 1] = {}; // a text ends with a zero
+    tp::Link<Peer> order;
+};
+
 struct Link : rdm::Link {
-    fi_addr_t peer = FI_ADDR_UNSPEC;
+    Peer *peer = nullptr;
     const char *why = nullptr; // it is broken
     bool told = false;         // and the protocol knows
     bool given_up = false;     // by the protocol; it goes with the last that is under way
@@ -115,6 +124,8 @@ class Wire final : public rdm::Wire {
 
     // wire.cpp
     dtrain_status_t open_buffers();
+    Peer *find_peer(const uint8_t *address, size_t len);
+    void release(Peer *peer);
     bool post(Buffer *buffer);
     Sent send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload);
     Sent send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload);
@@ -177,6 +188,7 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
+    tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
     tp::IdTable<Move> moves_;
     tp::IdTable<Transfer> transfers_;

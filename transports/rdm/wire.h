@@ -113,8 +113,8 @@ class Wire {
     // A bulk message of all bytes of bulk->memory, which may be none. Its head keeps its place in
     // the order of packets. Not Sent::now.
     virtual Sent announce(Link *link, const void *head, size_t len, Operation *bulk) = 0;
-    // Takes the memory of an announced message back at once, if the wire can: true, and it is as if it
-    // had not been announced; the receiver's side is told by the caller, so that it drops it or
+    // Takes the memory of an announced message back at once, if the wire can: true, and it is as if
+    // it had not been announced; the receiver's side is told by the caller, so that it drops it or
     // breaks off. False: on_sent() comes when its receiver has fetched or dropped it.
     virtual bool withdraw(Operation *bulk) = 0;
     // Ends a fetch() whose message was withdrawn: on_fetched() with ok = false, in progress().
