@@ -166,7 +166,10 @@ def run(system, command, machines, limit):
     if None in statuses:
         print("vm.py: the machine broke", file=sys.stderr)
         return BROKEN
-    return next((status for status in statuses if status != 0), 0)
+    status = next((status for status in statuses if status != 0), 0)
+    if status > 128:
+        print(f"vm.py: the command was killed by signal {status - 128}", file=sys.stderr)
+    return status
 
 
 def main():
