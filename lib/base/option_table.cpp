@@ -99,6 +99,10 @@ constexpr OptionSpec table[] = {
      "try the two or three best algorithms of each kind and size, keep the fastest"},
     {"tuning.file", "", text, 0, 0, nullptr,
      "what \"dtrain-bench tune\" has measured on this machine; read by each communicator's rank 0"},
+    {"ucx.devices", "", text, 0, 0, nullptr,
+     "network devices that UCX uses, as in mlx5_0:1,mlx5_1:1; empty: UCX_NET_DEVICES, or all"},
+    {"ucx.tls", "", text, 0, 0, nullptr,
+     "UCX's own transports, as in rc,ud or tcp; empty: UCX_TLS, or all but shared memory"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,
      "how long a waiting rank spins before it sleeps; auto: 50us, or not at all when ranks "
      "outnumber "

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -18,25 +19,35 @@ inline void need_processes() {
     skip();
 }
 
-// A process with a device of its own, which gets the parent's address and says its own.
-// The case begins with need_processes().
+// A process with a device of its own. It is made before the case opens devices, for the sake of
+// libraries with threads of their own, which a fork would lose; and comes to life in meet(), where
+// it gets the parent's address and says its own. The case begins with need_processes().
 class PeerProcess {
   public:
     // body(node, parent's address) runs in the child, which then waits to be killed.
-    template <class Body> PeerProcess(Node &parent, Body &&body) {
-        const Bytes to = parent.address();
-        Bytes own(to.size());
-        int fds[2];
-        assert_int_equal(pipe(fds), 0);
+    template <class Body> explicit PeerProcess(Body &&body) {
+        int ends[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         pid_ = fork();
         assert_true(pid_ >= 0);
-        if (pid_ == 0) run(fds, to, body);
-        close(fds[1]);
-        assert_int_equal(read(fds[0], own.data(), own.size()), own.size());
-        close(fds[0]);
-        address = own;
+        if (pid_ == 0) {
+            ::close(ends[0]);
+            run(ends[1], body);
+        }
+        ::close(ends[1]);
+        parent_end_ = ends[0];
     }
-    ~PeerProcess() { kill(); }
+    ~PeerProcess() {
+        kill();
+        ::close(parent_end_);
+    }
+    void meet(Node &parent) {
+        const Bytes to = parent.address();
+        address.resize(to.size());
+        assert_int_equal(write(parent_end_, to.data(), to.size()), to.size());
+        assert_int_equal(::recv(parent_end_, address.data(), address.size(), MSG_WAITALL),
+                         address.size());
+    }
     void kill() {
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);
@@ -46,23 +57,26 @@ class PeerProcess {
     Bytes address;
 
   private:
-    template <class Body> [[noreturn]] static void run(int fds[2], const Bytes &to, Body &&body) {
+    template <class Body> [[noreturn]] static void run(int end, Body &&body) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         Node node;
         const Bytes own = node.address();
-        if (write(fds[1], own.data(), own.size()) != ssize_t(own.size())) _exit(1);
+        Bytes to(own.size());
+        if (::recv(end, to.data(), to.size(), MSG_WAITALL) != ssize_t(to.size()) ||
+            write(end, own.data(), own.size()) != ssize_t(own.size()))
+            _exit(1);
         body(node, to);
         for (;;) node.progress();
     }
     pid_t pid_ = 0;
+    int parent_end_ = -1;
 };
 
 inline const auto just_progress = [](Node &, const Bytes &) {};
 
 inline void processes_exchange_all_sizes(void **) {
     need_processes();
-    Node a;
-    PeerProcess child(a, [](Node &node, const Bytes &to) { // sends everything back
+    PeerProcess child([](Node &node, const Bytes &to) { // sends everything back
         dtrain_tp_ep_t *back = node.start_connect(to, 1);
         for (;;) {
             Bytes got(2 << 20);
@@ -73,6 +87,8 @@ inline void processes_exchange_all_sizes(void **) {
             await({&node}, node, DTRAIN_TP_SEND, 3);
         }
     });
+    Node a;
+    child.meet(a);
     dtrain_tp_ep_t *ep = a.start_connect(child.address, 1);
     for (const size_t len : {0, 1, 31, 4096, 70'000, 262'144, 262'145, 2 << 20}) {
         const Bytes sent = pattern(len, len);
@@ -88,8 +104,9 @@ inline void processes_exchange_all_sizes(void **) {
 inline void a_killed_idle_peer_is_reported(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    PeerProcess child(just_progress);
     Node a;
-    PeerProcess child(a, just_progress);
+    child.meet(a);
     dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
     await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
     uint8_t byte = 0;
@@ -106,8 +123,9 @@ inline void a_killed_idle_peer_is_reported(void **) {
 inline void a_killed_peer_fails_what_is_under_way_to_it(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
+    PeerProcess child(just_progress);
     Node a;
-    PeerProcess child(a, just_progress);
+    child.meet(a);
     dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
     await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
     const Bytes large = pattern(4 << 20, 1);
@@ -142,12 +160,13 @@ inline void a_receiver_may_go_once_it_has_everything(void **) {
 inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
-    Node a;
     constexpr size_t len = 64 << 20; // takes long enough to be killed in
-    PeerProcess child(a, [](Node &node, const Bytes &to) {
+    PeerProcess child([](Node &node, const Bytes &to) {
         Bytes sent(len, 1); // takes a while, so before connecting
         node.send(node.start_connect(to, 1), 7, std::move(sent), 2);
     });
+    Node a;
+    child.meet(a);
     dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
     assert_non_null(ep);
     await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
@@ -162,11 +181,12 @@ inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) 
 inline void what_a_dead_peer_sent_before_can_be_received(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
-    Node a;
-    PeerProcess child(a, [](Node &node, const Bytes &to) {
+    PeerProcess child([](Node &node, const Bytes &to) {
         dtrain_tp_ep_t *ep = node.start_connect(to, 1);
         for (uint64_t i = 0; i < 10; i++) node.send(ep, i, Bytes(1000, uint8_t(i)), i);
     });
+    Node a;
+    child.meet(a);
     a.start_connect(child.address, 5);
     await_ok({&a}, a, DTRAIN_TP_CONNECT, 5); // what is not connected yet is refused, not lost
     Bytes last(1000);
@@ -207,8 +227,9 @@ inline void what_was_sent_before_the_end_arrives(void **) {
 
 inline void survivors_do_not_notice(void **) {
     need_processes();
+    PeerProcess child(just_progress);
     Node a, b;
-    PeerProcess child(a, just_progress);
+    child.meet(a);
     a.start_connect(child.address, 5);
     dtrain_tp_ep_t *to_b = a.start_connect(b.address(), 6);
     await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 6);

@@ -193,9 +193,7 @@ class RandomTraffic {
 };
 
 inline void random_traffic_follows_the_model(void **) {
-    const char *given = getenv("DTRAIN_TEST_SEED");
-    const uint64_t seed = given ? strtoull(given, nullptr, 0) : uint64_t(now_ns());
-    print_message("seed %llu (DTRAIN_TEST_SEED)\n", static_cast<unsigned long long>(seed));
+    const uint64_t seed = choose_seed();
     for (uint64_t i = 0; i < 10; i++) RandomTraffic(seed + i).run(600);
 }
 

@@ -40,6 +40,13 @@ inline Bytes pattern(size_t len, uint64_t seed) {
     return bytes;
 }
 
+inline uint64_t choose_seed() {
+    const char *given = getenv("DTRAIN_TEST_SEED");
+    const uint64_t seed = given ? strtoull(given, nullptr, 0) : uint64_t(now_ns());
+    print_message("seed %llu (DTRAIN_TEST_SEED)\n", static_cast<unsigned long long>(seed));
+    return seed;
+}
+
 using Dones = std::vector<dtrain_tp_done_t>;
 
 inline size_t count(const Dones &done, uint32_t kind) {

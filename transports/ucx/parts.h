@@ -1,0 +1,85 @@
+// What the wire is made of: the way to a peer's worker, links to it, and what is under way.
+//
+// UCX pairs the endpoints of two workers, and closing one breaks its partner; so all links to one
+// address share one endpoint, here a Way.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/list.h"
+#include "rdm/wire.h"
+
+#include <ucp/api/ucp.h>
+
+namespace dtrain::ucx {
+
+class Wire;
+struct Link;
+struct Way;
+
+// What UCX has to complete. An announced message is one from the beginning, so that it can be
+// fetched without memory.
+struct Request : rdm::Remote {
+    enum class Kind : uint8_t { packet, bulk, fetch, put, get };
+
+    Kind kind = Kind::packet;
+    uint8_t parts = 0; // of it UCX has so many to complete
+    ucs_status_t status = UCS_OK;
+    Wire *wire = nullptr;
+    class Requests *list = nullptr;      // that it is in
+    rdm::Operation *operation = nullptr; // nullptr: the protocol does not wait for it
+    Way *way = nullptr;                  // that fails when this does
+    void *memory = nullptr;              // of ours, of memory_len bytes: a packet, or a head
+    size_t memory_len = 0;
+    ucp_rkey_h rkey = nullptr;
+    void *announced = nullptr; // UCX's descriptor of a message of bulk_len bytes
+    uint64_t bulk_len = 0;
+    tp::Link<Request> link, done;
+    ucp_dt_iov_t pieces[tp::max_iov];
+};
+
+class Requests {
+  public:
+    bool empty() const { return list_.empty(); }
+    uint32_t size() const { return size_; }
+    Request *front() const { return list_.front(); }
+    // Takes it out of the list that it is in, if any.
+    void add(Request *request) {
+        if (request->list) request->list->remove(request);
+        request->list = this;
+        list_.push_back(request);
+        size_++;
+    }
+    void remove(Request *request) {
+        list_.remove(request);
+        request->list = nullptr;
+        size_--;
+    }
+
+  private:
+    tp::List<Request, &Request::link> list_;
+    uint32_t size_ = 0;
+};
+
+struct Link : rdm::Link {
+    Way *way = nullptr;
+    const char *broken = nullptr; // why; the protocol does not know yet
+    Requests requests;            // with an operation
+    tp::Link<Link> link;
+};
+
+struct Way {
+    Wire *wire = nullptr;
+    ucp_ep_h endpoint = nullptr;
+    bool failed = false; // nothing more can be sent
+    uint8_t address[rdm::max_fabric_address];
+    size_t address_len = 0;
+    Requests packets;
+    tp::List<Link, &Link::link> links;
+    tp::Link<Way> link;
+};
+
+struct Registration : dtrain_tp_mr {
+    ucp_mem_h handle = nullptr;
+    uint64_t address = 0, length = 0;
+};
+
+} // namespace dtrain::ucx

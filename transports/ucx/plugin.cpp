@@ -1,0 +1,29 @@
+// The table of the UCX transport.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/plugin.h"
+#include "ucx/wire.h"
+
+namespace dtrain::rdm {
+
+const char *const transport_name = "ucx";
+
+// One device: UCX itself chooses among networks, for each peer.
+dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
+    if (const dtrain_status_t status = ucx::Wire::check(host); status != DTRAIN_OK) return status;
+    *names = "ucx";
+    return DTRAIN_OK;
+}
+
+std::string kind_of(const char *) { return "ucx"; }
+
+std::unique_ptr<Wire> make_wire(const tp::Host &host, Protocol *protocol) {
+    return std::unique_ptr<Wire>(new (std::nothrow) ucx::Wire(host, *protocol));
+}
+
+} // namespace dtrain::rdm
+
+extern "C" {
+extern const dtrain_tp_plugin_t dtrain_tp_plugin_ucx;
+const dtrain_tp_plugin_t dtrain_tp_plugin_ucx{sizeof(dtrain_tp_plugin_t), DTRAIN_TP_ABI, "ucx",
+                                              "0.1.0", &dtrain::rdm::ops};
+}

@@ -1,0 +1,117 @@
+// The wire of transports/rdm over UCX: one worker per device. Packets are active messages that go
+// eagerly, bulk messages are active messages by rendezvous, remote memory is UCX's.
+//
+// What UCX calls back from is uncertain, so completions and failures are only noted then; settle()
+// tells the protocol. What arrives comes from within ucp_worker_progress() alone.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "common/pool.h"
+#include "ucx/library.h"
+#include "ucx/parts.h"
+
+#include <memory>
+
+namespace dtrain::ucx {
+
+struct CleanUp {
+    void operator()(ucp_context_h context) const { ucp_cleanup(context); }
+    void operator()(ucp_worker_h worker) const { ucp_worker_destroy(worker); }
+};
+
+class Wire final : public rdm::Wire {
+  public:
+    Wire(const tp::Host &host, rdm::Protocol &protocol) : host_(host), protocol_(protocol) {}
+    ~Wire() override;
+
+    // Whether there is anything to open; if not, with the text of it.
+    static dtrain_status_t check(const tp::Host &host);
+
+    dtrain_status_t open(const char *device) override;
+    const rdm::WireAttr &attr() const override { return attr_; }
+    size_t address(uint8_t out[rdm::max_fabric_address]) override;
+    int event_fd() const override { return event_fd_; }
+    bool arm() override;
+    bool progress() override;
+    bool quiet() override;
+
+    rdm::Link *link(const uint8_t *address, size_t len) override;
+    void unlink(rdm::Link *link) override;
+
+    rdm::Sent send(rdm::Link *link, const void *head, size_t len, rdm::Operation *payload) override;
+    rdm::Sent announce(rdm::Link *link, const void *head, size_t len,
+                       rdm::Operation *bulk) override;
+    bool withdraw(rdm::Operation *bulk) override;
+    void break_off(rdm::Operation *place) override;
+    void fetch(rdm::Link *link, rdm::Remote *remote, rdm::Operation *place) override;
+    void drop(rdm::Link *link, rdm::Remote *remote) override;
+
+    dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;
+    void dereg(dtrain_tp_mr_t *mr) override;
+    dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) override;
+    rdm::Sent put(rdm::Link *link, rdm::Operation *from, uint64_t remote_address,
+                  const void *rkey) override;
+    rdm::Sent get(rdm::Link *link, rdm::Operation *into, uint64_t remote_address,
+                  const void *rkey) override;
+
+  private:
+    dtrain_status_t open_context(Settings &settings);
+    dtrain_status_t failed(const char *what, ucs_status_t status) const;
+    dtrain_status_t receive(unsigned id, ucp_am_recv_callback_t callback);
+    bool read_address();
+
+    // Of what is under way (requests.cpp).
+    Request *begin(Request::Kind kind, Requests &list, rdm::Operation *operation);
+    ucp_request_param_t parameters(Request *request) const;
+    void started(Request *request, ucs_status_ptr_t result);
+    void finish_start(Request *request);
+    void release(Request *request);
+    void complete(Request *request);
+    void tell(Request::Kind kind, rdm::Operation *operation, bool ok);
+    void abandon(Request *request);
+    void settle();
+    static void on_part(void *ucx, ucs_status_t status, void *request);
+    static void on_received(void *ucx, ucs_status_t status, size_t len, void *request);
+
+    // Of ways and links (link.cpp).
+    Way *way_to(const uint8_t *address, size_t len);
+    void fail(Way *way, const char *why);
+    void wait_for(const Link &link);
+    void close(Way *way);
+    void remove(Way *way);
+    void leave(Way *way);
+    void close_unused();
+    static void on_error(void *way, ucp_ep_h endpoint, ucs_status_t status);
+
+    ucs_status_t create_piecemeal();
+    void give_back(Request *announced);
+    static ucs_status_t on_packet(void *wire, const void *head, size_t head_len, void *data,
+                                  size_t len, const ucp_am_recv_param_t *param);
+    static ucs_status_t on_bulk(void *wire, const void *head, size_t head_len, void *data,
+                                size_t len, const ucp_am_recv_param_t *param);
+    rdm::Sent remote(Request::Kind kind, rdm::Link *link, rdm::Operation *operation,
+                     uint64_t remote_address, const void *rkey);
+
+    const tp::Host host_;
+    rdm::Protocol &protocol_;
+    bool entered_ = false;
+    rdm::WireAttr attr_;
+    std::unique_ptr<std::remove_pointer_t<ucp_context_h>, CleanUp> context_;
+    std::unique_ptr<std::remove_pointer_t<ucp_worker_h>, CleanUp> worker_;
+    uint8_t address_[rdm::max_fabric_address];
+    size_t address_len_ = 0;
+    int event_fd_ = -1;
+    ucp_datatype_t piecemeal_ = 0;
+    tp::Pool<Request> requests_;
+    Request *arriving_ = nullptr; // announced by the callback of UCX that runs
+    tp::BlockPool blocks_;
+    Requests loose_; // of no link or way: announced messages, and what UCX still has of closed ways
+    tp::List<Way, &Way::link> ways_;
+    tp::List<Request, &Request::done> done_; // the protocol does not know yet
+    bool broken_links_ = false;              // nor of some of these
+    uint32_t unused_ways_ = 0;
+    bool sweep_ = false;   // some of them may have to go
+    bool copying_ = false; // none of the networks touches memory of processes by itself
+    bool stuck_ = false;   // UCX did not give memory back: it is not called any more
+};
+
+} // namespace dtrain::ucx
