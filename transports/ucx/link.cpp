@@ -10,8 +10,22 @@ constexpr int64_t patience_ns = 2'000'000'000; // with UCX, until it gives memor
 
 } // namespace
 
+// UCX 1.13 aborts when an endpoint is closed that is not connected yet, over datagrams: then the
+// worker stays behind.
 Wire::~Wire() {
-    while (Way *way = ways_.front()) remove(way);
+    bool connecting = false;
+    while (Way *way = ways_.front()) {
+        const bool waits = !way->failed && !way->packets.empty() && !copying_;
+        while (Request *packet = way->packets.front()) loose_.add(packet);
+        if (waits) way->endpoint = nullptr;
+        connecting |= waits;
+        remove(way);
+    }
+    if (connecting) {
+        worker_.release();
+        context_.release();
+        return;
+    }
     worker_.reset();
     while (Request *request = loose_.front()) release(request);
     if (piecemeal_) ucp_dt_destroy(piecemeal_);
@@ -98,7 +112,8 @@ void Wire::close_unused() {
     for (Way *way = ways_.front(), *next; way; way = next) {
         next = ways_.next(way);
         if (!way->links.empty()) continue;
-        if (!way->failed && unused_ways_ <= unused_ways_at_most) continue;
+        if (!way->failed && (unused_ways_ <= unused_ways_at_most || !way->packets.empty()))
+            continue;
         unused_ways_--;
         remove(way);
     }
