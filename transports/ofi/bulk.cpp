@@ -91,8 +91,8 @@ bool Wire::place(Transfer *transfer, Grant *grant) {
     for (tp::IovCursor rest = transfer->operation->memory; rest.remaining(); rest.advance(len)) {
         int error = 0;
         uint8_t *piece = rest.piece(&len);
-        auto *registration = static_cast<Registration *>(rest.registration());
-        if (!registration || !registration->covers(piece, len)) {
+        Registration *registration = registered(rest, piece, len);
+        if (!registration) {
             auto &own = transfer->registrations[grant->count];
             own = Registration::make(host_, fabric_, piece, len, &error);
             registration = own.get();

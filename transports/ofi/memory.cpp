@@ -30,4 +30,30 @@ std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fab
     return made;
 }
 
+bool Registrations::add(Registration *registration) {
+    try {
+        by_start_.emplace(registration->start(), registration);
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+    longest_ = std::max(longest_, registration->length());
+    return true;
+}
+
+void Registrations::remove(Registration *registration) {
+    auto [at, end] = by_start_.equal_range(registration->start());
+    while (at != end && at->second != registration) ++at;
+    if (at != end) by_start_.erase(at);
+}
+
+Registration *Registrations::find(const void *address, uint64_t length) const {
+    const auto start = reinterpret_cast<uintptr_t>(address);
+    for (auto at = by_start_.upper_bound(start); at != by_start_.begin();) {
+        --at;
+        if (at->second->covers(address, length)) return at->second;
+        if (start - at->first > longest_) break; // none further down reaches this far
+    }
+    return nullptr;
+}
+
 } // namespace dtrain::ofi

@@ -4,6 +4,8 @@
 #include "ofi/fabric.h"
 #include "rdm/wire.h"
 
+#include <map>
+
 namespace dtrain::ofi {
 
 // What a peer has to know to write to or read from memory here.
@@ -33,6 +35,19 @@ class Registration : public dtrain_tp_mr {
     uintptr_t start_ = 0;
     uint64_t length_ = 0;
     bool virtual_ = false; // peers name virtual addresses, not offsets
+};
+
+// The registrations of the caller, by address. What is in one is not registered again.
+class Registrations {
+  public:
+    bool add(Registration *registration); // false: no memory
+    void remove(Registration *registration);
+    // The one that covers all of it, or nullptr.
+    Registration *find(const void *address, uint64_t length) const;
+
+  private:
+    std::multimap<uint64_t, Registration *> by_start_;
+    uint64_t longest_ = 0; // of all that ever were
 };
 
 } // namespace dtrain::ofi

@@ -33,11 +33,24 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
                           "ulimit -l, too low?)",
                           static_cast<unsigned long long>(mem.length), fi_strerror(-error));
     made->wire = this;
+    if (!registered_.add(made.get()))
+        return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for another registration");
     *mr_p = made.release();
     return DTRAIN_OK;
 }
 
-void Wire::dereg(dtrain_tp_mr_t *mr) { delete static_cast<Registration *>(mr); }
+void Wire::dereg(dtrain_tp_mr_t *mr) {
+    auto *registration = static_cast<Registration *>(mr);
+    registered_.remove(registration);
+    delete registration;
+}
+
+// The caller's registration of a piece, which it named or not.
+Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece,
+                               uint64_t len) const {
+    auto *named = static_cast<Registration *>(memory.registration());
+    return named && named->covers(piece, len) ? named : registered_.find(piece, len);
+}
 
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const auto &registration = *static_cast<Registration *>(mr);
@@ -102,8 +115,7 @@ bool Wire::advance(Move *move) {
 void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     if (!local_) return nullptr;
     const tp::IovCursor &memory = move->operation->memory;
-    auto *given = static_cast<Registration *>(memory.registration());
-    if (given && given->covers(piece, len)) return given->descriptor();
+    if (Registration *given = registered(memory, piece, len)) return given->descriptor();
     auto &own = move->registrations[memory.index()];
     if (!own) own = Registration::make(host_, fabric_, piece, len, error);
     return own ? own->descriptor() : nullptr;

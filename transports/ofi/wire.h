@@ -158,6 +158,7 @@ class Wire final : public rdm::Wire {
     void tell_failed();
 
     // move.cpp
+    Registration *registered(const tp::IovCursor &memory, const uint8_t *piece, uint64_t len) const;
     Move *make_move(Move::Kind kind, ofi::Link *link, Operation *operation);
     Sent start_remote(Move::Kind kind, rdm::Link *link, Operation *operation, uint64_t address,
                       const void *rkey);
@@ -188,6 +189,7 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
+    Registrations registered_; // by the caller
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
     tp::IdTable<Move> moves_;
