@@ -15,6 +15,7 @@ constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
 constexpr uint64_t chunk_limit = 1 << 20;    // small messages wait for no more than a few of them
 constexpr uint32_t stale_limit = 3;          // times that events told of nothing
+constexpr int most_unread = 100'000;
 constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
 
 // What is known of providers. A packet has to be one that the provider delivers in order: what it
@@ -41,6 +42,10 @@ const Model &model_of(const std::string &provider) {
 } // namespace
 
 Wire::~Wire() {
+    // Over verbs, libfabric 1.17 crashes when something that came is not read before the end.
+    fi_cq_data_entry unread;
+    for (int i = 0; fabric_.rx && i < most_unread; i++)
+        if (fi_cq_read(fabric_.rx.get(), &unread, 1) != 1) break;
     fabric_.endpoint.reset(); // and with it what it has of our memory
 }
 
