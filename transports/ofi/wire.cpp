@@ -26,7 +26,7 @@ struct Model {
     uint64_t latency_ns, bandwidth_bps; // measured inside a host, as far as they are emulated
 };
 constexpr Model models[] = {
-    {"net", 64 << 10, 6'000, 5'000'000'000},
+    {"net", (128 << 10) + 64, 6'000, 5'000'000'000},
     {"sockets", 64 << 10, 5'000'000, 500'000'000},
     {"shm", 4096, 600, 5'000'000'000},
     {"tcp;ofi_rxm", 16 << 10, 8'000, 5'000'000'000},
