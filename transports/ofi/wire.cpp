@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
-constexpr uint64_t chunk_limit = 1 << 20;    // small messages wait for no more than a few of them
-constexpr uint32_t stale_limit = 3;          // times that events told of nothing
+constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
+constexpr uint32_t stale_limit = 3;       // times that events told of nothing
 constexpr int most_unread = 100'000;
 constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
 
