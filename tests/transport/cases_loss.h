@@ -307,6 +307,35 @@ inline void disconnecting_cancels_what_is_pending(void **) {
     }
 }
 
+// Who receives has asked for it when its sender takes it back; nobody waits for ever.
+inline void a_message_taken_back_ends_its_receive(void **) {
+    for (int kept = 0; kept < 2; kept++) {
+        Pair pair;
+        dtrain_tp_ep_t *second = pair.a.start_connect(pair.b.address(), 5);
+        await_ok(pair.both(), pair.a, DTRAIN_TP_CONNECT, 5);
+        const Bytes sent = pattern(3 << 20, 1);
+        Bytes got(sent.size());
+        pair.a.send(pair.to_b, 9, sent, 9); // another one, that nobody asks for
+        if (!kept) pair.b.recv(1, got, 1);
+        pair.a.send(second, 1, sent, 2);
+        drive_rounds({&pair.b}, 200);
+        if (kept) pair.b.recv(1, got, 1);
+        drive_rounds({&pair.b}, 20);
+        pair.a.disconnect(second);
+        const dtrain_status_t to_sender = await(pair.both(), pair.a, DTRAIN_TP_SEND, 2).status;
+        assert_true(to_sender == DTRAIN_OK || to_sender == DTRAIN_ERR_CANCELED);
+        dtrain_tp_done_t done{};
+        if (!drive(
+                pair.both(), [&] { return pair.b.take(DTRAIN_TP_RECV, 1, &done); }, 2000)) {
+            ops().cancel(pair.b.dev, 1); // it was withdrawn before it was matched
+            done = await(pair.both(), pair.b, DTRAIN_TP_RECV, 1);
+            assert_int_equal(done.status, DTRAIN_ERR_CANCELED);
+            continue;
+        }
+        assert_true(done.status == DTRAIN_ERR_PEER || (done.status == DTRAIN_OK && got == sent));
+    }
+}
+
 inline void closing_in_the_middle_of_everything_does_no_harm(void **) {
     for (int rounds = 0; rounds < 20; rounds++) {
         const Bytes large = pattern(3 << 20, 1), small = pattern(1000, 2);
@@ -337,6 +366,7 @@ inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(a_peer_that_closes_is_reported_once_per_endpoint),
     cmocka_unit_test(a_new_device_takes_the_place_of_a_lost_one),
     cmocka_unit_test(disconnecting_cancels_what_is_pending),
+    cmocka_unit_test(a_message_taken_back_ends_its_receive),
     cmocka_unit_test(closing_in_the_middle_of_everything_does_no_harm),
 };
 

@@ -1,13 +1,20 @@
-// What the tests of the libfabric transport have in common.
+// The libfabric transport under test, over one of libfabric's providers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "rig.h"
+#include "transport/conformance.h"
+#include "transport/loaded.h"
 
 namespace dtrain::test {
 
-inline const std::map<std::string, const char *> ofi_left_out = {
-    {"descriptors_close_on_exec", "libfabric opens descriptors that do not close on exec"},
-};
+// left_out: cases that the provider cannot do, and why.
+inline int run_over_ofi(const char *provider, std::map<std::string, const char *> left_out = {}) {
+    subject.plugin = load("ofi");
+    if (!subject.plugin) return 1;
+    subject.options["ofi.provider"] = provider;
+    left_out["descriptors_close_on_exec"] = "libfabric opens descriptors that do not close on exec";
+    subject.left_out = std::move(left_out);
+    return run_conformance();
+}
 
 } // namespace dtrain::test
 

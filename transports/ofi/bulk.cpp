@@ -37,7 +37,9 @@ bool Wire::withdraw(Operation *operation) {
 }
 
 void Wire::break_off(Operation *operation) {
-    auto *transfer = static_cast<Transfer *>(operation->wire);
+    const auto its = [operation](const Transfer &t) { return t.operation == operation; };
+    Transfer *transfer = transfers_.find_if(its);
+    if (!transfer) return; // it has failed already
     transfers_.remove(transfer->id);
     transfer_pool_.put(transfer);
     fail_later(operation);
@@ -74,7 +76,6 @@ void Wire::fetch(rdm::Link *which, rdm::Remote *remote, Operation *operation) {
         grant.transfer = transfer->id;
         grant.bulk = static_cast<Remote *>(remote)->bulk;
         if (place(transfer, &grant)) {
-            operation->wire = transfer;
             delete static_cast<Remote *>(remote);
             return answer(link, &grant, grant.length());
         }

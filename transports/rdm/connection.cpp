@@ -90,7 +90,11 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
     announcements_--;
     auto *remote = static_cast<Remote *>(message->remote);
     if (receive)
-        fetch(receive, {.kind = Kind::bulk, .tag = message->tag, .length = message->length},
+        fetch(receive,
+              {.kind = Kind::bulk,
+               .id = uint32_t(message->id),
+               .tag = message->tag,
+               .length = message->length},
               remote);
     else
         shared_.wire->drop(channel_->link, remote);
