@@ -17,10 +17,3 @@ inline int run_over_ofi(const char *provider, std::map<std::string, const char *
 }
 
 } // namespace dtrain::test
-
-// What providers of libfabric 1.17 keep of endpoints and connections that were closed.
-extern "C" const char *__lsan_default_suppressions();
-extern "C" [[gnu::used, gnu::visibility("default")]] inline const char *
-__lsan_default_suppressions() {
-    return "leak:libfabric.so";
-}
