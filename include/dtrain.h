@@ -1025,7 +1025,20 @@ DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
 DTRAIN_API dtrain_status_t dtrain_server_weights(uint32_t workers, uint32_t dedicated,
                                                  uint32_t serving, uint32_t *weights);
 
-/* ---- statistics of tables -------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
+typedef struct dtrain_device_stats { /* of bytes of the program's memory, both ways */
+    uint32_t struct_size; /* the caller's, by DTRAIN_INIT; no more is written             */
+    uint32_t reserved;
+    uint64_t copied;   /* by the transport, between the program's memory and its own            */
+    uint64_t in_place; /* that the network took from, or brought to, the program's memory: in
+                          RDMA libraries without a copy                                         */
+} dtrain_device_stats_t;
+/* Of the index-th of dtrain_context_describe()'s "transports", since the context was made.
+ * DTRAIN_ERR_NOT_FOUND past the last one, DTRAIN_ERR_UNSUPPORTED where the transport does not
+ * count. */
+DTRAIN_API dtrain_status_t dtrain_stats_device(dtrain_context_t *context, uint32_t index,
+                                               dtrain_device_stats_t *stats);
+
 /* Counted always: some additions per request. */
 #define DTRAIN_STATS_BUCKETS                                                                       \
     40 /* bucket 0: of zeros; i: of 2^(i-1) to 2^i - 1; the last: and more */

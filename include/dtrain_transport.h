@@ -88,6 +88,14 @@ typedef struct dtrain_tp_iov {
     dtrain_tp_mr_t *mr; /* NULL: not registered */
 } dtrain_tp_iov_t;
 
+typedef struct dtrain_tp_counters { /* filled by counters(); struct_size set by the core */
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t copied;   /* bytes of messages, puts and gets that the plugin has copied         */
+    uint64_t in_place; /* and those that the network took from, or brought to, the caller's
+                          memory: nothing of this process has touched them                   */
+} dtrain_tp_counters_t;
+
 enum {
     DTRAIN_TP_SEND = 1, /* the buffer may be used again                                         */
     DTRAIN_TP_RECV = 2, /* bytes and tag tell what came; DTRAIN_ERR_TRUNCATED: bytes is what was
@@ -182,6 +190,8 @@ typedef struct dtrain_tp_ops {
     /* Bytes of messages that progress() has moved so far, in and out: while they grow nobody falls
      * asleep, although nothing completes. NULL: only completions tell. */
     uint64_t (*moved)(dtrain_tp_dev_t *dev);
+    /* What it has done with bytes since it was opened. NULL: it does not count. */
+    dtrain_status_t (*counters)(dtrain_tp_dev_t *dev, dtrain_tp_counters_t *counters);
 } dtrain_tp_ops_t;
 
 struct dtrain_tp_plugin {

@@ -41,6 +41,30 @@ dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
     });
 }
 
+dtrain_status_t dtrain_stats_device(dtrain_context_t *context, uint32_t index,
+                                    dtrain_device_stats_t *stats) {
+    if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
+    const auto &devices = context->agent->devices();
+    if (index >= devices.size())
+        return fail(DTRAIN_ERR_NOT_FOUND, "stats of device %u: there are %zu", index,
+                    devices.size());
+    return guard([&]() -> Status {
+        const dtrain::transport::Device &device = *devices[index];
+        if (device.ops().counters == nullptr)
+            return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s does not count copied bytes",
+                        std::string(device.name()).c_str());
+        dtrain_tp_counters_t counters = {};
+        counters.struct_size = sizeof counters;
+        Status status = DTRAIN_OK;
+        context->agent->locked([&] { status = device.ops().counters(device.dev(), &counters); });
+        if (status != DTRAIN_OK) return status;
+        dtrain_device_stats_t all = {};
+        all.copied = counters.copied;
+        all.in_place = counters.in_place;
+        return dtrain::api::give(stats, all, "device");
+    });
+}
+
 size_t dtrain_stats_server(dtrain_server_t *server, char *buf, size_t len) {
     size_t length = 0;
     if (check_handle(server, "server") != DTRAIN_OK) return 0;

@@ -7,6 +7,7 @@
 #include "cases_flow.h"
 #include "cases_loss.h"
 #include "cases_matching.h"
+#include "cases_memory.h"
 #include "cases_messages.h"
 #include "cases_remote.h"
 #include "cases_table.h"
@@ -32,6 +33,7 @@ inline int run_conformance(std::span<const CMUnitTest> own = {}) {
     add(connect_cases);
     add(message_cases);
     add(matching_cases);
+    add(memory_cases);
     add(flow_cases);
     add(event_cases);
     add(loss_cases);

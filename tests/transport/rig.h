@@ -22,6 +22,7 @@ struct Subject {
     std::map<std::string, const dtrain_tp_plugin_t *> plugins; // for wrappers
     bool processes = true;                        // devices of different processes reach each other
     bool authenticates = true;                    // refuses peers with another secret
+    bool copies_messages = true;                  // long ones, too, from and to registered memory
     std::map<std::string, const char *> left_out; // cases that the library below cannot do, and why
 };
 inline Subject subject;

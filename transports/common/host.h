@@ -12,10 +12,10 @@
 
 namespace dtrain::tp {
 
-// Answers query(): writes no more of *attr than its struct_size says.
-inline dtrain_status_t answer(dtrain_tp_attr_t own, dtrain_tp_attr_t *attr) {
-    own.struct_size = attr->struct_size;
-    memcpy(attr, &own, std::min<size_t>(own.struct_size, sizeof own));
+// Answers query() and counters(): writes no more of *out than its struct_size says.
+template <class T> dtrain_status_t answer(T own, T *out) {
+    own.struct_size = out->struct_size;
+    memcpy(static_cast<void *>(out), &own, std::min<size_t>(own.struct_size, sizeof own));
     return DTRAIN_OK;
 }
 

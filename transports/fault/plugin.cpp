@@ -253,6 +253,7 @@ constexpr dtrain_tp_ops_t table = {
     .window_ring = &window_ring,
     .window_free = &window_free,
     .moved = nullptr,
+    .counters = nullptr,
 };
 
 } // namespace

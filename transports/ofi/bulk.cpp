@@ -162,6 +162,7 @@ void Wire::on_failed(const uint8_t *bytes, size_t len) {
 void Wire::end(Transfer *transfer, bool ok) {
     transfers_.remove(transfer->id);
     Operation *operation = transfer->operation;
+    if (ok) traffic_.in_place += operation->memory.remaining();
     transfer_pool_.put(transfer); // first its registrations go: nobody writes there any more
     protocol_.on_fetched(operation, ok);
 }

@@ -142,6 +142,7 @@ bool Wire::start_chunk(Move *move) {
     }
     move->chunks++;
     move->link->under_way++;
+    traffic_.in_place += len;
     memory.advance(len);
     move->offset += len;
     if (move->offset == target.length) {

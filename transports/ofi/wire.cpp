@@ -205,7 +205,9 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
             if (payload) tp::IovCursor(payload->memory).gather(bytes + len, total - len);
             const auto error =
                 int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer->number));
-            return error ? refused(link, error) : Sent::now;
+            if (error) return refused(link, error);
+            if (payload) traffic_.copied += total - len;
+            return Sent::now;
         }
     }
     if (free_packets_.empty()) return Sent::busy;
@@ -219,6 +221,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
                                    link->peer->number, &packet->libfabric));
     if (error) return refused(link, error);
+    if (payload) traffic_.copied += total - len;
     free_packets_.pop_back();
     unsent_++;
     link->under_way++;
@@ -248,6 +251,7 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
     packet->payload = copies ? nullptr : payload;
     const auto error = int(fi_sendmsg(fabric_.endpoint.get(), &message, 0));
     if (error) return refused(link, error);
+    (copies ? traffic_.copied : traffic_.in_place) += payload->memory.remaining();
     free_packets_.pop_back();
     unsent_++;
     link->under_way++;

@@ -103,7 +103,7 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
 
 void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *receive) {
     if (receive) {
-        receive->into.scatter(message->data, message->length);
+        shared.copied += receive->into.scatter(message->data, message->length);
         shared.completions.push(receive->done(message->tag, message->length));
         shared.matcher.release(receive);
     }

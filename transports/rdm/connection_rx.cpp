@@ -39,7 +39,7 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
     own_window_ -= cost;
     shared_.completions.moved += len;
     if (tp::Receive *receive = shared_.matcher.match(head.tag)) {
-        receive->into.scatter(payload, len);
+        shared_.copied += receive->into.scatter(payload, len);
         shared_.completions.push(receive->done(head.tag, len));
         shared_.matcher.release(receive);
         return give_credit(cost);
@@ -48,6 +48,7 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
     if (!message) return fail("out of memory");
     message->origin = this;
     if (len) memcpy(message->data, payload, len);
+    shared_.copied += len;
     message->arrived = len;
 }
 

@@ -70,6 +70,13 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     return tp::answer(own, attr);
 }
 
+dtrain_status_t Device::counters(dtrain_tp_counters_t *counters) const {
+    dtrain_tp_counters_t own{};
+    own.copied = shared_.copied + wire_->traffic().copied;
+    own.in_place = wire_->traffic().in_place;
+    return tp::answer(own, counters);
+}
+
 dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
     memcpy(out, &own_, sizeof own_);
     return DTRAIN_OK;

@@ -41,6 +41,7 @@ class Device : private Protocol, private Lobby::Owner {
                         uint64_t cookie);
     Wire &wire() { return *wire_; }
     uint64_t moved() const { return shared_.completions.moved; }
+    dtrain_status_t counters(dtrain_tp_counters_t *counters) const;
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int32_t event_fd() const { return epoll_.get(); }
     dtrain_status_t arm();

@@ -116,6 +116,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.event_fd = event_fd;
     ops.arm = arm;
     ops.moved = moved;
+    ops.counters = [](dtrain_tp_dev_t *dev, dtrain_tp_counters_t *c) { return dev->counters(c); };
     return ops;
 }
 

@@ -37,6 +37,7 @@ struct Shared {
     tp::Matcher matcher;
     tp::Completions completions;
     tp::Pool<Job> jobs;
+    uint64_t copied = 0;    // bytes of payloads that came in packets
     bool attention = false; // a connection is broken, or waits for the wire
 };
 

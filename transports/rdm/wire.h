@@ -70,6 +70,12 @@ struct dtrain_tp_mr { // one registration; wires derive theirs
 
 namespace dtrain::rdm {
 
+// What was done with payloads: copied by this process, or left to the network, which took them from
+// or brought them to where they belong.
+struct Traffic {
+    uint64_t copied = 0, in_place = 0;
+};
+
 struct WireAttr {
     bool within_machine = false; // nobody on another machine can link to address()
     uint64_t caps = 0;           // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
@@ -132,6 +138,12 @@ class Wire {
     virtual dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) = 0;
     virtual Sent put(Link *link, Operation *from, uint64_t remote_address, const void *rkey) = 0;
     virtual Sent get(Link *link, Operation *into, uint64_t remote_address, const void *rkey) = 0;
+
+    // What arrives in packets is the protocol's to count.
+    const Traffic &traffic() const { return traffic_; }
+
+  protected:
+    Traffic traffic_;
 };
 
 } // namespace dtrain::rdm

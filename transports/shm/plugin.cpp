@@ -150,6 +150,7 @@ constexpr dtrain_tp_ops_t ops = {
     .window_ring = window_ring,
     .window_free = window_free,
     .moved = moved,
+    .counters = nullptr,
 };
 
 } // namespace

@@ -61,11 +61,13 @@ ucs_status_t Wire::create_piecemeal() {
         const auto *request = static_cast<const Request *>(user);
         const size_t part = std::min<uint64_t>(len, request->bulk_len - offset);
         const size_t known = rest(*request, offset).gather(to, part);
+        request->wire->traffic_.copied += known;
         memset(static_cast<uint8_t *>(to) + known, 0, part - known);
         return part;
     };
     type.unpack = [](void *user, size_t offset, const void *from, size_t len) {
-        rest(*static_cast<const Request *>(user), offset).scatter(from, len);
+        const auto *request = static_cast<const Request *>(user);
+        request->wire->traffic_.copied += rest(*request, offset).scatter(from, len);
         return UCS_OK;
     };
     type.finish = [](void *) {};
@@ -91,6 +93,7 @@ rdm::Sent Wire::announce(rdm::Link *to, const void *head, size_t len, rdm::Opera
     param.flags = UCP_AM_SEND_FLAG_RNDV;
     request->bulk_len = bulk->memory.remaining();
     bulk->wire = request;
+    if (!copying_) traffic_.in_place += request->bulk_len;
     const auto [address, count] =
         copying_ ? piecemeal(request, piecemeal_, param) : describe(bulk->memory, request, param);
     started(request, ucp_am_send_nbx(link->way->endpoint, bulk_id, request->memory, len, address,
@@ -130,8 +133,10 @@ void Wire::fetch(rdm::Link *from, rdm::Remote *remote, rdm::Operation *place) {
     param.cb.recv_am = on_received;
     place->wire = request;
     // UCX receives all of a message.
-    const Buffer into = copying_ || len > wanted ? piecemeal(request, piecemeal_, param)
-                                                 : describe(place->memory, request, param);
+    const bool copies = copying_ || len > wanted;
+    const Buffer into =
+        copies ? piecemeal(request, piecemeal_, param) : describe(place->memory, request, param);
+    if (!copies) traffic_.in_place += wanted;
     if (len < wanted) request->status = UCS_ERR_MESSAGE_TRUNCATED;
     if (request->status == UCS_OK)
         started(request, ucp_am_recv_data_nbx(worker_.get(), request->announced, into.address,

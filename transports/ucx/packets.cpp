@@ -27,7 +27,7 @@ rdm::Sent Wire::send(rdm::Link *to, const void *head, size_t len, rdm::Operation
     request->memory = bytes;
     request->memory_len = total;
     memcpy(bytes, head, len);
-    if (payload) payload->memory.gather(bytes + len, total - len);
+    if (payload) traffic_.copied += payload->memory.gather(bytes + len, total - len);
 
     ucp_request_param_t param = parameters(request);
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;

@@ -126,6 +126,7 @@ rdm::Sent Wire::remote(Request::Kind kind, rdm::Link *to, rdm::Operation *operat
                     : ucp_get_nbx(endpoint, piece, len, remote_address, request->rkey, &param));
         operation->memory.advance(len);
         remote_address += len;
+        traffic_.in_place += len;
     }
     // A put has arrived when everything before the flush has.
     if (kind == Request::Kind::put && request->status == UCS_OK)

@@ -980,10 +980,15 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
                                                   const dtrain_checkpoint_params_t *params,
                                                   int32_t *saved_p);
 /* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
- * the clocks; sums of open clocks stay. *step_p (may be NULL) is its step. DTRAIN_ERR_NOT_FOUND:
- * there is no such checkpoint, or a table is not in it. DTRAIN_ERR_MISMATCH: stored dtype, length
- * or rule of a table differ. DTRAIN_ERR_CORRUPT names the file. Until the servers have begun to
- * read, no table has changed; after a failure of one of them, restore again. */
+ * the clocks; sums of open clocks stay. What is pushed meanwhile may be overwritten. *step_p (may
+ * be NULL) is its step. DTRAIN_ERR_NOT_FOUND: there is no such checkpoint, or a table is not in it.
+ * DTRAIN_ERR_MISMATCH: stored dtype, length or rule of a table differ. DTRAIN_ERR_CORRUPT names the
+ * file. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part beside the
+ * table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables. All or
+ * nothing: servers take over what they have read once each of them has read its part of every
+ * table; after an error no table has changed, but for one that says "restore again": a server was
+ * lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take it
+ * over. timeout_ns is for each of these two steps. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,
@@ -1020,7 +1025,20 @@ DTRAIN_API dtrain_status_t dtrain_server_destroy(dtrain_server_t *server);
 DTRAIN_API dtrain_status_t dtrain_server_weights(uint32_t workers, uint32_t dedicated,
                                                  uint32_t serving, uint32_t *weights);
 
-/* ---- statistics of tables -------------------------------------------------------------------- */
+/* ---- statistics ------------------------------------------------------------------------------ */
+typedef struct dtrain_device_stats { /* of bytes of the program's memory, both ways */
+    uint32_t struct_size; /* the caller's, by DTRAIN_INIT; no more is written             */
+    uint32_t reserved;
+    uint64_t copied;   /* by the transport, between the program's memory and its own            */
+    uint64_t in_place; /* that the network took from, or brought to, the program's memory: in
+                          RDMA libraries without a copy                                         */
+} dtrain_device_stats_t;
+/* Of the index-th of dtrain_context_describe()'s "transports", since the context was made.
+ * DTRAIN_ERR_NOT_FOUND past the last one, DTRAIN_ERR_UNSUPPORTED where the transport does not
+ * count. */
+DTRAIN_API dtrain_status_t dtrain_stats_device(dtrain_context_t *context, uint32_t index,
+                                               dtrain_device_stats_t *stats);
+
 /* Counted always: some additions per request. */
 #define DTRAIN_STATS_BUCKETS                                                                       \
     40 /* bucket 0: of zeros; i: of 2^(i-1) to 2^i - 1; the last: and more */

@@ -1,0 +1,111 @@
+// What is large goes from memory to memory without a copy by the transport, where that counts.
+// SPDX-License-Identifier: Apache-2.0
+#include "contract/ranks.h"
+
+namespace {
+
+constexpr uint64_t count = 1 << 20; // f32: 4 MiB
+constexpr uint64_t bytes = count * sizeof(float);
+
+class Registered {
+  public:
+    Registered(dtrain_context_t *context, float value) : values(count, value) {
+        dtrain_mem_params_t params;
+        DTRAIN_INIT(&params);
+        params.mem_type = DTRAIN_MEM_HOST;
+        params.address = values.data();
+        params.length = bytes;
+        OK(dtrain_mem_register(context, &params, &mem_));
+    }
+    ~Registered() { OK(dtrain_mem_deregister(mem_)); }
+    Registered(const Registered &) = delete;
+    float *data() { return values.data(); }
+    std::vector<float> values;
+
+  private:
+    dtrain_mem_t *mem_ = nullptr;
+};
+
+dtrain_device_stats_t stats_of(dtrain_context_t *context) {
+    dtrain_device_stats_t stats;
+    DTRAIN_INIT(&stats);
+    OK(dtrain_stats_device(context, 0, &stats));
+    return stats;
+}
+
+bool counts(dtrain_context_t *context) {
+    dtrain_device_stats_t stats;
+    DTRAIN_INIT(&stats);
+    FAILS(DTRAIN_ERR_NOT_FOUND, dtrain_stats_device(context, 99, &stats));
+    const dtrain_status_t status = dtrain_stats_device(context, 0, &stats);
+    REQUIRE(status == DTRAIN_OK || status == DTRAIN_ERR_UNSUPPORTED);
+    return status == DTRAIN_OK;
+}
+
+// f() moves so much that nearly all of it must have gone without a copy: what goes with it are
+// barriers and headers. least: bytes that this rank sends and receives.
+template <class F>
+void moves_in_place(dtrain_context_t *context, const char *what, uint64_t least, F &&f) {
+    const dtrain_device_stats_t before = stats_of(context);
+    f();
+    const dtrain_device_stats_t after = stats_of(context);
+    const uint64_t copied = after.copied - before.copied,
+                   in_place = after.in_place - before.in_place;
+    std::printf("%s: %llu bytes copied, %llu in place\n", what, (unsigned long long)copied,
+                (unsigned long long)in_place);
+    REQUIRE(in_place >= least);
+    REQUIRE(copied < 16 << 10);
+}
+
+void large_operations_copy_nothing(void **) {
+    const ranks::Options network = {{"transports", "tcp"}}; // or another, but not shared memory
+    ranks::run(2, 0, network, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        if (!counts(context)) return;
+        Registered vector(context, float(rank + 1));
+        moves_in_place(context, "message", bytes, [&] {
+            if (rank == 0)
+                OK(dtrain_send(comm, vector.data(), count, DTRAIN_F32, 1, 0, nullptr, nullptr));
+            else
+                OK(dtrain_recv(comm, vector.data(), count, DTRAIN_F32, 0, 0, nullptr, nullptr));
+        });
+        REQUIRE(vector.values.back() == 1);
+        moves_in_place(context, "all-reduce", 2 * bytes, [&] {
+            OK(dtrain_allreduce(comm, vector.data(), vector.data(), count, DTRAIN_F32, DTRAIN_SUM,
+                                nullptr, nullptr));
+        });
+        REQUIRE(vector.values.front() == 2 && vector.values.back() == 2);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+    });
+}
+
+void pushes_and_pulls_copy_nothing(void **) {
+    const ranks::Options network = {{"transports", "tcp"}};
+    ranks::run(1, 1, network, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
+        if (!counts(context)) return;
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F32;
+        params.length = count;
+        dtrain_table_t *table = nullptr;
+        OK(dtrain_table_create(comm, "w", &params, &table));
+        Registered vector(context, 1);
+        moves_in_place(context, "push", bytes, [&] {
+            OK(dtrain_table_push(table, 0, count, vector.data(), nullptr, nullptr));
+        });
+        moves_in_place(context, "pull", bytes, [&] {
+            OK(dtrain_table_pull(table, 0, count, vector.data(), nullptr, nullptr));
+        });
+        REQUIRE(vector.values.front() == 1 && vector.values.back() == 1);
+        OK(dtrain_table_destroy(table));
+    });
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(large_operations_copy_nothing),
+        cmocka_unit_test(pushes_and_pulls_copy_nothing),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
