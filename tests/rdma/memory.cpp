@@ -1,15 +1,56 @@
 // Registered memory over verbs, the libfabric transport's provider "verbs;ofi_rxm": what is copied,
-// and memory that is freed and mapped again. SPDX-License-Identifier: Apache-2.0
+// memory that is freed and mapped again, and the limit on locked memory.
+// SPDX-License-Identifier: Apache-2.0
 #include "transport/cases_memory.h"
 #include "transport/loaded.h"
 
+#include <sys/resource.h>
+
 using namespace dtrain::test;
+
+namespace {
+
+// Run it as a user who may not exceed it.
+void a_message_beyond_the_lock_limit_fails_and_says_so(void **) {
+    rlimit limit{};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY) {
+        print_message("no limit is set\n");
+        skip();
+    }
+    Pair pair;
+    for (Node *node : pair.both())
+        assert_non_null(strstr(node->host.text().c_str(), "larger messages will fail"));
+    const size_t len = limit.rlim_cur + (1 << 20);
+    void *from = mmap(nullptr, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *to = mmap(nullptr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (uint64_t round = 1; round <= 3; round++) {
+        pair.b.recv(7, exact, to, len, round);
+        pair.a.send(pair.to_b, 7, from, len, round);
+        assert_int_equal(await(pair.both(), pair.b, DTRAIN_TP_RECV, round).status,
+                         DTRAIN_ERR_NO_MEMORY);
+        assert_non_null(strstr(pair.b.host.text().c_str(), "LimitMEMLOCK"));
+        await(pair.both(), pair.a, DTRAIN_TP_SEND, round);
+        Bytes got(100'000); // others are not harmed
+        pair.b.recv(8, got, round);
+        pair.a.send(pair.to_b, 8, pattern(got.size(), round), round);
+        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, round);
+        await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, round);
+        assert_true(got == pattern(got.size(), round));
+    }
+    munmap(from, len);
+    munmap(to, len);
+}
+
+} // namespace
 
 int main() {
     subject.plugin = load("ofi");
     if (!subject.plugin) return 1;
     subject.options["ofi.provider"] = "verbs;ofi_rxm";
     subject.copies_messages = false;
+    std::vector<CMUnitTest> cases(std::begin(memory_cases), std::end(memory_cases));
+    cases.push_back(cmocka_unit_test(a_message_beyond_the_lock_limit_fails_and_says_so));
     if (const char *only = getenv("DTRAIN_TEST_CASE")) cmocka_set_test_filter(only);
-    return cmocka_run_group_tests_name("memory", memory_cases, nullptr, nullptr);
+    return _cmocka_run_group_tests("memory", cases.data(), cases.size(), nullptr, nullptr);
 }

@@ -99,8 +99,7 @@ bool Wire::place(Transfer *transfer, Grant *grant) {
             registration = own.get();
         }
         if (error) {
-            host_.log(DTRAIN_LOG_WARN, "ofi: cannot register memory that a message goes to: %s",
-                      fi_strerror(-error));
+            unregistered(transfer->operation, len, error);
             return false;
         }
         grant->targets[grant->count++] = registration->target(piece, len);

@@ -1,5 +1,6 @@
 // The wire over libfabric: memory on its way, in chunks.
 // SPDX-License-Identifier: Apache-2.0
+#include "ofi/locked_memory.h"
 #include "ofi/wire.h"
 
 #include <algorithm>
@@ -29,9 +30,9 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
     auto made = Registration::make(host_, fabric_, mem.address, mem.length, &error);
     if (!made)
         return host_.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
-                          "ofi: cannot register %llu bytes: %s (is the limit on locked memory, "
-                          "ulimit -l, too low?)",
-                          static_cast<unsigned long long>(mem.length), fi_strerror(-error));
+                          "ofi: cannot register %llu bytes: %s; %s",
+                          static_cast<unsigned long long>(mem.length), fi_strerror(-error),
+                          raise_lock_limit);
     made->wire = this;
     if (!registered_.add(made.get()))
         return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for another registration");
@@ -111,6 +112,13 @@ bool Wire::advance(Move *move) {
     return !waits;
 }
 
+// Memory of an operation cannot be registered.
+void Wire::unregistered(Operation *operation, uint64_t len, int error) {
+    operation->failure = DTRAIN_ERR_NO_MEMORY;
+    host_.log(DTRAIN_LOG_WARN, "ofi: cannot register %llu bytes of a message: %s; %s",
+              static_cast<unsigned long long>(len), fi_strerror(-error), raise_lock_limit);
+}
+
 // What the card needs to know of the memory.
 void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     if (!local_) return nullptr;
@@ -118,6 +126,7 @@ void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     if (Registration *given = registered(memory, piece, len)) return given->descriptor();
     auto &own = move->registrations[memory.index()];
     if (!own) own = Registration::make(host_, fabric_, piece, len, error);
+    if (!own) unregistered(move->operation, len, *error);
     return own ? own->descriptor() : nullptr;
 }
 

@@ -1,6 +1,7 @@
 // The wire over libfabric: its beginning and end, links, and packets that go out.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
+#include "ofi/locked_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -102,11 +103,11 @@ dtrain_status_t Wire::open_buffers() {
         buffers_.push_back(std::move(buffer));
         if (!error && !post(buffers_.back().get())) error = -FI_EIO;
     }
+    if (local_) check_lock_limit(host_, packet_count * Packet::size + buffer_count * buffer_size);
     if (!error) return DTRAIN_OK;
     const bool locked = error == -FI_ENOMEM || error == -FI_EPERM;
-    return host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: cannot register memory for packets: %s%s",
-                      fi_strerror(-error),
-                      locked ? " (raise the limit on locked memory: ulimit -l unlimited)" : "");
+    return host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: cannot register memory for packets: %s%s%s",
+                      fi_strerror(-error), locked ? "; " : "", locked ? raise_lock_limit : "");
 }
 
 bool Wire::post(Buffer *buffer) {

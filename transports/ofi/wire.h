@@ -165,6 +165,7 @@ class Wire final : public rdm::Wire {
     bool advance(Move *move);
     bool start_chunk(Move *move);
     int hand_over(Move *move, Chunk *chunk, void *piece, uint64_t len, void *descriptor, bool last);
+    void unregistered(Operation *operation, uint64_t len, int error);
     void *describe(Move *move, uint8_t *piece, uint64_t len, int *error);
     bool wait(Move *move);
     bool fail(Move *move, int error);

@@ -107,7 +107,7 @@ void Connection::on_withdraw(const Head &head) {
 void Connection::on_done(Job *job, bool ok) {
     flying_.remove(job);
     if (ok && !job->canceled) return on_arrived(job);
-    finish(job, job->canceled ? DTRAIN_ERR_CANCELED : DTRAIN_ERR_PEER);
+    finish(job, job->canceled ? DTRAIN_ERR_CANCELED : job->failure);
 }
 
 void Connection::on_arrived(Job *job) {

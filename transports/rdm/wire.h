@@ -29,8 +29,9 @@ struct Remote {}; // a bulk message announced to us, until fetch() or drop(); wi
 
 // Memory that the wire works with, from the call that was given it until sent() or fetched().
 struct Operation {
-    tp::IovCursor memory; // what of it is left, for the wire to advance
-    void *wire = nullptr; // the wire's own
+    tp::IovCursor memory;                      // what of it is left, for the wire to advance
+    void *wire = nullptr;                      // the wire's own
+    dtrain_status_t failure = DTRAIN_ERR_PEER; // its status, if it does not end well
 };
 
 enum class Sent {
