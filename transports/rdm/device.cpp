@@ -132,14 +132,18 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
 
 // A device needs no introduction to itself.
 dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
-    set_timer();
-    if (peer.id != own_.id) return lobby_.connect(peer, connection);
+    if (peer.id != own_.id) {
+        const dtrain_status_t status = lobby_.connect(peer, connection);
+        set_timer();
+        return status;
+    }
     std::unique_ptr<Channel> channel =
         Lobby::open_channel(shared_, own_.fabric, le16toh(own_.fabric_len));
     if (!channel) return DTRAIN_ERR_TRANSPORT;
     channel->peer_number = channel->number;
     channel->peer_token = channel->token;
     connection->establish(std::move(channel), {});
+    set_timer();
     return DTRAIN_OK;
 }
 
