@@ -4,8 +4,8 @@
 #include "ucx.h"
 
 int main() {
-    using namespace dtrain::test;
-    subject.left_out["a_peer_killed_in_the_middle_of_a_message_fails_its_receive"] =
-        "who is killed while it writes to UCX's queue of a peer stops that queue";
-    return run_over_ucx("posix,sysv");
+    return dtrain::test::run_over_ucx(
+        "posix,sysv",
+        {{"a_peer_killed_in_the_middle_of_a_message_fails_its_receive",
+          "who is killed while it writes to UCX's queue of a peer stops that queue"}});
 }

@@ -6,8 +6,8 @@
 // bytes stay with the sender until the receiver's side has a place for them and calls fetch(), or
 // wants none of them and calls drop().
 //
-// One thread at a time. A wire calls the protocol from within progress() and unlink() only. From
-// there the protocol may call everything except progress() and unlink().
+// One thread at a time. A wire calls the protocol from within progress(), arm() and unlink() only.
+// From there the protocol may call everything except these.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"

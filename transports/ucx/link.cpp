@@ -10,22 +10,8 @@ constexpr int64_t patience_ns = 2'000'000'000; // with UCX, until it gives memor
 
 } // namespace
 
-// UCX 1.13 aborts when an endpoint is closed that is not connected yet, over datagrams: then the
-// worker stays behind.
 Wire::~Wire() {
-    bool connecting = false;
-    while (Way *way = ways_.front()) {
-        const bool waits = !way->failed && !way->packets.empty() && !copying_;
-        while (Request *packet = way->packets.front()) loose_.add(packet);
-        if (waits) way->endpoint = nullptr;
-        connecting |= waits;
-        remove(way);
-    }
-    if (connecting) {
-        worker_.release();
-        context_.release();
-        return;
-    }
+    while (Way *way = ways_.front()) remove(way);
     worker_.reset();
     while (Request *request = loose_.front()) release(request);
     if (piecemeal_) ucp_dt_destroy(piecemeal_);

@@ -135,8 +135,10 @@ size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     return address_len_;
 }
 
+// What came between the last look and arming would wake nobody (verbs, of soft-RoCE at least).
 bool Wire::arm() {
-    return done_.empty() && !broken_links_ && ucp_worker_arm(worker_.get()) == UCS_OK;
+    if (!done_.empty() || broken_links_ || ucp_worker_arm(worker_.get()) != UCS_OK) return false;
+    return !ucp_worker_progress(worker_.get()) && done_.empty() && !broken_links_;
 }
 
 bool Wire::progress() {
