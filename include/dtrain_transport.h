@@ -32,6 +32,20 @@ typedef struct dtrain_tp_mr dtrain_tp_mr_t;   /* plugin's own: one registration 
 typedef struct dtrain_tp_win dtrain_tp_win_t; /* plugin's own: memory shared with other processes */
 typedef struct dtrain_tp_plugin dtrain_tp_plugin_t;
 
+/* A network card that list() has found, for people. Texts are the caller's. */
+typedef struct dtrain_tp_card {
+    uint32_t struct_size;
+    int32_t numa_node;      /* -1: unknown                                        */
+    uint64_t bandwidth_bps; /* bytes (not bits) per second; 0: unknown            */
+    const char *transport;  /* "ofi"                                              */
+    const char *name;       /* "mlx5_0"                                           */
+    const char *address;    /* "10.0.0.4"; "": unknown                            */
+    const char *state;      /* "up"                                               */
+    const char *why;        /* it is used, or is not                              */
+    uint32_t chosen;        /* 1: list() names it                                 */
+    uint32_t reserved;
+} dtrain_tp_card_t;
+
 /* Services of the core, valid from open() until close() returns; thread-safe. */
 typedef struct dtrain_tp_host {
     uint32_t struct_size;
@@ -40,7 +54,9 @@ typedef struct dtrain_tp_host {
     void (*log)(void *self, int32_t level, const char *line);
     /* The value of an option ("tcp.interface"); DTRAIN_ERR_NOT_FOUND when there is none. Besides
      * these there is "local.address", the numeric address of this host on the way to the other
-     * hosts of the job, as soon as it is known; then the device is asked for its address again. */
+     * hosts of the job, as soon as it is known; then the device is asked for its address again.
+     * What the environment tells before that: "route.address", the address that packets to the
+     * rendezvous leave by; "local.rank" and "local.size", which of how many ranks of this host. */
     dtrain_status_t (*option)(void *self, const char *key, char *buf, size_t len);
     /* Keeps msg as the text of the call that fails now; returns status. */
     dtrain_status_t (*fail)(void *self, dtrain_status_t status, const char *msg);
@@ -53,6 +69,8 @@ typedef struct dtrain_tp_host {
     dtrain_status_t (*plugin)(void *self, const char *name, const dtrain_tp_plugin_t **plugin_p);
     /* Copy that may touch device memory. */
     dtrain_status_t (*copy)(void *self, void *dst, const void *src, size_t len);
+    /* Tells what list() has found, and what it chose; logged and shown by dtrain-info. */
+    void (*card)(void *self, const dtrain_tp_card_t *card);
 } dtrain_tp_host_t;
 
 /* Capabilities choose the protocol; the core never asks for a transport by name. */
@@ -192,6 +210,11 @@ typedef struct dtrain_tp_ops {
     uint64_t (*moved)(dtrain_tp_dev_t *dev);
     /* What it has done with bytes since it was opened. NULL: it does not count. */
     dtrain_status_t (*counters)(dtrain_tp_dev_t *dev, dtrain_tp_counters_t *counters);
+    /* For people, when no connection to that address can be made: from where to where it was tried,
+     * and which option chooses otherwise, as in "from 10.0.0.4 (eth0) to 10.0.1.9 ...". NULL:
+     * there is nothing to tell. */
+    dtrain_status_t (*route)(dtrain_tp_dev_t *dev, const void *address, size_t len, char *text,
+                             size_t text_len);
 } dtrain_tp_ops_t;
 
 struct dtrain_tp_plugin {

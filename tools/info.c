@@ -70,6 +70,85 @@ static char *describe(dtrain_context_t *context) {
     return text;
 }
 
+/* Copies the value of a key of the object that `json` begins with, without quotes. */
+static void copy_field(const char *json, const char *key, char *out, size_t size) {
+    char pattern[64];
+    int nested;
+    const char *end = skip_value(json, &nested);
+    snprintf(pattern, sizeof pattern, "\"%s\": ", key);
+    const char *at = strstr(json, pattern);
+    *out = 0;
+    if (at == NULL || at > end) return;
+    at += strlen(pattern);
+    size_t length = strcspn(at, *at == '"' ? "" : ",}");
+    if (*at == '"') length = strcspn(++at, "\"");
+    snprintf(out, size, "%.*s", (int)length, at);
+}
+
+/* The cards that a transport has told of, a row each. */
+static void print_cards(const char *json) {
+    char transport[32], name[64], address[64], node[16], speed[32], state[32], used[8], why[256];
+    const char *card = strstr(json, "\"cards\": [");
+    int nested;
+    if (card == NULL) return;
+    for (card = strchr(card, '{'); card != NULL && *card == '{'; card += strspn(card, ", \n")) {
+        copy_field(card, "transport", transport, sizeof transport);
+        copy_field(card, "card", name, sizeof name);
+        copy_field(card, "address", address, sizeof address);
+        copy_field(card, "numa_node", node, sizeof node);
+        copy_field(card, "bandwidth_bytes_per_second", speed, sizeof speed);
+        copy_field(card, "state", state, sizeof state);
+        copy_field(card, "used", used, sizeof used);
+        copy_field(card, "why", why, sizeof why);
+        printf("    %-16s %-16s node %-3s %6.1f Gbit/s  %-8s %s: %s\n", name, address,
+               *node == '-' ? "?" : node, atof(speed) * 8e-9, state,
+               strcmp(used, "true") == 0 ? "used" : "not used", why);
+        card = skip_value(card, &nested);
+    }
+}
+
+/* Whether the list "shm,tcp" has it. */
+static int is_listed(const char *list, const char *name) {
+    char all[512], one[64];
+    snprintf(all, sizeof all, ",%s,", list);
+    snprintf(one, sizeof one, ",%s,", name);
+    return strstr(all, one) != NULL;
+}
+
+/* Each transport of the project, alone: whether it works here, and if not, why. */
+static void print_transports(void) {
+    static const char *const names[] = {"shm", "tcp", "ofi", "ucx"};
+    char named[256] = "";
+    dtrain_options_t *configured;
+    if (dtrain_options_create(&configured) != DTRAIN_OK) return;
+    dtrain_options_get(configured, "transports", named, sizeof named);
+    dtrain_options_destroy(configured);
+    printf("\nTransports (option transports: %s)\n\n", named);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const int listed = is_listed(named, names[i]);
+        dtrain_options_t *options = NULL;
+        dtrain_context_t *context = NULL;
+        char error[512] = "", *text = NULL;
+        if (dtrain_options_create(&options) != DTRAIN_OK ||
+            dtrain_options_set(options, "transports", names[i]) != DTRAIN_OK ||
+            dtrain_options_set(options, "log.level", "error") != DTRAIN_OK ||
+            dtrain_context_create(DTRAIN_API_VERSION, options, &context) != DTRAIN_OK)
+            dtrain_last_error(error, sizeof error);
+        if (context != NULL)
+            printf("%-4s %s\n", names[i], listed ? "used" : "can be used, but is not named");
+        else
+            printf("%-4s %s: %s\n", names[i],
+                   listed ? "NAMED, BUT NOT USED; what is named besides takes its place"
+                          : "cannot be used",
+                   error);
+        if (context != NULL) text = describe(context);
+        if (text != NULL) print_cards(text);
+        free(text);
+        if (context != NULL) dtrain_context_destroy(context);
+        dtrain_options_destroy(options);
+    }
+}
+
 static void print_options(void) {
     const char *key, *value, *text;
     printf("\nOptions (environment: DTRAIN_ and the key in capitals, dots as underscores)\n\n");
@@ -97,6 +176,7 @@ int main(int argc, char **argv) {
     char *text = describe(context);
     if (!json_only) printf("dtrain %s\n\n", dtrain_version_string());
     if (text != NULL) print_json(text);
+    if (!json_only) print_transports();
     if (!json_only) print_options();
     free(text);
     if (context != NULL) dtrain_context_destroy(context);

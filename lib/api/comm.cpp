@@ -24,7 +24,7 @@ Status find_own_address(dtrain_context *context, const std::string &rendezvous) 
     if (own.empty()) return DTRAIN_OK;
     Status s = DTRAIN_OK;
     context->agent->locked([&] {
-        context->host->set_local_address(std::move(own));
+        context->host->set_fact("local.address", std::move(own));
         for (auto &device : context->agent->devices())
             if (s == DTRAIN_OK) s = device->renew_address();
     });

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
+#include "cluster/environment.h"
+#include "cluster/rendezvous.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 using dtrain::fail;
 using dtrain::Status;
@@ -39,6 +42,18 @@ Status open_transports(dtrain_context &context) {
     return DTRAIN_OK;
 }
 
+// What transports choose their devices by, as far as the environment tells.
+void find_facts(dtrain::transport::Host &host) {
+    const auto env = [](const char *name) { return std::getenv(name); };
+    const dtrain::cluster::LocalRank local = dtrain::cluster::find_local_rank(env);
+    host.set_fact("local.rank", std::to_string(local.rank));
+    host.set_fact("local.size", std::to_string(local.size));
+    dtrain::cluster::Identity identity;
+    if (find_identity({}, env, identity) != DTRAIN_OK) return; // who joins a job will hear of it
+    std::string own = dtrain::cluster::own_address(identity.rendezvous);
+    if (!own.empty()) host.set_fact("route.address", std::move(own));
+}
+
 Status open_context(dtrain_context &context) {
     static constexpr std::pair<std::string_view, int32_t> levels[] = {{"error", DTRAIN_LOG_ERROR},
                                                                       {"warn", DTRAIN_LOG_WARN},
@@ -52,6 +67,7 @@ Status open_context(dtrain_context &context) {
     dtrain::Clock &clock = dtrain::monotonic_clock();
     context.host = std::make_unique<dtrain::transport::Host>(context.options, context.log, clock,
                                                              std::move(secret));
+    find_facts(*context.host);
     context.agent = std::make_unique<dtrain::engine::Agent>(clock, context.log);
     context.agent->set_stall_check(context.options.number("stall.check"));
     if (Status s = context.agent->open(); s != DTRAIN_OK) return s;

@@ -55,6 +55,20 @@ std::string transports(const dtrain_context &context) {
     return out;
 }
 
+std::string cards(const dtrain_context &context) {
+    std::string out;
+    for (const dtrain::transport::Card &card : context.host->cards())
+        out += std::string(out.empty() ? "" : ",") +
+               "\n    {\"transport\": " + quoted(card.transport) +
+               ", \"card\": " + quoted(card.name) + ", \"address\": " + quoted(card.address) +
+               ", \"numa_node\": " + std::to_string(card.numa_node) + ", " +
+               number("bandwidth_bytes_per_second", card.bandwidth_bps) +
+               ", \"state\": " + quoted(card.state) +
+               ", \"used\": " + (card.chosen ? "true" : "false") +
+               ", \"why\": " + quoted(card.why) + "}";
+    return out;
+}
+
 std::string describe(const dtrain_context *context) {
     std::string out = "{\n  \"version\": " + quoted(DTRAIN_VERSION) + ",\n  ";
     out += number("api", DTRAIN_API_VERSION) + ",\n  ";
@@ -64,6 +78,8 @@ std::string describe(const dtrain_context *context) {
     out += number("ranks", dtrain::engine::max_ranks) + ", ";
     out += number("communicators", dtrain::engine::max_groups) + "}";
     if (context != nullptr) out += ",\n  \"transports\": [" + transports(*context) + "\n  ]";
+    if (context != nullptr && !context->host->cards().empty())
+        out += ",\n  \"cards\": [" + cards(*context) + "\n  ]";
     return out + "\n}\n";
 }
 

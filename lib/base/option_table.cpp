@@ -47,8 +47,9 @@ constexpr OptionSpec table[] = {
      "own address or name for control connections; empty: by the route to the coordinator"},
     {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
     {"ofi.domain", "", text, 0, 0, nullptr,
-     "domains of the libfabric transport, one rail each, as in mlx5_0,mlx5_1 (fi_info lists them); "
-     "empty: all of an RDMA network, one of another"},
+     "cards (domains) of the libfabric transport, one rail each, as in mlx5_0,mlx5_1; empty: "
+     "chosen "
+     "by network, cores and local rank; dtrain-info shows which and why"},
     {"ofi.provider", "", text, 0, 0, nullptr,
      "provider of the libfabric transport, as in verbs;ofi_rxm; empty: the best RDMA network; one "
      "without RDMA (net, tcp;ofi_rxm) only if it is named here"},

@@ -147,6 +147,23 @@ Status from_request(const IdentityRequest &request, Identity &out) {
 
 } // namespace
 
+LocalRank find_local_rank(const Getenv &getenv) {
+    static constexpr std::pair<const char *, const char *> names[] = {
+        {"DTRAIN_LOCAL_RANK", "DTRAIN_LOCAL_SIZE"},
+        {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, // torchrun
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+        {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, // MPICH, Intel MPI
+        {"SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
+    const Environment env(getenv);
+    for (auto [rank, size] : names) {
+        LocalRank found;
+        if (env.has(rank) && env.number(size, 1, most, found.size) == DTRAIN_OK &&
+            env.number(rank, 0, found.size - 1, found.rank) == DTRAIN_OK)
+            return found;
+    }
+    return {};
+}
+
 Status find_identity(const IdentityRequest &request, const Getenv &getenv, Identity &out) {
     Environment env(getenv);
     Identity found, launched;

@@ -35,4 +35,10 @@ using Getenv = std::function<const char *(const char *)>; // NULL: not set
 // DTRAIN_ERR_CONFIG naming the variable, or DTRAIN_ERR_INVALID for the parameters.
 Status find_identity(const IdentityRequest &request, const Getenv &getenv, Identity &out);
 
+// Which of how many ranks of this host, as the launcher says; 0 of 1: it does not.
+struct LocalRank {
+    int32_t rank = 0, size = 1;
+};
+LocalRank find_local_rank(const Getenv &getenv);
+
 } // namespace dtrain::cluster

@@ -52,6 +52,14 @@ Status Session::connect_mesh() {
     return mesh_.prepare(addresses, this);
 }
 
+bool Session::has_rails() const {
+    for (const Member &member : members())
+        for (const TransportAddress &t : member.transports)
+            if (std::ranges::count(member.transports, t.name, &TransportAddress::name) > 1)
+                return true;
+    return false;
+}
+
 void Session::set_wait_policy() {
     const auto &members = job_->members();
     // Ranks that were bound to CPUs of their own do not share them.

@@ -63,6 +63,8 @@ class Session final : public Observer, public engine::Background, public engine:
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }
     uint32_t workers() const { return workers_; }
+    // Whether two members may have several rails between them.
+    bool has_rails() const;
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
     const Identity &identity() const { return identity_; }
     // How many ranks of this host share a core, at least 1.

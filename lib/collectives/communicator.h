@@ -142,6 +142,9 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status open_window(const Setup &setup, int64_t timeout_ns);
     void offer(Setup &setup);
     Status attach_window(const Setup &setup, int64_t deadline_ns);
+    Status check_rails(int64_t timeout_ns);
+    void try_rails(std::span<uint8_t> works);
+    uint32_t far_neighbour() const;
 
     Machine machine() const;
     void apply_tuning(Setup &setup) const;

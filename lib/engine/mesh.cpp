@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace dtrain::engine {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr int64_t connect_patience = 15 * second;
 constexpr int64_t first_backoff = 10 * ms, longest_backoff = 1 * second;
 constexpr uint32_t doublings = 7;
+constexpr size_t max_route = 384; // bytes of text
 constexpr int64_t pause_after_failure = 5 * second;
 
 } // namespace
@@ -32,7 +34,7 @@ Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener
 
 Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out) {
     std::string why;
-    std::string_view tried;
+    std::string_view tried, skipped; // skipped: a network, not one inside of a host
     for (auto &device : agent_.devices()) {
         if (device->name() == tried) continue;
         tried = device->name();
@@ -41,13 +43,28 @@ Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses,
             return fail_within(s, "rail %zu of transport %.*s to member %u", out.size(),
                                int(tried.size()), tried.data(), member);
         if (s != DTRAIN_OK) why = error_text();
-        if (!out.empty()) return DTRAIN_OK;
+        if (!out.empty()) {
+            if (!skipped.empty()) tell_fallback(member, tried, skipped, why);
+            return DTRAIN_OK;
+        }
+        if (!device->has(DTRAIN_TP_CAP_WINDOW)) skipped = tried;
     }
     return fail(DTRAIN_ERR_TRANSPORT,
                 "no transport reaches member %u (%s); open one that both sides have "
                 "(option transports), with an address that other hosts reach (option "
                 "listen.address)",
                 member, why.empty() ? "none in common" : why.c_str());
+}
+
+// Once: it is the same with all members, as a rule.
+void Mesh::tell_fallback(uint32_t member, std::string_view used, std::string_view skipped,
+                         const std::string &why) {
+    if (std::exchange(told_fallback_, true)) return;
+    agent_.log().write(DTRAIN_LOG_WARN,
+                       "member %u is reached by transport %.*s, not by %.*s, which is named before "
+                       "it: %s",
+                       member, int(used.size()), used.data(), int(skipped.size()), skipped.data(),
+                       why.empty() ? "the member has not opened it" : why.c_str());
 }
 
 // Pairs our devices of this transport with the member's, as far as they can be reached.
@@ -62,7 +79,7 @@ Status Mesh::lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
         Status s =
             device->ops().reachable(device->dev(), theirs->bytes.data(), theirs->bytes.size());
         if (s != DTRAIN_OK) return s;
-        Rail &rail = out.emplace_back();
+        Rail &rail = *out.emplace_back(std::make_unique<Rail>());
         rail.done = &rail_event;
         rail.mesh = this;
         rail.member = member;
@@ -118,14 +135,45 @@ std::string Mesh::trouble(const Rail &rail) const {
     double seconds = double(agent_.clock().now_ns() - rail.first_ns) / double(second);
     std::snprintf(text, sizeof text, "no %s connection in %.1f s (attempts: %u; %s)",
                   name(rail).c_str(), seconds, rail.attempts, status_text(rail.failure));
-    return text;
+    return text + route(rail);
+}
+
+std::string Mesh::route(const Rail &rail) {
+    const dtrain_tp_ops_t &ops = rail.device->ops();
+    char text[max_route] = "";
+    if (ops.route == nullptr || ops.route(rail.device->dev(), rail.address.data(),
+                                          rail.address.size(), text, sizeof text) != DTRAIN_OK)
+        return "";
+    text[sizeof text - 1] = 0;
+    return std::string(" ") + text;
 }
 
 std::string Mesh::trouble(uint32_t member) const {
     std::string text;
-    for (const Rail &rail : peers_[member])
-        if (text.empty()) text = trouble(rail);
+    for (const auto &rail : peers_[member])
+        if (text.empty()) text = trouble(*rail);
     return text;
+}
+
+std::string Mesh::trouble(uint32_t member, uint32_t rail) const {
+    return trouble(*peers_[member][rail]);
+}
+
+bool Mesh::is_up(uint32_t member, uint32_t number) {
+    Rail &rail = *peers_[member][number];
+    dtrain_tp_ep_t *ep = nullptr;
+    return connect(rail, ep) == DTRAIN_OK && rail.up;
+}
+
+void Mesh::leave_out(uint32_t number) {
+    for (Rails &rails : peers_) {
+        auto at = std::find_if(rails.begin(), rails.end(),
+                               [number](const auto &rail) { return rail->number == number; });
+        if (at == rails.end()) continue;
+        disconnect(**at);
+        left_out_.push_back(std::move(*at)); // it may still hear that it was canceled
+        rails.erase(at);
+    }
 }
 
 void Mesh::tell(const Rail &rail, const char *text) {
@@ -134,7 +182,7 @@ void Mesh::tell(const Rail &rail, const char *text) {
 
 Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                   Completion *completion, uint32_t number) {
-    Rail &rail = peers_[member][number];
+    Rail &rail = *peers_[member][number];
     dtrain_tp_ep_t *ep = nullptr;
     Status s = connect(rail, ep);
     if (s != DTRAIN_OK) return s;
@@ -146,12 +194,12 @@ Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uin
 
 Status Mesh::recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
                   uint32_t n, Completion *completion, uint32_t rail) {
-    transport::Device &device = *peers_[member][rail].device;
+    transport::Device &device = *peers_[member][rail]->device;
     return device.ops().recv(device.dev(), tag, mask, iov, n, uint64_t(completion));
 }
 
 void Mesh::cancel(uint32_t member, Completion *completion, uint32_t rail) {
-    transport::Device &device = *peers_[member][rail].device;
+    transport::Device &device = *peers_[member][rail]->device;
     device.ops().cancel(device.dev(), uint64_t(completion));
 }
 
@@ -160,7 +208,7 @@ void Mesh::purge(uint64_t tag, uint64_t mask) {
 }
 
 void Mesh::drop(uint32_t member) {
-    for (Rail &rail : peers_[member]) disconnect(rail);
+    for (auto &rail : peers_[member]) disconnect(*rail);
 }
 
 void Mesh::disconnect(Rail &rail) {

@@ -3,12 +3,14 @@
 //
 // A transport may have several devices (network cards): then as many rails lead to a member as both
 // sides have, the first device of one to the first of the other and so on. Small messages take the
-// first rail; who sends large ones spreads them, and their receiver knows how.
+// first rail; who sends large ones spreads them, and their receiver knows how. So all members leave
+// a rail out, or none does.
 #pragma once
 #include "engine/agent.h"
 #include "engine/message_order.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -58,12 +60,19 @@ class Mesh {
 
     uint32_t rails(uint32_t member) const { return uint32_t(peers_[member].size()); }
     // Of the first rail.
-    transport::Device *device(uint32_t member) const { return peers_[member][0].device; }
+    transport::Device *device(uint32_t member) const { return peers_[member][0]->device; }
     // Of the first rail. Connects if need be, and may then be on the way. BUSY: the next attempt is
     // not due yet.
-    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep) { return connect(peers_[member][0], ep); }
+    Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep) {
+        return connect(*peers_[member][0], ep);
+    }
+    // Whether the peer has answered over this rail; connects if need be.
+    bool is_up(uint32_t member, uint32_t rail);
+    // To no member it is used any more; not the first.
+    void leave_out(uint32_t rail);
     // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
     std::string trouble(uint32_t member) const;
+    std::string trouble(uint32_t member, uint32_t rail) const;
     MessageOrder &order() { return order_; }
 
   private:
@@ -78,21 +87,27 @@ class Mesh {
         int64_t first_ns = 0, next_ns = 0; // of the attempts
         Status failure = DTRAIN_OK;        // of the last one
     };
-    using Rails = std::vector<Rail>;
+    using Rails = std::vector<std::unique_ptr<Rail>>; // completions, which stay where they are
     Status find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out);
     Status lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
                      std::string_view transport, Rails &out);
+    void tell_fallback(uint32_t member, std::string_view used, std::string_view skipped,
+                       const std::string &why);
     Status connect(Rail &rail, dtrain_tp_ep_t *&ep);
     void disconnect(Rail &rail);
     Status attempt_failed(Rail &rail, Status status);
     std::string trouble(const Rail &rail) const;
     void tell(const Rail &rail, const char *text);
     static std::string name(const Rail &rail); // "tcp", "tcp (rail 1)"
+    // " from 10.0.0.4 (eth0) to ..."; "" where the transport does not tell.
+    static std::string route(const Rail &rail);
     static void rail_event(Completion *self, const dtrain_tp_done_t &event);
 
     Agent &agent_;
     Listener *listener_ = nullptr;
     std::vector<Rails> peers_; // by member; at least one rail each
+    Rails left_out_;
+    bool told_fallback_ = false;
     MessageOrder order_;
 };
 

@@ -21,15 +21,24 @@ struct Services {
                                    line);
     }
 
+    static bool is_fact(std::string_view key) {
+        static constexpr std::string_view facts[] = {"local.address", "local.rank", "local.size",
+                                                     "route.address"};
+        return std::find(std::begin(facts), std::end(facts), key) != std::end(facts);
+    }
+
     static Status option(void *self, const char *key, char *buf, size_t len) {
         for (const OptionSpec &spec : option_table())
             if (spec.secret && std::strcmp(spec.key, key) == 0)
                 return dtrain::fail(DTRAIN_ERR_NOT_FOUND, "option %s is kept from plugins", key);
-        std::string value = host(self).local_address_;
-        bool is_option = std::strcmp(key, "local.address") != 0;
-        if (!is_option && value.empty()) return DTRAIN_ERR_NOT_FOUND;
-        if (is_option)
-            if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK) return s;
+        std::string value;
+        auto fact = host(self).facts_.find(std::string_view(key));
+        if (fact != host(self).facts_.end())
+            value = fact->second;
+        else if (is_fact(key))
+            return DTRAIN_ERR_NOT_FOUND;
+        else if (Status s = host(self).options_.get(key, value); s != DTRAIN_OK)
+            return s;
         if (value.size() >= len)
             return dtrain::fail(DTRAIN_ERR_TRUNCATED,
                                 "option %s: the value needs %zu bytes, the buffer has %zu", key,
@@ -74,6 +83,26 @@ struct Services {
         return status;
     }
 
+    static void card(void *self, const dtrain_tp_card_t *told) {
+        dtrain_tp_card_t full = {}; // of an older plugin's the end is missing
+        std::memcpy(&full, told, std::min<size_t>(told->struct_size, sizeof full));
+        const auto text = [](const char *it) { return std::string(it != nullptr ? it : ""); };
+        Card card = {.transport = text(full.transport),
+                     .name = text(full.name),
+                     .address = text(full.address),
+                     .state = text(full.state),
+                     .why = text(full.why),
+                     .numa_node = full.numa_node,
+                     .bandwidth_bps = full.bandwidth_bps,
+                     .chosen = full.chosen != 0};
+        host(self).log_.write(DTRAIN_LOG_INFO,
+                              "%s: card %s (%s, %.1f Gbit/s, NUMA node %d, %s) is %s: %s",
+                              card.transport.c_str(), card.name.c_str(), card.address.c_str(),
+                              double(card.bandwidth_bps) * 8e-9, card.numa_node, card.state.c_str(),
+                              card.chosen ? "used" : "not used", card.why.c_str());
+        host(self).cards_.push_back(std::move(card));
+    }
+
     static Status copy(void *self, void *dst, const void *src, size_t len) {
         if (host(self).copy_ != nullptr) return host(self).copy_(dst, src, len);
         std::memcpy(dst, src, len);
@@ -93,7 +122,8 @@ Host::Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> 
               .random = &Services::random,
               .sign = &Services::sign,
               .plugin = &Services::plugin,
-              .copy = &Services::copy};
+              .copy = &Services::copy,
+              .card = &Services::card};
 }
 
 Host::~Host() { sodium_memzero(secret_.data(), secret_.size()); }

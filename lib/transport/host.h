@@ -7,10 +7,20 @@
 #include "dtrain_transport.h"
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace dtrain::transport {
+
+// A network card, as dtrain_tp_card_t tells it.
+struct Card {
+    std::string transport, name, address, state, why;
+    int32_t numa_node = -1;
+    uint64_t bandwidth_bps = 0;
+    bool chosen = false;
+};
 
 // One per context. Outlives every device that was opened with it; options, log and clock outlive
 // it, and options do not change meanwhile. All services are thread-safe.
@@ -27,8 +37,10 @@ class Host {
     Host &operator=(const Host &) = delete;
 
     const dtrain_tp_host_t *table() const { return &table_; }
-    // What plugins read as "local.address". Under the lock of the devices.
-    void set_local_address(std::string address) { local_address_ = std::move(address); }
+    // What plugins read besides the options ("local.address"). Under the lock of the devices.
+    void set_fact(const std::string &key, std::string value) { facts_[key] = std::move(value); }
+    // What transports have told of the cards of this host, in their order.
+    const std::vector<Card> &cards() const { return cards_; }
 
   private:
     friend struct Services;
@@ -37,7 +49,8 @@ class Host {
     Clock &clock_;
     std::vector<uint8_t> secret_;
     Copy copy_;
-    std::string local_address_;
+    std::map<std::string, std::string, std::less<>> facts_;
+    std::vector<Card> cards_;
     dtrain_tp_host_t table_;
 };
 

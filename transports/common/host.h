@@ -60,6 +60,9 @@ class Host {
         buf[0] = 0;
         return false;
     }
+    void card(const dtrain_tp_card_t &found) const {
+        if (DTRAIN_TP_HAS(&host_, card)) host_.card(host_.self, &found);
+    }
     int64_t now_ns() const { return host_.now_ns(host_.self); }
     void random(void *buf, size_t len) const { host_.random(host_.self, buf, len); }
     // DTRAIN_ERR_UNSUPPORTED: the job has no secret.

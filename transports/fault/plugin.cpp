@@ -254,6 +254,7 @@ constexpr dtrain_tp_ops_t table = {
     .window_free = &window_free,
     .moved = nullptr,
     .counters = nullptr,
+    .route = nullptr,
 };
 
 } // namespace

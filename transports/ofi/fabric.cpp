@@ -6,6 +6,7 @@
 #include <cstring>
 #include <rdma/fi_errno.h>
 #include <sys/epoll.h>
+#include <utility>
 
 namespace dtrain::ofi {
 namespace {
@@ -88,6 +89,11 @@ dtrain_status_t Fabric::open(const tp::Host &host, const std::string &provider,
                              const std::string &domain_name) {
     int error;
     info = find(provider, domain_name, &error);
+    // Some providers do not heed the name of the domain: behind it there are other cards.
+    while (info && !domain_name.empty() && info->domain_attr->name != domain_name) {
+        error = -FI_ENODATA;
+        info.reset(std::exchange(info->next, nullptr));
+    }
     if (!info)
         return host.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: nothing here for provider %s, domain %s: %s",
                          provider.c_str(), domain_name.c_str(), fi_strerror(-error));

@@ -1,7 +1,9 @@
 // The libfabric transport: its devices, and its table.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
+#include "common/route.h"
 #include "ofi/wire.h"
+#include "rdm/cards.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,35 +14,89 @@ namespace dtrain::rdm {
 
 const char *const transport_name = "ofi";
 
-// Every domain of a real network; one of an emulated one, which are all the same card.
+namespace {
+
+// The cards of the best provider, which comes first; others lead to the same ones.
+std::vector<Card> find_cards(const fi_info *info, bool with_emulated) {
+    std::vector<Card> cards;
+    std::string provider;
+    for (; info; info = info->next) {
+        const std::string name = info->domain_attr->name;
+        if (ofi::is_emulated(info->fabric_attr->prov_name) && !with_emulated) continue;
+        if (provider.empty()) provider = info->fabric_attr->prov_name;
+        if (provider != info->fabric_attr->prov_name ||
+            std::ranges::find(cards, name, &Card::name) != cards.end())
+            continue;
+        Card &card = cards.emplace_back();
+        card.device = provider + "/" + name;
+        card.name = name;
+        card.network = info->fabric_attr->name;
+        const auto *address = static_cast<const sockaddr *>(info->src_addr);
+        if (info->src_addrlen >= sizeof *address && tp::ip_of(address)) {
+            card.address = tp::ip_text(address);
+            card.network = tp::network_text(address);
+        }
+        card.look_up();
+    }
+    return cards;
+}
+
+// RDMA devices that the kernel has and libfabric does not.
+void add_unoffered(std::vector<Card> &cards) {
+    for (Card &device : rdma_cards()) {
+        if (std::ranges::any_of(cards,
+                                [&](const Card &c) { return c.name.starts_with(device.name); }))
+            continue;
+        device.why = device.state == "down" ? "its link is down" : "libfabric does not offer it";
+        cards.push_back(device);
+    }
+}
+
+// The first name in the list that no card has; "": there is none.
+std::string missing(const std::string &named, const std::vector<Card> &cards) {
+    for (size_t begin = 0, end; begin < named.size(); begin = end + 1) {
+        end = std::min(named.find(',', begin), named.size());
+        const std::string name = named.substr(begin, end - begin);
+        if (std::ranges::find(cards, name, &Card::name) == cards.end()) return name;
+    }
+    return "";
+}
+
+} // namespace
+
 dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
-    char provider[64], domains[256];
-    const bool chosen = host.option("ofi.provider", provider, sizeof provider);
-    host.option("ofi.domain", domains, sizeof domains);
+    char provider[64];
+    const bool named = host.option("ofi.provider", provider, sizeof provider);
     int error;
     const ofi::Info all = ofi::find(provider, "", &error);
-    std::vector<std::string> found;
-    for (const fi_info *info = all.get(); info; info = info->next) {
-        const char *name = info->fabric_attr->prov_name, *domain = info->domain_attr->name;
-        const bool emulated = ofi::is_emulated(name);
-        if (emulated && !chosen) continue;
-        if (domains[0] ? !strstr(("," + std::string(domains) + ",").c_str(),
-                                 ("," + std::string(domain) + ",").c_str())
-                       : emulated && (!found.empty() || !strcmp(domain, "lo")))
-            continue;
-        const std::string device = std::string(name) + "/" + domain;
-        // The first provider is the best; others would lead to the same cards.
-        if (!found.empty() && found[0].substr(0, found[0].find('/')) != name) continue;
-        if (std::find(found.begin(), found.end(), device) == found.end()) found.push_back(device);
-    }
-    if (found.empty())
+    std::vector<Card> cards = find_cards(all.get(), named);
+    if (cards.empty() && named)
         return host.fail(DTRAIN_ERR_UNSUPPORTED,
-                         chosen ? "ofi: libfabric has no domain %s of provider %s here (fi_info -p "
-                                  "%s lists them)"
-                                : "ofi: libfabric finds no RDMA device here%.0s%.0s%.0s; option "
-                                  "ofi.provider=net makes it use TCP",
-                         domains[0] ? domains : "at all", provider, provider);
-    for (const std::string &device : found) *names += (names->empty() ? "" : ",") + device;
+                         "ofi: libfabric has nothing of provider %s here (fi_info -l lists those "
+                         "that there are)",
+                         provider);
+    if (cards.empty()) {
+        const std::string unusable = unusable_devices();
+        return host.fail(DTRAIN_ERR_UNSUPPORTED,
+                         "ofi: libfabric finds no RDMA device here (%s); option ofi.provider=net "
+                         "makes it use TCP",
+                         unusable.empty() ? "the kernel has none" : unusable.c_str());
+    }
+    Choice choice = Choice::of(host, "ofi.domain");
+    if (const std::string name = missing(choice.named, cards); !name.empty())
+        return host.fail(DTRAIN_ERR_UNSUPPORTED,
+                         "ofi: there is no domain %s of provider %s here (fi_info -p \"%s\" lists "
+                         "them)",
+                         name.c_str(), provider, provider);
+    choice.single = ofi::is_emulated(cards[0].device.c_str());
+    choose(cards, choice);
+    if (!choice.single) add_unoffered(cards);
+    tell(host, transport_name, cards);
+    for (const Card &card : cards)
+        if (card.chosen) *names += (names->empty() ? "" : ",") + card.device;
+    if (names->empty())
+        return host.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: no RDMA device is up: %s",
+                         unusable_devices().c_str());
     return DTRAIN_OK;
 }
 

@@ -1,6 +1,7 @@
 // The wire over libfabric: its beginning and end, links, and packets that go out.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
+#include "common/route.h"
 #include "ofi/locked_memory.h"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
 constexpr uint32_t stale_limit = 3;       // times that events told of nothing
+constexpr size_t max_card_name = 32;
 constexpr int most_unread = 100'000;
 constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
 
@@ -38,6 +40,16 @@ const Model &model_of(const std::string &provider) {
     const Model *model = models;
     while (*model->provider && provider != model->provider) model++;
     return *model;
+}
+
+// Of the IP address that these bytes begin with; 0: they do not.
+size_t ip_length(const uint8_t *address, size_t len) {
+    sockaddr beginning;
+    if (len < sizeof beginning) return 0;
+    memcpy(&beginning, address, sizeof beginning);
+    const bool is_ip = beginning.sa_family == AF_INET || beginning.sa_family == AF_INET6;
+    const size_t needed = is_ip ? tp::length_of(&beginning) : 0;
+    return needed <= len ? needed : 0;
 }
 
 } // namespace
@@ -122,13 +134,33 @@ bool Wire::post(Buffer *buffer) {
     return !fi_recvmsg(fabric_.endpoint.get(), &message, FI_MULTI_RECV);
 }
 
+// Libfabric's; behind an IP address the card's name, for messages.
 size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     size_t len = rdm::max_fabric_address;
-    return fi_getname(&fabric_.endpoint->fid, out, &len) ? 0 : len;
+    if (fi_getname(&fabric_.endpoint->fid, out, &len)) return 0;
+    if (ip_length(out, len) != len) return len;
+    const std::string card = fabric_.info->domain_attr->name;
+    return len + card.copy(reinterpret_cast<char *>(out) + len, max_card_name);
+}
+
+std::string Wire::route(const uint8_t *address, size_t len) {
+    sockaddr_storage own{}, peer{};
+    size_t own_len = sizeof own;
+    const size_t ip_len = ip_length(address, len);
+    if (!ip_len || fi_getname(&fabric_.endpoint->fid, &own, &own_len))
+        return "option ofi.domain chooses other cards";
+    memcpy(&peer, address, ip_len);
+    const auto name_len = int(std::min(len - ip_len, max_card_name));
+    char cards[256];
+    snprintf(cards, sizeof cards, "from card %s to card %.*s: ", fabric_.info->domain_attr->name,
+             name_len, reinterpret_cast<const char *>(address + ip_len));
+    return cards + tp::route_text(reinterpret_cast<sockaddr *>(&own),
+                                  reinterpret_cast<sockaddr *>(&peer), "ofi.domain");
 }
 
 rdm::Link *Wire::link(const uint8_t *address, size_t len) {
-    Peer *peer = find_peer(address, std::min(len, rdm::max_fabric_address));
+    const size_t ip_len = ip_length(address, len);
+    Peer *peer = find_peer(address, ip_len ? ip_len : std::min(len, rdm::max_fabric_address));
     auto *made = peer ? new (std::nothrow) ofi::Link : nullptr;
     if (!made) {
         if (peer) release(peer);

@@ -96,6 +96,7 @@ class Wire final : public rdm::Wire {
     dtrain_status_t open(const char *device) override;
     const rdm::WireAttr &attr() const override { return attr_; }
     size_t address(uint8_t out[rdm::max_fabric_address]) override;
+    std::string route(const uint8_t *address, size_t len) override;
     int event_fd() const override { return fabric_.events.get(); }
     bool arm() override;
     bool progress() override;

@@ -97,6 +97,13 @@ dtrain_status_t Device::reachable(const void *address, size_t len) {
     return DTRAIN_OK;
 }
 
+dtrain_status_t Device::route(const void *address, size_t len, std::string *text) {
+    Address peer;
+    if (!peer.decode(address, len)) return DTRAIN_ERR_INVALID;
+    *text = wire_->route(peer.fabric, le16toh(peer.fabric_len));
+    return DTRAIN_OK;
+}
+
 dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p) {
     Address peer;
     if (const dtrain_status_t status = reachable(address, len); status != DTRAIN_OK) return status;

@@ -6,6 +6,7 @@
 #include "rdm/lobby.h"
 
 #include <memory>
+#include <string>
 
 namespace dtrain::rdm {
 
@@ -23,6 +24,7 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t query(dtrain_tp_attr_t *attr) const;
     dtrain_status_t address(uint8_t out[Address::wire_length]);
     dtrain_status_t reachable(const void *address, size_t len);
+    dtrain_status_t route(const void *address, size_t len, std::string *text);
     dtrain_status_t connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p);
     void disconnect(Endpoint *ep);
     dtrain_status_t send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,

@@ -1,6 +1,7 @@
 // The table of a transport that is a wire below this folder's connections.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
+#include "common/route.h"
 
 namespace dtrain::rdm {
 namespace {
@@ -90,6 +91,13 @@ dtrain_status_t arm(dtrain_tp_dev_t *dev) { return dev->arm(); }
 
 uint64_t moved(dtrain_tp_dev_t *dev) { return dev->moved(); }
 
+dtrain_status_t route(dtrain_tp_dev_t *dev, const void *address, size_t len, char *text,
+                      size_t text_len) {
+    std::string answer;
+    const dtrain_status_t status = dev->route(address, len, &answer);
+    return status == DTRAIN_OK ? tp::answer_text(answer, text, text_len) : status;
+}
+
 constexpr dtrain_tp_ops_t make_ops() {
     dtrain_tp_ops_t ops{};
     ops.struct_size = sizeof ops;
@@ -117,6 +125,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.arm = arm;
     ops.moved = moved;
     ops.counters = [](dtrain_tp_dev_t *dev, dtrain_tp_counters_t *c) { return dev->counters(c); };
+    ops.route = route;
     return ops;
 }
 

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace dtrain::rdm {
 
@@ -97,6 +98,8 @@ class Wire {
     virtual const WireAttr &attr() const = 0;
     // Writes the address that a peer's wire links to; returns its length.
     virtual size_t address(uint8_t out[max_fabric_address]) = 0;
+    // The way to an address that a peer wrote, as in dtrain_tp_ops_t::route().
+    virtual std::string route(const uint8_t *address, size_t len) = 0;
     // A descriptor for epoll, readable when progress() has work, if arm() returned true since the
     // last progress(); -1: there is none. arm(): false when there is work now.
     virtual int event_fd() const = 0;

@@ -151,6 +151,7 @@ constexpr dtrain_tp_ops_t ops = {
     .window_free = window_free,
     .moved = moved,
     .counters = nullptr,
+    .route = nullptr,
 };
 
 } // namespace

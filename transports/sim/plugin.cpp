@@ -181,6 +181,7 @@ constexpr dtrain_tp_ops_t ops = {
     .window_free = &window_free,
     .moved = nullptr,
     .counters = nullptr,
+    .route = nullptr,
 };
 
 } // namespace

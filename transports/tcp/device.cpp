@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/device.h"
 #include "common/machine.h"
+#include "common/route.h"
 #include "tcp/socket.h"
 
 #include <cstdio>
@@ -75,6 +76,18 @@ dtrain_status_t Device::reachable(const void *address, size_t len) {
     if (peer.loopback() && peer.host != own_.host)
         return host().fail(DTRAIN_ERR_NOT_FOUND, "tcp: %s is the loopback of another host",
                            text_of(peer.socket).text);
+    if (peer.host != own_.host && tp::is_own_address(&peer.socket.any))
+        return host().fail(DTRAIN_ERR_NOT_FOUND,
+                           "tcp: the peer on another host listens at %s, which is an address of "
+                           "this host, too; option tcp.interface chooses one that hosts reach",
+                           text_of(peer.socket).text);
+    return DTRAIN_OK;
+}
+
+dtrain_status_t Device::route(const void *address, size_t len, std::string *text) {
+    Address peer;
+    if (!peer.decode(address, len)) return DTRAIN_ERR_INVALID;
+    *text = tp::route_text(&own_.socket.any, &peer.socket.any, "tcp.interface");
     return DTRAIN_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "tcp/connection.h"
 #include "tcp/lobby.h"
 
+#include <string>
+
 namespace dtrain::tcp {
 
 // The operations of dtrain_tp_ops_t. A connection lasts until one of its two devices closes:
@@ -17,6 +19,7 @@ class Device : private Lobby::Owner {
 
     dtrain_status_t address(uint8_t out[Address::wire_length]);
     dtrain_status_t reachable(const void *address, size_t len);
+    dtrain_status_t route(const void *address, size_t len, std::string *text);
     dtrain_status_t connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p);
     void disconnect(Endpoint *ep);
     dtrain_status_t send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,

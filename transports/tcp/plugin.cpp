@@ -1,5 +1,6 @@
 // The table of the TCP transport.
 // SPDX-License-Identifier: Apache-2.0
+#include "common/route.h"
 #include "tcp/device.h"
 
 #include <cstdio>
@@ -87,6 +88,13 @@ dtrain_status_t arm(dtrain_tp_dev_t *dev) { return dev->arm(); }
 
 uint64_t moved(dtrain_tp_dev_t *dev) { return dev->moved(); }
 
+dtrain_status_t route(dtrain_tp_dev_t *dev, const void *address, size_t len, char *text,
+                      size_t text_len) {
+    std::string answer;
+    const dtrain_status_t status = dev->route(address, len, &answer);
+    return status == DTRAIN_OK ? tp::answer_text(answer, text, text_len) : status;
+}
+
 constexpr dtrain_tp_ops_t make_ops() {
     dtrain_tp_ops_t ops{};
     ops.struct_size = sizeof ops;
@@ -106,6 +114,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.event_fd = event_fd;
     ops.arm = arm;
     ops.moved = moved;
+    ops.route = route;
     return ops;
 }
 constexpr dtrain_tp_ops_t ops = make_ops();

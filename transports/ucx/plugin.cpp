@@ -1,6 +1,7 @@
 // The table of the UCX transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
+#include "rdm/cards.h"
 #include "ucx/wire.h"
 
 namespace dtrain::rdm {
@@ -10,6 +11,18 @@ const char *const transport_name = "ucx";
 // One device: UCX itself chooses among networks, for each peer.
 dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
     if (const dtrain_status_t status = ucx::Wire::check(host); status != DTRAIN_OK) return status;
+    std::vector<Card> cards = rdma_cards();
+    if (cards.empty()) {
+        cards.emplace_back().name = "tcp";
+        cards.back().why = "the kernel has no RDMA device";
+    }
+    for (Card &card : cards) {
+        card.chosen = card.state != "down";
+        if (card.why.empty())
+            card.why = card.chosen ? "UCX chooses among those of ucx.devices, for each peer"
+                                   : "its link is down";
+    }
+    tell(host, transport_name, cards);
     *names = "ucx";
     return DTRAIN_OK;
 }

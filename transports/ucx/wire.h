@@ -29,6 +29,9 @@ class Wire final : public rdm::Wire {
     dtrain_status_t open(const char *device) override;
     const rdm::WireAttr &attr() const override { return attr_; }
     size_t address(uint8_t out[rdm::max_fabric_address]) override;
+    std::string route(const uint8_t *, size_t) override {
+        return "by the devices that UCX chose; options ucx.tls and ucx.devices choose others";
+    }
     int event_fd() const override { return event_fd_; }
     bool arm() override;
     bool progress() override;
