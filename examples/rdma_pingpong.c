@@ -1,12 +1,12 @@
 /* Messages between two ranks: how long one takes, and how many bytes arrive per second. They go
  * from and to registered memory, which the network card reads and writes by itself.
  *
- *     dtrain-run -n 2 -- rdma_pingpong [TRANSPORTS]
+ *     dtrain-run -n 2 -- rdma_pingpong [TRANSPORTS [BYTES ...]]
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rdma_example.h"
 
-enum { LARGEST = 2 << 20, WINDOW = 16, ENOUGH = 8 << 20 };
+enum { LARGEST = 2 << 20, WINDOW = 16, ENOUGH = 64 << 20, ROUNDS = 5000 };
 
 typedef struct side {
     dtrain_comm_t *comm;
@@ -81,6 +81,18 @@ static double bandwidth(const side_t *my, int size, int rounds) {
     return (double)size * WINDOW * rounds / time;
 }
 
+static void measure(const side_t *my, int size) {
+    if (size < 1 || size > LARGEST) {
+        fprintf(stderr, "a message has 1 to %d bytes\n", LARGEST);
+        exit(1);
+    }
+    int rounds = ENOUGH / size < ROUNDS ? ENOUGH / size : ROUNDS;
+    fill(my->out, size);
+    latency(my, size, 2); /* connects, and warms up */
+    double time = latency(my, size, rounds), rate = bandwidth(my, size, 1 + rounds / WINDOW);
+    if (my->rank == 0) printf("%10d %12.2f %12.1f\n", size, time * 1e6, rate * 1e-6);
+}
+
 int main(int argc, char **argv) {
     dtrain_context_t *context;
     dtrain_mem_t *memory;
@@ -95,13 +107,10 @@ int main(int argc, char **argv) {
     my.op.send_mem = my.op.recv_mem = memory;
 
     if (my.rank == 0) printf("%10s %12s %12s\n", "bytes", "us one way", "MB/s");
-    for (int size = 8; size <= LARGEST; size *= 8) {
-        int rounds = ENOUGH / size < 500 ? ENOUGH / size : 500;
-        fill(my.out, size);
-        latency(&my, size, 2); /* connects, and warms up */
-        double time = latency(&my, size, rounds), rate = bandwidth(&my, size, 1 + rounds / WINDOW);
-        if (my.rank == 0) printf("%10d %12.2f %12.1f\n", size, time * 1e6, rate * 1e-6);
-    }
+    if (argc > 2)
+        for (int i = 2; i < argc; i++) measure(&my, atoi(argv[i]));
+    else
+        for (int size = 8; size <= LARGEST; size *= 8) measure(&my, size);
     check(dtrain_mem_deregister(memory), "memory");
     leave(my.comm, context);
     return 0;

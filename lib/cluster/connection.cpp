@@ -8,7 +8,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr size_t read_size = 64 << 10; // per call, so that nobody keeps the others waiting
+constexpr size_t read_size = 16 << 10; // per call, so that nobody keeps the others waiting
 constexpr size_t handshake_size = 512; // read before authentication
 
 wire::Nonce fresh_nonce() {
@@ -59,13 +59,12 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
 }
 
 Status Connection::read_some(bool &more) {
-    size_t before = in_.size(), size = state_ == State::handshaking ? handshake_size : read_size;
-    in_.resize(before + size);
+    uint8_t bytes[read_size];
     ssize_t n;
-    do n = recv(fd_.get(), in_.data() + before, size, 0);
+    do n = recv(fd_.get(), bytes, state_ == State::handshaking ? handshake_size : read_size, 0);
     while (n < 0 && errno == EINTR);
     int error = errno;
-    in_.resize(before + size_t(n > 0 ? n : 0));
+    if (n > 0) in_.insert(in_.end(), bytes, bytes + n);
     more = n > 0;
     if (n > 0 || (n < 0 && (error == EAGAIN || error == EWOULDBLOCK))) return DTRAIN_OK;
     if (n == 0 || error == ECONNRESET) return fail(DTRAIN_ERR_PEER, "connection closed");
@@ -83,14 +82,17 @@ Status Connection::take_frames(std::vector<wire::Message> &messages) {
         at += used;
         messages.push_back(std::move(message));
     }
-    in_.erase(in_.begin(), in_.begin() + long(at));
+    if (at == in_.size()) // nothing is kept for messages that seldom come
+        in_ = {};
+    else
+        in_.erase(in_.begin(), in_.begin() + long(at));
     return DTRAIN_OK;
 }
 
-Status Connection::send(const wire::Message &message) {
+Status Connection::send(std::span<const uint8_t> frame) {
     if (out_.size() - sent_ > wire::max_queued)
         return fail(DTRAIN_ERR_LIMIT, "it does not read its control messages");
-    wire::append_frame(message, out_);
+    out_.insert(out_.end(), frame.begin(), frame.end());
     return flush();
 }
 
@@ -104,7 +106,7 @@ Status Connection::flush() {
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }
-    out_.clear();
+    out_ = {};
     sent_ = 0;
     return DTRAIN_OK;
 }

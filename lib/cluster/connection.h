@@ -34,7 +34,7 @@ class Connection {
     Status ready_to_write();
     Status ready_to_read(std::vector<wire::Message> &messages);
 
-    Status send(const wire::Message &message); // queues and tries; DTRAIN_ERR_LIMIT: too slow
+    Status send(std::span<const uint8_t> frame); // queues and tries; DTRAIN_ERR_LIMIT: too slow
     void drain(int64_t deadline); // no more reading or sending; done once !wants_to_write()
 
   private:

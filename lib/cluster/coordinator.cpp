@@ -147,8 +147,9 @@ void Coordinator::to(int32_t member, wire::Message message, Actions &actions) {
         actions.emplace_back(Send{seat->second, std::move(message)});
 }
 
-void Coordinator::to_all(const wire::Message &message, Actions &actions) {
-    for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, message});
+void Coordinator::to_all(wire::Message message, Actions &actions) {
+    const auto one = std::make_shared<const wire::Message>(std::move(message));
+    for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, one});
 }
 
 // Unlike any other of the job, even that of a coordinator on the other side of a partition.

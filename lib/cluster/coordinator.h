@@ -54,7 +54,7 @@ class Coordinator {
     void refuse(Link link, Status status, const std::string &why, Actions &actions);
     void unseat(int32_t member);
     void to(int32_t member, wire::Message message, Actions &actions);
-    void to_all(const wire::Message &message, Actions &actions);
+    void to_all(wire::Message message, Actions &actions);
     uint64_t new_group();
 
     // coordinator_join.cpp: until the job runs

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/driver.h"
 
+#include "wire/frame.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
@@ -82,6 +84,8 @@ void Driver::work(int64_t now) {
 void Driver::run(Actions actions, int64_t now) {
     for (;;) {
         for (Action &action : actions) perform(action, now);
+        encoded_.reset();
+        frame_ = {};
         if (events_.empty()) return;
         Event event = std::move(events_.front());
         events_.pop_front();
@@ -124,7 +128,12 @@ void Driver::dial(const Dial &dial, int64_t now) {
 void Driver::send(const Send &send) {
     auto at = connections_.find(send.link);
     if (at == connections_.end()) return; // it broke; the event is on its way
-    Status s = at->second->send(send.message);
+    if (send.message != encoded_) {
+        frame_.clear();
+        wire::append_frame(*send.message, frame_);
+        encoded_ = send.message;
+    }
+    Status s = at->second->send(frame_);
     if (s != DTRAIN_OK)
         broken(send.link, s);
     else

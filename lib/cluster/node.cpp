@@ -129,9 +129,9 @@ Actions Node::route(Actions raw, int64_t now) {
             become_coordinator(dial->link, now, more);
         } else if (auto *send = std::get_if<Send>(&action);
                    send != nullptr && send->link == local_link) {
-            member_.received(send->message, now, more);
+            member_.received(*send->message, now, more);
         } else if (send != nullptr && send->link == own_link_) {
-            coordinator_->received(local_link, send->message, now, more);
+            coordinator_->received(local_link, *send->message, now, more);
         } else if (auto *close = std::get_if<Close>(&action);
                    close == nullptr || (close->link != local_link && close->link != own_link_)) {
             out.push_back(std::move(action));

@@ -6,6 +6,7 @@
 #include "cluster/identity.h"
 #include "wire/control.h"
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -59,7 +60,11 @@ using Event = std::variant<Accepted, Dialled, DialFailed, Received, Closed, Turn
 // ---- actions -----------------------------------------------------------------------------------
 struct Send {
     Link link = 0;
-    wire::Message message;
+    std::shared_ptr<const wire::Message> message; // one for all that it goes to: rosters are large
+
+    Send(Link to, wire::Message one)
+        : link(to), message(std::make_shared<const wire::Message>(std::move(one))) {}
+    Send(Link to, std::shared_ptr<const wire::Message> one) : link(to), message(std::move(one)) {}
 };
 struct Close { // once what was sent before is out
     Link link = 0;

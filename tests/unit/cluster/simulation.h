@@ -218,7 +218,7 @@ class Network {
         WirePtr c = find(n, send.link, side);
         if (c == nullptr || !c->end[side].open) return;
         wire::Message message; // through its bytes, as over a real wire
-        if (wire::decode(wire::encode(send.message), message) != DTRAIN_OK) {
+        if (wire::decode(wire::encode(*send.message), message) != DTRAIN_OK) {
             broken_message = error_text();
             return;
         }
