@@ -76,6 +76,7 @@ class Agent {
     bool begin_sleep();
     void end_sleep();
     int poll_fd() const { return epoll_; }
+    int64_t longest_sleep() const { return longest_sleep_; } // with devices that cannot wake: short
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
     void call_helper(); // something is pending for which this thread will not poll

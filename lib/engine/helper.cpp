@@ -13,8 +13,7 @@ namespace dtrain::engine {
 namespace {
 
 constexpr int64_t longest_sleep = 1 * second;
-constexpr int64_t longest_poller_sleep = 10 * ms; // as the agent's own
-constexpr int64_t helper_spin = 20 * us;          // it shares the cores with the program's work
+constexpr int64_t helper_spin = 20 * us; // it shares the cores with the program's work
 // A program that waits this soon after it has posted does not need the helper, ...
 constexpr int64_t soon = 50 * us;
 // ... which then stays away for a while, so that the next posts do not pay for waking it: the
@@ -108,7 +107,7 @@ bool Helper::rest(Rest how) {
     parked_.store(!dozes, std::memory_order_seq_cst);
     std::vector<pollfd> fds = {{.fd = wake_, .events = POLLIN, .revents = 0}};
     int64_t now = agent_.clock().now_ns();
-    int64_t until = now + (as_poller ? longest_poller_sleep : dozes ? doze_ns_ : longest_sleep);
+    int64_t until = now + (as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_sleep);
     {
         std::lock_guard lock(mutex_);
         for (Background *background : backgrounds_) {

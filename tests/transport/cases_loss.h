@@ -354,6 +354,22 @@ inline void closing_in_the_middle_of_everything_does_no_harm(void **) {
     }
 }
 
+// What is on its way to a device that closes finds nobody, whichever of the two began.
+inline void closing_while_a_peer_sends_does_no_harm(void **) {
+    for (int rounds = 0; rounds < 12; rounds++) {
+        Pair pair;
+        Node late;
+        const Bytes small = pattern(100, 1);
+        dtrain_tp_ep_t *to_a = pair.connect_back();
+        for (uint64_t i = 0; i < 300; i++) pair.b.send(to_a, i, small, i);
+        if (rounds % 2)
+            late.start_connect(pair.a.address(), 6); // a has somebody to connect to, too
+        drive_rounds({&pair.a}, rounds / 2);
+        (rounds % 4 < 2 ? pair.a : pair.b).close();
+        drive_rounds({&pair.a, &pair.b, &late}, 50); // those that are open
+    }
+}
+
 inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(processes_exchange_all_sizes),
     cmocka_unit_test(a_killed_idle_peer_is_reported),
@@ -368,6 +384,7 @@ inline const CMUnitTest loss_cases[] = {
     cmocka_unit_test(disconnecting_cancels_what_is_pending),
     cmocka_unit_test(a_message_taken_back_ends_its_receive),
     cmocka_unit_test(closing_in_the_middle_of_everything_does_no_harm),
+    cmocka_unit_test(closing_while_a_peer_sends_does_no_harm),
 };
 
 } // namespace dtrain::test

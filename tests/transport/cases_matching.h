@@ -220,16 +220,14 @@ inline void purging_forgets(size_t len) {
     pair.a.send(pair.to_b, 0x10, sent, 1);
     pair.a.send(pair.to_b, 0x11, sent, 2);
     pair.a.send(pair.to_b, 0x20, sent, 3);
-    Bytes marker(1); // when it is there, so are the others (or their announcements)
-    pair.a.send(pair.to_b, 0x20, {1}, 4);
-    drive_rounds(pair.both(), 2000);
+    Bytes marker(1), got(len); // when it is there, so are the others (or their announcements)
+    pair.b.recv(0x30, marker, 6);
+    pair.a.send(pair.to_b, 0x30, {1}, 4);
+    await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 6);
     ops().purge(pair.b.dev, 0x10, 0xF0);
-    Bytes got(len);
     pair.b.recv(0x20, got, 5);
     await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 5);
     assert_true(sent == got);
-    pair.b.recv(0x20, marker, 6);
-    await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 6);
     for (uint64_t cookie = 1; cookie <= 4; cookie++)
         await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, cookie);
     pair.b.recv(0x10, 0xF0, got.data(), len, 7);

@@ -1,0 +1,9 @@
+// The libfabric transport over provider "udp;ofi_rxd".
+// SPDX-License-Identifier: Apache-2.0
+#include "ofi.h"
+
+int main() {
+    return dtrain::test::run_over_ofi(
+        "udp;ofi_rxd", {{"a_completed_send_survives_disconnect_and_close",
+                         "what is on its way moves only while both ends look after it"}});
+}
