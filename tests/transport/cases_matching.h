@@ -220,10 +220,12 @@ inline void purging_forgets(size_t len) {
     pair.a.send(pair.to_b, 0x10, sent, 1);
     pair.a.send(pair.to_b, 0x11, sent, 2);
     pair.a.send(pair.to_b, 0x20, sent, 3);
-    Bytes marker(1), got(len); // when it is there, so are the others (or their announcements)
+    Bytes marker(1),
+        got(len); // when it is there, so are the others (or their announcements), or soon
     pair.b.recv(0x30, marker, 6);
     pair.a.send(pair.to_b, 0x30, {1}, 4);
     await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 6);
+    drive_rounds(pair.both(), 2000);
     ops().purge(pair.b.dev, 0x10, 0xF0);
     pair.b.recv(0x20, got, 5);
     await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 5);
