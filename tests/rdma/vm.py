@@ -55,7 +55,7 @@ def share(tag, folder, options=""):
             "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
-def emulator(system, run, machine, machines):
+def emulator(system, run, machine, machines, cards):
     """The command that emulates one machine; ttyS0 is its console, ttyS1 what the job says."""
     kernel_file, first_root = system
     command = ["setpriv", "--pdeathsig", "KILL", # it does not outlive this process
@@ -67,25 +67,33 @@ def emulator(system, run, machine, machines):
                "-kernel", str(kernel_file), "-initrd", str(first_root),
                "-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off nokaslr tsc=reliable "
                "clocksource=tsc no_timer_check random.trust_cpu=on audit=0 apparmor=0 "
-               f"machine={machine}",
+               f"machine={machine} cards={cards}",
                *share("root", "/", ",readonly=on,multidevs=remap"),
                *share("repository", REPOSITORY), *share("run", run)]
-    if machines > 1:
-        command += ["-netdev", f"tap,id=net,ifname=tap{machine},script=no,downscript=no",
-                    "-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{machine + 1:02x},"
+    for card in range(cards) if machines > 1 else []:
+        command += ["-netdev", f"tap,id=net{card},ifname={tap(machine, card)},script=no,"
+                    "downscript=no", "-device", f"virtio-net-pci,netdev=net{card},"
+                    f"mac=52:54:00:00:{card:02x}:{machine + 1:02x},"
                     "host_mtu=4200,csum=off,gso=off,guest_csum=off,mrg_rxbuf=on"]
     return command
 
 
-def make_bridge(machines):
-    """Joins the taps of all machines, in a network of this process's own that ends with it."""
+def tap(machine, card):
+    return f"tap{machine}.{card}"
+
+
+def make_bridges(machines, cards):
+    """Joins the taps of all machines, card by card, in a network of this process's own that ends
+    with it."""
     def ip(*arguments):
         kernel.output("ip", *arguments)
-    ip("link", "add", "bridge0", "type", "bridge")
-    for i in range(machines):
-        ip("tuntap", "add", "dev", f"tap{i}", "mode", "tap")
-        ip("link", "set", f"tap{i}", "mtu", "4200", "master", "bridge0", "up")
-    ip("link", "set", "bridge0", "mtu", "4200", "up")
+    for card in range(cards):
+        bridge = f"bridge{card}"
+        ip("link", "add", bridge, "type", "bridge")
+        for machine in range(machines):
+            ip("tuntap", "add", "dev", tap(machine, card), "mode", "tap")
+            ip("link", "set", tap(machine, card), "mtu", "4200", "master", bridge, "up")
+        ip("link", "set", bridge, "mtu", "4200", "up")
 
 
 def enter_own_network():
@@ -123,7 +131,7 @@ class Machine(threading.Thread):
         self.ended()
 
 
-def emulate(system, run, machines, limit):
+def emulate(system, run, machines, cards, limit):
     """Runs all machines to their end; returns whether that was the time limit, and their statuses,
     None for one that has not said any."""
     def stop():
@@ -136,7 +144,7 @@ def emulate(system, run, machines, limit):
 
     all_machines = []
     for i in range(machines):
-        all_machines.append(Machine(emulator(system, run, i, machines),
+        all_machines.append(Machine(emulator(system, run, i, machines, cards),
                                     f"[{i}] " if machines > 1 else "", lambda i=i: check(i)))
     watch = threading.Timer(limit, stop)
     watch.daemon = True
@@ -149,13 +157,13 @@ def emulate(system, run, machines, limit):
     return expired, [status_of(run, i) for i in range(machines)]
 
 
-def run(system, command, machines, limit):
+def run(system, command, machines, cards, limit):
     with tempfile.TemporaryDirectory(prefix="dtrain-rdma-") as folder:
         path = pathlib.Path(folder)
         (path / "job").write_text(job(command))
         (path / "repository").write_text(str(REPOSITORY))
         (path / "machines").write_text(str(machines))
-        expired, statuses = emulate(system, path, machines, limit)
+        expired, statuses = emulate(system, path, machines, cards, limit)
         for i, status in enumerate(statuses):
             if status is None:
                 console = (path / f"console.{i}").read_text(errors="replace").splitlines()[-50:]
@@ -174,9 +182,11 @@ def run(system, command, machines, limit):
 
 def main():
     parser = argparse.ArgumentParser(
-        usage="vm.py [--two] [--limit SECONDS] [--] COMMAND [ARGUMENT ...]", description=__doc__)
+        usage="vm.py [--two] [--cards NUMBER] [--limit SECONDS] [--] COMMAND [ARGUMENT ...]", description=__doc__)
     parser.add_argument("--two", action="store_true", help="on two machines that a bridge joins; "
                         "RDMA_MACHINE tells them apart, and for dtrain they are ranks 0 and 1")
+    parser.add_argument("--cards", type=int, default=1, help="network cards of each machine, each "
+                        "with an RDMA device and in a network of its own; default %(default)s")
     parser.add_argument("--limit", type=float, default=120, help="seconds, default %(default)s")
     parser.add_argument("--prepare", action="store_true", help="only fetch the kernel")
     parser.add_argument("command", nargs=argparse.REMAINDER)
@@ -190,12 +200,12 @@ def main():
         system = kernel.prepare(CACHE)
         if options.two:
             enter_own_network()
-            make_bridge(machines)
+            make_bridges(machines, options.cards)
     except kernel.Unavailable as error:
         print(f"skipped: no emulated machine with RDMA here: {error}")
         return SKIPPED
     try:
-        return run(system, command, machines, options.limit) if command else 0
+        return run(system, command, machines, options.cards, options.limit) if command else 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
