@@ -112,6 +112,7 @@ typedef struct dtrain_tp_counters { /* filled by counters(); struct_size set by 
     uint64_t copied;   /* bytes of messages, puts and gets that the plugin has copied         */
     uint64_t in_place; /* and those that the network took from, or brought to, the caller's
                           memory: nothing of this process has touched them                   */
+    uint64_t registrations; /* that it made for single operations, for want of the caller's     */
 } dtrain_tp_counters_t;
 
 enum {

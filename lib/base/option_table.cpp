@@ -46,6 +46,9 @@ constexpr OptionSpec table[] = {
     {"listen.address", "", text, 0, 0, nullptr,
      "own address or name for control connections; empty: by the route to the coordinator"},
     {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
+    {"ofi.cache", "0", integer, 0, 1'000'000, nullptr,
+     "MiB of memory that the libfabric transport keeps registered on its own account, and watches; "
+     "0: none"},
     {"ofi.domain", "", text, 0, 0, nullptr,
      "cards (domains) of the libfabric transport, one rail each, as in mlx5_0,mlx5_1; empty: "
      "chosen "

@@ -10,6 +10,29 @@ using namespace dtrain::test;
 
 namespace {
 
+// Messages of memory that is not registered: what is made for them, and kept.
+void registrations_are_kept_with_the_cache_only(void **) {
+    Pair pair;
+    const Bytes from = pattern(300'000, 1);
+    Bytes into(from.size());
+    const Traffic traffic{pair};
+    for (uint64_t round = 1; round <= 10; round++) {
+        std::fill(into.begin(), into.end(), uint8_t(0));
+        const size_t at = round % 3 * 1000;
+        pair.b.recv(7, exact, into.data(), into.size() - at, round);
+        pair.a.send(pair.to_b, 7, from.data(), from.size() - at, round);
+        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, round);
+        await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, round);
+        assert_memory_equal(into.data(), from.data(), from.size() - at);
+    }
+    const uint64_t made = traffic.registrations();
+    print_message("%llu registrations\n", (unsigned long long)made);
+    if (subject.options["ofi.cache"] == "0")
+        assert_int_equal(made, 2 * 10);
+    else
+        assert_true(made <= 2 * 3);
+}
+
 // Run it as a user who may not exceed it.
 void a_message_beyond_the_lock_limit_fails_and_says_so(void **) {
     rlimit limit{};
@@ -49,7 +72,10 @@ int main() {
     if (!subject.plugin) return 1;
     subject.options["ofi.provider"] = "verbs;ofi_rxm";
     subject.copies_messages = false;
+    const char *cache = getenv("DTRAIN_OFI_CACHE"); // MiB
+    subject.options["ofi.cache"] = cache ? cache : "0";
     std::vector<CMUnitTest> cases(std::begin(memory_cases), std::end(memory_cases));
+    cases.push_back(cmocka_unit_test(registrations_are_kept_with_the_cache_only));
     cases.push_back(cmocka_unit_test(a_message_beyond_the_lock_limit_fails_and_says_so));
     if (const char *only = getenv("DTRAIN_TEST_CASE")) cmocka_set_test_filter(only);
     return _cmocka_run_group_tests("memory", cases.data(), cases.size(), nullptr, nullptr);

@@ -86,10 +86,12 @@ struct Traffic { // of both nodes, since it was made
             assert_int_equal(ops().counters(node->dev, &one), DTRAIN_OK);
             sum.copied += one.copied;
             sum.in_place += one.in_place;
+            sum.registrations += one.registrations;
         }
         return sum;
     }
     uint64_t copied() const { return now().copied - before.copied; }
+    uint64_t registrations() const { return now().registrations - before.registrations; }
     uint64_t in_place() const { return now().in_place - before.in_place; }
 };
 

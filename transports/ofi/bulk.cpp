@@ -41,6 +41,7 @@ void Wire::break_off(Operation *operation) {
     Transfer *transfer = transfers_.find_if(its);
     if (!transfer) return; // it has failed already
     transfers_.remove(transfer->id);
+    revoke(*transfer);
     transfer_pool_.put(transfer);
     fail_later(operation);
 }
@@ -95,7 +96,7 @@ bool Wire::place(Transfer *transfer, Grant *grant) {
         Registration *registration = registered(rest, piece, len);
         if (!registration) {
             auto &own = transfer->registrations[grant->count];
-            own = Registration::make(host_, fabric_, piece, len, &error);
+            own = cache_.hold(piece, len, &error);
             registration = own.get();
         }
         if (error) {
@@ -158,10 +159,19 @@ void Wire::on_failed(const uint8_t *bytes, size_t len) {
     if (Transfer *transfer = transfers_.find(packet.transfer)) end(transfer, false);
 }
 
+// Its sender may not write any more.
+void Wire::revoke(const Transfer &transfer) {
+    for (const auto &own : transfer.registrations)
+        if (own) cache_.revoke(*own);
+}
+
 void Wire::end(Transfer *transfer, bool ok) {
     transfers_.remove(transfer->id);
     Operation *operation = transfer->operation;
-    if (ok) traffic_.in_place += operation->memory.remaining();
+    if (ok)
+        traffic_.in_place += operation->memory.remaining();
+    else
+        revoke(*transfer);
     transfer_pool_.put(transfer); // first its registrations go: nobody writes there any more
     protocol_.on_fetched(operation, ok);
 }

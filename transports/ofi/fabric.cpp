@@ -1,7 +1,7 @@
 // Finding and opening the objects of libfabric.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/fabric.h"
-#include "ofi/registration_cache.h"
+#include "ofi/libfabric_cache.h"
 
 #include <cstring>
 #include <rdma/fi_errno.h>
@@ -97,7 +97,7 @@ dtrain_status_t Fabric::open(const tp::Host &host, const std::string &provider,
     if (!info)
         return host.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: nothing here for provider %s, domain %s: %s",
                          provider.c_str(), domain_name.c_str(), fi_strerror(-error));
-    refuse_registration_cache(host);
+    refuse_libfabric_cache(host);
     // The last one may be of a newer kind than we can use; the first is the best.
     fid_fabric *made_fabric;
     if ((error = fi_fabric(info->fabric_attr, &made_fabric, nullptr)))

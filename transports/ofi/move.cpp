@@ -125,7 +125,7 @@ void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     const tp::IovCursor &memory = move->operation->memory;
     if (Registration *given = registered(memory, piece, len)) return given->descriptor();
     auto &own = move->registrations[memory.index()];
-    if (!own) own = Registration::make(host_, fabric_, piece, len, error);
+    if (!own) own = cache_.hold(piece, len, error);
     if (!own) unregistered(move->operation, len, *error);
     return own ? own->descriptor() : nullptr;
 }

@@ -13,6 +13,7 @@ constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
 } // namespace
 
 bool Wire::progress() {
+    cache_.look();
     const bool received_all = receive();
     complete();
     if (!answers_.empty()) flush_answers();

@@ -1,55 +1,46 @@
-// Libfabric's own cache of registrations, which is not used.
+// Registrations of memory that the caller has not registered.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/registration_cache.h"
 
-#include <cstdlib>
-#include <mutex>
-#include <rdma/fabric.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_ext.h>
-
 namespace dtrain::ofi {
-namespace {
 
-// Of all users of libfabric in the process: there is one.
-class Watcher {
-  public:
-    Watcher() {
-        calls_.size = sizeof calls_;
-        calls_.start = [](fid_mem_monitor *) { return -FI_ENOSYS; };
-        calls_.stop = [](fid_mem_monitor *) {};
-        calls_.subscribe = [](fid_mem_monitor *, const void *, size_t) { return -FI_ENOSYS; };
-        calls_.unsubscribe = [](fid_mem_monitor *, const void *, size_t) {};
-        calls_.valid = [](fid_mem_monitor *, const void *, size_t) { return false; };
-        monitor_.fid.fclass = FI_CLASS_MEM_MONITOR;
-        monitor_.export_ops = &calls_;
-        error_ = fi_import(FI_VERSION(1, 17), "mr_cache", nullptr, 0, 0, &monitor_.fid, nullptr);
+void RegistrationCache::open(uint64_t limit) {
+    if (!limit) return;
+    std::string why;
+    watch_ = tp::MemoryWatch::get(&why);
+    if (!watch_) {
+        host_.log(DTRAIN_LOG_WARN,
+                  "ofi: option ofi.cache has no effect, because the kernel does not tell which "
+                  "memory is freed (%s)",
+                  why.c_str());
+        return;
     }
-    ~Watcher() {
-        if (!error_) fi_close(&monitor_.fid);
-    }
-    int error() const { return error_; }
+    kept_.reset(new (std::nothrow) Kept(limit));
+    position_ = watch_->position();
+}
 
-  private:
-    fi_ops_mem_monitor calls_{};
-    fid_mem_monitor monitor_{};
-    int error_;
-};
+// False: nothing can be said now.
+bool RegistrationCache::settle() {
+    return kept_ && watch_->settle(&position_, [this](uint64_t start, uint64_t length) {
+        kept_->forget(start, length);
+    });
+}
 
-} // namespace
-
-void refuse_registration_cache(const tp::Host &host) {
-    if (getenv("FI_MR_CACHE_MONITOR")) return; // the user's own choice
-    static const Watcher watcher;
-    static std::once_flag said;
-    if (watcher.error())
-        std::call_once(said, [&] {
-            host.log(DTRAIN_LOG_WARN,
-                     "ofi: libfabric's cache of registrations, which misses memory that is freed "
-                     "by system calls, cannot be turned off any more (%s): set "
-                     "FI_MR_CACHE_MONITOR=disabled in the environment",
-                     fi_strerror(-watcher.error()));
-        });
+RegistrationCache::Held RegistrationCache::hold(void *address, uint64_t length, int *error) {
+    const auto start = reinterpret_cast<uintptr_t>(address);
+    const bool settled = settle();
+    if (Kept::Entry *entry = settled ? kept_->find(start, length) : nullptr)
+        return {entry->value(), {kept_.get(), entry}};
+    // First watched, then registered: what changes in between will be told.
+    const bool watched = settled && watch_->watch(start, length);
+    auto made = Registration::make(host_, fabric_, address, length, error);
+    if (!made && kept_ && kept_->trim(0)) // there may be room for it now
+        made = Registration::make(host_, fabric_, address, length, error);
+    if (!made) return nullptr;
+    made_++;
+    if (Kept::Entry *entry = watched ? kept_->add(start, length, std::move(made)) : nullptr)
+        return {entry->value(), {kept_.get(), entry}};
+    return Held(made.release());
 }
 
 } // namespace dtrain::ofi

@@ -1,13 +1,54 @@
-// Libfabric's own cache of registrations, which is not used.
+// Registrations of memory that the caller has not registered.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "common/host.h"
+#include "common/memory_watch.h"
+#include "common/range_cache.h"
+#include "ofi/memory.h"
 
 namespace dtrain::ofi {
 
-// Call before a domain is opened. Libfabric would keep registrations of memory that was freed and
-// mapped again, unless it was freed by functions of the C library, whose code it rewrites to learn
-// of it. It caches only if something watches the memory, so it is given a watcher that refuses to.
-void refuse_registration_cache(const tp::Host &host);
+// Made for a message; with a limit above 0 (option ofi.cache) kept for the next that comes by, as
+// long as the memory is watched (memory_watch.h) and has not changed.
+class RegistrationCache {
+    using Kept = tp::RangeCache<Registration>;
+
+  public:
+    struct GiveBack {
+        Kept *kept = nullptr; // nullptr: it is not kept
+        Kept::Entry *entry = nullptr;
+        void operator()(Registration *registration) const {
+            if (kept)
+                kept->release(entry);
+            else
+                delete registration;
+        }
+    };
+    using Held = std::unique_ptr<Registration, GiveBack>;
+
+    RegistrationCache(const tp::Host &host, const Fabric &fabric, uint64_t *made)
+        : host_(host), fabric_(fabric), made_(*made) {}
+    void open(uint64_t limit);
+
+    // nullptr, with libfabric's error: impossible.
+    Held hold(void *address, uint64_t length, int *error);
+    // Gives back what is of memory that has changed. Cheap; to be called now and then.
+    void look() {
+        if (kept_ && watch_->position() != position_) settle();
+    }
+    // Nobody who knows its keys may reach the memory any more.
+    void revoke(const Registration &registration) {
+        if (kept_) kept_->forget(registration.start(), registration.length());
+    }
+
+  private:
+    bool settle();
+
+    const tp::Host &host_;
+    const Fabric &fabric_;
+    uint64_t &made_;
+    std::shared_ptr<tp::MemoryWatch> watch_;
+    uint64_t position_ = 0; // in what it tells
+    std::unique_ptr<Kept> kept_;
+};
 
 } // namespace dtrain::ofi

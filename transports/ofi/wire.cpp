@@ -1,6 +1,7 @@
 // The wire over libfabric: its beginning and end, links, and packets that go out.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
+#include "common/number.h"
 #include "common/route.h"
 #include "ofi/locked_memory.h"
 
@@ -84,6 +85,10 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;
     attr_.bandwidth_bps = model.bandwidth_bps;
+    uint64_t cache_mib = 0;
+    status = tp::read_number(host_, "ofi.cache", 1'000'000, cache_mib);
+    if (status != DTRAIN_OK) return status;
+    if (local_) cache_.open(cache_mib << 20);
     return open_buffers();
 }
 

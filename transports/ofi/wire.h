@@ -5,6 +5,7 @@
 #include "common/list.h"
 #include "common/pool.h"
 #include "ofi/packet.h"
+#include "ofi/registration_cache.h"
 
 #include <vector>
 
@@ -67,10 +68,10 @@ struct Move {
     ofi::Link *link = nullptr;
     BulkName name;
     Grant grant;
-    uint32_t target = 0;                                      // the one in turn,
-    uint64_t offset = 0;                                      // and how much of it is done
-    uint32_t chunks = 0;                                      // that libfabric has
-    std::unique_ptr<Registration> registrations[tp::max_iov]; // of pieces that were not registered
+    uint32_t target = 0;                                // the one in turn,
+    uint64_t offset = 0;                                // and how much of it is done
+    uint32_t chunks = 0;                                // that libfabric has
+    RegistrationCache::Held registrations[tp::max_iov]; // of pieces that were not registered
     tp::Link<Move> waiting;
 };
 
@@ -79,7 +80,7 @@ struct Transfer {
     Operation *operation = nullptr;
     ofi::Link *link = nullptr;
     uint32_t id = 0;
-    std::unique_ptr<Registration> registrations[tp::max_iov]; // of pieces that were not registered
+    RegistrationCache::Held registrations[tp::max_iov]; // of pieces that were not registered
 };
 
 struct Chunk : Context { // one write or read of a move
@@ -153,6 +154,7 @@ class Wire final : public rdm::Wire {
     void on_failed(const uint8_t *bytes, size_t len);
     void on_immediate(uint64_t immediate);
     bool place(Transfer *transfer, Grant *grant);
+    void revoke(const Transfer &transfer);
     void end(Transfer *transfer, bool ok);
     void end_all(ofi::Link *link);
     void fail_later(Operation *fetched);
@@ -191,7 +193,8 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
-    Registrations registered_; // by the caller
+    Registrations registered_;                                         // by the caller
+    RegistrationCache cache_{host_, fabric_, &traffic_.registrations}; // of the rest
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
     tp::IdTable<Move> moves_;

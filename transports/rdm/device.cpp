@@ -74,6 +74,7 @@ dtrain_status_t Device::counters(dtrain_tp_counters_t *counters) const {
     dtrain_tp_counters_t own{};
     own.copied = shared_.copied + wire_->traffic().copied;
     own.in_place = wire_->traffic().in_place;
+    own.registrations = wire_->traffic().registrations;
     return tp::answer(own, counters);
 }
 

@@ -76,6 +76,7 @@ namespace dtrain::rdm {
 // or brought them to where they belong.
 struct Traffic {
     uint64_t copied = 0, in_place = 0;
+    uint64_t registrations = 0; // made because the caller had not
 };
 
 struct WireAttr {
