@@ -4,6 +4,7 @@
 #include <csignal>
 #include <dlfcn.h>
 #include <link.h>
+#include <string_view>
 
 namespace dtrain {
 namespace {
@@ -44,11 +45,19 @@ void *load(const char *path) {
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
+// dlerror() names the file that is at fault; where that is not `path`, it is one that `path` needs.
+Status cannot_load(std::string_view path) {
+    const std::string_view why = dlerror();
+    const bool needed = !why.starts_with(path) && why.find("cannot open") != why.npos;
+    return fail(DTRAIN_ERR_CONFIG, "%s%s", why.data(),
+                needed ? "; it needs that library: install it, or do without" : "");
+}
+
 } // namespace
 
 Status load_symbol(const char *path, const char *name, void *&out) {
     void *handle = load(path);
-    if (handle == nullptr) return fail(DTRAIN_ERR_CONFIG, "%s", dlerror());
+    if (handle == nullptr) return cannot_load(path);
     void *symbol = dlsym(handle, name);
     const bool own = symbol != nullptr && lives_in(handle, symbol);
     dlclose(handle);
