@@ -85,8 +85,11 @@ Sent Wire::start_remote(Move::Kind kind, rdm::Link *which, Operation *operation,
     move->granted = true;
     move->grant.count = 1;
     move->grant.targets[0] = {key.target.address + at, key.target.key, len};
-    advance(move);
-    return Sent::later;
+    hand_over_chunks(move);
+    if (!move->failed || move->chunks) return Sent::later;
+    moves_.remove(move->name.id); // nothing has begun
+    move_pool_.put(move);
+    return Sent::broken;
 }
 
 Move *Wire::make_move(Move::Kind kind, ofi::Link *link, Operation *operation) {
@@ -102,11 +105,16 @@ Move *Wire::make_move(Move::Kind kind, ofi::Link *link, Operation *operation) {
     return move;
 }
 
-// Hands over as much as libfabric takes. False: it takes no more.
-bool Wire::advance(Move *move) {
-    if (std::exchange(move->waits, false)) waiting_.remove(move);
+// As much as libfabric takes.
+void Wire::hand_over_chunks(Move *move) {
     while (!move->failed && move->operation->memory.remaining() && move->chunks < max_chunks)
         if (!start_chunk(move)) break;
+}
+
+// Goes on with it. False: libfabric takes no more.
+bool Wire::advance(Move *move) {
+    if (std::exchange(move->waits, false)) waiting_.remove(move);
+    hand_over_chunks(move);
     const bool waits = move->waits;
     if (move->failed && !move->chunks) end(move, false);
     return !waits;

@@ -288,7 +288,11 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
     packet->kind = copies ? Context::Kind::packet : Context::Kind::payload;
     packet->payload = copies ? nullptr : payload;
     const auto error = int(fi_sendmsg(fabric_.endpoint.get(), &message, 0));
-    if (error) return refused(link, error);
+    if (error) { // the payload is still its sender's
+        packet->payload = nullptr;
+        packet->copy.reset();
+        return refused(link, error);
+    }
     (copies ? traffic_.copied : traffic_.in_place) += payload->memory.remaining();
     free_packets_.pop_back();
     unsent_++;

@@ -165,6 +165,7 @@ class Wire final : public rdm::Wire {
     Move *make_move(Move::Kind kind, ofi::Link *link, Operation *operation);
     Sent start_remote(Move::Kind kind, rdm::Link *link, Operation *operation, uint64_t address,
                       const void *rkey);
+    void hand_over_chunks(Move *move);
     bool advance(Move *move);
     bool start_chunk(Move *move);
     int hand_over(Move *move, Chunk *chunk, void *piece, uint64_t len, void *descriptor, bool last);

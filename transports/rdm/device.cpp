@@ -261,10 +261,12 @@ dtrain_status_t Device::get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n
 
 dtrain_status_t Device::begun(Job *job, Sent sent) {
     if (sent == Sent::now || sent == Sent::later) return DTRAIN_OK;
+    const dtrain_status_t failure = job->failure;
     shared_.jobs.put(job);
     shared_.completions.unreserve();
     if (sent == Sent::busy) return DTRAIN_ERR_BUSY;
-    return host().fail(DTRAIN_ERR_PEER, "%s: the remote memory is out of reach", own_.kind);
+    return host().fail(failure, "%s: the remote memory is out of reach%s", own_.kind,
+                       failure == DTRAIN_ERR_NO_MEMORY ? ", as the own cannot be registered" : "");
 }
 
 } // namespace dtrain::rdm
