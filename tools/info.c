@@ -137,9 +137,7 @@ static void print_transports(void) {
         if (context != NULL)
             printf("%-4s %s\n", names[i], listed ? "used" : "can be used, but is not named");
         else
-            printf("%-4s %s: %s\n", names[i],
-                   listed ? "NAMED, BUT NOT USED; what is named besides takes its place"
-                          : "cannot be used",
+            printf("%-4s %s: %s\n", names[i], listed ? "NAMED, BUT NOT USED" : "cannot be used",
                    error);
         if (context != NULL) text = describe(context);
         if (text != NULL) print_cards(text);

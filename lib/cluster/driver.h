@@ -58,8 +58,7 @@ class Driver {
     Fd epoll_, wake_, reserve_, listener_;
     Connections connections_;
     Link next_accepted_ = 2;
-    std::shared_ptr<const wire::Message>
-        encoded_; // in frame_, while it is sent to one after another
+    std::shared_ptr<const wire::Message> encoded_; // what frame_ holds, during run()
     std::vector<uint8_t> frame_;
     std::deque<Event> events_;
     std::vector<wire::Message> reports_;

@@ -43,8 +43,7 @@ void tell(const tp::Host &host, const char *transport, const std::vector<Card> &
 // The RDMA devices that the kernel has.
 std::vector<Card> rdma_cards(const std::string &root = "/sys");
 // Why RDMA devices that the kernel has cannot be used, as far as that can be seen: "mlx5_0 is
-// down".
-// "": there are none.
+// down". "": there are none.
 std::string unusable_devices(const std::string &root = "/sys", const std::string &devices = "/dev");
 
 } // namespace dtrain::rdm

@@ -1,12 +1,12 @@
 // Where a device listens, as it travels to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/address.h"
+#include "common/route.h"
 
 #include <arpa/inet.h>
 #include <cstdio>
 #include <cstring>
 #include <endian.h>
-#include <ifaddrs.h>
 #include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -55,15 +55,13 @@ int preference(const sockaddr *address) {
 }
 
 bool find_interface(const char *name, SocketAddress *socket_p) {
-    ifaddrs *all;
-    if (getifaddrs(&all)) return false;
+    const tp::Interfaces all = tp::all_interfaces();
     int best = 0;
-    for (const ifaddrs *i = all; i; i = i->ifa_next)
+    for (const ifaddrs *i = all.get(); i; i = i->ifa_next)
         if (!strcmp(i->ifa_name, name) && preference(i->ifa_addr) > best) {
             best = preference(i->ifa_addr);
             assign(socket_p, i->ifa_addr);
         }
-    freeifaddrs(all);
     return best > 0;
 }
 
@@ -138,22 +136,15 @@ socklen_t length_of(const SocketAddress &socket) {
     return socket.any.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-bool same_ip(const SocketAddress &a, const SocketAddress &b) {
-    if (a.any.sa_family != b.any.sa_family) return false;
-    if (a.any.sa_family == AF_INET) return v4(a).sin_addr.s_addr == v4(b).sin_addr.s_addr;
-    return !memcmp(&v6(a).sin6_addr, &v6(b).sin6_addr, sizeof(in6_addr));
-}
+bool same_ip(const SocketAddress &a, const SocketAddress &b) { return tp::same_ip(&a.any, &b.any); }
 
 AddressText text_of(const SocketAddress &socket) {
-    char ip[INET6_ADDRSTRLEN] = "?";
+    const std::string ip = tp::ip_text(&socket.any);
     AddressText out;
-    if (socket.any.sa_family == AF_INET) {
-        inet_ntop(AF_INET, &v4(socket).sin_addr, ip, sizeof ip);
-        snprintf(out.text, sizeof out.text, "%s:%u", ip, ntohs(v4(socket).sin_port));
-    } else {
-        inet_ntop(AF_INET6, &v6(socket).sin6_addr, ip, sizeof ip);
-        snprintf(out.text, sizeof out.text, "[%s]:%u", ip, ntohs(v6(socket).sin6_port));
-    }
+    if (socket.any.sa_family == AF_INET)
+        snprintf(out.text, sizeof out.text, "%s:%u", ip.c_str(), ntohs(v4(socket).sin_port));
+    else
+        snprintf(out.text, sizeof out.text, "[%s]:%u", ip.c_str(), ntohs(v6(socket).sin6_port));
     return out;
 }
 

@@ -37,8 +37,8 @@ constexpr Setting required[] = {
     // TCP connects without waiting (and survives that the peer refuses).
     {"CONN_NB", "y"},
     // Connections have pings of their own. UCX's would need the peer's number for an endpoint
-    // before
-    // it is connected: UCX 1.13 aborts when one that asks for that over datagrams is closed.
+    // before it is connected: UCX 1.13 aborts when one that asks for that over datagrams is
+    // closed.
     {"KEEPALIVE_INTERVAL", "inf"},
     // UCX's cache of registrations needs hooks in the process's memory calls to be safe; without
     // them it registers per operation what the caller has not registered.
