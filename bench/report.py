@@ -4,7 +4,8 @@ import os
 import statistics
 
 OWN = ("dtrain", "dtrain-shared")
-FLOORS = ("floor", "floor-shared", "ideal")  # no peers: what is possible (peer_floor.c, ideal.c)
+# No peers: what is possible (peer_floor.c, ideal.c), and what our own TCP does.
+FLOORS = ("floor", "floor-shared", "ideal", "dtrain-tcp")
 CORES = len(os.sched_getaffinity(0))
 CROWDED = 0.08  # foreign use of the machine, in cores, from which on a result is marked
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

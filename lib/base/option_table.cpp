@@ -109,8 +109,7 @@ constexpr OptionSpec table[] = {
      "UCX's own transports, as in rc,ud or tcp; empty: UCX_TLS, or all but shared memory"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,
      "how long a waiting rank spins before it sleeps; auto: 50us, or not at all when ranks "
-     "outnumber "
-     "cores"},
+     "outnumber cores; ten times as long with a device that cannot wake it"},
     {"window.bytes", "2M", size, 64 * KiB, GiB, nullptr,
      "shared memory per rank and communicator for collectives inside a host; 16M for all at most"},
 };

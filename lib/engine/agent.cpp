@@ -17,7 +17,9 @@ namespace {
 constexpr uint32_t completions_per_poll = 64;
 constexpr uint32_t rounds_per_clock = 64;  // reading the clock costs as much as a poll
 constexpr int64_t check_interval = 2 * ms; // deadlines and stalls
-constexpr int64_t blind_sleep = 100'000;   // with a device that cannot wake us
+// With a device that cannot wake us: a sleep lasts as long even when a message comes after a
+// moment, so it has to be rare.
+constexpr int64_t blind_sleep = 100'000, blind_patience = 10;
 constexpr int follower_spins = 64;
 
 } // namespace
@@ -50,6 +52,7 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
                               std::string(device->name()).c_str());
     } else {
         longest_sleep_ = blind_sleep;
+        patience_ = blind_patience;
     }
     devices_.push_back(std::move(device));
     return DTRAIN_OK;
@@ -96,7 +99,10 @@ void Agent::settle() {
 
 template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t deadline_ns) {
     bool poller = false;
-    Idle idle(policy());
+    WaitPolicy policy = this->policy();
+    policy.spin_ns *= patience_;
+    policy.yield_ns *= patience_;
+    Idle idle(policy);
     int spins = 0;
     while (!waitable.ready()) {
         poller = poller || become_poller();
@@ -249,8 +255,9 @@ int Agent::advance_polled_by_priority() {
 }
 
 void Agent::start_posted() {
+    // Nobody relies on this look: who posts looks again, and so does everybody who unlocks.
+    if (inbox_.load(std::memory_order_relaxed) == nullptr) return;
     Operation *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
-    if (newest == nullptr) return;
     now_ns_ = clock_.now_ns(); // the last round may be long ago
     Operation *oldest = nullptr;
     while (newest != nullptr) {

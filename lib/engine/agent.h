@@ -149,6 +149,7 @@ class Agent {
     std::atomic<uint32_t> sleepers_{0};   // it, or the helper
     std::atomic<int64_t> spin_ns_;
     std::atomic<int64_t> yield_ns_;
+    int64_t patience_ = 1;               // how many times the policy's times are waited for
     int64_t longest_sleep_ = 10'000'000; // deadlines are looked at, lost wake-ups bounded
     int epoll_ = -1, wake_ = -1;
     Helper helper_;

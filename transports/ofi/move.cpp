@@ -158,7 +158,7 @@ bool Wire::start_chunk(Move *move) {
         return error == -FI_EAGAIN ? wait(move) : fail(move, error);
     }
     move->chunks++;
-    move->link->under_way++;
+    lend(move->link);
     traffic_.in_place += len;
     memory.advance(len);
     move->offset += len;

@@ -9,13 +9,15 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
+constexpr uint32_t complete_every = 16;       // calls of progress(), when nothing is expected
 
 } // namespace
 
 bool Wire::progress() {
     cache_.look();
     const bool received_all = receive();
-    complete();
+    // Over TCP every look into a queue is a system call.
+    if (under_way_ || ++idle_ % complete_every == 0) complete();
     if (!answers_.empty()) flush_answers();
     while (Move *move = waiting_.front())
         if (!advance(move)) break;
@@ -24,7 +26,7 @@ bool Wire::progress() {
     return !broken_;
 }
 
-// Takes what came. False: there is more.
+// Takes what came. False: there may be more.
 bool Wire::receive() {
     fi_cq_data_entry entries[batch];
     for (size_t i = 0; i < max_batches; i++) {
@@ -36,6 +38,7 @@ bool Wire::receive() {
             return true;
         else if (n < 0)
             return broken_ = true;
+        if (n > 0 && n < ssize_t(batch)) break; // to look again would cost more than it finds
     }
     return false;
 }

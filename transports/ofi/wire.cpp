@@ -15,7 +15,7 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t packet_count = 256;
-constexpr size_t buffer_count = 4, buffer_size = 512 << 10;
+constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
 constexpr uint32_t stale_limit = 3;       // times that events told of nothing
 constexpr size_t max_card_name = 32;
@@ -219,12 +219,18 @@ void Wire::unlink(rdm::Link *which) {
         if (a->link == link) a->link = nullptr;
     release(link->peer);
     link->given_up = true;
-    link->under_way++;
+    lend(link);
     back(link);
 }
 
-// One operation less.
+// One operation more, and less, that libfabric has.
+void Wire::lend(ofi::Link *link) {
+    link->under_way++;
+    under_way_++;
+}
+
 void Wire::back(ofi::Link *link) {
+    under_way_--;
     if (--link->under_way == 0 && link->given_up) delete link;
 }
 
@@ -262,7 +268,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     if (payload) traffic_.copied += total - len;
     free_packets_.pop_back();
     unsent_++;
-    link->under_way++;
+    lend(link);
     return Sent::now;
 }
 
@@ -296,7 +302,7 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
     (copies ? traffic_.copied : traffic_.in_place) += payload->memory.remaining();
     free_packets_.pop_back();
     unsent_++;
-    link->under_way++;
+    lend(link);
     return copies ? Sent::now : Sent::later;
 }
 

@@ -133,6 +133,7 @@ class Wire final : public rdm::Wire {
     Sent send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload);
     bool can_send_in_place(const Operation &payload) const;
     Sent refused(ofi::Link *link, int error);
+    void lend(ofi::Link *link);
     void back(ofi::Link *link);
     void answer(ofi::Link *link, const void *bytes, size_t len);
     bool flush_answers();
@@ -205,6 +206,8 @@ class Wire final : public rdm::Wire {
     tp::Pool<Transfer> transfer_pool_;
     tp::Pool<Chunk> chunk_pool_;
     Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
+    uint32_t under_way_ = 0;      // what libfabric has to complete, of all links
+    uint32_t idle_ = 0;           // calls of progress() without any
     uint32_t stale_ = 0;          // times that arm() found events, and progress() nothing
     bool broken_links_ = false;
     bool broken_ = false;

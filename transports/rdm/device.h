@@ -72,6 +72,7 @@ class Device : private Protocol, private Lobby::Owner {
                   uint64_t cookie, dtrain_status_t *status);
     dtrain_status_t begun(Job *job, Sent sent);
     bool watch(int fd, void *what);
+    bool look_is_due();
     void look_around();
     void work();
     void set_timer();
@@ -86,6 +87,7 @@ class Device : private Protocol, private Lobby::Owner {
     bool look_next_ = false; // the caller slept or is about to
     bool fast_timer_ = false, slow_timer_ = false;
     uint32_t ticks_ = 0;
+    int64_t looked_ns_ = 0;
 };
 
 } // namespace dtrain::rdm

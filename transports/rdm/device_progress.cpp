@@ -9,8 +9,11 @@
 namespace dtrain::rdm {
 namespace {
 
-constexpr uint32_t look_every = 64;          // calls of progress(): timers and processes that end
-constexpr int64_t fast_tick_ns = 50'000'000; // while somebody connects
+// Timers and processes that end are looked after in so many calls of progress(), and not sooner
+// than after so long.
+constexpr uint32_t look_every = 64;
+constexpr int64_t look_every_ns = 1'000'000;
+constexpr int64_t fast_tick_ns = 50'000'000;    // while somebody connects
 constexpr int64_t slow_tick_ns = 2'000'000'000; // to find peers that are gone
 constexpr int drain_ms = 200;
 constexpr int last_rounds = 100; // for what a process that has ended sent before
@@ -20,7 +23,7 @@ constexpr int last_rounds = 100; // for what a process that has ended sent befor
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
     if (!wire_->progress())
         return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", own_.kind);
-    if (look_next_ || ++ticks_ % look_every == 0) look_around();
+    if (look_next_ || (++ticks_ % look_every == 0 && look_is_due())) look_around();
     if (std::exchange(shared_.attention, false)) work();
     return shared_.completions.pop(done, max);
 }
@@ -51,9 +54,12 @@ bool Device::watch(int fd, void *what) {
     return !epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
+bool Device::look_is_due() { return host().now_ns() - looked_ns_ >= look_every_ns; }
+
 // Timers and ends of processes.
 void Device::look_around() {
     look_next_ = false;
+    looked_ns_ = host().now_ns();
     epoll_event events[16];
     const int n = epoll_wait(epoll_.get(), events, 16, 0);
     for (int i = 0; i < n; i++) {

@@ -2,17 +2,13 @@
 //
 // Where the network copies anyway, UCX is not told where the memory is: it asks for bytes, or
 // brings them, piece by piece (Piecemeal). So the memory of a message can be taken back at any
-// time. SPDX-License-Identifier: Apache-2.0
+// time.
+// SPDX-License-Identifier: Apache-2.0
 #include "ucx/ids.h"
 #include "ucx/wire.h"
 
 namespace dtrain::ucx {
 namespace {
-
-struct Buffer { // as UCX takes it
-    void *address = nullptr;
-    size_t count = 0;
-};
 
 // Describes the memory to UCX; the pieces are the request's.
 Buffer describe(tp::IovCursor &memory, Request *request, ucp_request_param_t &param) {
@@ -30,12 +26,6 @@ Buffer describe(tp::IovCursor &memory, Request *request, ucp_request_param_t &pa
         param.memh = mr->handle;
     }
     return {request->pieces[0].buffer, request->pieces[0].length};
-}
-
-Buffer piecemeal(Request *request, ucp_datatype_t type, ucp_request_param_t &param) {
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    param.datatype = type;
-    return {request, 1};
 }
 
 // What comes from `offset` on; nothing of an operation that was given up.
@@ -60,9 +50,14 @@ ucs_status_t Wire::create_piecemeal() {
     type.pack = [](void *user, size_t offset, void *to, size_t len) -> size_t {
         const auto *request = static_cast<const Request *>(user);
         const size_t part = std::min<uint64_t>(len, request->bulk_len - offset);
-        const size_t known = rest(*request, offset).gather(to, part);
+        auto *out = static_cast<uint8_t *>(to);
+        const size_t head =
+            offset < request->head_len ? std::min(request->head_len - offset, part) : 0;
+        if (head) memcpy(out, request->bytes + offset, head);
+        const size_t from = offset + head - request->head_len;
+        const size_t known = rest(*request, from).gather(out + head, part - head);
         request->wire->traffic_.copied += known;
-        memset(static_cast<uint8_t *>(to) + known, 0, part - known);
+        memset(out + head + known, 0, part - head - known);
         return part;
     };
     type.unpack = [](void *user, size_t offset, const void *from, size_t len) {

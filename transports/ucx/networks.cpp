@@ -60,6 +60,7 @@ Networks usable(std::string_view list) {
                                                                  name == "sysv" || name == "tcp";
                                                       })) ||
                      !has_rdma_device();
+    result.only_tcp = result.copying && !result.shared_memory;
     for (std::string_view name : names) {
         if (name != names.front()) result.tls += ',';
         result.tls += name;

@@ -11,6 +11,7 @@ struct Networks {
     bool copying = false;        // none of them reads and writes memory of processes by itself
     bool shared_memory = false;  // one of them is, between processes of one host
     bool within_machine = false; // and there are no others
+    bool only_tcp = false;
 };
 
 // Of a list as UCX_TLS takes it, what this transport can use.

@@ -33,8 +33,25 @@ struct Request : rdm::Remote {
     void *announced = nullptr; // UCX's descriptor of a message of bulk_len bytes
     uint64_t bulk_len = 0;
     tp::Link<Request> link, done;
-    ucp_dt_iov_t pieces[tp::max_iov];
+    static constexpr size_t room = 256;
+    union {
+        ucp_dt_iov_t pieces[tp::max_iov];
+        uint8_t bytes[room]; // a small packet, or the head_len bytes before the operation's memory
+    };
+    size_t head_len = 0;
 };
+
+struct Buffer { // as UCX takes it
+    void *address = nullptr;
+    size_t count = 0;
+};
+
+// Memory of which UCX asks for the bytes, or brings them, bit by bit.
+inline Buffer piecemeal(Request *request, ucp_datatype_t type, ucp_request_param_t &param) {
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    param.datatype = type;
+    return {request, 1};
+}
 
 class Requests {
   public:

@@ -7,7 +7,7 @@
 namespace dtrain::ucx {
 namespace {
 
-constexpr uint32_t most_packet = 8 << 10;
+constexpr uint32_t most_packet = 8 << 10, most_tcp_packet = (128 << 10) + 64;
 constexpr uint64_t bulk_limit = UINT64_C(1) << 40;
 
 } // namespace
@@ -83,7 +83,8 @@ dtrain_status_t Wire::open(const char *) {
         host_.log(DTRAIN_LOG_WARN,
                   "ucx: there is no RDMA device; UCX uses TCP (say so with ucx.tls)");
     // What fits in one piece of the network need not be put together.
-    attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet, most_packet);
+    attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
+                                    networks.only_tcp ? most_tcp_packet : most_packet);
     attr_.eager_limit = attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
     // What is got over shared memory may be written after a link is given up.
@@ -143,8 +144,7 @@ bool Wire::arm() {
 
 bool Wire::progress() {
     if (stuck_) return false;
-    for (int i = 0; i < 16 && ucp_worker_progress(worker_.get()); i++) {
-    }
+    ucp_worker_progress(worker_.get()); // once: over TCP every look is a system call
     settle();
     if (sweep_) close_unused();
     return true;
