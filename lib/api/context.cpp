@@ -30,8 +30,11 @@ Status open_transports(dtrain_context &context) {
             continue;
         }
         if (s != DTRAIN_OK) return s;
-        for (auto &device : devices)
+        const int64_t eager_bytes = context.options.number("eager.bytes");
+        for (auto &device : devices) {
+            if (eager_bytes >= 0) device->limit_eager(uint64_t(eager_bytes));
             if (s = context.agent->add_device(std::move(device)); s != DTRAIN_OK) return s;
+        }
     }
     if (context.agent->devices().empty())
         return fail(

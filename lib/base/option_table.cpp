@@ -26,6 +26,9 @@ constexpr OptionSpec table[] = {
      "tables are made with what the newest checkpoint has of them; the same on all ranks"},
     {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
      "pieces into which schedules cut large messages"},
+    {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,
+     "longest message that goes out before its receiver has a place for it, up to the transport's "
+     "own limit; auto: what \"dtrain-bench tune\" found, else that limit"},
     {"explain", "no", boolean, 0, 0, nullptr,
      "log which way collectives take, why, and how the prediction compares (rank 0)"},
     {"gradients.bucket", "8M", size, 64 * KiB, GiB, nullptr,

@@ -128,6 +128,9 @@ Status parse_option(const OptionSpec &spec, std::string_view value, int64_t &num
     case OptionKind::boolean: return parse_boolean(spec, value, number);
     case OptionKind::integer:
         return parse_scaled(spec, value, std::span(size_units, 1), "a whole number", number);
+    case OptionKind::auto_size:
+        if (value == "auto") return number = -1, DTRAIN_OK;
+        [[fallthrough]];
     case OptionKind::size:
         return parse_scaled(spec, value, size_units, "a size in bytes such as 256K", number);
     case OptionKind::auto_duration:

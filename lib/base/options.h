@@ -16,6 +16,7 @@ enum class OptionKind {
     choice,        // one of `allowed`, separated by '|'
     integer,       // min..max
     size,          // bytes, with K, M, G; min..max
+    auto_size,     // a size, or "auto" (-1)
     duration,      // with ns, us, ms, s, min, or 0; kept in ns; min..max
     auto_duration, // a duration, or "auto" (-1)
     boolean        // yes|no (also true|false, 1|0, on|off)

@@ -114,6 +114,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     struct Setup {             // what rank 0 decides for all
         uint64_t window_bytes; // per rank; 0: no window
         uint64_t chunk_bytes, exchange_bytes;
+        uint64_t eager_bytes; // 0: the transports' own
         NetworkModel model;
         int32_t algorithm; // by messages, forced for all-reduce; or -1
         int32_t adapts;    // 1: option tuning.adapt
@@ -149,6 +150,8 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Machine machine() const;
     void apply_tuning(Setup &setup) const;
     void set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages);
+    void limit_eager(uint64_t bytes);
+    Status find_eager_limit(Measurement &measurement, uint64_t &best);
     Status find_exchange_limit(Measurement &measurement, uint64_t &best);
     Status find_chunk(Measurement &measurement, uint64_t &best);
     Status measure(Tuning &out);

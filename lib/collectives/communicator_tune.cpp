@@ -7,6 +7,7 @@
 #include "collectives/tuning.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace dtrain::collectives {
@@ -15,6 +16,9 @@ namespace {
 constexpr uint64_t exchange_sizes[] = {4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10};
 constexpr uint64_t chunk_sizes[] = {64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20};
 constexpr uint64_t chunked_bytes = 4 << 20;
+constexpr uint64_t eager_sizes[] = {2 << 10,  4 << 10,  8 << 10,   16 << 10,
+                                    32 << 10, 64 << 10, 128 << 10, 256 << 10};
+constexpr uint64_t least_eager = 1 << 10;
 constexpr double clearly = 0.95; // less is noise
 
 } // namespace
@@ -68,6 +72,7 @@ void Communicator::apply_tuning(Setup &setup) const {
     setup.model = model;
     setup.exchange_bytes = tuning.exchange_bytes;
     setup.chunk_bytes = tuning.chunk_bytes;
+    setup.eager_bytes = tuning.eager_bytes;
 }
 
 // All ranks at the same point of the order of calls.
@@ -93,6 +98,36 @@ Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &bes
     return DTRAIN_OK;
 }
 
+// Of the transport between the two halves of the ranks, where messages are measured; a rank's own
+// option comes first.
+void Communicator::limit_eager(uint64_t bytes) {
+    const int64_t own = session_->options().number("eager.bytes");
+    const int32_t other = (rank_ + size() / 2) % size();
+    const std::string_view name = session_->mesh().device(members_[other])->name();
+    agent_.locked([&] {
+        for (auto &device : agent_.devices())
+            if (device->name() == name) device->limit_eager(own >= 0 ? uint64_t(own) : bytes);
+    });
+}
+
+// The largest size at which a message need not wait for its receiver to be as fast; the least of a
+// few medians in turn, since one alone is disturbed easily.
+Status Communicator::find_eager_limit(Measurement &measurement, uint64_t &best) {
+    for (uint64_t bytes : eager_sizes) {
+        double least[2] = {HUGE_VAL, HUGE_VAL}; // waiting, eager
+        for (int turn = 0; turn < 6; turn++) {
+            double ns;
+            limit_eager(turn % 2 ? UINT64_MAX : least_eager);
+            if (Status s = measurement.messages(bytes, ns); s != DTRAIN_OK) return s;
+            least[turn % 2] = std::min(least[turn % 2], ns);
+        }
+        if (least[0] < least[1] * clearly) break;
+        best = bytes;
+    }
+    limit_eager(best); // for what is measured after
+    return DTRAIN_OK;
+}
+
 Status Communicator::find_chunk(Measurement &measurement, uint64_t &best) {
     double least = 0;
     for (uint64_t bytes : chunk_sizes) {
@@ -112,6 +147,7 @@ Status Communicator::measure(Tuning &out) {
     out.machine = machine();
     out.exchange_bytes = exchange_bytes;
     out.chunk_bytes = chunk_bytes;
+    out.eager_bytes = least_eager;
     Measurement measurement(*this);
     Status s = measurement.network(out.model);
     if (s == DTRAIN_OK) {
@@ -120,6 +156,7 @@ Status Communicator::measure(Tuning &out) {
     }
     if (s == DTRAIN_OK && window_ != nullptr)
         s = find_exchange_limit(measurement, out.exchange_bytes);
+    if (s == DTRAIN_OK) s = find_eager_limit(measurement, out.eager_bytes);
     if (s == DTRAIN_OK) s = find_chunk(measurement, out.chunk_bytes);
     set_limits(exchange_bytes, chunk_bytes, by_messages);
     return s;

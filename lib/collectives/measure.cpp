@@ -108,6 +108,12 @@ Status Measurement::network(NetworkModel &out) {
     return DTRAIN_OK;
 }
 
+Status Measurement::messages(uint64_t bytes, double &ns) {
+    std::vector<uint8_t> buffer(bytes);
+    return median(
+        50, [&] { return exchange(buffer.data(), bytes); }, ns);
+}
+
 Status Measurement::allreduce(uint64_t bytes, double &ns) {
     std::vector<float> buffer(bytes / 4);
     Call call;

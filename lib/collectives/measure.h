@@ -16,6 +16,8 @@ class Measurement {
     // Latency and overhead by small messages there and back and in a stream, the link by large
     // ones, sums and copies by doing them.
     Status network(NetworkModel &out);
+    // Of messages of so many bytes, there and back.
+    Status messages(uint64_t bytes, double &ns);
     // Median of what an all-reduce takes on the slowest rank, in ns.
     Status allreduce(uint64_t bytes, double &ns);
 

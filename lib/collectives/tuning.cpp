@@ -13,7 +13,7 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr std::string_view magic = "dtrain-tuning ", version = "1", check = "crc32c = ";
+constexpr std::string_view magic = "dtrain-tuning ", version = "2", check = "crc32c = ";
 constexpr double most_ns = 1e10; // of any time
 constexpr uint64_t most_number = uint64_t{1} << 50;
 constexpr size_t most_name = 256;
@@ -41,6 +41,7 @@ constexpr Field fields[] = {
     {"copy_ns_per_byte", nullptr, nullptr, &NetworkModel::copy_ns_per_byte, nullptr},
     {"exchange_bytes", nullptr, nullptr, nullptr, &Tuning::exchange_bytes},
     {"chunk_bytes", nullptr, nullptr, nullptr, &Tuning::chunk_bytes, 4096},
+    {"eager_bytes", nullptr, nullptr, nullptr, &Tuning::eager_bytes, 1024},
 };
 
 std::string value_of(const Field &field, const Tuning &tuning) {

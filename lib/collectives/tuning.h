@@ -27,6 +27,7 @@ struct Tuning {
     NetworkModel model;
     uint64_t exchange_bytes = 0; // most for an all-reduce by window exchange
     uint64_t chunk_bytes = 0;
+    uint64_t eager_bytes = 0; // as of option eager.bytes
 };
 
 inline constexpr size_t max_tuning_bytes = 4096;

@@ -42,6 +42,10 @@ class Device {
         moved_ = ops_.moved(dev_);
         return moved_ != before;
     }
+    // As of the plugin's operation. Under the lock.
+    void limit_eager(uint64_t bytes) {
+        if (ops_.limit_eager != nullptr) ops_.limit_eager(dev_, bytes);
+    }
     bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
 
   private:

@@ -130,6 +130,10 @@ void in_small_chunks(void **) {
         many(size, 10, {{"transports", "tcp"}, {"chunk.bytes", "4K"}, {"window.bytes", "64K"}});
     for (int size : {3, 4}) many(size, 15, {{"chunk.bytes", "4K"}, {"window.bytes", "64K"}});
 }
+void with_a_low_eager_limit(void **) {
+    for (const char *name : {"tcp", "shm"})
+        many(3, 8, {{"transports", name}, {"eager.bytes", "1K"}, {"allreduce.algorithm", "ring"}});
+}
 void progress_by_the_helper(void **) {
     for (int size : {2, 5}) many(size, 15, {{"progress", "thread"}});
 }
@@ -172,10 +176,11 @@ void results_are_equal_bits(void **) {
 int main(int, char **arguments) {
     if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
     const CMUnitTest tests[] = {
-        cmocka_unit_test(in_shared_memory),       cmocka_unit_test(over_tcp),
-        cmocka_unit_test(over_shm_messages),      cmocka_unit_test(in_small_chunks),
-        cmocka_unit_test(progress_by_the_helper), cmocka_unit_test(progress_by_the_program),
-        cmocka_unit_test(more_ranks_than_cores),  cmocka_unit_test(results_are_equal_bits),
+        cmocka_unit_test(in_shared_memory),        cmocka_unit_test(over_tcp),
+        cmocka_unit_test(over_shm_messages),       cmocka_unit_test(in_small_chunks),
+        cmocka_unit_test(with_a_low_eager_limit),  cmocka_unit_test(progress_by_the_helper),
+        cmocka_unit_test(progress_by_the_program), cmocka_unit_test(more_ranks_than_cores),
+        cmocka_unit_test(results_are_equal_bits),
     };
     return cmocka_run_group_tests_name("collectives", tests, nullptr, nullptr);
 }

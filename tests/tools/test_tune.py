@@ -53,7 +53,7 @@ class Tuning(unittest.TestCase):
         return said[0]
 
     def test_writes_and_shows_a_model(self):
-        self.assertTrue(self.text.startswith("dtrain-tuning 1\ncpu = "), self.text)
+        self.assertTrue(self.text.startswith("dtrain-tuning 2\ncpu = "), self.text)
         self.assertIn("\ntransports = tcp\n", self.text)
         for line in self.text.splitlines():
             self.assertIn(line, self.said)

@@ -70,6 +70,35 @@ inline void eager_sends_complete_without_their_receiver(void **) {
     await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 2);
 }
 
+inline void a_limit_makes_longer_messages_wait(void **) {
+    if (!DTRAIN_TP_HAS(&ops(), limit_eager)) skip();
+    Pair pair;
+    const Bytes data = pattern(std::min<uint64_t>(pair.a.attr.eager_limit, 3000), 1);
+    Bytes got(data.size());
+    const uint64_t limit = data.size() - 1;
+    ops().limit_eager(pair.a.dev, limit);
+    pair.a.send(pair.to_b, 1, data.data(), limit, 1);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 1);
+    pair.a.send(pair.to_b, 2, data, 2);
+    drive_rounds(pair.both(), 500);
+    assert_false(pair.a.take(DTRAIN_TP_SEND, 2));
+    pair.b.recv(2, got, 2);
+    await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 2);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 2);
+    assert_true(data == got);
+    ops().limit_eager(pair.a.dev, UINT64_MAX); // the transport's own is not exceeded
+    pair.a.send(pair.to_b, 3, data, 3);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 3);
+    const Bytes longer = pattern(pair.a.attr.eager_limit + 1, 4);
+    pair.a.send(pair.to_b, 4, longer, 4);
+    drive_rounds(pair.both(), 500);
+    assert_false(pair.a.take(DTRAIN_TP_SEND, 4));
+    Bytes all(longer.size());
+    pair.b.recv(4, all, 4);
+    await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 4);
+    await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 4);
+}
+
 // Cuts bytes into up to n pieces, some of them empty.
 inline std::vector<dtrain_tp_iov_t> cut(Bytes &bytes, uint32_t n, std::mt19937_64 &random) {
     std::vector<dtrain_tp_iov_t> pieces;
@@ -169,6 +198,7 @@ inline const CMUnitTest message_cases[] = {
     cmocka_unit_test(every_size_arrives_unexpected),
     cmocka_unit_test(a_receive_may_come_in_the_middle_of_its_message),
     cmocka_unit_test(eager_sends_complete_without_their_receiver),
+    cmocka_unit_test(a_limit_makes_longer_messages_wait),
     cmocka_unit_test(pieces_are_gathered_and_scattered),
     cmocka_unit_test(too_many_pieces_are_refused),
     cmocka_unit_test(impossible_lengths_are_refused),

@@ -189,6 +189,10 @@ dtrain_status_t arm(dtrain_tp_dev_t *dev) {
     return device.idle() ? device.ops.arm(device.inner) : DTRAIN_ERR_BUSY;
 }
 
+void limit_eager(dtrain_tp_dev_t *dev, uint64_t bytes) {
+    if (from(dev).ops.limit_eager) from(dev).ops.limit_eager(from(dev).inner, bytes);
+}
+
 dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t members,
                               uint32_t member, void *handle, dtrain_tp_win_t **win_p) {
     Device &device = from(dev);
@@ -255,6 +259,7 @@ constexpr dtrain_tp_ops_t table = {
     .moved = nullptr,
     .counters = nullptr,
     .route = nullptr,
+    .limit_eager = &limit_eager,
 };
 
 } // namespace

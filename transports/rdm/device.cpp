@@ -39,7 +39,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     wire_ = std::move(wire);
     const WireAttr &attr = wire_->attr();
     shared_.wire = wire_.get();
-    shared_.eager_limit =
+    most_eager_ = shared_.eager_limit =
         std::min<uint64_t>({attr.eager_limit, attr.packet_limit - Head::wire_length,
                             window - tp::Matcher::message_cost});
     host().random(own_.id.data(), own_.id.size());
@@ -59,7 +59,7 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     own.caps = wire.caps | DTRAIN_TP_CAP_PEER_LOST |
                (wire_->event_fd() >= 0 ? uint64_t{DTRAIN_TP_CAP_EVENT_FD} : 0);
     own.max_message = wire.bulk_limit;
-    own.eager_limit = shared_.eager_limit;
+    own.eager_limit = most_eager_;
     own.latency_ns = wire.latency_ns;
     own.bandwidth_bps = wire.bandwidth_bps;
     own.remote_latency_ns = wire.remote_latency_ns;

@@ -5,6 +5,7 @@
 #include "rdm/connection.h"
 #include "rdm/lobby.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,7 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
                         uint64_t cookie);
     Wire &wire() { return *wire_; }
+    void limit_eager(uint64_t bytes) { shared_.eager_limit = std::min(bytes, most_eager_); }
     uint64_t moved() const { return shared_.completions.moved; }
     dtrain_status_t counters(dtrain_tp_counters_t *counters) const;
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
@@ -82,6 +84,7 @@ class Device : private Protocol, private Lobby::Owner {
     std::unique_ptr<Wire> wire_;
     Lobby lobby_;
     Address own_;
+    uint64_t most_eager_ = 0;
     tp::TagTable<Connection> connections_;
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to

@@ -4,6 +4,8 @@
 #include "shm/endpoint.h"
 #include "shm/inbound.h"
 
+#include <algorithm>
+
 namespace dtrain::shm {
 
 class Device final : private Watcher {
@@ -23,6 +25,7 @@ class Device final : private Watcher {
     void purge(uint64_t wanted, uint64_t mask);
 
     uint64_t moved() const { return shared_.done.moved; }
+    void limit_eager(uint64_t bytes) { shared_.most_eager = std::min(bytes, eager_limit); }
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int event_fd() const { return shared_.poller.fd(); }
     Status arm();

@@ -13,7 +13,7 @@ class Endpoint final : public Watcher {
   public:
     Endpoint(Device &device, Shared &shared, const Address &peer, uint64_t cookie)
         : device_(device), shared_(shared), cookie_(cookie),
-          sender_(shared.ops, shared.done, shared.bell) {
+          sender_(shared.ops, shared.done, shared.bell, shared.most_eager) {
         transcript_.connector = shared.own;
         transcript_.acceptor = peer;
     }

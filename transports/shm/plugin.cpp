@@ -152,6 +152,7 @@ constexpr dtrain_tp_ops_t ops = {
     .moved = moved,
     .counters = nullptr,
     .route = nullptr,
+    .limit_eager = [](dtrain_tp_dev_t *dev, uint64_t bytes) { device_of(dev)->limit_eager(bytes); },
 };
 
 } // namespace

@@ -45,7 +45,7 @@ bool Sender::advance() {
 }
 
 bool Sender::is_eager(const SendOp &op) {
-    if (op.length > eager_limit) return false;
+    if (op.length > most_eager_) return false;
     uint64_t cost = op.length + tp::Matcher::message_cost;
     if (credit - ring_.owed() < cost) ring_.refresh();
     return credit - ring_.owed() >= cost;

@@ -22,8 +22,9 @@ struct SendOp {
 
 class Sender {
   public:
-    Sender(tp::Pool<SendOp> &ops, tp::Completions &done, const Doorbell &bell)
-        : ops_(ops), done_(done), bell_(bell) {}
+    Sender(tp::Pool<SendOp> &ops, tp::Completions &done, const Doorbell &bell,
+           const uint64_t &most_eager)
+        : ops_(ops), done_(done), bell_(bell), most_eager_(most_eager) {}
 
     // The connection is up: what was posted before goes out with the next advance().
     // process: in reach when both are in each other's.
@@ -63,6 +64,7 @@ class Sender {
     tp::Pool<SendOp> &ops_;
     tp::Completions &done_;
     const Doorbell &bell_;
+    const uint64_t &most_eager_; // bytes of a message; up to eager_limit
     Channel channel_;
     PeerProcess process_;
     RingWriter ring_;

@@ -22,6 +22,7 @@ struct Shared {
     Address own;
     char directory[256] = "";    // for windows; "": anonymous memory
     bool copies_directly = true; // where the kernel lets it
+    uint64_t most_eager = eager_limit;
     Doorbell bell;
     Poller poller;
     tp::Completions done;

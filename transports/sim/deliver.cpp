@@ -45,7 +45,7 @@ void Network::deliver(Transfer *transfer, Receive *receive) {
 // False: no room.
 bool Network::keep(Transfer *transfer) {
     Device &target = *transfer->target;
-    if (transfer->length > settings_.eager) {
+    if (!transfer->eager && transfer->length > transfer->source->most_eager) {
         Message *message = target.matcher.announce(transfer->tag, transfer->length);
         if (!message) return false;
         message->origin = transfer;

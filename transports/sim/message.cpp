@@ -58,7 +58,7 @@ dtrain_status_t send(dtrain_tp_ep_t *ep, uint64_t tag, const dtrain_tp_iov_t *io
         const Device &target = *transfer->target;
         // Beyond the peer's buffer a sender is held back, as it is for a long message.
         const uint64_t cost = target.matcher.kept_cost() + target.incoming + length;
-        if (length <= network.settings().eager &&
+        if (length <= endpoint.source->most_eager &&
             cost + Matcher::message_cost <= network.settings().buffer) {
             transfer->eager = true;
             transfer->data.reset(new uint8_t[length]);

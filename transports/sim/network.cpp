@@ -29,7 +29,7 @@ Device *Network::join(const Settings &settings, const dtrain_tp_host_t *host) {
     }
     std::lock_guard lock(network->mutex_);
     network->devices_.push_back(
-        std::make_unique<Device>(*network, host, network->next_device_++, settings.buffer));
+        std::make_unique<Device>(*network, host, network->next_device_++, settings));
     if (created) {
         created->next_ = registry_;
         registry_ = created.release();

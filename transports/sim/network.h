@@ -63,8 +63,8 @@ struct Registration {
 };
 
 struct Device {
-    Device(Network &n, const dtrain_tp_host_t *h, uint32_t number, uint64_t keep_limit)
-        : network(n), host(h), id(number), matcher(keep_limit) {}
+    Device(Network &n, const dtrain_tp_host_t *h, uint32_t number, const Settings &settings)
+        : network(n), host(h), id(number), matcher(settings.buffer), most_eager(settings.eager) {}
 
     Network &network;
     Host host; // not after close()
@@ -74,6 +74,7 @@ struct Device {
     Transfers held;      // arrived, but there was no room to keep them
     Transfers announced; // kept without their bytes
     List<Endpoint, &Endpoint::link> endpoints;
+    uint64_t most_eager;   // bytes of a message that does not wait for its receive
     uint64_t incoming = 0; // cost of eager messages that fly to it
     uint64_t sequence = 0; // of its transfers
     uint32_t flying = 0;   // transfers in the air from it or to it

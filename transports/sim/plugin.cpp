@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operations.h"
 
+#include <algorithm>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -135,6 +136,12 @@ int32_t progress(dtrain_tp_dev_t *dev, dtrain_tp_done_t *done, uint32_t max) {
     return device.completions.pop(done, max);
 }
 
+void limit_eager(dtrain_tp_dev_t *dev, uint64_t bytes) {
+    Device &device = from(dev);
+    std::lock_guard lock(device.network.mutex());
+    device.most_eager = std::min(bytes, device.network.settings().eager);
+}
+
 int32_t event_fd(dtrain_tp_dev_t *dev) { return from(dev).event_fd; }
 
 dtrain_status_t arm(dtrain_tp_dev_t *dev) {
@@ -182,6 +189,7 @@ constexpr dtrain_tp_ops_t ops = {
     .moved = nullptr,
     .counters = nullptr,
     .route = nullptr,
+    .limit_eager = limit_eager,
 };
 
 } // namespace

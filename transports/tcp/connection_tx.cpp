@@ -85,7 +85,7 @@ bool Connection::next_frame() {
 bool Connection::next_message() {
     Send *send = queue_.front();
     if (!send) return false;
-    if (send->length <= eager_limit && window_cost(*send) <= peer_window_) {
+    if (send->length <= shared_.eager_limit && window_cost(*send) <= peer_window_) {
         peer_window_ -= window_cost(*send);
         queue_.remove(send);
         begin({FrameKind::eager, 0, send->tag, send->length, 0, 0}, send, send->length);

@@ -5,6 +5,7 @@
 #include "tcp/connection.h"
 #include "tcp/lobby.h"
 
+#include <algorithm>
 #include <string>
 
 namespace dtrain::tcp {
@@ -29,6 +30,7 @@ class Device : private Lobby::Owner {
     void cancel(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
     uint64_t moved() const { return shared_.completions.moved; }
+    void limit_eager(uint64_t bytes) { shared_.eager_limit = std::min(bytes, eager_limit); }
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int32_t event_fd() const { return shared_.poller.fd(); }
     dtrain_status_t arm();

@@ -115,6 +115,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.arm = arm;
     ops.moved = moved;
     ops.route = route;
+    ops.limit_eager = [](dtrain_tp_dev_t *dev, uint64_t bytes) { dev->limit_eager(bytes); };
     return ops;
 }
 constexpr dtrain_tp_ops_t ops = make_ops();

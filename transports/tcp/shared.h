@@ -4,6 +4,7 @@
 #include "common/completions.h"
 #include "common/host.h"
 #include "common/match.h"
+#include "tcp/frame.h"
 #include "tcp/poller.h"
 #include "tcp/transfer.h"
 
@@ -19,6 +20,7 @@ struct Shared {
     tp::Completions completions;
     tp::Pool<Send> sends;
     tp::Pool<Transfer> transfers;
+    uint64_t eager_limit = tcp::eager_limit;
     bool attention = false;      // progress() has work that no descriptor tells
     bool stale_interest = false; // a connection's update_interest() is due
     // Headers and small payloads pass through here. Of a large payload at most this much is copied

@@ -28,6 +28,7 @@ Tuning sample() {
     tuning.model = {1234.5, 100.25, 0.1, 0.05, 1.0 / 3};
     tuning.exchange_bytes = 32768;
     tuning.chunk_bytes = 131072;
+    tuning.eager_bytes = 65536;
     return tuning;
 }
 
@@ -47,7 +48,7 @@ std::string replaced(std::string text, const std::string &what, const std::strin
 
 void what_is_written_is_read(void **) {
     std::string text = to_text(sample());
-    assert_int_equal(text.find("dtrain-tuning 1\ncpu = Some CPU @ 2.50GHz\n"), 0);
+    assert_int_equal(text.find("dtrain-tuning 2\ncpu = Some CPU @ 2.50GHz\n"), 0);
     Tuning read;
     assert_int_equal(parse_tuning(text, read), DTRAIN_OK);
     assert_true(read.machine == sample().machine);
@@ -69,7 +70,7 @@ void what_is_refused(void **) {
     refused("", DTRAIN_ERR_CORRUPT, "not a tuning file");
     refused("hello\n", DTRAIN_ERR_CORRUPT, "not a tuning file");
     refused(std::string(5000, 'x'), DTRAIN_ERR_CORRUPT, "not a tuning file");
-    refused(sealed(replaced(text, "tuning 1", "tuning 2")), DTRAIN_ERR_VERSION, "version 1");
+    refused(sealed(replaced(text, "tuning 2", "tuning 3")), DTRAIN_ERR_VERSION, "version 2");
     refused(replaced(text, "32768", "32767"), DTRAIN_ERR_CORRUPT, "checksum");
     refused(text + "\n", DTRAIN_ERR_CORRUPT, "checksum");
     for (const char *bad : {"nan", "inf", "-1", "1e300", "", "1 ", "0x10", "1,5"})
@@ -77,6 +78,7 @@ void what_is_refused(void **) {
                 DTRAIN_ERR_CORRUPT, "\"latency_ns\" cannot be");
     refused(sealed(replaced(text, "131072", "16")), DTRAIN_ERR_CORRUPT,
             "\"chunk_bytes\" cannot be");
+    refused(sealed(replaced(text, "65536", "16")), DTRAIN_ERR_CORRUPT, "\"eager_bytes\" cannot be");
     refused(sealed(replaced(text, "cores = 8", "cores = 0")), DTRAIN_ERR_CORRUPT, "\"cores\"");
     refused(sealed(replaced(text, "ranks = 16\n", "")), DTRAIN_ERR_CORRUPT, "\"ranks\" is missing");
     // Cut anywhere.
@@ -115,7 +117,7 @@ void random_changes(void **) {
         if (parse_tuning(sealed(changed), out) != DTRAIN_OK) continue;
         accepted++;
         assert_true(out.model.latency_ns >= 0 && out.model.latency_ns <= 1e10);
-        assert_true(out.chunk_bytes >= 4096 && out.machine.ranks >= 2);
+        assert_true(out.chunk_bytes >= 4096 && out.eager_bytes >= 1024 && out.machine.ranks >= 2);
         assert_true(!out.machine.cpu.empty() && out.machine.cpu.size() <= 256);
     }
     assert_true(accepted > 100); // the checksum is not all that is looked at
