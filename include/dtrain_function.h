@@ -78,7 +78,8 @@ typedef struct dtrain_function {
 } dtrain_function_t;
 
 /* The one symbol of a shared object of ps.functions: its functions, for the indices 0, 1, ... NULL
- * after the last; for index 0, that it cannot serve a core of that ABI. Their names differ. What it
+ * after the last. Those for a core of that ABI, or, where it has none, its own, so that the core
+ * can refuse them by both numbers; NULL for index 0 is refused, too. Their names differ. What it
  * returns is never freed. */
 DTRAIN_API const dtrain_function_t *dtrain_function_query(uint32_t core_abi, uint32_t index);
 

@@ -229,7 +229,8 @@ struct dtrain_tp_plugin {
     const dtrain_tp_ops_t *ops;
 };
 
-/* The one exported symbol. NULL: the plugin cannot serve a core of that ABI. */
+/* The one exported symbol: the table for a core of that ABI, or, where the plugin has none, its
+ * own, so that the core can refuse it by both numbers. NULL is refused, too. */
 DTRAIN_API const dtrain_tp_plugin_t *dtrain_transport_query(uint32_t core_abi);
 
 #ifdef __cplusplus

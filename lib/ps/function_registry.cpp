@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 
 namespace dtrain::ps {
 namespace {
 
 constexpr size_t max_state_name = 31;
+constexpr size_t least_size = offsetof(dtrain_function_t, update) + sizeof(dtrain_function_fn);
 
 Status check_state(const char *function, const dtrain_function_state_t &state) {
     const std::string_view name = state.name != nullptr ? state.name : "";
@@ -31,7 +33,8 @@ Status check_state(const char *function, const dtrain_function_state_t &state) {
     return DTRAIN_OK;
 }
 
-Status check(const dtrain_function_t &f) {
+// Of an older caller the end may be missing, of a newer one what is not known here must be 0.
+Status check_size(const dtrain_function_t &f) {
     // The beginning is the same in every ABI.
     if (f.struct_size < offsetof(dtrain_function_t, name))
         return fail(DTRAIN_ERR_INVALID, "a function's struct_size is %u", f.struct_size);
@@ -40,9 +43,20 @@ Status check(const dtrain_function_t &f) {
                     "the function has ABI %u, this library serves %u; build it with this library's "
                     "dtrain_function.h",
                     f.abi, DTRAIN_FUNCTION_ABI);
-    if (f.struct_size < sizeof f)
+    if (f.struct_size < least_size)
         return fail(DTRAIN_ERR_INVALID, "a function's struct_size is %u, less than %zu",
-                    f.struct_size, sizeof f);
+                    f.struct_size, least_size);
+    const auto *bytes = reinterpret_cast<const unsigned char *>(&f);
+    for (size_t i = sizeof f; i < f.struct_size; ++i)
+        if (bytes[i] != 0)
+            return fail(DTRAIN_ERR_UNSUPPORTED,
+                        "the function sets a member that this library (%zu of %u bytes) does not "
+                        "know; use a newer libdtrain",
+                        sizeof f, f.struct_size);
+    return DTRAIN_OK;
+}
+
+Status check(const dtrain_function_t &f) {
     if (f.name == nullptr || !is_plain_name(f.name, max_function_name))
         return fail(DTRAIN_ERR_INVALID,
                     "a function cannot be named \"%.70s\": 1 to %zu of [A-Za-z0-9_.-]",
@@ -68,11 +82,14 @@ Status check(const dtrain_function_t &f) {
 } // namespace
 
 Status FunctionRegistry::append(const dtrain_function_t &function, Entries &to) {
-    if (Status s = check(function); s != DTRAIN_OK) return s;
+    if (Status s = check_size(function); s != DTRAIN_OK) return s;
     auto entry = std::make_unique<Entry>();
-    entry->name = function.name;
-    entry->function = function;
-    entry->states = states_of(function);
+    entry->function = {};
+    std::memcpy(&entry->function, &function,
+                std::min<size_t>(function.struct_size, sizeof function));
+    if (Status s = check(entry->function); s != DTRAIN_OK) return s;
+    entry->name = entry->function.name;
+    entry->states = states_of(entry->function);
     for (const FunctionState &state : entry->states)
         entry->given.push_back({state.name.c_str(), state.dtype, state.per_row});
     entry->function.name = entry->name.c_str();

@@ -4,6 +4,8 @@
 
 #include "base/shared_object.h"
 
+#include <cstddef>
+
 namespace dtrain::transport {
 namespace {
 
@@ -33,9 +35,10 @@ Status check(const char *path, std::string_view name, const dtrain_tp_plugin_t *
                     "plugin %s cannot serve transport ABI %u, the one of this library; use a "
                     "plugin and a library of the same release",
                     path, DTRAIN_TP_ABI);
-    if (plugin->struct_size < sizeof *plugin)
+    constexpr size_t least = offsetof(dtrain_tp_plugin_t, ops) + sizeof plugin->ops;
+    if (plugin->struct_size < least)
         return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table is %u bytes long, less than %zu", path,
-                    plugin->struct_size, sizeof *plugin);
+                    plugin->struct_size, least);
     if (plugin->abi != DTRAIN_TP_ABI)
         return fail(DTRAIN_ERR_VERSION,
                     "plugin %s has transport ABI %u, this library serves %u; use a plugin and a "

@@ -185,7 +185,8 @@ def check_old_program(args):
 def record(args):
     symbols = "\n".join(sorted(map_symbols(args.map))) + "\n"
     assertions = "".join(f"{line};\n" for line in layout(args.headers).splitlines())
-    shutil.copy(args.headers / "dtrain.h", args.record / "dtrain.h")
+    for file in HEADERS:
+        shutil.copy(args.headers / file, args.record / file)
     (args.record / "symbols.txt").write_text(symbols)
     (args.record / "constants.txt").write_text(constants(args.headers))
     (args.record / "layout.c").write_text((HERE / "layout.c.in").read_text() + assertions)

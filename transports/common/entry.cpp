@@ -4,6 +4,4 @@
 
 extern "C" const dtrain_tp_plugin_t PLUGIN;
 
-extern "C" const dtrain_tp_plugin_t *dtrain_transport_query(uint32_t core_abi) {
-    return core_abi >= PLUGIN.abi ? &PLUGIN : nullptr;
-}
+extern "C" const dtrain_tp_plugin_t *dtrain_transport_query(uint32_t) { return &PLUGIN; }
