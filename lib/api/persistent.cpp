@@ -81,6 +81,10 @@ dtrain_status_t dtrain_request_start(dtrain_request_t *const *requests, uint32_t
                             "request %u of %u is not persistent: its operation was begun when it "
                             "was made",
                             i, count);
+            if (dtrain::Status s = dtrain::api::check_handle(
+                    static_cast<dtrain_context *>(request->context), "request");
+                s != DTRAIN_OK)
+                return s;
             if (!request->rearm())
                 return fail(DTRAIN_ERR_BUSY, "request %u of %u still runs; wait for it", i, count);
             dtrain::Status s = request->restart->start(request);

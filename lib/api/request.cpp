@@ -22,6 +22,11 @@ dtrain::engine::Agent &agent_of(Request *request) {
     return *static_cast<dtrain_context *>(request->context)->agent;
 }
 
+// Of an operation in flight only: what has finished, and its text, stay readable.
+Status check_here(Request *request) {
+    return dtrain::api::check_handle(static_cast<dtrain_context *>(request->context), "request");
+}
+
 Status null_request() { return fail(DTRAIN_ERR_INVALID, "request is NULL"); }
 
 int64_t deadline(int64_t timeout_ns) {
@@ -43,18 +48,21 @@ Status result_of(Request *request) {
 dtrain_status_t dtrain_request_test(dtrain_request_t *request) {
     Request *r = unwrap(request);
     if (r == nullptr) return null_request();
-    if (!r->done()) guard([&] { return agent_of(r).work(); });
+    if (r->done()) return result_of(r);
+    if (Status s = check_here(r); s != DTRAIN_OK) return s;
+    guard([&] { return agent_of(r).work(); });
     return r->done() ? result_of(r) : DTRAIN_IN_PROGRESS;
 }
 
 dtrain_status_t dtrain_request_wait(dtrain_request_t *request, int64_t timeout_ns) {
     Request *r = unwrap(request);
     if (r == nullptr) return null_request();
-    if (!r->done())
-        guard([&] {
-            agent_of(r).wait(*r, deadline(timeout_ns));
-            return DTRAIN_OK;
-        });
+    if (r->done()) return result_of(r);
+    if (Status s = check_here(r); s != DTRAIN_OK) return s;
+    guard([&] {
+        agent_of(r).wait(*r, deadline(timeout_ns));
+        return DTRAIN_OK;
+    });
     return r->done() ? result_of(r) : DTRAIN_IN_PROGRESS;
 }
 
@@ -62,6 +70,7 @@ dtrain_status_t dtrain_request_cancel(dtrain_request_t *request) {
     Request *r = unwrap(request);
     if (r == nullptr) return null_request();
     if (r->done()) return DTRAIN_OK;
+    if (Status s = check_here(r); s != DTRAIN_OK) return s;
     if (r->cancellable == nullptr)
         return fail(DTRAIN_ERR_STATE, "other ranks may have begun this operation: it can only be "
                                       "aborted with its communicator");

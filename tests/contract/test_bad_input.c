@@ -277,12 +277,22 @@ static void forked_child(void **state) {
     (void)state;
     dtrain_comm_t *fresh = NULL;
     dtrain_context_t *own = NULL;
+    dtrain_request_t *receive = NULL, *prepared = NULL;
+    dtrain_op_params_t params;
     int status = -1;
+    DTRAIN_INIT(&params);
+    params.flags = DTRAIN_OP_PERSISTENT;
+    OK(dtrain_recv(comm, data, 1, DTRAIN_F32, 0, 77, NULL, &receive));
+    OK(dtrain_barrier(comm, &params, &prepared));
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         alarm(20);
         int good = dtrain_barrier(comm, NULL, NULL) == DTRAIN_ERR_STATE &&
+                   dtrain_request_test(receive) == DTRAIN_ERR_STATE &&
+                   dtrain_request_wait(receive, -1) == DTRAIN_ERR_STATE &&
+                   dtrain_request_cancel(receive) == DTRAIN_ERR_STATE &&
+                   dtrain_request_start(&prepared, 1) == DTRAIN_ERR_STATE &&
                    dtrain_comm_split(comm, 0, 0, &fresh) == DTRAIN_ERR_STATE &&
                    dtrain_comm_status(comm) == DTRAIN_ERR_STATE &&
                    dtrain_context_progress(context) == DTRAIN_ERR_STATE &&
@@ -298,6 +308,10 @@ static void forked_child(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     OK(dtrain_barrier(comm, NULL, NULL));
+    dtrain_request_free(prepared);
+    OK(dtrain_request_cancel(receive));
+    assert_int_equal(dtrain_request_wait(receive, -1), DTRAIN_ERR_CANCELED);
+    dtrain_request_free(receive);
 }
 
 /* No signal handler is installed and nothing is printed to stdout. */

@@ -1,0 +1,116 @@
+"""Collectives and messages, for every way to run them.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from array import array as Numbers
+from typing import Any, Generic, Iterable, Optional, TypeVar
+
+from . import _dtrain
+from ._constants import ANY_RANK, SUM, Op
+from ._request import Request, Result
+from ._ways import Blocking, Prepared, Started
+
+Done = TypeVar("Done")    #: None, or a request
+Found = TypeVar("Found")  #: a Result, or a request
+Array = Any  #: with the buffer protocol, DLPack or __array_interface__; contiguous
+
+
+def numbers(values: Any) -> Any:
+    """Counts, displacements or keys as the library takes them; arrays as they are."""
+    if values is None or not isinstance(values, (list, tuple, range)):
+        return values
+    return Numbers("Q", values)
+
+
+class Collectives(Generic[Done, Found]):
+    """All ranks call the same in the same order. Nothing is copied; `out` None means in place. A
+    block is what one rank gives or gets; the counts of the v-variants are numbers of elements, one
+    for each rank, and displacements where blocks begin (None: one after the other)."""
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def allreduce(self, array: Array, out: Array = None, op: Op = SUM) -> Done:
+        """out = the sum (or another op) of all ranks' arrays."""
+        return self._run(_dtrain.dtrain_allreduce, array, out, 0, 0, op)
+
+    def reduce(self, array: Array, out: Array = None, op: Op = SUM, *, root: int = 0) -> Done:
+        """As allreduce, the result on root only."""
+        return self._run(_dtrain.dtrain_reduce, array, out, 0, 0, op, root)
+
+    def reduce_scatter(self, array: Array, out: Array, op: Op = SUM) -> Done:
+        """out = this rank's block of the sum. In place: out is that block of array."""
+        return self._run(_dtrain.dtrain_reduce_scatter, array, out, 0, 0, op)
+
+    def reduce_scatterv(self, array: Array, out: Array, counts: Iterable[int],
+                        op: Op = SUM) -> Done:
+        """As reduce_scatter, with blocks of counts elements."""
+        return self._run(_dtrain.dtrain_reduce_scatterv, array, out, numbers(counts), 0, op)
+
+    def allgather(self, array: Array, out: Array) -> Done:
+        """out = all ranks' arrays. In place: array is this rank's block of out."""
+        return self._run(_dtrain.dtrain_allgather, array, out, 0, 0)
+
+    def allgatherv(self, array: Array, out: Array, counts: Iterable[int],
+                   displs: Optional[Iterable[int]] = None) -> Done:
+        """As allgather, with blocks of counts elements."""
+        return self._run(_dtrain.dtrain_allgatherv, array, out, numbers(counts), numbers(displs), 0)
+
+    def broadcast(self, array: Array, *, root: int = 0) -> Done:
+        """root's array to all."""
+        return self._run(_dtrain.dtrain_broadcast, array, 0, 0, root)
+
+    def gather(self, array: Array, out: Array = None, *, root: int = 0) -> Done:
+        """On root: out = all ranks' arrays; elsewhere it is None."""
+        return self._run(_dtrain.dtrain_gather, array, out, 0, 0, root)
+
+    def gatherv(self, array: Array, out: Array, counts: Iterable[int],
+                displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
+        """As gather, with blocks of counts elements, which all ranks give."""
+        return self._run(_dtrain.dtrain_gatherv, array, out, numbers(counts), numbers(displs), 0,
+                         root)
+
+    def scatter(self, array: Array, out: Array, *, root: int = 0) -> Done:
+        """out = this rank's block of root's array, which is None elsewhere."""
+        return self._run(_dtrain.dtrain_scatter, array, out, 0, 0, root)
+
+    def scatterv(self, array: Array, out: Array, counts: Iterable[int],
+                 displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
+        """As scatter, with blocks of counts elements, which all ranks give."""
+        return self._run(_dtrain.dtrain_scatterv, array, out, numbers(counts), numbers(displs), 0,
+                         root)
+
+    def alltoall(self, array: Array, out: Array) -> Done:
+        """Block j of array goes to rank j; block j of out comes from there."""
+        return self._run(_dtrain.dtrain_alltoall, array, out, 0, 0)
+
+    def alltoallv(self, array: Array, send_counts: Iterable[int], out: Array,
+                  recv_counts: Iterable[int], send_displs: Optional[Iterable[int]] = None,
+                  recv_displs: Optional[Iterable[int]] = None) -> Done:
+        """As alltoall, with blocks of own lengths for each pair of ranks."""
+        return self._run(_dtrain.dtrain_alltoallv, array, numbers(send_counts),
+                         numbers(send_displs), out, numbers(recv_counts), numbers(recv_displs), 0)
+
+    def barrier(self) -> Done:
+        """Waits until all ranks have come here."""
+        return self._run(_dtrain.dtrain_barrier)
+
+    def send(self, array: Array, peer: int, tag: int = 0) -> Done:
+        """A message to peer; those of one tag arrive in order."""
+        return self._run(_dtrain.dtrain_send, array, 0, 0, peer, tag)
+
+    def recv(self, array: Array, peer: int = ANY_RANK, tag: int = 0) -> Found:
+        """A message of peer, or of whoever sends one; the result tells from whom and how long."""
+        return self._run(_dtrain.dtrain_recv, array, 0, 0, peer, tag)
+
+
+class BlockingCollectives(Blocking, Collectives[None, Result]):
+    """Each call returns when it is done, or raises what it failed with."""
+
+
+class StartedCollectives(Started, Collectives[Request, Request]):
+    """Each call begins the operation and returns its Request."""
+
+
+class PreparedCollectives(Prepared, Collectives[Request, Request]):
+    """Each call prepares the operation: Request.start() begins it, as often as it is called."""

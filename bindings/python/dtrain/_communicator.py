@@ -1,0 +1,104 @@
+"""Groups of ranks.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from array import array
+from typing import Any, List, Optional, Sequence
+
+from . import _dtrain
+from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives,
+                           StartedCollectives)
+from ._errors import Error
+from ._handle import Child
+from ._request import Result
+from ._ways import BLOCK
+
+
+class Communicator(Child, Collectives[None, Result]):
+    """An ordered group of ranks. Its methods block; `start` has the same ones with requests,
+    `prepare` with requests that are started many times, `using()` all of them with parameters:
+
+        comm.allreduce(gradient, op=dtrain.AVG)
+        request = comm.start.allreduce(gradient)
+        comm.using(timeout=5.0, priority=1).start.broadcast(weights)
+    """
+
+    def __init__(self, context: Any, handle: Any) -> None:
+        super().__init__(context, handle)
+        self.start = StartedCollectives(self, {})
+        self.prepare = PreparedCollectives(self, {})
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_comm_destroy(self._handle)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._handle, *arguments, None, BLOCK)
+
+    def using(self, **settings: Any) -> "Parameterised":
+        """The same operations with parameters: timeout (seconds; infinity: none), priority (higher
+        goes first), prescale and postscale (factors of floating inputs and results)."""
+        return Parameterised(self, settings)
+
+    @property
+    def rank(self) -> int:
+        """This process's number in the group."""
+        return _dtrain.dtrain_comm_rank(self._handle)
+
+    @property
+    def size(self) -> int:
+        """How many ranks the group has."""
+        return _dtrain.dtrain_comm_size(self._handle)
+
+    def split(self, color: Optional[int], key: int = 0) -> Optional["Communicator"]:
+        """One communicator for each color, its ranks ordered by (key, rank). Collective. None for
+        who gives no color."""
+        return self._made(_dtrain.dtrain_comm_split(self._handle, -1 if color is None else color,
+                                                    key))
+
+    def subset(self, ranks: Sequence[int]) -> Optional["Communicator"]:
+        """A communicator of these ranks in this order; None on the others. All call it."""
+        return self._made(_dtrain.dtrain_comm_subset(self._handle, array("i", ranks)))
+
+    def duplicate(self) -> "Communicator":
+        """The same ranks, with an order of calls of its own. Collective."""
+        return self._made(_dtrain.dtrain_comm_duplicate(self._handle))
+
+    def shrink(self) -> "Communicator":
+        """The ranks that are alive: the way on after a PeerError. All of them call it."""
+        return self._made(_dtrain.dtrain_comm_shrink(self._handle))
+
+    def abort(self, reason: Optional[str] = None) -> None:
+        """Ends every operation, on all ranks, with an AbortedError and this reason."""
+        _dtrain.dtrain_comm_abort(self._handle, reason)
+
+    @property
+    def error(self) -> Optional[Error]:
+        """Why the communicator is broken; None while it is not."""
+        if self._handle is None:
+            return None
+        try:
+            _dtrain.dtrain_comm_status(self._handle)
+        except Error as error:
+            return error
+        return None
+
+    @property
+    def failed(self) -> List[int]:
+        """The ranks that failed."""
+        return _dtrain.failed_ranks(self._handle)
+
+    def tune(self, path: str) -> None:
+        """Measures the network between the ranks, for the option "tuning.file". Collective."""
+        _dtrain.dtrain_comm_tune(self._handle, path)
+
+    def _made(self, handle: Any) -> Any:
+        return None if handle is None else Communicator(self._context, handle)
+
+
+class Parameterised(BlockingCollectives):
+    """A communicator's operations with parameters."""
+
+    def __init__(self, owner: Communicator, settings: dict) -> None:
+        super().__init__(owner, settings)
+        self.start = StartedCollectives(owner, settings)
+        self.prepare = PreparedCollectives(owner, settings)

@@ -1,0 +1,170 @@
+"""A context: transports, memory, and the job.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import atexit
+import json
+import os
+import sys
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+
+from . import _arrays, _dtrain, _errors
+from ._communicator import Communicator
+from ._handle import Closeable
+from ._parameters import fill
+from ._request import Reactor, Result
+
+_dtrain.use_package(_errors.make_error, _arrays.adapt, Result)
+
+#: Each rank gives some bytes and gets those of all ranks, in their order.
+AllGather = Callable[[bytes], List[bytes]]
+LogSink = Callable[[str, str], None]
+LEVELS = {_dtrain.DTRAIN_LOG_ERROR: "error", _dtrain.DTRAIN_LOG_WARN: "warn",
+          _dtrain.DTRAIN_LOG_INFO: "info", _dtrain.DTRAIN_LOG_DEBUG: "debug"}
+
+
+class Option(NamedTuple):
+    key: str
+    default: str
+    text: str
+
+
+def version() -> str:
+    """Of the library."""
+    return _dtrain.dtrain_version_string()
+
+
+def describe_options() -> List[Option]:
+    """All options, with their defaults and what they are for."""
+    found: List[Option] = []
+    while True:
+        try:
+            found.append(Option(*_dtrain.dtrain_options_describe(len(found))[1:]))
+        except _errors.NotFoundError:
+            return found
+
+
+def option_text(value: Any) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+
+
+def make_options(settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    bag = _dtrain.dtrain_options_create()
+    keys = {option.key.replace(".", "_"): option.key for option in describe_options()}
+    for key, value in [*settings.items(), *((keys.get(n, n), v) for n, v in named.items())]:
+        _dtrain.dtrain_options_set(bag, key, option_text(value))
+    return bag
+
+
+class Context(Closeable):
+    """Opens the transports. Options are given by name with underscores for dots, as in the
+    environment, or by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}).
+    Use it in `with`: at its end everything made with it is closed."""
+
+    def __init__(self, options: Mapping[str, Any] = {}, /, *, log: Optional[LogSink] = None,
+                 **named: Any) -> None:
+        self._children: List[Any] = []
+        self._reactors: Dict[Any, Reactor] = {}
+        self._world: Optional[Communicator] = None
+        self._log: Optional[LogSink] = None
+        bag = make_options(options, named)
+        try:
+            self._handle = _dtrain.dtrain_context_create(_dtrain.DTRAIN_API_VERSION, bag)
+        finally:
+            _dtrain.dtrain_options_destroy(bag)
+        _open.add(self)
+        if log is not None:
+            self.set_log(log)
+
+    def join(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
+             rank: Optional[int] = None, servers: Optional[int] = None,
+             timeout: Optional[float] = None, allgather: Optional[AllGather] = None) -> Communicator:
+        """Joins a job: by the environment, "tcp://host:port", "file:///dir/name", or by bytes that
+        `allgather` exchanges ("oob"). Collective."""
+        exchange = None
+        if allgather is not None:
+            def exchange(mine: bytes) -> List[bytes]:
+                blobs = allgather(mine)
+                if len(blobs) != size:
+                    raise ValueError(f"allgather returned bytes of {len(blobs)} ranks, not {size}")
+                return blobs
+            rendezvous = rendezvous or "oob"
+        params = fill(_dtrain.dtrain_comm_params_t(),
+                      {"size": size, "rank": rank, "servers": servers, "timeout": timeout,
+                       "oob": exchange, "oob_arg": exchange})
+        return Communicator(self, _dtrain.dtrain_comm_create(self._handle, rendezvous, params))
+
+    @property
+    def world(self) -> Communicator:
+        """All workers of the job that the environment names (or of one process), joined at first
+        use."""
+        if self._world is None or self._world.closed:
+            self._world = self.join()
+        return self._world
+
+    @property
+    def rank(self) -> int:
+        return self.world.rank
+
+    @property
+    def size(self) -> int:
+        return self.world.size
+
+    def describe(self) -> dict:
+        """What this build and machine can do: transports, kernels, limits."""
+        return json.loads(_dtrain.dtrain_context_describe(self._handle))
+
+    def progress(self) -> int:
+        """Does some work, with the option progress=manual; how much."""
+        return _dtrain.dtrain_context_progress(self._handle)
+
+    def set_log(self, sink: Optional[LogSink]) -> None:
+        """Calls sink(level, line) for each line of the log, from any thread; it must not call into
+        dtrain. What it raises goes to sys.unraisablehook. None: to stderr again."""
+        def put(level: int, line: str) -> None:
+            sink(LEVELS.get(level, str(level)), line)
+        wanted = None if sink is None else put
+        _dtrain.dtrain_context_set_log(self._handle, wanted)
+        self._log = wanted
+
+    def _destroy(self) -> None:
+        for child in self._children[::-1]:
+            child.close()
+        for loop, reactor in list(self._reactors.items()):
+            reactor.close()
+            del self._reactors[loop]
+        _dtrain.dtrain_context_destroy(self._handle)
+        _open.discard(self)
+
+    def _reactor(self, loop: Any) -> Reactor:
+        reactor = self._reactors.get(loop)
+        if reactor is None:
+            reactor = self._reactors[loop] = Reactor(self, loop)
+        return reactor
+
+
+_open: Set[Context] = set()
+
+
+def _close_at_exit() -> None:
+    """Otherwise operations in flight would write to memory that the interpreter has freed. Those
+    of daemon threads are ended."""
+    deadline = time.monotonic() + 5
+    for context in list(_open):
+        while True:
+            try:
+                context.close()
+                break
+            except _errors.BusyError as error:
+                if time.monotonic() > deadline:
+                    print(f"dtrain: a context could not be closed at exit: {error}", file=sys.stderr)
+                    break
+                for child in context._children:
+                    if isinstance(child, Communicator):
+                        child.abort("the interpreter of one rank ended")
+                time.sleep(0.01)
+
+
+atexit.register(_close_at_exit)
+os.register_at_fork(after_in_child=_open.clear)  # they are the parent's

@@ -1,0 +1,50 @@
+"""What all objects with a handle of the C API have in common.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from typing import Any, Optional, TypeVar
+
+Self = TypeVar("Self", bound="Closeable")
+
+
+class Closeable:
+    """A context manager; close() may be called again, other use after it is a StateError."""
+    _handle: Any = None
+
+    def _destroy(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Gives everything back. A BusyError while another thread is in a call of it."""
+        if self._handle is not None:
+            self._destroy()
+            self._handle = None
+
+    @property
+    def closed(self) -> bool:
+        return self._handle is None
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> Optional[bool]:
+        self.close()
+        return None
+
+
+class Child(Closeable):
+    """Made with a context, which closes what is still open of them, the youngest first."""
+
+    def __init__(self, context: Any, handle: Any, maker: Any = None) -> None:
+        self._context = context
+        self._handle = handle
+        self._maker = maker  # closes it, too
+        context._children.append(self)
+
+    def close(self) -> None:
+        if self._handle is None:
+            return
+        for child in [child for child in self._context._children if child._maker is self][::-1]:
+            child.close()
+        super().close()
+        self._context._children.remove(self)

@@ -1,0 +1,47 @@
+"""The ways to run an operation: blocking, with a request, prepared for many starts; each with
+parameters or without. What can be run is said once, by classes of operations that call _run().
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from asyncio import _get_running_loop
+from typing import Any
+
+from . import _dtrain
+from ._parameters import operation
+from ._request import Request
+
+BLOCK, START, PREPARE = 0, 1, 2
+
+
+class Way:
+    """Of the object `owner`, with these parameters of dtrain_op_params_t."""
+
+    def __init__(self, owner: Any, settings: dict) -> None:
+        self._owner = owner
+        self._settings = settings
+        self._params = operation(settings)
+
+
+class Blocking(Way):
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._owner._handle, *arguments, self._params, BLOCK)
+
+
+class Started(Way):
+    def _run(self, function: Any, *arguments: Any) -> Request:
+        handle = self._owner._handle
+        loop = _get_running_loop()
+        if loop is None or handle is None:
+            return Request(function(handle, *arguments, self._params, START))
+        reactor = self._owner._context._reactor(loop)
+        tag = reactor.next_tag()
+        params = operation(self._settings, reactor.queue, tag)
+        return reactor.watch(tag, function(handle, *arguments, params, START))
+
+
+class Prepared(Way):
+    def __init__(self, owner: Any, settings: dict) -> None:
+        super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_PERSISTENT})
+
+    def _run(self, function: Any, *arguments: Any) -> Request:
+        return Request(function(self._owner._handle, *arguments, self._params, PREPARE))

@@ -1,0 +1,39 @@
+/* Python functions that the library calls, from any of its threads. What they raise is reported.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DTRAIN_PYTHON_CALLBACKS_H
+#define DTRAIN_PYTHON_CALLBACKS_H
+#include <Python.h>
+#include <dtrain.h>
+
+static void call_log(void *arg, int32_t level, const char *line) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(
+        arg, "iN", (int)level, PyUnicode_DecodeUTF8(line, (Py_ssize_t)strlen(line), "replace"));
+    if (result == NULL) PyErr_WriteUnraisable(arg);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+}
+
+/* arg(mine) -> [bytes of each rank]; what it raises is raised by the call that joins. */
+static int32_t call_allgather(void *arg, const void *send, void *recv, size_t len) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *all = PyObject_CallFunction(arg, "y#", (const char *)send, (Py_ssize_t)len);
+    PyObject *list = all == NULL ? NULL : PySequence_Fast(all, "allgather returns a list of bytes");
+    int failed = list == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(list); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(list, i);
+        failed = !PyBytes_Check(item) || (size_t)PyBytes_GET_SIZE(item) != len;
+        if (failed)
+            PyErr_SetString(PyExc_ValueError, "allgather returns bytes of the same length of each "
+                                              "rank");
+        else
+            memcpy((char *)recv + (size_t)i * len, PyBytes_AS_STRING(item), len);
+    }
+    Py_XDECREF(list);
+    Py_XDECREF(all);
+    if (failed) PyErr_WriteUnraisable(arg);
+    PyGILState_Release(state);
+    return failed;
+}
+
+#endif

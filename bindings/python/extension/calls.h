@@ -1,0 +1,167 @@
+/* One operation with the memory that it uses: from the arguments, through the wait, to the result.
+ * An unfinished one whose request is dropped is kept, with its memory, until it has finished.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DTRAIN_PYTHON_CALLS_H
+#define DTRAIN_PYTHON_CALLS_H
+#include "buffers.h"
+
+enum { MODE_BLOCK = 0, MODE_START = 1, MODE_PREPARE = 2 };
+/* The arguments' names in dtrain.h; some never meet in one call and share a place. */
+enum {
+    ROLE_send = 0,
+    ROLE_values = 0,
+    ROLE_pushed = 0,
+    ROLE_state = 0,
+    ROLE_buffer = 0,
+    ROLE_recv = 1,
+    ROLE_pulled = 1,
+    ROLE_counts = 2,
+    ROLE_send_counts = 2,
+    ROLE_keys = 2,
+    ROLE_displs = 3,
+    ROLE_send_displs = 3,
+    ROLE_recv_counts = 4,
+    ROLE_recv_displs = 5,
+    ROLES
+};
+
+typedef struct Call {
+    dtrain_request_t *request;
+    int mode;
+    Handle *root; /* the context, which a wait uses */
+    PyObject *root_object;
+    struct Call *next; /* among the abandoned */
+    uint64_t number;   /* an output of the operation */
+    Buffer buffers[ROLES];
+} Call;
+
+#define CALL_NAME "dtrain.Request"
+static Call *abandoned;
+static PyObject *result_type; /* dtrain.Result */
+
+static Call *call_make(Call **call_p) {
+    if (*call_p == NULL && (*call_p = PyMem_Calloc(1, sizeof **call_p)) == NULL) PyErr_NoMemory();
+    return *call_p;
+}
+
+static void call_free(Call *call) {
+    if (call->request != NULL) dtrain_request_free(call->request);
+    for (int i = 0; i < ROLES; i++)
+        if (call->buffers[i].present) buffer_give_back(&call->buffers[i]);
+    Py_XDECREF(call->root_object);
+    PyMem_Free(call);
+}
+
+static int call_finished(const Call *call) {
+    dtrain_event_t event;
+    return call->request == NULL || dtrain_request_result(call->request, &event) == DTRAIN_OK;
+}
+
+/* Gives back what has finished of the abandoned. */
+static void sweep_abandoned(void) {
+    for (Call **at = &abandoned; *at != NULL;) {
+        Call *call = *at;
+        if (call_finished(call)) {
+            *at = call->next;
+            call_free(call);
+        } else {
+            at = &call->next;
+        }
+    }
+}
+
+static void call_drop(Call *call) {
+    if (call_finished(call)) {
+        call_free(call);
+    } else {
+        call->next = abandoned;
+        abandoned = call;
+    }
+}
+
+static void capsule_drop(PyObject *capsule) { call_drop(PyCapsule_GetPointer(capsule, CALL_NAME)); }
+
+static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writable) {
+    Call *call = call_make(call_p);
+    if (call == NULL) return NULL;
+    Buffer *buffer = &call->buffers[role];
+    if (object == Py_None) return buffer;
+    return buffer_take(buffer, object, writable) ? buffer : NULL;
+}
+
+/* IN_PROGRESS after timeout_ns (< 0: never), an outcome, or -1000 with the exception of a signal's
+ * handler: Python runs it between two slices. */
+enum { INTERRUPTED = -1000 };
+static dtrain_status_t call_wait(Call *call, int64_t timeout_ns) {
+    const int64_t slice_ns = 20 * 1000 * 1000;
+    for (;;) {
+        const int last = timeout_ns >= 0 && timeout_ns <= slice_ns;
+        dtrain_status_t status;
+        call->root->users++;
+        Py_BEGIN_ALLOW_THREADS status =
+            dtrain_request_wait(call->request, last ? timeout_ns : slice_ns);
+        Py_END_ALLOW_THREADS call->root->users--;
+        if (status != DTRAIN_IN_PROGRESS) return status;
+        if (PyErr_CheckSignals() != 0) return INTERRUPTED;
+        if (last) return status;
+        if (timeout_ns > 0) timeout_ns -= slice_ns;
+    }
+}
+
+static void raise_outcome(Call *call, dtrain_status_t status) {
+    dtrain_event_t event;
+    char text[2048];
+    dtrain_last_error(text, sizeof text);
+    if (dtrain_request_result(call->request, &event) != DTRAIN_OK) { /* the wait failed, not it */
+        raise_error(status, text, -1);
+        return;
+    }
+    dtrain_request_error(call->request, text, sizeof text);
+    raise_error(status, text, event.peer);
+}
+
+/* (bytes, peer, version) of a finished operation; NULL with the exception it ended in. */
+static PyObject *call_result(Call *call) {
+    dtrain_event_t event;
+    dtrain_status_t status = dtrain_request_result(call->request, &event);
+    if (status == DTRAIN_OK) status = event.status;
+    if (status != DTRAIN_OK) {
+        raise_outcome(call, status);
+        return NULL;
+    }
+    return PyObject_CallFunction(result_type, "KiKK", (unsigned long long)event.bytes,
+                                 (int)event.peer, (unsigned long long)event.version,
+                                 (unsigned long long)call->number);
+}
+
+/* What a posted operation returns: a capsule to go on with, or of a blocking one its result. */
+static PyObject *call_return(Call **call_p, Handle *handle, PyObject *handle_object,
+                             int with_result) {
+    Call *call = *call_p;
+    *call_p = NULL;
+    call->root = handle->root;
+    call->root_object = handle->root_object != NULL ? handle->root_object : handle_object;
+    Py_INCREF(call->root_object);
+    if (abandoned != NULL) sweep_abandoned();
+    if (call->mode != MODE_BLOCK) {
+        PyObject *capsule = PyCapsule_New(call, CALL_NAME, capsule_drop);
+        if (capsule == NULL) call_drop(call);
+        return capsule;
+    }
+    const dtrain_status_t status = call_wait(call, -1);
+    PyObject *result = NULL;
+    if (status == INTERRUPTED)
+        dtrain_request_cancel(call->request); /* so that a receive takes no later message */
+    else if (status != DTRAIN_OK)
+        raise_outcome(call, status);
+    else if (with_result)
+        result = call_result(call);
+    else
+        Py_INCREF(result = Py_None);
+    call_drop(call);
+    return result;
+}
+
+static Call *call_of(PyObject *capsule) { return PyCapsule_GetPointer(capsule, CALL_NAME); }
+
+#endif

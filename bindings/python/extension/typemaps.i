@@ -1,0 +1,390 @@
+/* How Python objects become arguments of the C API, by the patterns of their names and types.
+ * Handles and requests are capsules, buffers whatever has memory, parameter structs objects with
+ * attributes. Whatever may wait or take a lock runs without the GIL.
+ * SPDX-License-Identifier: Apache-2.0 */
+%{
+#include "callbacks.h"
+#include "calls.h"
+#include "handles.h"
+#include "shapes.h"
+%}
+
+/* ---- handles: name_t * in, name_t ** out ---- */
+%define %handle(type)
+%typemap(in) type * (Handle *handle = NULL, Call *call = NULL) {
+    if ((handle = handle_enter($input, #type)) == NULL) SWIG_fail;
+    $1 = handle->pointer;
+}
+%typemap(in) const type * = type *;
+%typemap(freearg) type *, const type * {
+    handle_leave(handle$argnum);
+    if (call$argnum != NULL) call_free(call$argnum);
+}
+%typemap(in, numinputs=0) type ** (type *made = NULL) "$1 = &made;"
+%typemap(argout) type ** {
+    Py_XDECREF($result);
+    $result = handle_make(*$1, #type, PyTuple_Check(args) ? PyTuple_GET_ITEM(args, 0) : args);
+}
+%enddef
+%handle(dtrain_options_t)
+%handle(dtrain_context_t)
+%handle(dtrain_comm_t)
+%handle(dtrain_mem_t)
+%handle(dtrain_cq_t)
+%handle(dtrain_gradients_t)
+%handle(dtrain_compressor_t)
+%handle(dtrain_graph_t)
+%handle(dtrain_server_t)
+%handle(dtrain_table_t)
+%handle(dtrain_reader_t)
+%handle(dtrain_writer_t)
+/* Made with nothing but options, which may be None and need not be kept. */
+%typemap(in) const dtrain_options_t * (Handle *handle = NULL) {
+    if ($input != Py_None) {
+        if ((handle = handle_enter($input, "dtrain_options_t")) == NULL) SWIG_fail;
+        $1 = handle->pointer;
+    }
+}
+%typemap(freearg) const dtrain_options_t * "handle_leave(handle$argnum);"
+%define %made_alone(type, name)
+%typemap(argout) type **name {
+    Py_XDECREF($result);
+    $result = handle_make(*$1, #type, NULL);
+}
+%enddef
+%made_alone(dtrain_options_t, options_p)
+%made_alone(dtrain_context_t, context_p)
+%made_alone(dtrain_reader_t, reader_p)
+%made_alone(dtrain_writer_t, writer_p)
+
+/* ---- requests ---- */
+%typemap(in) dtrain_request_t *request (Call *call) {
+    if ((call = call_of($input)) == NULL) SWIG_fail;
+    $1 = call->request;
+}
+/* The mode of the operation comes in, a request or the result goes out. */
+%typemap(in) dtrain_request_t **request_p {
+    const long mode = PyLong_AsLong($input);
+    if ((mode == -1 && PyErr_Occurred()) || call_make(&call1) == NULL) SWIG_fail;
+    call1->mode = (int)mode;
+    $1 = &call1->request;
+}
+%typemap(argout) dtrain_request_t **request_p {
+    Py_XDECREF($result);
+    $result = call_return(&call1, handle1, PyTuple_GET_ITEM(args, 0), RESULT_$symname);
+}
+%typemap(in, numinputs=0) uint64_t *count_p {
+    if (call_make(&call1) == NULL) SWIG_fail;
+    $1 = &call1->number;
+}
+%typemap(in, numinputs=0) int32_t *last_p "$1 = NULL;" /* the result's peer */
+
+/* ---- memory ---- */
+%define %memory(type, name, writable)
+%typemap(in) type name {
+    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, writable);
+    if (buffer == NULL) SWIG_fail;
+    $1 = buffer->data;
+}
+%enddef
+%memory(const void *, send, 0)
+%memory(const void *, buffer, 0)
+%memory(const void *, values, 0)
+%memory(const void *, pushed, 0)
+%memory(const void *, state, 0)
+%memory(const float *, send, 0)
+%memory(void *, recv, 1)
+%memory(void *, buffer, 1)
+%memory(void *, values, 1)
+%memory(void *, pulled, 1)
+%memory(void *, state, 1)
+%memory(float *, recv, 1)
+%define %numbers(name)
+%typemap(in) const uint64_t *name {
+    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, 0);
+    if (buffer == NULL) SWIG_fail;
+    if (buffer->present && buffer->dtype != DTRAIN_U64) {
+        PyErr_SetString(PyExc_TypeError, #name " are an array of unsigned 64-bit integers");
+        SWIG_fail;
+    }
+    $1 = buffer->data;
+}
+%enddef
+%numbers(counts)
+%numbers(displs)
+%numbers(send_counts)
+%numbers(send_displs)
+%numbers(recv_counts)
+%numbers(recv_displs)
+%numbers(keys)
+%typemap(in) void * { /* an address */
+    if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
+}
+%typemap(out) void * "$result = PyLong_FromVoidPtr($1);"
+
+%typemap(in) (const int32_t *ranks, int32_t count) (Buffer list = {0}) {
+    if (!buffer_take(&list, $input, 0)) SWIG_fail;
+    if (list.dtype != DTRAIN_I32 || list.count > INT32_MAX) {
+        PyErr_SetString(PyExc_TypeError, "ranks are an array of 32-bit integers");
+        SWIG_fail;
+    }
+    $1 = list.data;
+    $2 = (int32_t)list.count;
+}
+%typemap(freearg) (const int32_t *ranks, int32_t count) "buffer_give_back(&list$argnum);"
+
+/* ---- results ---- */
+%typemap(out) dtrain_status_t {
+    if ($1 < 0) {
+        if (!PyErr_Occurred()) raise_last_error($1);
+        SWIG_fail;
+    }
+    $result = PyLong_FromLong($1);
+}
+%typemap(in, numinputs=0) (char *buf, size_t len) {
+    $2 = 1 << 20; /* only what is written becomes memory */
+    if (($1 = malloc($2)) == NULL) {
+        PyErr_NoMemory();
+        SWIG_fail;
+    }
+    *$1 = 0;
+}
+%typemap(argout) (char *buf, size_t len) {
+    Py_XDECREF($result);
+    $result = PyUnicode_DecodeUTF8($1, (Py_ssize_t)strlen($1), "replace");
+}
+%typemap(freearg) (char *buf, size_t len) "free($1);"
+%typemap(in, numinputs=0) const char ** (const char *text = NULL) "$1 = (char **)&text;"
+%typemap(argout) const char ** {
+    $result = SWIG_Python_AppendOutput($result, PyUnicode_FromString(*$1 ? *$1 : ""));
+}
+%typemap(in, numinputs=0) dtrain_event_t *event_p (dtrain_event_t event) "$1 = &event;"
+%typemap(argout) dtrain_event_t *event_p {
+    Py_XDECREF($result);
+    $result = Py_BuildValue("iKiK", (int)$1->status, (unsigned long long)$1->bytes, (int)$1->peer,
+                            (unsigned long long)$1->version);
+}
+
+%typemap(out) int32_t dtrain_context_progress {
+    if ($1 < 0) {
+        raise_last_error($1);
+        SWIG_fail;
+    }
+    $result = PyLong_FromLong($1);
+}
+
+/* ---- parameter structs: made ready by their constructors ---- */
+%define %params(name)
+%extend name {
+    name() {
+        struct name *params = (struct name *)malloc(sizeof *params);
+        if (params != NULL) DTRAIN_INIT(params);
+        return params;
+    }
+}
+%enddef
+%params(dtrain_op_params)
+%params(dtrain_comm_params)
+
+/* ---- callbacks: any object to call, which the package keeps as long as it may be called ---- */
+%typemap(in) dtrain_oob_allgather_fn "$1 = $input == Py_None ? NULL : call_allgather;"
+%typemap(in) void *oob_arg "$1 = $input;"
+%typemap(in) (dtrain_log_fn sink, void *arg) {
+    $1 = $input == Py_None ? NULL : call_log;
+    $2 = $input;
+}
+
+/* ---- calls: `shape` finds counts and types before, the GIL is left meanwhile ---- */
+%exception {
+    Py_BEGIN_ALLOW_THREADS
+    $action
+    Py_END_ALLOW_THREADS
+}
+%define %quick(name) /* no lock, no wait */
+%exception name "$action"
+%enddef
+%quick(dtrain_version)
+%quick(dtrain_version_string)
+%quick(dtrain_status_name)
+%quick(dtrain_status_text)
+%quick(dtrain_comm_rank)
+%quick(dtrain_comm_size)
+%quick(dtrain_cq_fd)
+
+%define %operation(name, shape, with_result)
+%{
+enum { RESULT_##name = with_result };
+%}
+%exception name {
+    if (!(shape)) SWIG_fail;
+    Py_BEGIN_ALLOW_THREADS
+    $action
+    Py_END_ALLOW_THREADS
+}
+%enddef
+%operation(dtrain_allreduce, alike(call1, &arg3, &arg4, &arg5), 0)
+%operation(dtrain_reduce, is_root(arg1, arg7) ? alike(call1, &arg3, &arg4, &arg5)
+                                             : whole(call1, &arg4, &arg5), 0)
+%operation(dtrain_reduce_scatter, blocks(call1, dtrain_comm_size(arg1), 1, &arg4, &arg5), 0)
+%operation(dtrain_reduce_scatterv, ragged(call1, arg1, 0, 1, &arg5), 0)
+%operation(dtrain_allgather, blocks(call1, 1, dtrain_comm_size(arg1), &arg4, &arg5), 0)
+%operation(dtrain_allgatherv, ragged(call1, arg1, 1, 1, &arg6), 0)
+%operation(dtrain_broadcast, whole(call1, &arg3, &arg4), 0)
+%operation(dtrain_gather, blocks(call1, 1, is_root(arg1, arg6) ? dtrain_comm_size(arg1) : 0,
+                                 &arg4, &arg5), 0)
+%operation(dtrain_gatherv, ragged(call1, arg1, 1, is_root(arg1, arg7), &arg6), 0)
+%operation(dtrain_scatter, blocks(call1, is_root(arg1, arg6) ? dtrain_comm_size(arg1) : 0, 1,
+                                  &arg4, &arg5), 0)
+%operation(dtrain_scatterv, ragged(call1, arg1, 0, is_root(arg1, arg7), &arg6), 0)
+%operation(dtrain_alltoall, blocks(call1, dtrain_comm_size(arg1), dtrain_comm_size(arg1), &arg4,
+                                   &arg5), 0)
+%operation(dtrain_alltoallv, ragged_alltoall(call1, arg1, &arg8), 0)
+%operation(dtrain_barrier, 1, 0)
+%operation(dtrain_send, whole(call1, &arg3, &arg4), 0)
+%operation(dtrain_recv, whole(call1, &arg3, &arg4), 1)
+%operation(dtrain_gradients_submit, alike(call1, &arg4, &arg5, &arg6), 0)
+%operation(dtrain_gradients_join, 1, 1)
+%operation(dtrain_compressor_allreduce, vectors(call1, handle1, (void **)&arg3), 0)
+%operation(dtrain_neighbor_average, alike(call1, &arg3, &arg4, &arg5), 0)
+%operation(dtrain_neighbor_allgather, blocks(call1, 1, neighbors(arg1, DTRAIN_GRAPH_IN), &arg4,
+                                             &arg5), 0)
+%operation(dtrain_neighbor_alltoall, blocks(call1, neighbors(arg1, DTRAIN_GRAPH_OUT),
+                                            neighbors(arg1, DTRAIN_GRAPH_IN), &arg4, &arg5), 0)
+%operation(dtrain_table_push, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_pull, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_push_pull, exchanged(call1, handle1, &arg5, &arg3), 1)
+%operation(dtrain_table_set, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_set_rate, 1, 0)
+%operation(dtrain_table_pull_state, state_of(call1, arg1, arg2, &arg4), 1)
+%operation(dtrain_table_set_state, state_of(call1, arg1, arg2, &arg4), 1)
+%operation(dtrain_table_clock, 1, 0)
+%operation(dtrain_table_push_rows, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_pull_rows, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_push_pull_rows, exchanged(call1, handle1, &arg5, &arg3), 1)
+%operation(dtrain_table_set_rows, values_of(call1, handle1, &arg3), 1)
+%operation(dtrain_table_erase_rows, keys_of(call1, &arg3), 0)
+%operation(dtrain_table_count_rows, 1, 1)
+%operation(dtrain_table_pull_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
+%operation(dtrain_table_set_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
+%operation(dtrain_table_set_ready, 1, 0)
+%operation(dtrain_table_wait_ready, 1, 0)
+
+/* ---- exclusive calls: the handle is closed unless they fail ---- */
+%define %destroys(name)
+%exception name {
+    void *claimed;
+    if (!handle_claim(handle1, &claimed)) SWIG_fail;
+    Py_BEGIN_ALLOW_THREADS
+    $action
+    Py_END_ALLOW_THREADS
+    if (result < 0) handle1->pointer = claimed;
+}
+%enddef
+%destroys(dtrain_context_destroy)
+%destroys(dtrain_comm_destroy)
+%destroys(dtrain_cq_destroy)
+%destroys(dtrain_mem_deregister)
+%destroys(dtrain_gradients_destroy)
+%destroys(dtrain_compressor_destroy)
+%destroys(dtrain_table_destroy)
+%destroys(dtrain_server_destroy)
+%destroys(dtrain_writer_close)
+%define %frees(name)
+%exception name {
+    void *claimed;
+    if (!handle_claim(handle1, &claimed)) SWIG_fail;
+    $action
+}
+%enddef
+%frees(dtrain_options_destroy)
+%frees(dtrain_graph_destroy)
+%frees(dtrain_reader_close)
+
+/* ---- what the package hands over and gets beside the C API ---- */
+%ignore dtrain_request_free; /* by the request's capsule */
+%ignore dtrain_request_wait;
+%ignore dtrain_request_start;
+%exception request_wait;
+%exception request_start;
+%exception request_result;
+%exception use_package;
+%exception poll_tags;
+%exception failed_ranks;
+%inline %{
+static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results) {
+    Py_INCREF(errors);
+    Py_INCREF(arrays);
+    Py_INCREF(results);
+    error_factory = errors;
+    array_adapter = arrays;
+    result_type = results;
+    Py_RETURN_NONE;
+}
+static PyObject *failed_ranks(PyObject *comm) {
+    Handle *handle = handle_enter(comm, "dtrain_comm_t");
+    if (handle == NULL) return NULL;
+    const int32_t size = dtrain_comm_size(handle->pointer);
+    int32_t *ranks = PyMem_Calloc((size_t)size, sizeof *ranks), count = 0;
+    if (ranks != NULL) {
+        Py_BEGIN_ALLOW_THREADS
+        count = dtrain_comm_failed(handle->pointer, ranks, size);
+        Py_END_ALLOW_THREADS
+    }
+    handle_leave(handle);
+    if (count < 0) raise_last_error(count);
+    PyObject *list = ranks == NULL ? PyErr_NoMemory() : count < 0 ? NULL : PyList_New(count);
+    for (int32_t i = 0; list != NULL && i < count; i++)
+        PyList_SET_ITEM(list, i, PyLong_FromLong(ranks[i]));
+    PyMem_Free(ranks);
+    return list;
+}
+/* Whether it has finished by then; a failure is told by request_result(). */
+static PyObject *request_wait(PyObject *request, int64_t timeout_ns) {
+    Call *call = call_of(request);
+    if (call == NULL) return NULL;
+    const dtrain_status_t status = call_wait(call, timeout_ns);
+    if (status == INTERRUPTED) return NULL;
+    if (status < 0) {
+        raise_last_error(status);
+        if (!call_finished(call)) return NULL; /* the wait failed, not the operation */
+        PyErr_Clear();
+    }
+    return PyBool_FromLong(status != DTRAIN_IN_PROGRESS);
+}
+static PyObject *request_result(PyObject *request) {
+    Call *call = call_of(request);
+    return call == NULL ? NULL : call_result(call);
+}
+static PyObject *request_start(PyObject *request) {
+    Call *call = call_of(request);
+    if (call == NULL) return NULL;
+    dtrain_status_t status;
+    Py_BEGIN_ALLOW_THREADS
+    status = dtrain_request_start(&call->request, 1);
+    Py_END_ALLOW_THREADS
+    if (status < 0) raise_last_error(status);
+    if (status < 0) return NULL;
+    Py_RETURN_NONE;
+}
+/* The user tags of up to 64 operations that have ended. */
+static PyObject *poll_tags(PyObject *queue) {
+    Handle *handle = handle_enter(queue, "dtrain_cq_t");
+    if (handle == NULL) return NULL;
+    dtrain_event_t events[64];
+    int32_t count;
+    Py_BEGIN_ALLOW_THREADS
+    count = dtrain_cq_poll(handle->pointer, events, 64, 0);
+    Py_END_ALLOW_THREADS
+    handle_leave(handle);
+    if (count < 0) {
+        raise_last_error(count);
+        return NULL;
+    }
+    PyObject *tags = PyList_New(count);
+    for (int32_t i = 0; tags != NULL && i < count; i++)
+        PyList_SET_ITEM(tags, i, PyLong_FromUnsignedLongLong(events[i].user_tag));
+    return tags;
+}
+%}
+%ignore dtrain_cq_poll;
+%ignore dtrain_comm_failed;
