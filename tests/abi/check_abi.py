@@ -2,8 +2,8 @@
 """The binary interface against its record in tests/abi/v<release>/.
 
 usage: check_abi.py CHECK --library FILE [--headers DIR] [--map FILE] [--record DIR]
-CHECK: symbols, constants, layout, abidiff, old_program; or record, which writes the record anew
-(before a release only; after it, additions go into a folder of their own).
+CHECK: symbols, debian_symbols, constants, layout, abidiff, old_program; or record, which writes the
+record anew (before a release only; after it, additions go into a folder of their own).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,6 +20,7 @@ import header
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+DEBIAN_SYMBOLS = ROOT / "packaging" / "debian" / "libdtrain0.symbols"
 HEADERS = ("dtrain.h", "dtrain_function.h", "dtrain_transport.h")
 SKIPPED = 77
 
@@ -68,6 +69,31 @@ def check_symbols(args):
             differences("dtrain.h", {line.split()[0] for line in recorded}, functions))
 
 
+# ---- Debian's symbols file: from which version on the library has a function
+
+
+def debian_symbols(version_map):
+    symbols = map_symbols(version_map)
+    nodes = {line.split()[1] for line in symbols}
+    lines = sorted(line.split() for line in symbols | {f"{node} {node}" for node in nodes})
+    return "".join(["libdtrain.so.0 libdtrain0 #MINVER#\n",
+                    "* Build-Depends-Package: libdtrain-dev\n"] +
+                   [f" {name}@{node} {node.removeprefix('DTRAIN_')}.0\n" for name, node in lines])
+
+
+def check_debian_symbols(args):
+    expected = debian_symbols(args.map)
+    complaints = differences(args.debian_symbols.name, set(expected.splitlines()),
+                             set(args.debian_symbols.read_text().splitlines()))
+    if shutil.which("dpkg-gensymbols") is None:
+        raise Skipped("dpkg-gensymbols is not here (Debian package dpkg-dev)")
+    # It overlooks that a symbol is gone in the very version that it came with, so: in a later one.
+    result = run("dpkg-gensymbols", "-plibdtrain0", "-v9999", f"-I{args.debian_symbols}",
+                 f"-e{args.library}", "-P/nonexistent", "-c4", "-O/dev/null")
+    return complaints + ((result.stdout + result.stderr).splitlines()
+                         if result.returncode != 0 else [])
+
+
 # ---- constants.txt: one "NAME value" per line
 
 
@@ -105,6 +131,10 @@ def layout(headers):
                   f' offsetof(struct {name}, {field}), sizeof(((struct {name} *)0)->{field}),'
                   f' kinds[__builtin_classify_type(((struct {name} *)0)->{field})]);'
                   for field in names]
+    signatures = {where: signature for file in HEADERS
+                  for where, signature in header.signatures(headers / file).items()}
+    lines += [f'puts("SIGNATURE({where}, {signature})");'
+              for where, signature in signatures.items()]
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder, "layout")
         must_run(header.COMPILER, "-I", headers, "-x", "c", "-", "-o", program,
@@ -191,10 +221,11 @@ def record(args):
     (args.record / "constants.txt").write_text(constants(args.headers))
     (args.record / "layout.c").write_text((HERE / "layout.c.in").read_text() + assertions)
     (args.record / "dtrain.abi").write_text(describe_types(args.library, args.headers))
+    args.debian_symbols.write_text(debian_symbols(args.map))
     return []
 
 
-CHECKS = {"symbols": check_symbols, "constants": check_constants, "layout": check_layout,
+CHECKS = {"symbols": check_symbols, "debian_symbols": check_debian_symbols, "constants": check_constants, "layout": check_layout,
           "abidiff": check_abidiff, "old_program": check_old_program, "record": record}
 
 
@@ -205,6 +236,7 @@ def arguments(words):
     parser.add_argument("--headers", type=pathlib.Path, default=ROOT / "include")
     parser.add_argument("--map", type=pathlib.Path, default=ROOT / "lib" / "dtrain.map")
     parser.add_argument("--record", type=pathlib.Path, default=HERE / "v0.1")
+    parser.add_argument("--debian-symbols", type=pathlib.Path, default=DEBIAN_SYMBOLS)
     return parser.parse_args(words)
 
 

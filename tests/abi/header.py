@@ -41,6 +41,18 @@ def field_names(body):
     return names
 
 
+def signatures(header):
+    """{what has it, as an expression: its type}, of callbacks: members of structs, and typedefs"""
+    text = " ".join(preprocess(header).split())
+    function = r"(\w[\w *]*?) ?\( ?\* ?(\w+) ?\)( ?\([^()]*\));"
+    members = {f"((struct {name} *)0)->{field}": f"{result} (*){arguments}"
+               for name, body in re.findall(r"struct (dtrain_\w+) \{(.*?)\}", text)
+               for result, field, arguments in re.findall(function, body)}
+    types = {f"({name})0": f"{result} (*){arguments}" for result, name, arguments in
+             re.findall(r"\btypedef " + function, text) if name.startswith("dtrain_")}
+    return {**members, **types}
+
+
 def structs(header):
     """{struct: its fields in order}, of complete dtrain structs"""
     found = re.findall(r"struct (dtrain_\w+)\s*\{(.*?)\}", preprocess(header), re.DOTALL)

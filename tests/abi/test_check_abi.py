@@ -43,7 +43,7 @@ class PlantedBreaks(unittest.TestCase):
             self.skipTest(reason)
 
     def test_nothing_changed(self):
-        for name in ("symbols", "constants", "layout", "abidiff"):
+        for name in ("symbols", "debian_symbols", "constants", "layout", "abidiff"):
             self.assertEqual(self.check(name), "")
 
     def test_symbol_missing_in_the_library(self):
@@ -108,6 +108,31 @@ class PlantedBreaks(unittest.TestCase):
     def test_changed_argument(self):
         self.edit_header("dtrain_dtype_size(uint32_t dtype)", "dtrain_dtype_size(uint64_t dtype)")
         self.assertIn("dtrain_dtype_size", self.check("abidiff"))
+
+    def test_changed_operation_of_transports(self):
+        self.edit(self.headers / "dtrain_transport.h", "int32_t (*event_fd)(dtrain_tp_dev_t *dev);",
+                  "int64_t (*event_fd)(dtrain_tp_dev_t *dev);")
+        self.assertIn("dtrain_tp_ops *)0)->event_fd is no int32_t", self.check("layout"))
+
+    def test_changed_call_of_functions(self):
+        self.edit(self.headers / "dtrain_function.h", "(*dtrain_function_fn)(void *user,",
+                  "(*dtrain_function_fn)(void *user, int32_t count,")
+        self.assertIn("(dtrain_function_fn)0 is no", self.check("layout"))
+
+    def test_operation_at_the_tail_is_allowed(self):
+        self.edit(self.headers / "dtrain_transport.h", "} dtrain_tp_ops_t;",
+                  "    void (*pause)(dtrain_tp_dev_t *dev);\n} dtrain_tp_ops_t;")
+        self.assertEqual(self.check("layout"), "")
+
+    def test_symbols_file_of_debian(self):
+        self.edit_header("/* ---- options:", "DTRAIN_API void dtrain_extra(void);\n/*")
+        text = self.check("debian_symbols", [*SYMBOLS, "dtrain_extra DTRAIN_0.1"])
+        self.assertIn("+ dtrain_extra@DTRAIN_0.1", text)
+        text = self.check("debian_symbols", [line for line in SYMBOLS if "dtrain_send " not in line])
+        self.assertIn("dtrain_send@DTRAIN_0.1", text)
+        self.edit(self.map, "dtrain_send;", "")
+        self.assertIn("libdtrain0.symbols: not expected:  dtrain_send@DTRAIN_0.1 0.1.0",
+                      self.check("debian_symbols"))
 
     def test_old_program_without_its_symbol(self):
         text = self.check("old_program", [line for line in SYMBOLS if "dtrain_barrier " not in line])

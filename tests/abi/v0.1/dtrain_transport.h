@@ -88,7 +88,7 @@ typedef struct dtrain_tp_attr { /* filled by query(); struct_size set by the cor
     uint32_t max_iov;       /* pieces per message, >= 1                               */
     uint64_t caps;          /* DTRAIN_TP_CAP_*                                        */
     uint64_t max_message;   /* bytes of one message                                   */
-    uint64_t eager_limit;   /* up to here a send completes without its receiver        */
+    uint64_t eager_limit;   /* up to here, at most, a send completes without its receiver */
     uint64_t latency_ns;    /* one way, smallest message; a model, 0: unknown          */
     uint64_t bandwidth_bps; /* bytes (not bits) per second; a model, 0: unknown        */
     uint32_t address_len;   /* bytes of address()                                      */
@@ -216,6 +216,9 @@ typedef struct dtrain_tp_ops {
      * there is nothing to tell. */
     dtrain_status_t (*route)(dtrain_tp_dev_t *dev, const void *address, size_t len, char *text,
                              size_t text_len);
+    /* From now on messages of more bytes wait for their receiver. More than attr.eager_limit: as
+     * at the beginning. Peers need not agree. NULL: the limit stays as it is. */
+    void (*limit_eager)(dtrain_tp_dev_t *dev, uint64_t bytes);
 } dtrain_tp_ops_t;
 
 struct dtrain_tp_plugin {
