@@ -8,13 +8,16 @@ Processes are started by dtrain-run, torchrun, or anything that says who is who.
 SPDX-License-Identifier: Apache-2.0
 """
 from ._constants import (ADASUM, ANY_RANK, AVG, BAND, BF16, BOR, BXOR, F16, F32, F64, I8, I16, I32,
-                         I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, DType, Op)
+                         I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, Consistency, DType, Initial, Op,
+                         Placement, Rule)
 from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigError, CorruptError,
                       DeviceError, Error, FencedError, InternalError, InvalidError, IoError,
                       LimitError, MismatchError, NoMemoryError, NotFoundError, PeerError,
                       StateError, TimeoutError, TransportError, TruncatedError, UnsupportedError,
                       VersionError)
 from ._request import Request, Result
+from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint)
+from ._server import Server
 from ._communicator import Communicator
 from ._context import Context, describe_options, version
 

@@ -8,9 +8,11 @@ from typing import Any, List, Optional, Sequence
 from . import _dtrain
 from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives,
                            StartedCollectives)
+from ._constants import F32, DType
 from ._errors import Error
 from ._handle import Child
 from ._request import Result
+from ._table import Table
 from ._ways import BLOCK
 
 
@@ -86,6 +88,12 @@ class Communicator(Child, Collectives[None, Result]):
     def failed(self) -> List[int]:
         """The ranks that failed."""
         return _dtrain.failed_ranks(self._handle)
+
+    def table(self, name: str, *, dtype: DType = F32, **settings: Any) -> Table:
+        """A table of the job, dense (length=...) or of rows (dim=...); rule, learning_rate,
+        consistency and all else by the names of dtrain_table_params_t. segments is a list of
+        dicts, place a function (first, count, servers) -> server. Collective."""
+        return Table(self, name, dtype, settings)
 
     def tune(self, path: str) -> None:
         """Measures the network between the ranks, for the option "tuning.file". Collective."""

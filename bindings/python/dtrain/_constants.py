@@ -43,3 +43,52 @@ I32, U32, I64, U64 = DType.I32, DType.U32, DType.I64, DType.U64
 SUM, AVG, PROD, MIN, MAX = Op.SUM, Op.AVG, Op.PROD, Op.MIN, Op.MAX
 BAND, BOR, BXOR, ADASUM = Op.BAND, Op.BOR, Op.BXOR, Op.ADASUM
 ANY_RANK: int = _dtrain.DTRAIN_ANY_RANK
+
+
+class Rule(enum.IntEnum):
+    """What a push does to a table's values."""
+    ADD = _dtrain.DTRAIN_RULE_ADD
+    ASSIGN = _dtrain.DTRAIN_RULE_ASSIGN
+    SGD = _dtrain.DTRAIN_RULE_SGD
+    MOMENTUM = _dtrain.DTRAIN_RULE_MOMENTUM
+    ADAGRAD = _dtrain.DTRAIN_RULE_ADAGRAD
+    ADAM = _dtrain.DTRAIN_RULE_ADAM
+    MEAN = _dtrain.DTRAIN_RULE_MEAN
+    MIN = _dtrain.DTRAIN_RULE_MIN
+    MAX = _dtrain.DTRAIN_RULE_MAX
+    NESTEROV = _dtrain.DTRAIN_RULE_NESTEROV
+    ADAGRAD_ROWS = _dtrain.DTRAIN_RULE_ADAGRAD_ROWS
+    RMSPROP = _dtrain.DTRAIN_RULE_RMSPROP
+    ADADELTA = _dtrain.DTRAIN_RULE_ADADELTA
+    ADAMW = _dtrain.DTRAIN_RULE_ADAMW
+    AMSGRAD = _dtrain.DTRAIN_RULE_AMSGRAD
+    FTRL = _dtrain.DTRAIN_RULE_FTRL
+    LARS = _dtrain.DTRAIN_RULE_LARS
+    LAMB = _dtrain.DTRAIN_RULE_LAMB
+    DC_SGD = _dtrain.DTRAIN_RULE_DC_SGD
+    FUNCTION = _dtrain.DTRAIN_RULE_FUNCTION
+
+
+class Consistency(enum.IntEnum):
+    """When pushes are applied, and what pulls see."""
+    ASYNC = _dtrain.DTRAIN_ASYNC
+    BSP = _dtrain.DTRAIN_BSP
+    SSP = _dtrain.DTRAIN_SSP
+    QUORUM = _dtrain.DTRAIN_QUORUM
+
+
+class Initial(enum.IntEnum):
+    """What a row of a sparse table holds before its first push."""
+    CONSTANT = _dtrain.DTRAIN_INITIAL_CONSTANT
+    UNIFORM = _dtrain.DTRAIN_INITIAL_UNIFORM
+    NORMAL = _dtrain.DTRAIN_INITIAL_NORMAL
+
+
+class Placement(enum.IntEnum):
+    """Where the parts of a table are put."""
+    RANGE = _dtrain.DTRAIN_PLACE_RANGE
+    HASH = _dtrain.DTRAIN_PLACE_HASH
+    CONSISTENT = _dtrain.DTRAIN_PLACE_CONSISTENT
+    ROUND_ROBIN = _dtrain.DTRAIN_PLACE_ROUND_ROBIN
+    GREEDY = _dtrain.DTRAIN_PLACE_GREEDY
+    USER = _dtrain.DTRAIN_PLACE_USER

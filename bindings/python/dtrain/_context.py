@@ -14,6 +14,7 @@ from ._communicator import Communicator
 from ._handle import Closeable
 from ._parameters import fill
 from ._request import Reactor, Result
+from ._server import Server
 
 _dtrain.use_package(_errors.make_error, _arrays.adapt, Result)
 
@@ -94,6 +95,14 @@ class Context(Closeable):
                       {"size": size, "rank": rank, "servers": servers, "timeout": timeout,
                        "oob": exchange, "oob_arg": exchange})
         return Communicator(self, _dtrain.dtrain_comm_create(self._handle, rendezvous, params))
+
+    def serve(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
+              servers: Optional[int] = None, index: Optional[int] = None,
+              timeout: Optional[float] = None) -> Server:
+        """Joins a job as a parameter server, and serves from then on in the background."""
+        params = fill(_dtrain.dtrain_server_params_t(), {"size": size, "servers": servers,
+                                                         "index": index, "timeout": timeout})
+        return Server(self, _dtrain.dtrain_server_create(self._handle, rendezvous, params))
 
     @property
     def world(self) -> Communicator:

@@ -36,4 +36,17 @@ static int32_t call_allgather(void *arg, const void *send, void *recv, size_t le
     return failed;
 }
 
+/* arg(first, count, servers) -> server; what is no number of a server is refused. */
+static uint32_t call_place(void *arg, uint64_t first, uint64_t count, uint32_t servers) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *server = PyObject_CallFunction(arg, "KKI", (unsigned long long)first,
+                                             (unsigned long long)count, servers);
+    const unsigned long number = server == NULL ? 0 : PyLong_AsUnsignedLong(server);
+    const int failed = PyErr_Occurred() != NULL;
+    if (failed) PyErr_WriteUnraisable(arg);
+    Py_XDECREF(server);
+    PyGILState_Release(state);
+    return failed || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+}
+
 #endif

@@ -18,6 +18,7 @@ enum {
     ROLE_counts = 2,
     ROLE_send_counts = 2,
     ROLE_keys = 2,
+    ROLE_items = 2,
     ROLE_displs = 3,
     ROLE_send_displs = 3,
     ROLE_recv_counts = 4,

@@ -117,6 +117,7 @@
 %numbers(recv_counts)
 %numbers(recv_displs)
 %numbers(keys)
+%numbers(items)
 %typemap(in) void * { /* an address */
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }
@@ -173,6 +174,49 @@
     $result = PyLong_FromLong($1);
 }
 
+%typemap(in, numinputs=0) (const char **name_p, uint32_t *dtype_p, uint64_t *count_p)
+    (const char *name, uint32_t dtype, uint64_t count) {
+    $1 = (char **)&name;
+    $2 = &dtype;
+    $3 = &count;
+}
+%typemap(argout) (const char **name_p, uint32_t *dtype_p, uint64_t *count_p) {
+    Py_XDECREF($result);
+    $result = Py_BuildValue("sIK", *$1, *$2, (unsigned long long)*$3);
+}
+%typemap(in, numinputs=0) uint64_t *step_p (uint64_t step = 0) "$1 = &step;"
+%typemap(argout) uint64_t *step_p {
+    Py_XDECREF($result);
+    $result = PyLong_FromUnsignedLongLong(*$1);
+}
+%typemap(in, numinputs=0) int32_t *saved_p (int32_t saved = 0) "$1 = &saved;"
+%typemap(argout) int32_t *saved_p {
+    Py_XDECREF($result);
+    $result = PyBool_FromLong(*$1);
+}
+%typemap(in) (dtrain_table_t *const *tables, uint32_t count) (PyObject *list = NULL, Py_ssize_t entered = 0,
+                                                              dtrain_table_t *tables[64]) {
+    if ((list = PySequence_Fast($input, "a list of tables")) == NULL) SWIG_fail;
+    if (PySequence_Fast_GET_SIZE(list) > 64) {
+        PyErr_SetString(PyExc_ValueError, "at most 64 tables at a time");
+        SWIG_fail;
+    }
+    for (; entered < PySequence_Fast_GET_SIZE(list); entered++) {
+        Handle *handle = handle_enter(PySequence_Fast_GET_ITEM(list, entered), "dtrain_table_t");
+        if (handle == NULL) SWIG_fail;
+        tables[entered] = (dtrain_table_t *)handle->pointer;
+    }
+    $1 = tables;
+    $2 = (uint32_t)entered;
+}
+%typemap(argout) (dtrain_table_t *const *tables, uint32_t count) ""
+%typemap(freearg) (dtrain_table_t *const *tables, uint32_t count) {
+    for (Py_ssize_t i = 0; i < entered$argnum; i++)
+        handle_leave(PyCapsule_GetPointer(PySequence_Fast_GET_ITEM(list$argnum, i),
+                                          "dtrain_table_t"));
+    Py_XDECREF(list$argnum);
+}
+
 /* ---- parameter structs: made ready by their constructors ---- */
 %define %params(name)
 %extend name {
@@ -185,10 +229,28 @@
 %enddef
 %params(dtrain_op_params)
 %params(dtrain_comm_params)
+%params(dtrain_gradients_params)
+%params(dtrain_gradients_counters)
+%params(dtrain_segment)
+%params(dtrain_table_params)
+%params(dtrain_table_server)
+%params(dtrain_table_stats)
+%params(dtrain_checkpoint_params)
+%params(dtrain_server_params)
+/* Arrays in structs, by their addresses: the package keeps them during the call. */
+%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *servers {
+    if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
+}
+%typemap(out) uint64_t [ANY] {
+    if (($result = PyList_New($1_dim0)) == NULL) SWIG_fail;
+    for (Py_ssize_t i = 0; i < $1_dim0; i++)
+        PyList_SET_ITEM($result, i, PyLong_FromUnsignedLongLong($1[i]));
+}
 
 /* ---- callbacks: any object to call, which the package keeps as long as it may be called ---- */
 %typemap(in) dtrain_oob_allgather_fn "$1 = $input == Py_None ? NULL : call_allgather;"
-%typemap(in) void *oob_arg "$1 = $input;"
+%typemap(in) dtrain_place_fn "$1 = $input == Py_None ? NULL : call_place;"
+%typemap(in) void *oob_arg, void *place_arg "$1 = $input;"
 %typemap(in) (dtrain_log_fn sink, void *arg) {
     $1 = $input == Py_None ? NULL : call_log;
     $2 = $input;
@@ -266,6 +328,12 @@ enum { RESULT_##name = with_result };
 %operation(dtrain_table_count_rows, 1, 1)
 %operation(dtrain_table_pull_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
 %operation(dtrain_table_set_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
+%exception dtrain_table_locate {
+    arg3 = call1->buffers[ROLE_items].count;
+    Py_BEGIN_ALLOW_THREADS
+    $action
+    Py_END_ALLOW_THREADS
+}
 %operation(dtrain_table_set_ready, 1, 0)
 %operation(dtrain_table_wait_ready, 1, 0)
 
@@ -309,6 +377,8 @@ enum { RESULT_##name = with_result };
 %exception request_result;
 %exception use_package;
 %exception poll_tags;
+%exception describe_handle;
+%exception segment_bytes;
 %exception failed_ranks;
 %inline %{
 static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results) {
@@ -365,6 +435,16 @@ static PyObject *request_start(PyObject *request) {
     if (status < 0) raise_last_error(status);
     if (status < 0) return NULL;
     Py_RETURN_NONE;
+}
+/* What a table, or compressor, holds: for the checks of its calls. */
+static PyObject *describe_handle(PyObject *capsule, uint32_t dtype, uint64_t width) {
+    Handle *handle = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
+    handle->dtype = dtype;
+    handle->width = width;
+    Py_RETURN_NONE;
+}
+static PyObject *segment_bytes(const dtrain_segment_t *segment) {
+    return PyBytes_FromStringAndSize((const char *)segment, sizeof *segment);
 }
 /* The user tags of up to 64 operations that have ended. */
 static PyObject *poll_tags(PyObject *queue) {

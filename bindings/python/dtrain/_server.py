@@ -1,0 +1,35 @@
+"""Parameter servers within a program; dtrain-server is one of their own.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import time
+from typing import Any, Optional
+
+from . import _dtrain
+from ._handle import Child
+
+SLICE = 0.02  #: seconds between two looks at signals
+
+
+class Server(Child):
+    """Serves in the background from Context.serve() on."""
+
+    def __init__(self, context: Any, handle: Any) -> None:
+        super().__init__(context, handle)
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_server_destroy(self._handle)
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Whether all workers have left in time; raises what the job failed with."""
+        end = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
+            left = min(SLICE, max(0.0, end - time.monotonic()))
+            if _dtrain.dtrain_server_wait(self._handle, int(left * 1e9)) == _dtrain.DTRAIN_OK:
+                return True
+            if time.monotonic() >= end:
+                return False
+
+    def stats(self) -> str:
+        """What it has counted, as text for Prometheus."""
+        return _dtrain.dtrain_stats_server(self._handle)

@@ -1,0 +1,246 @@
+"""Tables: arrays that live on the servers, dense or of rows by keys.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from array import array as Numbers
+from typing import Any, Dict, Generic, Iterable, List, NamedTuple, Optional
+
+from . import _dtrain
+from ._collectives import Array, Done, Found, numbers
+from ._constants import DType
+from ._handle import Child
+from ._parameters import fill, nanoseconds
+from ._request import Request, Result
+from ._ways import BLOCK, Blocking, Started
+
+NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
+
+
+class State(NamedTuple):
+    """A state array of the rule: of so many numbers, in a sparse table for each row."""
+    index: int
+    name: str
+    dtype: DType
+    count: int
+
+
+class TableOperations(Generic[Done, Found]):
+    """Values of a dense table are those from `first` on, as many as the array has. Rows of a sparse
+    one are given by keys, an array or list of unsigned 64-bit integers."""
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def push(self, values: Array, first: int = 0) -> Found:
+        """Hands values to the table's rule."""
+        return self._run(_dtrain.dtrain_table_push, first, 0, values)
+
+    def pull(self, out: Array, first: int = 0) -> Found:
+        """Reads values."""
+        return self._run(_dtrain.dtrain_table_pull, first, 0, out)
+
+    def push_pull(self, values: Array, out: Array = None, first: int = 0) -> Found:
+        """Both in one round trip; without `out` in place. Under BSP it clocks the worker, too."""
+        return self._run(_dtrain.dtrain_table_push_pull, first, 0, values, out)
+
+    def set(self, values: Array, first: int = 0) -> Found:
+        """Overwrites values, whatever the rule and the clock."""
+        return self._run(_dtrain.dtrain_table_set, first, 0, values)
+
+    def push_rows(self, keys: Iterable[int], values: Array) -> Found:
+        """Hands rows to the table's rule; makes those that are not there."""
+        return self._run(_dtrain.dtrain_table_push_rows, numbers(keys), 0, values)
+
+    def pull_rows(self, keys: Iterable[int], out: Array) -> Found:
+        """Reads rows; of a key without one its initial values."""
+        return self._run(_dtrain.dtrain_table_pull_rows, numbers(keys), 0, out)
+
+    def push_pull_rows(self, keys: Iterable[int], values: Array, out: Array = None) -> Found:
+        """Both in one round trip; without `out` in place."""
+        return self._run(_dtrain.dtrain_table_push_pull_rows, numbers(keys), 0, values, out)
+
+    def set_rows(self, keys: Iterable[int], values: Array) -> Found:
+        """Overwrites rows, whatever the rule and the clock."""
+        return self._run(_dtrain.dtrain_table_set_rows, numbers(keys), 0, values)
+
+    def erase_rows(self, keys: Iterable[int]) -> Done:
+        """Drops rows and their state."""
+        return self._run(_dtrain.dtrain_table_erase_rows, numbers(keys), 0)
+
+    def count_rows(self) -> Found:
+        """The result's count: of the rows on all servers."""
+        return self._run(_dtrain.dtrain_table_count_rows)
+
+    def clock(self) -> Done:
+        """Ends this worker's clock: its pushes so far belong to it."""
+        return self._run(_dtrain.dtrain_table_clock)
+
+    def set_rate(self, rate: float) -> Done:
+        """Replaces the learning rate."""
+        return self._run(_dtrain.dtrain_table_set_rate, rate)
+
+    def pull_state(self, index: int, out: Array, first: int = 0) -> Found:
+        """Reads numbers of a state array of the rule."""
+        return self._run(_dtrain.dtrain_table_pull_state, index, first, 0, out)
+
+    def set_state(self, index: int, values: Array, first: int = 0) -> Found:
+        """Overwrites them."""
+        return self._run(_dtrain.dtrain_table_set_state, index, first, 0, values)
+
+    def pull_state_rows(self, index: int, keys: Iterable[int], out: Array) -> Found:
+        """Reads the state of rows."""
+        return self._run(_dtrain.dtrain_table_pull_state_rows, index, numbers(keys), 0, out)
+
+    def set_state_rows(self, index: int, keys: Iterable[int], values: Array) -> Found:
+        """Overwrites it."""
+        return self._run(_dtrain.dtrain_table_set_state_rows, index, numbers(keys), 0, values)
+
+    def set_ready(self) -> Done:
+        """Says that the table is initialised; usually one worker does."""
+        return self._run(_dtrain.dtrain_table_set_ready)
+
+    def wait_ready(self) -> Done:
+        """Waits until a worker has said so."""
+        return self._run(_dtrain.dtrain_table_wait_ready)
+
+
+class BlockingTable(Blocking, TableOperations[None, Result]):
+    """Each call returns when it is done."""
+
+
+class StartedTable(Started, TableOperations[Request, Request]):
+    """Each call begins the operation and returns its Request."""
+
+
+class Table(Child, TableOperations[None, Result]):
+    """Made by Communicator.table(). `start` has the operations with requests, `using()` with
+    parameters."""
+
+    def __init__(self, comm: Any, name: str, dtype: DType, settings: dict) -> None:
+        params, _kept = table_params(dtype, settings)
+        handle = _dtrain.dtrain_table_create(comm._handle, name, params)
+        _dtrain.describe_handle(handle, dtype, settings.get("dim", 0))
+        super().__init__(comm._context, handle, comm)
+        self.name = name
+        self.dtype = dtype
+        self.start = StartedTable(self, {})
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_table_destroy(self._handle)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._handle, *arguments, None, BLOCK)
+
+    def using(self, **settings: Any) -> "ParameterisedTable":
+        """The same operations with parameters: timeout (seconds), priority, weight (how much a push
+        counts in an average), min_version (a pull waits for so many updates)."""
+        return ParameterisedTable(self, settings)
+
+    def set_consistency(self, **settings: Any) -> None:
+        """Changes consistency, staleness, quorum and reproducible. Collective."""
+        params = fill(_dtrain.dtrain_table_params_t(), settings)
+        _dtrain.dtrain_table_set_consistency(self._maker._handle, self._handle, params, None)
+
+    def states(self) -> Dict[str, State]:
+        """The rule's state arrays."""
+        found: Dict[str, State] = {}
+        while True:
+            try:
+                name, dtype, count = _dtrain.dtrain_table_describe_state(self._handle, len(found))
+            except LookupError:
+                return found
+            found[name] = State(len(found), name, DType(dtype), count)
+
+    def locate(self, items: Iterable[int]) -> List[int]:
+        """The servers of elements, or of keys."""
+        wanted = numbers(items)
+        servers = Numbers("I", bytes(4 * len(wanted)))
+        _dtrain.dtrain_table_locate(self._handle, wanted, 0, servers.buffer_info()[0])
+        return list(servers)
+
+    def servers(self) -> List[dict]:
+        """What each server holds: rank (-1: dedicated), elements, ranges, share."""
+        found: List[dict] = []
+        while True:
+            server = _dtrain.dtrain_table_server_t()
+            try:
+                _dtrain.dtrain_table_describe_server(self._handle, len(found), server)
+            except LookupError:
+                return found
+            found.append({name: getattr(server, name)
+                          for name in ("rank", "elements", "ranges", "share")})
+
+    def stats(self, server: int = -1) -> dict:
+        """Counts of this worker's requests to a server, or to all."""
+        stats = _dtrain.dtrain_table_stats_t()
+        _dtrain.dtrain_stats_table(self._handle, server, stats)
+        return {name: getattr(stats, name) for name in (
+            "requests", "repeats", "refused", "dropped", "elements", "sent_bytes",
+            "received_bytes", "latency_sum", "staleness_sum", "latency", "staleness", "stale")}
+
+    @property
+    def restored(self) -> Optional[int]:
+        """The step of the checkpoint that it was made from (option checkpoint.restore)."""
+        try:
+            return _dtrain.dtrain_table_restored(self._handle)
+        except LookupError:
+            return None
+
+
+class ParameterisedTable(BlockingTable):
+    """A table's operations with parameters."""
+
+    def __init__(self, owner: Table, settings: dict) -> None:
+        super().__init__(owner, settings)
+        self.start = StartedTable(owner, settings)
+
+
+def table_params(dtype: DType, settings: dict) -> Any:
+    """dtrain_table_params_t, and what must live as long as it."""
+    settings, kept = dict(settings), []
+    segments = settings.pop("segments", None)
+    if segments is not None:
+        whole = Numbers("B", b"".join(
+            _dtrain.segment_bytes(fill(_dtrain.dtrain_segment_t(), segment))
+            for segment in segments))
+        settings.update(segments=whole.buffer_info()[0], segment_count=len(segments))
+        kept.append(whole)
+    weights = settings.pop("weights", None)
+    if weights is not None:
+        whole = Numbers("I", weights)
+        settings.update(weights=whole.buffer_info()[0], weight_count=len(weights))
+        kept.append(whole)
+    if settings.get("place") is not None:
+        settings["place_arg"] = settings["place"]
+        kept.append(settings["place"])
+    return fill(_dtrain.dtrain_table_params_t(), {"dtype": dtype, **settings}), kept
+
+
+def checkpoint_params(timeout: Optional[float], every_steps: int = 0,
+                      every: Optional[float] = None) -> Any:
+    return fill(_dtrain.dtrain_checkpoint_params_t(),
+                {"timeout": timeout, "every_steps": every_steps, "every_ns": nanoseconds(every)})
+
+
+def save_checkpoint(tables: Iterable[Table], step: int, *, every_steps: int = 0,
+                    every: Optional[float] = None, timeout: Optional[float] = None) -> bool:
+    """Writes tables to the folder of the option checkpoint.directory, by one worker; False when
+    nothing was due. every_steps, every (seconds): only when so much has passed since the last."""
+    return _dtrain.dtrain_checkpoint_save([table._handle for table in tables], step,
+                                          checkpoint_params(timeout, every_steps, every))
+
+
+def restore_checkpoint(tables: Iterable[Table], step: Optional[int] = None, *,
+                       timeout: Optional[float] = None) -> int:
+    """Reads tables from a checkpoint, by one worker, the newest without a step; which it was."""
+    return _dtrain.dtrain_checkpoint_restore([table._handle for table in tables],
+                                             NEWEST if step is None else step,
+                                             checkpoint_params(timeout))
+
+
+def newest_checkpoint(table: Table) -> Optional[int]:
+    """The step of the newest complete checkpoint."""
+    try:
+        return _dtrain.dtrain_checkpoint_newest(table._handle)
+    except LookupError:
+        return None

@@ -1,0 +1,189 @@
+"""Tables on two workers and one server: dense, sparse, rules, clocks, state, checkpoints.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import asyncio
+import time
+import unittest
+from array import array
+
+import dtrain
+
+context = dtrain.Context()
+world = context.world
+RANK, SIZE = world.rank, world.size
+STEP = time.time_ns()  # of a folder that earlier runs have used, too
+
+
+def floats(*values):
+    return array("f", values)
+
+
+class Dense(unittest.TestCase):
+    def table(self, **settings):
+        table = world.table(self.id(), length=8, **settings)
+        self.addCleanup(table.close)
+        self.addCleanup(world.barrier)
+        return table
+
+    def test_push_and_pull(self):
+        table = self.table()
+        result = table.push(floats(1, 2), first=RANK)
+        self.assertGreaterEqual(result.version, 1)
+        world.barrier()
+        out = floats(*[0] * 8)
+        table.pull(out)
+        self.assertEqual(out, floats(1, 3, 2, 0, 0, 0, 0, 0))
+
+    def test_rule(self):
+        table = self.table(rule=dtrain.Rule.SGD, learning_rate=0.5, initial=1,
+                           consistency=dtrain.Consistency.BSP, aggregate=dtrain.AVG)
+        gradient = floats(*[RANK * 2] * 8)
+        out = floats(*[0] * 8)
+        table.push_pull(gradient, out)
+        self.assertEqual(out, floats(*[0.5] * 8))
+        table.push_pull(gradient)
+        self.assertEqual(gradient, floats(*[0] * 8))
+
+    def test_weights(self):
+        table = self.table(rule=dtrain.Rule.ASSIGN, consistency=dtrain.Consistency.BSP,
+                           aggregate=dtrain.AVG)
+        table.using(weight=1 + 2 * RANK).push(floats(*[4 * RANK] * 8))
+        table.clock()
+        out = floats(0)
+        table.pull(out, first=3)
+        self.assertEqual(out[0], 3)
+
+    def test_requests(self):
+        table = self.table()
+        table.start.push(floats(*[1] * 8)).wait()
+        out = floats(*[0] * 8)
+
+        async def pull():
+            return await table.using(min_version=SIZE).start.pull(out)
+        self.assertEqual(asyncio.run(pull()).bytes, 32)
+        self.assertEqual(out, floats(*[SIZE] * 8))
+
+    def test_state(self):
+        table = self.table(rule=dtrain.Rule.MOMENTUM, learning_rate=1)
+        state = table.states()["momentum"]
+        self.assertEqual((state.dtype, state.count), (dtrain.F32, 8))
+        if RANK == 0:
+            table.set_state(state.index, floats(5, 6), first=1)
+            out = floats(0, 0, 0)
+            table.pull_state(state.index, out)
+            self.assertEqual(out, floats(0, 5, 6))
+            table.set_rate(0.25)
+            with self.assertRaises(TypeError):
+                table.pull_state(state.index, array("d", [0]))
+            with self.assertRaises(dtrain.NotFoundError):
+                table.pull_state(9, out)
+
+    def test_segments(self):
+        table = self.table(row_length=4, segments=[
+            {"rule": dtrain.Rule.ADD, "first": 0, "count": 1},
+            {"rule": dtrain.Rule.SGD, "first": 1, "count": 3, "learning_rate": 0.5}])
+        if RANK == 0:
+            values = floats(*[1] * 8)
+            table.push_pull(values)
+            self.assertEqual(values, floats(1, -0.5, -0.5, -0.5, 1, -0.5, -0.5, -0.5))
+
+    def test_placement(self):
+        table = self.table(placement=dtrain.Placement.USER, placement_block=4,
+                           place=lambda first, count, servers: servers - 1)
+        last = len(table.servers()) - 1
+        self.assertEqual(table.locate(range(8)), [last] * 8)
+        self.assertEqual(table.servers()[last]["elements"], 8)
+
+    def test_change_of_mode(self):
+        table = self.table()
+        table.set_consistency(consistency=dtrain.Consistency.BSP)
+        table.push(floats(1))
+        table.clock()
+        out = floats(0)
+        table.pull(out)
+        self.assertEqual(out[0], SIZE)
+
+    def test_ready(self):
+        table = self.table()
+        if RANK == 0:
+            table.set(floats(*range(8)))
+            table.set_ready()
+        table.using(timeout=20).wait_ready()
+        out = floats(*[0] * 8)
+        table.pull(out)
+        self.assertEqual(out, floats(*range(8)))
+
+    def test_refusals(self):
+        table = self.table()
+        for kind, call in ((TypeError, lambda: table.push(array("d", [1]))),
+                           (ValueError, lambda: table.push(None)),
+                           (ValueError, lambda: table.push(floats(*[0] * 9))),
+                           (ValueError, lambda: table.push_rows([1], floats(1)))):
+            with self.assertRaises(kind):
+                call()
+        with self.assertRaisesRegex(TypeError, "no parameter 'lenght'"):
+            world.table("wrong", lenght=8)
+
+    def test_stats(self):
+        table = self.table()
+        table.push(floats(1, 2, 3))
+        stats = table.stats()
+        self.assertGreaterEqual(stats["elements"], 3)
+        self.assertEqual(sum(stats["latency"]), stats["requests"])
+
+    def test_checkpoint(self):
+        table = self.table()
+        if RANK == 0:
+            table.set(floats(*range(8)))
+            self.assertTrue(dtrain.save_checkpoint([table], STEP))
+            table.set(floats(*[0] * 8))
+            self.assertEqual(dtrain.newest_checkpoint(table), STEP)
+            self.assertEqual(dtrain.restore_checkpoint([table]), STEP)
+            with self.assertRaises(dtrain.NotFoundError):
+                dtrain.restore_checkpoint([table], STEP + 1)
+            out = floats(*[1] * 8)
+            table.pull(out)
+            self.assertEqual(out, floats(*range(8)))
+        self.assertIsNone(table.restored)
+
+
+class Sparse(unittest.TestCase):
+    def test_rows(self):
+        with world.table("rows", dim=2, initial=1) as table:
+            keys = array("Q", [3, 2**63, 3])
+            if RANK == 0:
+                table.push_rows(keys, floats(1, 2, 3, 4, 5, 6))
+                out = floats(*[0] * 4)
+                table.pull_rows([3, 9], out)
+                self.assertEqual(out, floats(7, 9, 1, 1))
+                self.assertEqual(table.count_rows().count, 2)
+                values = floats(1, 1)
+                table.push_pull_rows([2**63], values)
+                self.assertEqual(values, floats(5, 6))
+                table.erase_rows([3])
+                table.set_rows([4, 5], floats(1, 2, 3, 4))
+                self.assertEqual(table.start.count_rows().wait().count, 3)
+                for kind, bad in ((ValueError, floats(1)), (TypeError, array("d", [1, 2]))):
+                    with self.assertRaises(kind):
+                        table.push_rows([1], bad)
+            world.barrier()
+
+    def test_state_of_rows(self):
+        with world.table("state", dim=2, rule=dtrain.Rule.MOMENTUM) as table:
+            if RANK == 0:
+                table.push_rows([1], floats(1, 2))
+                out = floats(0, 0)
+                table.pull_state_rows(table.states()["momentum"].index, [1], out)
+                self.assertEqual(out, floats(1, 2))
+                table.set_state_rows(0, [1], floats(7, 8))
+                table.pull_state_rows(0, [1], out)
+                self.assertEqual(out, floats(7, 8))
+            world.barrier()
+
+
+if __name__ == "__main__":
+    try:
+        unittest.main()
+    finally:
+        context.close()
