@@ -10,6 +10,7 @@ from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives
                            StartedCollectives)
 from ._constants import F32, DType
 from ._errors import Error
+from ._gradients import Gradients
 from ._handle import Child
 from ._request import Result
 from ._table import Table
@@ -94,6 +95,13 @@ class Communicator(Child, Collectives[None, Result]):
         consistency and all else by the names of dtrain_table_params_t. segments is a list of
         dicts, place a function (first, count, servers) -> server. Collective."""
         return Table(self, name, dtype, settings)
+
+    def gradients(self, *, bucket_bytes: Optional[int] = None, cycle_ns: Optional[int] = None,
+                  stall_warn_ns: Optional[int] = None,
+                  stall_fail_ns: Optional[int] = None) -> Gradients:
+        """A queue of named tensors that ranks submit in any order. Collective."""
+        return Gradients(self, {"bucket_bytes": bucket_bytes, "cycle_ns": cycle_ns,
+                                "stall_warn_ns": stall_warn_ns, "stall_fail_ns": stall_fail_ns})
 
     def tune(self, path: str) -> None:
         """Measures the network between the ranks, for the option "tuning.file". Collective."""

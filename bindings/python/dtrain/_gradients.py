@@ -1,0 +1,73 @@
+"""Gradient queues: named tensors that ranks submit in any order.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from typing import Any, Generic, Optional
+
+from . import _dtrain
+from ._collectives import Array, Done, Found
+from ._constants import AVG, Op
+from ._handle import Child
+from ._parameters import fill
+from ._request import Request, Result
+from ._ways import BLOCK, Blocking, Started
+
+
+class GradientOperations(Generic[Done, Found]):
+    """Submitted tensors are reduced, packed together, once every rank has submitted them."""
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def submit(self, name: str, array: Array, out: Array = None, op: Op = AVG) -> Done:
+        """out (None: in place) = the mean, or another op, of all ranks' arrays of this name."""
+        return self._run(_dtrain.dtrain_gradients_submit, name, array, out, 0, 0, op)
+
+    def join(self) -> Found:
+        """For a rank without more data: it contributes zeros until all have joined. The result's
+        peer is the rank that joined last."""
+        return self._run(_dtrain.dtrain_gradients_join)
+
+
+class BlockingGradients(Blocking, GradientOperations[None, Result]):
+    """Each call returns when it is done."""
+
+
+class StartedGradients(Started, GradientOperations[Request, Request]):
+    """Each call begins the operation and returns its Request."""
+
+
+class Gradients(Child, GradientOperations[None, Result]):
+    """Made by Communicator.gradients(). `start` has the operations with requests, which is how
+    tensors are submitted while the program computes on; `using()` those with parameters."""
+
+    def __init__(self, comm: Any, settings: dict) -> None:
+        params = fill(_dtrain.dtrain_gradients_params_t(), settings)
+        super().__init__(comm._context, _dtrain.dtrain_gradients_create(comm._handle, params), comm)
+        self.start = StartedGradients(self, {})
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_gradients_destroy(self._handle)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._handle, *arguments, None, BLOCK)
+
+    def using(self, *, timeout: Optional[float] = None,
+              priority: Optional[int] = None) -> "ParameterisedGradients":
+        """The same operations with a timeout (seconds), or a priority (higher goes first)."""
+        return ParameterisedGradients(self, {"timeout": timeout, "priority": priority})
+
+    def stats(self) -> dict:
+        """Counts since the queue was made, on this rank."""
+        stats = _dtrain.dtrain_gradients_counters_t()
+        _dtrain.dtrain_gradients_stats(self._handle, stats)
+        return {name: getattr(stats, name) for name in (
+            "cycles", "exchanges", "tensors", "buckets", "fused_tensors", "fused_bytes", "stalls")}
+
+
+class ParameterisedGradients(BlockingGradients):
+    """A queue's operations with parameters."""
+
+    def __init__(self, owner: Gradients, settings: dict) -> None:
+        super().__init__(owner, settings)
+        self.start = StartedGradients(owner, settings)
