@@ -17,6 +17,7 @@ from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigE
                       VersionError)
 from ._request import Request, Result
 from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint)
+from ._memory import Memory, Registration
 from ._gradients import Gradients
 from ._server import Server
 from ._communicator import Communicator

@@ -42,6 +42,8 @@ I8, U8, I16, U16 = DType.I8, DType.U8, DType.I16, DType.U16
 I32, U32, I64, U64 = DType.I32, DType.U32, DType.I64, DType.U64
 SUM, AVG, PROD, MIN, MAX = Op.SUM, Op.AVG, Op.PROD, Op.MIN, Op.MAX
 BAND, BOR, BXOR, ADASUM = Op.BAND, Op.BOR, Op.BXOR, Op.ADASUM
+ITEM_BYTES = {F32: 4, F64: 8, F16: 2, BF16: 2, I8: 1, U8: 1, I16: 2, U16: 2, I32: 4, U32: 4, I64: 8,
+              U64: 8}
 ANY_RANK: int = _dtrain.DTRAIN_ANY_RANK
 
 

@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 from . import _arrays, _dtrain, _errors
 from ._communicator import Communicator
 from ._handle import Closeable
+from ._memory import Memory, Registration
 from ._parameters import fill
 from ._request import Reactor, Result
 from ._server import Server
@@ -128,6 +129,34 @@ class Context(Closeable):
         """Does some work, with the option progress=manual; how much."""
         return _dtrain.dtrain_context_progress(self._handle)
 
+    def allocate(self, size: int) -> Memory:
+        """New memory of so many bytes, which collectives inside the host need not copy."""
+        return Memory(self, size)
+
+    def register(self, array: Any, *, shared: bool = False) -> Registration:
+        """Registers an array's memory with the transports; shared: moves its pages into memory that
+        the host's other ranks can map. No thread may write to it during this call."""
+        return Registration(self, array, shared)
+
+    def start_timeline(self, path: str) -> None:
+        """Writes what this rank does when to a file, for ui.perfetto.dev; %r is the rank."""
+        _dtrain.dtrain_timeline_start(self._handle, path)
+
+    def mark_timeline(self, name: str) -> None:
+        """Notes that the program has come to a point of this name."""
+        _dtrain.dtrain_timeline_mark(self._handle, name)
+
+    def stop_timeline(self) -> None:
+        """Ends the file."""
+        _dtrain.dtrain_timeline_stop(self._handle)
+
+    def device_stats(self, index: int) -> Dict[str, int]:
+        """Bytes of the program's memory that a transport (of describe()) has copied, or the network
+        has used in place."""
+        stats = _dtrain.dtrain_device_stats_t()
+        _dtrain.dtrain_stats_device(self._handle, index, stats)
+        return {"copied": stats.copied, "in_place": stats.in_place}
+
     def set_log(self, sink: Optional[LogSink]) -> None:
         """Calls sink(level, line) for each line of the log, from any thread; it must not call into
         dtrain. What it raises goes to sys.unraisablehook. None: to stderr again."""
@@ -136,6 +165,13 @@ class Context(Closeable):
         wanted = None if sink is None else put
         _dtrain.dtrain_context_set_log(self._handle, wanted)
         self._log = wanted
+
+    def _end(self) -> None:
+        """Ends all operations and callbacks."""
+        for child in self._children[::-1]:
+            if not isinstance(child, Memory):
+                child.close()
+        self.set_log(None)
 
     def _destroy(self) -> None:
         for child in self._children[::-1]:
@@ -163,7 +199,10 @@ def _close_at_exit() -> None:
     for context in list(_open):
         while True:
             try:
-                context.close()
+                if any(isinstance(child, Memory) and child.viewed for child in context._children):
+                    context._end()  # its memory stays
+                else:
+                    context.close()
                 break
             except _errors.BusyError as error:
                 if time.monotonic() > deadline:

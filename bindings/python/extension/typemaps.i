@@ -229,6 +229,8 @@
 %enddef
 %params(dtrain_op_params)
 %params(dtrain_comm_params)
+%params(dtrain_mem_params)
+%params(dtrain_device_stats)
 %params(dtrain_gradients_params)
 %params(dtrain_gradients_counters)
 %params(dtrain_segment)

@@ -113,6 +113,13 @@ class Ended(unittest.TestCase):
                     {program}
                     """), "")
 
+    def test_memory_in_use(self):
+        self.assertEqual(run("""
+            context = dtrain.Context()
+            view = context.allocate(64).view()
+            context.world.start.recv(view, 0)
+            """), "")
+
     def test_daemon_thread_waits(self):
         self.assertEqual(run("""
             context = dtrain.Context()

@@ -1,0 +1,72 @@
+"""Memory that operations need not copy: never needed for correctness.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import ctypes
+import weakref
+from typing import Any, Callable, Optional
+
+from . import _arrays, _dtrain
+from ._constants import ITEM_BYTES
+from ._errors import BusyError, StateError
+from ._handle import Child
+from ._parameters import fill
+
+
+class Memory(Child):
+    """New memory of Context.allocate(), zeroed and page-aligned, that the host's other ranks can
+    map. Arrays are made of view(): numpy.frombuffer(memory.view(), "f4"). It cannot be closed while
+    one of them lives."""
+
+    def __init__(self, context: Any, size: int) -> None:
+        super().__init__(context, _dtrain.dtrain_mem_alloc(context._handle, size))
+        self.size = size
+        self._block: Callable[[], Optional[Any]] = lambda: None
+
+    @property
+    def viewed(self) -> bool:
+        """Whether a view, or what was made of one, still lives."""
+        return self._block() is not None
+
+    def view(self) -> memoryview:
+        """Its bytes, writable."""
+        if self._handle is None:
+            raise StateError("this memory is closed")
+        block = self._block()
+        if block is None:
+            kind = type("Block", (ctypes.c_ubyte * self.size,), {})
+            block = kind.from_address(_dtrain.dtrain_mem_address(self._handle))
+            self._block = weakref.ref(block)
+        return memoryview(block).cast("B")
+
+    def _destroy(self) -> None:
+        if self.viewed:
+            raise BusyError("arrays or views of this memory are in use; delete them first")
+        _dtrain.dtrain_mem_deregister(self._handle)
+
+
+class Registration(Child):
+    """An array's memory, registered by Context.register(), which keeps it until this is closed."""
+
+    def __init__(self, context: Any, array: Any, shared: bool) -> None:
+        address, size, self._kept = self._place(array)
+        params = fill(_dtrain.dtrain_mem_params_t(), {
+            "mem_type": _dtrain.DTRAIN_MEM_HOST, "address": address, "length": size,
+            "flags": _dtrain.DTRAIN_MEM_SHARED if shared else 0})
+        super().__init__(context, _dtrain.dtrain_mem_register(context._handle, params))
+
+    @staticmethod
+    def _place(array: Any) -> Any:
+        try:
+            view = memoryview(array)
+        except TypeError:
+            address, count, dtype, _, owner = _arrays.adapt(array, True)
+            return address, count * ITEM_BYTES[dtype], owner
+        if view.readonly or not view.c_contiguous:
+            raise ValueError("memory to be registered is writable and contiguous")
+        block = (ctypes.c_ubyte * view.nbytes).from_buffer(view)  # refuses to be resized
+        return ctypes.addressof(block), view.nbytes, block
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_mem_deregister(self._handle)
+        self._kept = None
