@@ -38,19 +38,30 @@ typedef struct Call {
 
 #define CALL_NAME "dtrain.Request"
 static Call *abandoned;
+static Call *spare;           /* of the last call, cleared, for the next one */
 static PyObject *result_type; /* dtrain.Result */
 
 static Call *call_make(Call **call_p) {
-    if (*call_p == NULL && (*call_p = PyMem_Calloc(1, sizeof **call_p)) == NULL) PyErr_NoMemory();
+    if (*call_p != NULL) return *call_p;
+    if (spare != NULL) {
+        *call_p = spare;
+        spare = NULL;
+    } else if ((*call_p = PyMem_Calloc(1, sizeof **call_p)) == NULL) {
+        PyErr_NoMemory();
+    }
     return *call_p;
 }
 
 static void call_free(Call *call) {
     if (call->request != NULL) dtrain_request_free(call->request);
-    for (int i = 0; i < ROLES; i++)
-        if (call->buffers[i].present) buffer_give_back(&call->buffers[i]);
+    for (int i = 0; i < ROLES; i++) buffer_give_back(&call->buffers[i]);
     Py_XDECREF(call->root_object);
-    PyMem_Free(call);
+    if (spare != NULL) {
+        PyMem_Free(call);
+    } else {
+        memset(call, 0, sizeof *call);
+        spare = call;
+    }
 }
 
 static int call_finished(const Call *call) {
@@ -95,6 +106,8 @@ static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writab
 enum { INTERRUPTED = -1000 };
 static dtrain_status_t call_wait(Call *call, int64_t timeout_ns) {
     const int64_t slice_ns = 20 * 1000 * 1000;
+    dtrain_event_t event;
+    if (dtrain_request_result(call->request, &event) == DTRAIN_OK) return event.status;
     for (;;) {
         const int last = timeout_ns >= 0 && timeout_ns <= slice_ns;
         dtrain_status_t status;
