@@ -150,7 +150,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Machine machine() const;
     void apply_tuning(Setup &setup) const;
     void set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages);
-    void limit_eager(uint64_t bytes);
+    uint64_t limit_eager(uint64_t bytes);
     Status find_eager_limit(Measurement &measurement, uint64_t &best);
     Status find_exchange_limit(Measurement &measurement, uint64_t &best);
     Status find_chunk(Measurement &measurement, uint64_t &best);

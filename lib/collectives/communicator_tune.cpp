@@ -99,15 +99,19 @@ Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &bes
 }
 
 // Of the transport between the two halves of the ranks, where messages are measured; a rank's own
-// option comes first.
-void Communicator::limit_eager(uint64_t bytes) {
+// option comes first. Returns what the limit was.
+uint64_t Communicator::limit_eager(uint64_t bytes) {
     const int64_t own = session_->options().number("eager.bytes");
     const int32_t other = (rank_ + size() / 2) % size();
-    const std::string_view name = session_->mesh().device(members_[other])->name();
+    const transport::Device &measured = *session_->mesh().device(members_[other]);
+    uint64_t before = 0;
     agent_.locked([&] {
+        before = measured.eager_limit();
         for (auto &device : agent_.devices())
-            if (device->name() == name) device->limit_eager(own >= 0 ? uint64_t(own) : bytes);
+            if (device->name() == measured.name())
+                device->limit_eager(own >= 0 ? uint64_t(own) : bytes);
     });
+    return before;
 }
 
 // The largest size at which a message need not wait for its receiver to be as fast; the least of a
@@ -124,7 +128,6 @@ Status Communicator::find_eager_limit(Measurement &measurement, uint64_t &best) 
         if (least[0] < least[1] * clearly) break;
         best = bytes;
     }
-    limit_eager(best); // for what is measured after
     return DTRAIN_OK;
 }
 
@@ -156,8 +159,11 @@ Status Communicator::measure(Tuning &out) {
     }
     if (s == DTRAIN_OK && window_ != nullptr)
         s = find_exchange_limit(measurement, out.exchange_bytes);
+    const uint64_t eager_bytes = limit_eager(UINT64_MAX);
     if (s == DTRAIN_OK) s = find_eager_limit(measurement, out.eager_bytes);
+    limit_eager(out.eager_bytes); // chunks go with it
     if (s == DTRAIN_OK) s = find_chunk(measurement, out.chunk_bytes);
+    limit_eager(eager_bytes);
     set_limits(exchange_bytes, chunk_bytes, by_messages);
     return s;
 }

@@ -44,8 +44,10 @@ class Device {
     }
     // As of the plugin's operation. Under the lock.
     void limit_eager(uint64_t bytes) {
+        eager_limit_ = bytes;
         if (ops_.limit_eager != nullptr) ops_.limit_eager(dev_, bytes);
     }
+    uint64_t eager_limit() const { return eager_limit_; } // as it was limited
     bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
 
   private:
@@ -58,7 +60,7 @@ class Device {
     dtrain_tp_attr_t attr_{};
     dtrain_tp_dev_t *dev_ = nullptr;
     std::vector<uint8_t> address_;
-    uint64_t moved_ = 0;
+    uint64_t moved_ = 0, eager_limit_ = UINT64_MAX;
 };
 
 } // namespace dtrain::transport

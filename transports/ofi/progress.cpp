@@ -38,7 +38,9 @@ bool Wire::receive() {
             return true;
         else if (n < 0)
             return broken_ = true;
-        if (n > 0 && n < ssize_t(batch)) break; // to look again would cost more than it finds
+        // To look again would cost more than it finds; but who hears of a broken link has
+        // everything.
+        if (n > 0 && n < ssize_t(batch) && !broken_links_) break;
     }
     return false;
 }
