@@ -137,7 +137,10 @@ Status Communicator::set_up(int64_t timeout_ns) {
             return fail_within(s, "making a communicator of %d ranks", size());
     if (uid_ == world_uid && size() > 1 && session_->has_rails())
         if (Status s = check_rails(timeout_ns); s != DTRAIN_OK) return s;
-    if (uid_ == world_uid && setup.eager_bytes != 0) limit_eager(setup.eager_bytes);
+    // A rank's own option comes first; its devices have heard of it.
+    if (uid_ == world_uid && setup.eager_bytes != 0 &&
+        session_->options().number("eager.bytes") < 0)
+        limit_eager(setup.eager_bytes);
     chunk_bytes_ = setup.chunk_bytes;
     exchange_bytes_ = setup.exchange_bytes;
     allreduce_by_messages_ = setup.algorithm >= 0;

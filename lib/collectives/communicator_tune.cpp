@@ -98,18 +98,16 @@ Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &bes
     return DTRAIN_OK;
 }
 
-// Of the transport between the two halves of the ranks, where messages are measured; a rank's own
-// option comes first. Returns what the limit was.
+// Of the transport between the two halves of the ranks, where messages are measured. Returns what
+// the limit was.
 uint64_t Communicator::limit_eager(uint64_t bytes) {
-    const int64_t own = session_->options().number("eager.bytes");
     const int32_t other = (rank_ + size() / 2) % size();
     const transport::Device &measured = *session_->mesh().device(members_[other]);
     uint64_t before = 0;
     agent_.locked([&] {
         before = measured.eager_limit();
         for (auto &device : agent_.devices())
-            if (device->name() == measured.name())
-                device->limit_eager(own >= 0 ? uint64_t(own) : bytes);
+            if (device->name() == measured.name()) device->limit_eager(bytes);
     });
     return before;
 }
