@@ -9,7 +9,12 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
     const dtrain_op_params_t &p = out.params;
     if (p.flags & DTRAIN_OP_PERSISTENT)
         return fail(DTRAIN_ERR_UNSUPPORTED, "only collectives and messages can be persistent");
-    if (p.flags != 0) return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
+    if ((p.flags & ~DTRAIN_OP_AWAITED) != 0)
+        return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
+    if (p.flags != 0 && (request_p == nullptr || p.cq != nullptr))
+        return fail(DTRAIN_ERR_INVALID,
+                    "DTRAIN_OP_AWAITED: what is awaited is a request (request_p), "
+                    "not a completion queue's event");
     if (p.stream_type != DTRAIN_STREAM_NONE)
         return fail(
             DTRAIN_ERR_UNSUPPORTED,

@@ -58,6 +58,7 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
         collectives::Scaling factors;
         collectives::CallOptions options = {.timeout_ns = operation.params.timeout_ns,
                                             .blocking = operation.blocking,
+                                            .awaited = operation.params.flags == DTRAIN_OP_AWAITED,
                                             .priority = operation.params.priority,
                                             .scaling = read_scaling(operation.params, factors)};
         if (operation.blocking) {

@@ -152,7 +152,7 @@ Status post(dtrain_table *table, const char *what, dtrain::ps::Transfer &transfe
             if (options.scaling != nullptr) return dtrain::api::refuse_scaling(what);
             transfer.priority = options.priority;
             return table->node->post(std::move(transfer), options.request, options.timeout_ns,
-                                     options.blocking);
+                                     options.blocking, options.awaited);
         },
         true);
 }

@@ -41,7 +41,7 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
     transfer.table = table->table;
     transfer.priority = options.priority;
     return table->node->post(std::move(transfer), options.request, options.timeout_ns,
-                             options.blocking);
+                             options.blocking, options.awaited);
 }
 
 // The rows as they travel are made in the caller's thread.

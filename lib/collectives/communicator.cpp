@@ -128,7 +128,7 @@ Status Communicator::post(Prepared &prepared, const CallOptions &options) {
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
     operation->priority = options.priority;
     if (options.inside) return agent_.post_inside(operation);
-    agent_.post(operation, options.blocking);
+    agent_.post(operation, options.blocking || options.awaited);
     if (options.blocking) agent_.wait(*options.request, INT64_MAX);
 }
 
@@ -173,8 +173,9 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
     auto go = [&](Operation &operation) {
         operation.sequence = mine.seq;
         operation.begun_ns = begun();
-        if (options.blocking && run_inline(operation)) {
+        if ((options.blocking || options.awaited) && run_inline(operation)) {
             if (operation.begun_ns != 0) note_end(operation);
+            operation.dispose();
             options.request->complete({.bytes = w.result_bytes});
             return DTRAIN_OK;
         }
@@ -294,10 +295,12 @@ Status Communicator::post_message(const MessageOperation::Params &params,
         hand_over(&message, options);
         return DTRAIN_OK;
     };
-    if (!options.blocking)
-        return go(*new (*options.request) MessageOperation(options.request, params));
-    MessageOperation message(options.request, params, true);
-    return message.run(agent_) ? DTRAIN_OK : go(message);
+    if (options.blocking) {
+        MessageOperation message(options.request, params, true);
+        return message.run(agent_) ? DTRAIN_OK : go(message);
+    }
+    auto *message = new (*options.request) MessageOperation(options.request, params);
+    return options.awaited && message->run(agent_) ? DTRAIN_OK : go(*message);
 }
 
 Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,

@@ -39,6 +39,7 @@ struct CallOptions {
     engine::Request *request = nullptr;   // completed by the operation
     int64_t timeout_ns = 0;               // 0: option op.timeout; < 0: none
     bool blocking = false;                // the caller waits for the request, which is on its stack
+    bool awaited = false;                 // or will, at once, elsewhere
     int32_t priority = 0;                 // of the operation; higher goes first
     memory::Registry *registry = nullptr; // where the buffers may be found
     const Scaling *scaling = nullptr;     // of a reduction, or nullptr; read by post() only

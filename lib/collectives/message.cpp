@@ -34,8 +34,12 @@ bool MessageOperation::run(engine::Agent &agent) {
     };
     while (agent.alone(go_on) && left-- > 0) { // a look takes as long as a pause
     }
-    if (is_through) request->complete(outcome_);
-    return is_through;
+    if (!is_through) return false;
+    engine::Request *completed = request;
+    const engine::Outcome outcome = outcome_;
+    dispose();
+    completed->complete(outcome);
+    return true;
 }
 
 void MessageOperation::start(engine::Agent &agent) {

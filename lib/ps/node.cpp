@@ -175,14 +175,14 @@ void Node::rest_when_idle() {
 
 // ---- tables ----
 
-Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns,
-                  bool blocking) {
+Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
+                  bool awaited) {
     if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     const int32_t priority = transfer.priority;
     auto *operation =
         new (*request) TableOperation(request, *this, std::move(transfer), timeout_ns);
     operation->priority = priority;
-    agent_.post(operation, blocking);
+    agent_.post(operation, blocking || awaited);
     if (blocking) agent_.wait(*request, INT64_MAX);
     return DTRAIN_OK;
 }

@@ -44,7 +44,8 @@ class Node final : public cluster::Group, public Wire {
     // A worker that serves waits until all workers have destroyed the table; bounded by op.timeout.
     void destroy_table(ClientTable *table);
     // Posts; done by TableOperation.
-    Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking);
+    Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
+                bool awaited = false);
 
     Checkpointer &checkpointer() { return checkpointer_; }
     // ROUND_ROBIN and GREEDY: where to put a new table (Client::choose_home()).

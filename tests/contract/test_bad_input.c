@@ -190,6 +190,8 @@ static void operation_params(void **state) {
     DTRAIN_INIT(params);
     params->flags = 4;
     FAILS(DTRAIN_ERR_UNSUPPORTED, "flags 0x4", dtrain_barrier(comm, params, &request));
+    params->flags = DTRAIN_OP_AWAITED;
+    FAILS(DTRAIN_ERR_INVALID, "what is awaited is a request", dtrain_barrier(comm, params, NULL));
     DTRAIN_INIT(params);
     params->stream_type = DTRAIN_STREAM_CUDA;
     FAILS(DTRAIN_ERR_UNSUPPORTED, "stream", dtrain_barrier(comm, params, &request));

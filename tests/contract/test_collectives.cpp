@@ -22,8 +22,8 @@ uint64_t seed() {
     std::abort();
 }
 
-// Several calls at once on several communicators, some blocking, some with a request, some with a
-// queue.
+// Several calls at once on several communicators, some blocking, some with a request that is waited
+// for at once or later, some with a queue.
 class Batch {
   public:
     Batch(int rank, uint64_t local_seed) : rank_(rank), random_(local_seed) {}
@@ -38,16 +38,19 @@ class Batch {
         DTRAIN_INIT(&params);
         dtrain_request_t *request = nullptr;
         bool with_request = false;
-        switch (random_() % 3) { // each rank as it likes
+        switch (random_() % 4) { // each rank as it likes
         case 0: break;
         case 1: with_request = true; break;
-        case 2:
+        case 2: params.flags = DTRAIN_OP_AWAITED; break;
+        case 3:
             params.cq = queue;
             params.user_tag = parts_.size();
             queued_++;
         }
-        dtrain_status_t s = part.post(comm, &params, with_request ? &request : nullptr);
+        const bool awaited = params.flags == DTRAIN_OP_AWAITED;
+        dtrain_status_t s = part.post(comm, &params, with_request || awaited ? &request : nullptr);
         if (s != DTRAIN_OK) wrong(c, rank_, dtrain_status_name(s), -1);
+        if (awaited) OK(dtrain_request_wait(request, -1));
         if (request != nullptr) requests_.push_back(request);
     }
 

@@ -114,17 +114,21 @@ void cancel_and_time_out(const ranks::Options &options) {
     ranks::run(2, options, [](int rank, dtrain_comm_t *comm) {
         int32_t value = 0;
         dtrain_request_t *request = nullptr;
-        OK(dtrain_recv(comm, &value, 1, DTRAIN_I32, 1 - rank, 5, nullptr, &request));
-        REQUIRE(dtrain_request_test(request) == DTRAIN_IN_PROGRESS);
-        REQUIRE(dtrain_request_wait(request, 1'000'000) == DTRAIN_IN_PROGRESS);
-        dtrain_event_t event;
-        FAILS(DTRAIN_ERR_STATE, dtrain_request_result(request, &event));
-        OK(dtrain_request_cancel(request));
-        FAILS(DTRAIN_ERR_CANCELED, dtrain_request_wait(request, -1));
-        OK(dtrain_request_result(request, &event));
-        REQUIRE(event.status == DTRAIN_ERR_CANCELED);
-        OK(dtrain_request_cancel(request)); // over already
-        dtrain_request_free(request);
+        dtrain_op_params_t params = op_params(nullptr, 0, 0);
+        for (uint32_t flags : {0u, DTRAIN_OP_AWAITED}) {
+            params.flags = flags;
+            OK(dtrain_recv(comm, &value, 1, DTRAIN_I32, 1 - rank, 5, &params, &request));
+            REQUIRE(dtrain_request_test(request) == DTRAIN_IN_PROGRESS);
+            REQUIRE(dtrain_request_wait(request, 1'000'000) == DTRAIN_IN_PROGRESS);
+            dtrain_event_t event;
+            FAILS(DTRAIN_ERR_STATE, dtrain_request_result(request, &event));
+            OK(dtrain_request_cancel(request));
+            FAILS(DTRAIN_ERR_CANCELED, dtrain_request_wait(request, -1));
+            OK(dtrain_request_result(request, &event));
+            REQUIRE(event.status == DTRAIN_ERR_CANCELED);
+            OK(dtrain_request_cancel(request)); // over already
+            dtrain_request_free(request);
+        }
         dtrain_op_params_t soon = op_params(nullptr, 0, 20'000'000);
         FAILS(DTRAIN_ERR_TIMEOUT,
               dtrain_recv(comm, &value, 1, DTRAIN_I32, 1 - rank, 5, &soon, nullptr));

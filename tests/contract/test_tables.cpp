@@ -29,7 +29,13 @@ void adds_up(int workers, int servers, const ranks::Options &options) {
             OK(dtrain_table_push(table, 0, length, g.data(), nullptr, nullptr));
         OK(dtrain_table_push(table, 17, 3, g.data(), nullptr, nullptr));
         OK(dtrain_barrier(comm, nullptr, nullptr));
-        OK(dtrain_table_pull(table, 0, length, w.data(), nullptr, nullptr));
+        dtrain_op_params_t op;
+        DTRAIN_INIT(&op);
+        op.flags = DTRAIN_OP_AWAITED;
+        dtrain_request_t *request = nullptr;
+        OK(dtrain_table_pull(table, 0, length, w.data(), &op, &request));
+        OK(dtrain_request_wait(request, -1));
+        dtrain_request_free(request);
         float each = float(workers * (workers + 1) / 2);
         for (uint64_t i = 0; i < length; i++)
             REQUIRE(w[i] == 5 * each + (i >= 17 && i < 20 ? each : 0));

@@ -14,7 +14,7 @@ from ._gradients import Gradients
 from ._handle import Child
 from ._request import Result
 from ._table import Table
-from ._ways import BLOCK
+from ._ways import AWAITED, BLOCK
 
 
 class Communicator(Child, Collectives[None, Result]):
@@ -35,7 +35,7 @@ class Communicator(Child, Collectives[None, Result]):
         _dtrain.dtrain_comm_destroy(self._handle)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, None, BLOCK)
+        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, **settings: Any) -> "Parameterised":
         """The same operations with parameters: timeout (seconds; infinity: none), priority (higher

@@ -10,7 +10,7 @@ from ._constants import AVG, Op
 from ._handle import Child
 from ._parameters import fill
 from ._request import Request, Result
-from ._ways import BLOCK, Blocking, Started
+from ._ways import AWAITED, BLOCK, Blocking, Started
 
 
 class GradientOperations(Generic[Done, Found]):
@@ -50,7 +50,7 @@ class Gradients(Child, GradientOperations[None, Result]):
         _dtrain.dtrain_gradients_destroy(self._handle)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, None, BLOCK)
+        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, *, timeout: Optional[float] = None,
               priority: Optional[int] = None) -> "ParameterisedGradients":

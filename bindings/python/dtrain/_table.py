@@ -11,7 +11,7 @@ from ._constants import DType
 from ._handle import Child
 from ._parameters import fill, nanoseconds
 from ._request import Request, Result
-from ._ways import BLOCK, Blocking, Started
+from ._ways import AWAITED, BLOCK, Blocking, Started
 
 NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
 
@@ -129,7 +129,7 @@ class Table(Child, TableOperations[None, Result]):
         _dtrain.dtrain_table_destroy(self._handle)
 
     def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, None, BLOCK)
+        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, **settings: Any) -> "ParameterisedTable":
         """The same operations with parameters: timeout (seconds), priority, weight (how much a push

@@ -11,6 +11,7 @@ from ._parameters import operation
 from ._request import Request
 
 BLOCK, START, PREPARE = 0, 1, 2
+AWAITED = operation({"flags": _dtrain.DTRAIN_OP_AWAITED})  #: a wait that Ctrl-C can end
 
 
 class Way:
@@ -23,6 +24,9 @@ class Way:
 
 
 class Blocking(Way):
+    def __init__(self, owner: Any, settings: dict) -> None:
+        super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_AWAITED})
+
     def _run(self, function: Any, *arguments: Any) -> Any:
         return function(self._owner._handle, *arguments, self._params, BLOCK)
 

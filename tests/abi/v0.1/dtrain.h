@@ -219,9 +219,14 @@ enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
  * library's from each start to its end. A communicator with persistent requests cannot be
  * destroyed: free them first. */
 #define DTRAIN_OP_PERSISTENT UINT32_C(1)
+/* The caller will wait for the request (request_p is required, no cq) by dtrain_request_wait(), at
+ * once: for those who want a blocking call's speed and yet to give up waiting now and then, for
+ * signals or other threads. The call may take some microseconds to finish a small operation, and
+ * until the first wait nobody else moves it on. */
+#define DTRAIN_OP_AWAITED UINT32_C(2)
 typedef struct dtrain_op_params {
     uint32_t struct_size;
-    uint32_t flags;                    /* DTRAIN_OP_PERSISTENT                                    */
+    uint32_t flags;                    /* DTRAIN_OP_*                                             */
     uint64_t user_tag;                 /* returned in the event                                   */
     dtrain_cq_t *cq;                   /* where to report                                         */
     int64_t timeout_ns;                /* 0: option op.timeout; < 0: none                         */
