@@ -8,8 +8,8 @@ Processes are started by dtrain-run, torchrun, or anything that says who is who.
 SPDX-License-Identifier: Apache-2.0
 """
 from ._constants import (ADASUM, ANY_RANK, AVG, BAND, BF16, BOR, BXOR, F16, F32, F64, I8, I16, I32,
-                         I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, Consistency, DType, Initial, Op,
-                         Placement, Rule)
+                         I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, Compression, Consistency, DType,
+                         Initial, Op, Placement, Rule, Topology)
 from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigError, CorruptError,
                       DeviceError, Error, FencedError, InternalError, InvalidError, IoError,
                       LimitError, MismatchError, NoMemoryError, NotFoundError, PeerError,
@@ -19,6 +19,9 @@ from ._request import Request, Result
 from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint)
 from ._memory import Memory, Registration
 from ._gradients import Gradients
+from ._compressor import Compressor
+from ._graph import Graph
+from ._records import RecordReader, RecordWriter
 from ._server import Server
 from ._communicator import Communicator
 from ._context import Context, describe_options, version

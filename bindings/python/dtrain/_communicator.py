@@ -8,9 +8,11 @@ from typing import Any, List, Optional, Sequence
 from . import _dtrain
 from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives,
                            StartedCollectives)
-from ._constants import F32, DType
+from ._compressor import Compressor
+from ._constants import F32, Compression, DType, Topology
 from ._errors import Error
 from ._gradients import Gradients
+from ._graph import Graph, Neighbors
 from ._handle import Child
 from ._request import Result
 from ._table import Table
@@ -102,6 +104,28 @@ class Communicator(Child, Collectives[None, Result]):
         """A queue of named tensors that ranks submit in any order. Collective."""
         return Gradients(self, {"bucket_bytes": bucket_bytes, "cycle_ns": cycle_ns,
                                 "stall_warn_ns": stall_warn_ns, "stall_fail_ns": stall_fail_ns})
+
+    def compressor(self, kind: Compression, count: int, *, feedback: bool = True,
+                   stochastic: bool = False, block: Optional[int] = None,
+                   rank: Optional[int] = None, rows: Optional[int] = None,
+                   seed: Optional[int] = None, ratio: Optional[float] = None) -> Compressor:
+        """All-reduces vectors of count f32 with less on the wire. feedback: what a step does not
+        send is added to the next; block, rank, rows, ratio: of the kinds that have them
+        (docs/COMPRESSION.md); stochastic: INT8 rounds at random. Collective."""
+        return Compressor(self, kind, count, {
+            "feedback": feedback, "stochastic": stochastic, "block": block, "rank": rank,
+            "rows": rows, "seed": seed, "ratio": ratio})
+
+    def graph(self, topology: Topology, *, neighbors: Optional[Neighbors] = None,
+              self_weight: Optional[float] = None, out_neighbors: Optional[Sequence[int]] = None,
+              rows_only: bool = False, signed: bool = False) -> Graph:
+        """Who averages with whom. With CUSTOM each rank gives its neighbors as {rank: weight} with
+        its self_weight, or ranks alone for Metropolis-Hastings weights of edges that go both ways;
+        out_neighbors, to be checked, are who names this rank. rows_only: columns of the matrix need
+        not sum to 1; signed: weights may be negative. Collective."""
+        return Graph(self, topology, {
+            "neighbors": neighbors, "self_weight": self_weight, "out_neighbors": out_neighbors,
+            "rows_only": rows_only, "signed": signed})
 
     def tune(self, path: str) -> None:
         """Measures the network between the ranks, for the option "tuning.file". Collective."""

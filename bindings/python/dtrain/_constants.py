@@ -71,6 +71,25 @@ class Rule(enum.IntEnum):
     FUNCTION = _dtrain.DTRAIN_RULE_FUNCTION
 
 
+class Compression(enum.IntEnum):
+    """How an all-reduce is made shorter (docs/COMPRESSION.md)."""
+    F16 = _dtrain.DTRAIN_COMPRESS_F16
+    BF16 = _dtrain.DTRAIN_COMPRESS_BF16
+    INT8 = _dtrain.DTRAIN_COMPRESS_INT8
+    TOPK = _dtrain.DTRAIN_COMPRESS_TOPK
+    ONEBIT = _dtrain.DTRAIN_COMPRESS_ONEBIT
+    POWERSGD = _dtrain.DTRAIN_COMPRESS_POWERSGD
+
+
+class Topology(enum.IntEnum):
+    """Who averages with whom (docs/DECENTRALIZED.md)."""
+    RING = _dtrain.DTRAIN_GRAPH_RING
+    GRID = _dtrain.DTRAIN_GRAPH_GRID
+    EXPONENTIAL = _dtrain.DTRAIN_GRAPH_EXPONENTIAL
+    FULL = _dtrain.DTRAIN_GRAPH_FULL
+    CUSTOM = _dtrain.DTRAIN_GRAPH_CUSTOM
+
+
 class Consistency(enum.IntEnum):
     """When pushes are applied, and what pulls see."""
     ASYNC = _dtrain.DTRAIN_ASYNC

@@ -189,6 +189,36 @@
     Py_XDECREF($result);
     $result = PyLong_FromUnsignedLongLong(*$1);
 }
+%typemap(in, numinputs=0) double *weight_p (double number = 0), double *gap_p (double number = 0)
+    "$1 = &number;"
+%typemap(argout) double *weight_p, double *gap_p {
+    Py_XDECREF($result);
+    $result = PyFloat_FromDouble(*$1);
+}
+%typemap(in) (const char *const *paths, uint32_t count) (PyObject *list = NULL,
+                                                         const char **texts = NULL) {
+    if ((list = PySequence_Fast($input, "a list of paths")) == NULL) SWIG_fail;
+    $2 = (uint32_t)PySequence_Fast_GET_SIZE(list);
+    if ((texts = PyMem_Calloc((size_t)$2 + 1, sizeof *texts)) == NULL) {
+        PyErr_NoMemory();
+        SWIG_fail;
+    }
+    for (uint32_t i = 0; i < $2; i++)
+        if ((texts[i] = PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(list$argnum, i))) == NULL) SWIG_fail;
+    $1 = (char **)texts;
+}
+%typemap(argout) (const char *const *paths, uint32_t count) ""
+%typemap(freearg) (const char *const *paths, uint32_t count) {
+    PyMem_Free(texts$argnum);
+    Py_XDECREF(list$argnum);
+}
+%typemap(in) (const void *data, uint64_t length) (Py_buffer view = {0}) {
+    if (PyObject_GetBuffer($input, &view, PyBUF_SIMPLE) != 0) SWIG_fail;
+    $1 = view.buf;
+    $2 = (uint64_t)view.len;
+}
+%typemap(argout) (const void *data, uint64_t length) ""
+%typemap(freearg) (const void *data, uint64_t length) "PyBuffer_Release(&view$argnum);"
 %typemap(in, numinputs=0) int32_t *saved_p (int32_t saved = 0) "$1 = &saved;"
 %typemap(argout) int32_t *saved_p {
     Py_XDECREF($result);
@@ -233,6 +263,9 @@
 %params(dtrain_device_stats)
 %params(dtrain_gradients_params)
 %params(dtrain_gradients_counters)
+%params(dtrain_compressor_params)
+%params(dtrain_graph_params)
+%params(dtrain_reader_params)
 %params(dtrain_segment)
 %params(dtrain_table_params)
 %params(dtrain_table_server)
@@ -240,7 +273,8 @@
 %params(dtrain_checkpoint_params)
 %params(dtrain_server_params)
 /* Arrays in structs, by their addresses: the package keeps them during the call. */
-%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *servers {
+%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *servers,
+             const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors {
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }
 %typemap(out) uint64_t [ANY] {
@@ -358,7 +392,6 @@ enum { RESULT_##name = with_result };
 %destroys(dtrain_compressor_destroy)
 %destroys(dtrain_table_destroy)
 %destroys(dtrain_server_destroy)
-%destroys(dtrain_writer_close)
 %define %frees(name)
 %exception name {
     void *claimed;
@@ -369,6 +402,7 @@ enum { RESULT_##name = with_result };
 %frees(dtrain_options_destroy)
 %frees(dtrain_graph_destroy)
 %frees(dtrain_reader_close)
+%frees(dtrain_writer_close) /* in any case */
 
 /* ---- what the package hands over and gets beside the C API ---- */
 %ignore dtrain_request_free; /* by the request's capsule */
@@ -382,6 +416,8 @@ enum { RESULT_##name = with_result };
 %exception describe_handle;
 %exception segment_bytes;
 %exception failed_ranks;
+%exception graph_neighbors;
+%exception next_record;
 %inline %{
 static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results) {
     Py_INCREF(errors);
@@ -409,6 +445,51 @@ static PyObject *failed_ranks(PyObject *comm) {
         PyList_SET_ITEM(list, i, PyLong_FromLong(ranks[i]));
     PyMem_Free(ranks);
     return list;
+}
+/* {rank: weight of the edge} */
+static PyObject *graph_neighbors(PyObject *graph, uint32_t direction) {
+    Handle *handle = handle_enter(graph, "dtrain_graph_t");
+    if (handle == NULL) return NULL;
+    const int32_t count = dtrain_graph_neighbors(handle->pointer, direction, NULL, NULL, 0);
+    int32_t *ranks = PyMem_Calloc((size_t)count + 1, sizeof *ranks);
+    double *weights = PyMem_Calloc((size_t)count + 1, sizeof *weights);
+    PyObject *found = ranks == NULL || weights == NULL ? PyErr_NoMemory() : PyDict_New();
+    if (found != NULL) dtrain_graph_neighbors(handle->pointer, direction, ranks, weights, count);
+    for (int32_t i = 0; found != NULL && i < count; i++) {
+        PyObject *rank = PyLong_FromLong(ranks[i]), *weight = PyFloat_FromDouble(weights[i]);
+        if (rank == NULL || weight == NULL || PyDict_SetItem(found, rank, weight) != 0)
+            Py_CLEAR(found);
+        Py_XDECREF(rank);
+        Py_XDECREF(weight);
+    }
+    PyMem_Free(ranks);
+    PyMem_Free(weights);
+    handle_leave(handle);
+    return found;
+}
+/* A copy of the next record, None at the end. Another thread's call would free what this one reads. */
+static PyObject *next_record(PyObject *reader) {
+    Handle *handle = handle_enter(reader, "dtrain_reader_t");
+    if (handle == NULL) return NULL;
+    const void *data = NULL;
+    uint64_t length = 0;
+    dtrain_status_t status = DTRAIN_ERR_BUSY;
+    PyObject *record = NULL;
+    if (handle->users > 1) {
+        raise_error(status, "another thread is reading; each thread needs a reader of its own", -1);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        status = dtrain_reader_next(handle->pointer, &data, &length);
+        Py_END_ALLOW_THREADS
+        if (status == DTRAIN_OK)
+            record = PyBytes_FromStringAndSize(data, (Py_ssize_t)length);
+        else if (status == DTRAIN_ERR_NOT_FOUND)
+            Py_INCREF(record = Py_None);
+        else
+            raise_last_error(status);
+    }
+    handle_leave(handle);
+    return record;
 }
 /* Whether it has finished by then; a failure is told by request_result(). */
 static PyObject *request_wait(PyObject *request, int64_t timeout_ns) {
@@ -470,3 +551,5 @@ static PyObject *poll_tags(PyObject *queue) {
 %}
 %ignore dtrain_cq_poll;
 %ignore dtrain_comm_failed;
+%ignore dtrain_graph_neighbors;
+%ignore dtrain_reader_next;

@@ -1,0 +1,77 @@
+"""All-reduce with less on the wire.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from typing import Any, Generic, Optional
+
+from . import _dtrain
+from ._collectives import Array, Done
+from ._constants import AVG, F32, Compression, Op
+from ._handle import Child
+from ._parameters import fill
+from ._request import Request
+from ._ways import AWAITED, BLOCK, Blocking, Started
+
+
+class CompressorOperations(Generic[Done]):
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def allreduce(self, array: Array, out: Array = None, op: Op = AVG) -> Done:
+        """out (None: in place) = the mean, or the sum, of all ranks' arrays, nearly: what a step
+        does not send of them is added to the next step's. One at a time."""
+        return self._run(_dtrain.dtrain_compressor_allreduce, array, out, op)
+
+
+class BlockingCompressor(Blocking, CompressorOperations[None]):
+    """Each call returns when it is done."""
+
+
+class StartedCompressor(Started, CompressorOperations[Request]):
+    """Each call begins the operation and returns its Request."""
+
+
+class Compressor(Child, CompressorOperations[None]):
+    """Made by Communicator.compressor(), for one vector of f32, reduced again and again. `start` has
+    the operation with a request, `using()` with parameters."""
+
+    def __init__(self, comm: Any, kind: Compression, count: int, settings: dict) -> None:
+        flags = 0 if settings.pop("feedback") else _dtrain.DTRAIN_COMPRESS_NO_FEEDBACK
+        flags |= _dtrain.DTRAIN_COMPRESS_STOCHASTIC if settings.pop("stochastic") else 0
+        params = fill(_dtrain.dtrain_compressor_params_t(),
+                      {"kind": kind, "count": count, "flags": flags, **settings})
+        handle = _dtrain.dtrain_compressor_create(comm._handle, params)
+        _dtrain.describe_handle(handle, F32, count)
+        super().__init__(comm._context, handle, comm)
+        self.start = StartedCompressor(self, {})
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_compressor_destroy(self._handle)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._handle, *arguments, AWAITED, BLOCK)
+
+    def using(self, *, timeout: Optional[float] = None,
+              priority: Optional[int] = None) -> "ParameterisedCompressor":
+        """The same operation with a timeout (seconds), or a priority (higher goes first)."""
+        return ParameterisedCompressor(self, {"timeout": timeout, "priority": priority})
+
+    def reset(self) -> None:
+        """Forgets what was kept of earlier steps; on all ranks between the same two operations."""
+        _dtrain.dtrain_compressor_reset(self._handle)
+
+    def stats(self) -> dict:
+        """Since it was made: operations, raw_bytes (what this rank would have sent without it),
+        sent_bytes, and residual, the norm of what this rank keeps."""
+        stats = _dtrain.dtrain_compression_stats_t()
+        _dtrain.dtrain_compressor_stats(self._handle, stats)
+        return {name: getattr(stats, name)
+                for name in ("operations", "raw_bytes", "sent_bytes", "residual")}
+
+
+class ParameterisedCompressor(BlockingCompressor):
+    """A compressor's operation with parameters."""
+
+    def __init__(self, owner: Compressor, settings: dict) -> None:
+        super().__init__(owner, settings)
+        self.start = StartedCompressor(owner, settings)

@@ -1,0 +1,123 @@
+"""Averages with neighbours instead of all ranks.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from array import array as Numbers
+from typing import Any, Dict, Generic, Iterable, Mapping, Optional, Union
+
+from . import _dtrain
+from ._collectives import Array, Done
+from ._constants import Topology
+from ._handle import Child
+from ._parameters import fill
+from ._request import Request
+from ._ways import AWAITED, BLOCK, Blocking, Prepared, Started
+
+#: Ranks that this one hears of, with the weights of these edges, or without.
+Neighbors = Union[Mapping[int, float], Iterable[int]]
+
+
+class GraphOperations(Generic[Done]):
+    """Collectives of the graph's communicator, which wait for neighbours only."""
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def average(self, array: Array, out: Array = None) -> Done:
+        """out (None: in place) = the weighted mean of the own array and the in-neighbours'."""
+        return self._run(_dtrain.dtrain_neighbor_average, array, out, 0, 0)
+
+    def allgather(self, array: Array, out: Array) -> Done:
+        """out = the in-neighbours' arrays, in the order of their ranks."""
+        return self._run(_dtrain.dtrain_neighbor_allgather, array, out, 0, 0)
+
+    def alltoall(self, array: Array, out: Array) -> Done:
+        """A block of array to each out-neighbour, a block of out from each in-neighbour."""
+        return self._run(_dtrain.dtrain_neighbor_alltoall, array, out, 0, 0)
+
+
+class BlockingGraph(Blocking, GraphOperations[None]):
+    """Each call returns when it is done."""
+
+
+class StartedGraph(Started, GraphOperations[Request]):
+    """Each call begins the operation and returns its Request."""
+
+
+class PreparedGraph(Prepared, GraphOperations[Request]):
+    """Each call prepares the operation: Request.start() begins it, as often as it is called."""
+
+
+class Graph(Child, GraphOperations[None]):
+    """Made by Communicator.graph(). `start`, `prepare` and `using()` as of communicators."""
+
+    def __init__(self, comm: Any, topology: Topology, settings: dict) -> None:
+        params, _kept = graph_params(topology, **settings)
+        super().__init__(comm._context, _dtrain.dtrain_graph_create(comm._handle, params), comm)
+        self.start = StartedGraph(self, {})
+        self.prepare = PreparedGraph(self, {})
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_graph_destroy(self._handle)
+
+    def _run(self, function: Any, *arguments: Any) -> Any:
+        return function(self._handle, *arguments, AWAITED, BLOCK)
+
+    def using(self, *, timeout: Optional[float] = None,
+              priority: Optional[int] = None) -> "ParameterisedGraph":
+        """The same operations with a timeout (seconds), or a priority (higher goes first)."""
+        return ParameterisedGraph(self, {"timeout": timeout, "priority": priority})
+
+    @property
+    def in_neighbors(self) -> Dict[int, float]:
+        """The ranks that this one hears of, with their weights."""
+        return _dtrain.graph_neighbors(self._handle, _dtrain.DTRAIN_GRAPH_IN)
+
+    @property
+    def out_neighbors(self) -> Dict[int, float]:
+        """The ranks that hear of this one, with its weights there."""
+        return _dtrain.graph_neighbors(self._handle, _dtrain.DTRAIN_GRAPH_OUT)
+
+    @property
+    def self_weight(self) -> float:
+        """The weight of the own value."""
+        return _dtrain.dtrain_graph_self_weight(self._handle)
+
+    def spectral_gap(self) -> float:
+        """How fast averages bring the ranks together: 1 at once, 0 never. Up to 256 ranks."""
+        return _dtrain.dtrain_graph_spectral_gap(self._handle)
+
+
+class ParameterisedGraph(BlockingGraph):
+    """A graph's operations with parameters."""
+
+    def __init__(self, owner: Graph, settings: dict) -> None:
+        super().__init__(owner, settings)
+        self.start = StartedGraph(owner, settings)
+        self.prepare = PreparedGraph(owner, settings)
+
+
+def graph_params(topology: Topology, neighbors: Optional[Neighbors] = None,
+                 self_weight: Optional[float] = None,
+                 out_neighbors: Optional[Iterable[int]] = None, rows_only: bool = False,
+                 signed: bool = False) -> Any:
+    """dtrain_graph_params_t, and what must live as long as it."""
+    if (neighbors is not None) != (topology == Topology.CUSTOM):
+        raise ValueError("neighbors are those of Topology.CUSTOM, which needs them")
+    params = fill(_dtrain.dtrain_graph_params_t(), {
+        "kind": topology, "self_weight": self_weight,
+        "flags": (_dtrain.DTRAIN_GRAPH_ROWS_ONLY if rows_only else 0)
+        | (_dtrain.DTRAIN_GRAPH_SIGNED if signed else 0)})
+    kept = []
+
+    def give(name: str, code: str, values: Iterable) -> int:
+        kept.append(Numbers(code, values))
+        setattr(params, name, kept[-1].buffer_info()[0])
+        return len(kept[-1])
+    if neighbors is not None:
+        params.in_count = give("in_neighbors", "i", neighbors)
+        if isinstance(neighbors, Mapping):
+            give("in_weights", "d", neighbors.values())
+    if out_neighbors is not None:
+        params.out_count = give("out_neighbors", "i", out_neighbors)
+    return params, kept

@@ -1,0 +1,63 @@
+"""TFRecord files.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+from typing import Any, Iterable, Iterator, Optional, Union
+
+from . import _dtrain
+from ._handle import Closeable
+from ._parameters import fill
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Records(Closeable):
+    """Closed, like a file, when nobody keeps it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class RecordReader(Records):
+    """The records of files, one after the other, as bytes; their checksums are checked. shard of
+    shards: whole files where there are enough of them, else every so many records."""
+
+    def __init__(self, paths: Union[Path, Iterable[Path]], *, shard: Optional[int] = None,
+                 shards: Optional[int] = None, max_record: Optional[int] = None) -> None:
+        if isinstance(paths, (str, os.PathLike)):
+            paths = [paths]
+        params = fill(_dtrain.dtrain_reader_params_t(),
+                      {"shard": shard, "shards": shards, "max_record": max_record})
+        self._handle = _dtrain.dtrain_reader_open([os.fspath(path) for path in paths], params)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        record = _dtrain.next_record(self._handle)
+        if record is None:
+            raise StopIteration
+        return record
+
+    def rewind(self) -> None:
+        """Back to the first record."""
+        _dtrain.dtrain_reader_rewind(self._handle)
+
+    def _destroy(self) -> None:
+        _dtrain.dtrain_reader_close(self._handle)
+
+
+class RecordWriter(Records):
+    """Writes a file, which appears under its name when this is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self._handle = _dtrain.dtrain_writer_open(os.fspath(path))
+
+    def append(self, record: Any) -> None:
+        """Anything with bytes."""
+        _dtrain.dtrain_writer_append(self._handle, record)
+
+    def _destroy(self) -> None:
+        handle, self._handle = self._handle, None  # given back also when it fails
+        _dtrain.dtrain_writer_close(handle)
