@@ -32,15 +32,15 @@ class Collectives(Generic[Done, Found]):
 
     def allreduce(self, array: Array, out: Array = None, op: Op = SUM) -> Done:
         """out = the sum (or another op) of all ranks' arrays."""
-        return self._run(_dtrain.dtrain_allreduce, array, out, 0, 0, op)
+        return self._run(_dtrain.dtrain_allreduce, array, out, op)
 
     def reduce(self, array: Array, out: Array = None, op: Op = SUM, *, root: int = 0) -> Done:
         """As allreduce, the result on root only."""
-        return self._run(_dtrain.dtrain_reduce, array, out, 0, 0, op, root)
+        return self._run(_dtrain.dtrain_reduce, array, out, op, root)
 
     def reduce_scatter(self, array: Array, out: Array, op: Op = SUM) -> Done:
         """out = this rank's block of the sum. In place: out is that block of array."""
-        return self._run(_dtrain.dtrain_reduce_scatter, array, out, 0, 0, op)
+        return self._run(_dtrain.dtrain_reduce_scatter, array, out, op)
 
     def reduce_scatterv(self, array: Array, out: Array, counts: Iterable[int],
                         op: Op = SUM) -> Done:
@@ -49,7 +49,7 @@ class Collectives(Generic[Done, Found]):
 
     def allgather(self, array: Array, out: Array) -> Done:
         """out = all ranks' arrays. In place: array is this rank's block of out."""
-        return self._run(_dtrain.dtrain_allgather, array, out, 0, 0)
+        return self._run(_dtrain.dtrain_allgather, array, out)
 
     def allgatherv(self, array: Array, out: Array, counts: Iterable[int],
                    displs: Optional[Iterable[int]] = None) -> Done:
@@ -58,11 +58,11 @@ class Collectives(Generic[Done, Found]):
 
     def broadcast(self, array: Array, *, root: int = 0) -> Done:
         """root's array to all."""
-        return self._run(_dtrain.dtrain_broadcast, array, 0, 0, root)
+        return self._run(_dtrain.dtrain_broadcast, array, root)
 
     def gather(self, array: Array, out: Array = None, *, root: int = 0) -> Done:
         """On root: out = all ranks' arrays; elsewhere it is None."""
-        return self._run(_dtrain.dtrain_gather, array, out, 0, 0, root)
+        return self._run(_dtrain.dtrain_gather, array, out, root)
 
     def gatherv(self, array: Array, out: Array, counts: Iterable[int],
                 displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
@@ -72,7 +72,7 @@ class Collectives(Generic[Done, Found]):
 
     def scatter(self, array: Array, out: Array, *, root: int = 0) -> Done:
         """out = this rank's block of root's array, which is None elsewhere."""
-        return self._run(_dtrain.dtrain_scatter, array, out, 0, 0, root)
+        return self._run(_dtrain.dtrain_scatter, array, out, root)
 
     def scatterv(self, array: Array, out: Array, counts: Iterable[int],
                  displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
@@ -82,7 +82,7 @@ class Collectives(Generic[Done, Found]):
 
     def alltoall(self, array: Array, out: Array) -> Done:
         """Block j of array goes to rank j; block j of out comes from there."""
-        return self._run(_dtrain.dtrain_alltoall, array, out, 0, 0)
+        return self._run(_dtrain.dtrain_alltoall, array, out)
 
     def alltoallv(self, array: Array, send_counts: Iterable[int], out: Array,
                   recv_counts: Iterable[int], send_displs: Optional[Iterable[int]] = None,
@@ -97,11 +97,11 @@ class Collectives(Generic[Done, Found]):
 
     def send(self, array: Array, peer: int, tag: int = 0) -> Done:
         """A message to peer; those of one tag arrive in order."""
-        return self._run(_dtrain.dtrain_send, array, 0, 0, peer, tag)
+        return self._run(_dtrain.dtrain_send, array, peer, tag)
 
     def recv(self, array: Array, peer: int = ANY_RANK, tag: int = 0) -> Found:
         """A message of peer, or of whoever sends one; the result tells from whom and how long."""
-        return self._run(_dtrain.dtrain_recv, array, 0, 0, peer, tag)
+        return self._run(_dtrain.dtrain_recv, array, peer, tag)
 
 
 class BlockingCollectives(Blocking, Collectives[None, Result]):

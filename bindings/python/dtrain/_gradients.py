@@ -21,7 +21,7 @@ class GradientOperations(Generic[Done, Found]):
 
     def submit(self, name: str, array: Array, out: Array = None, op: Op = AVG) -> Done:
         """out (None: in place) = the mean, or another op, of all ranks' arrays of this name."""
-        return self._run(_dtrain.dtrain_gradients_submit, name, array, out, 0, 0, op)
+        return self._run(_dtrain.dtrain_gradients_submit, name, array, out, op)
 
     def join(self) -> Found:
         """For a rank without more data: it contributes zeros until all have joined. The result's

@@ -25,15 +25,15 @@ class GraphOperations(Generic[Done]):
 
     def average(self, array: Array, out: Array = None) -> Done:
         """out (None: in place) = the weighted mean of the own array and the in-neighbours'."""
-        return self._run(_dtrain.dtrain_neighbor_average, array, out, 0, 0)
+        return self._run(_dtrain.dtrain_neighbor_average, array, out)
 
     def allgather(self, array: Array, out: Array) -> Done:
         """out = the in-neighbours' arrays, in the order of their ranks."""
-        return self._run(_dtrain.dtrain_neighbor_allgather, array, out, 0, 0)
+        return self._run(_dtrain.dtrain_neighbor_allgather, array, out)
 
     def alltoall(self, array: Array, out: Array) -> Done:
         """A block of array to each out-neighbour, a block of out from each in-neighbour."""
-        return self._run(_dtrain.dtrain_neighbor_alltoall, array, out, 0, 0)
+        return self._run(_dtrain.dtrain_neighbor_alltoall, array, out)
 
 
 class BlockingGraph(Blocking, GraphOperations[None]):

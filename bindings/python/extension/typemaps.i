@@ -123,6 +123,10 @@
 }
 %typemap(out) void * "$result = PyLong_FromVoidPtr($1);"
 
+%typemap(in, numinputs=0) (uint64_t count, uint32_t dtype) { /* by the shape of the buffers */
+    $1 = 0;
+    $2 = 0;
+}
 %typemap(in) (const int32_t *ranks, int32_t count) (Buffer list = {0}) {
     if (!buffer_take(&list, $input, 0)) SWIG_fail;
     if (list.dtype != DTRAIN_I32 || list.count > INT32_MAX) {
