@@ -106,7 +106,12 @@ size_t dtrain_request_error(dtrain_request_t *request, char *buf, size_t len) {
 }
 
 void dtrain_request_free(dtrain_request_t *request) {
-    if (request != nullptr) unwrap(request)->release();
+    if (request == nullptr) return;
+    Request &freed = *unwrap(request);
+    // The caller may destroy the communicator next, which counts its persistent requests.
+    if (freed.restart != nullptr && freed.done() && check_here(&freed) == DTRAIN_OK)
+        freed.await_last_reference();
+    freed.release();
 }
 
 // ---- completion queues ----

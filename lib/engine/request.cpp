@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <iterator>
 #include <new>
+#include <thread>
 
 namespace dtrain::engine {
 namespace {
@@ -100,6 +101,10 @@ void Request::release() {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     const bool worth_keeping = restart == nullptr && memory_bytes_ <= most_kept;
     if (!worth_keeping || !keep_spare(this)) delete this;
+}
+
+void Request::await_last_reference() {
+    while (references_.load(std::memory_order_acquire) > 1) std::this_thread::yield();
 }
 
 dtrain_event_t Request::event() const {

@@ -55,6 +55,7 @@ class Request {
     static Request *create_persistent(uint64_t user_tag, CompletionQueue *queue,
                                       std::unique_ptr<Restart> restart);
     void release(); // gives up one reference
+    void await_last_reference(); // once done(): the thread that completed it is about to let go
     bool on_heap() const { return references_.load(std::memory_order_relaxed) != 0; }
 
     // For the next operation of a persistent one; false: it has not finished.

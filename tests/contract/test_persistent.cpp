@@ -239,6 +239,29 @@ void freed_while_it_runs(void **) {
     });
 }
 
+// Who has waited for it and freed it may destroy the communicator, however late the thread that
+// completed it runs on.
+void freed_when_it_has_finished(void **) {
+    ranks::run(2, {}, [](int rank, dtrain_comm_t *comm) {
+        for (int round = 0; round < 100; round++) {
+            dtrain_comm_t *own = nullptr;
+            OK(dtrain_comm_duplicate(comm, &own));
+            dtrain_op_params_t params = persistent();
+            params.timeout_ns = 100'000;
+            float data = 1;
+            dtrain_request_t *request = nullptr;
+            OK(dtrain_recv(own, &data, 1, DTRAIN_F32, rank, 0, &params, &request));
+            OK(dtrain_request_start(&request, 1));
+            dtrain_event_t event;
+            while (dtrain_request_result(request, &event) != DTRAIN_OK) {
+            }
+            REQUIRE(event.status == DTRAIN_ERR_TIMEOUT);
+            dtrain_request_free(request);
+            OK(dtrain_comm_destroy(own));
+        }
+    });
+}
+
 } // namespace
 
 int main() {
@@ -248,6 +271,7 @@ int main() {
         cmocka_unit_test(reports_to_a_queue),
         cmocka_unit_test(misuse),
         cmocka_unit_test(freed_while_it_runs),
+        cmocka_unit_test(freed_when_it_has_finished),
         cmocka_unit_test(messages_and_neighbours),
         cmocka_unit_test(allocates_nothing_each_time),
     };
