@@ -8,6 +8,8 @@
 %include <stdint.i>
 
 #define DTRAIN_API
+%ignore INT32_MIN;
+%ignore UINT64_MAX;
 #define INT32_MIN (-2147483647 - 1)
 #define UINT32_C(number) number
 #define UINT64_C(number) number ## ULL

@@ -54,7 +54,7 @@ class Request {
     // Finished as it were, until it is started; its reference is the handle's.
     static Request *create_persistent(uint64_t user_tag, CompletionQueue *queue,
                                       std::unique_ptr<Restart> restart);
-    void release(); // gives up one reference
+    void release();              // gives up one reference
     void await_last_reference(); // once done(): the thread that completed it is about to let go
     bool on_heap() const { return references_.load(std::memory_order_relaxed) != 0; }
 

@@ -266,14 +266,10 @@ void freed_when_it_has_finished(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(in_shared_memory),
-        cmocka_unit_test(over_tcp),
-        cmocka_unit_test(reports_to_a_queue),
-        cmocka_unit_test(misuse),
-        cmocka_unit_test(freed_while_it_runs),
-        cmocka_unit_test(freed_when_it_has_finished),
-        cmocka_unit_test(messages_and_neighbours),
-        cmocka_unit_test(allocates_nothing_each_time),
+        cmocka_unit_test(in_shared_memory),        cmocka_unit_test(over_tcp),
+        cmocka_unit_test(reports_to_a_queue),      cmocka_unit_test(misuse),
+        cmocka_unit_test(freed_while_it_runs),     cmocka_unit_test(freed_when_it_has_finished),
+        cmocka_unit_test(messages_and_neighbours), cmocka_unit_test(allocates_nothing_each_time),
     };
     return cmocka_run_group_tests_name("persistent", tests, nullptr, nullptr);
 }

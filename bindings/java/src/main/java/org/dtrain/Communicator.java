@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * An ordered group of ranks. Its operations block; {@link #start()} has the same ones with requests,
+ * {@link #prepare()} prepared ones, {@link #using} all of them with parameters. Any thread may call
+ * them.
+ */
+public final class Communicator extends BlockingCollectives implements AutoCloseable {
+    private final Context context;
+    private final Handle handle;
+
+    private Communicator(Context context, Handle handle) {
+        super(context, handle, new Parameters(), Native.dtrain_comm_rank(handle.address),
+                Native.dtrain_comm_size(handle.address));
+        this.context = context;
+        this.handle = handle;
+    }
+
+    /** null for NULL: a rank that is not of the group. */
+    static Communicator of(Context context, long address) {
+        return address == 0 ? null : new Communicator(context,
+                new Handle(context.handle(), "communicator", address, Native::dtrain_comm_destroy));
+    }
+
+    /**
+     * This process's number in the group.
+     *
+     * @return from 0
+     */
+    public int rank() {
+        return rankOfGroup();
+    }
+
+    /**
+     * How many ranks the group has.
+     *
+     * @return at least 1
+     */
+    public int size() {
+        return sizeOfGroup();
+    }
+
+    /**
+     * The same operations with parameters. What it returns is to be kept where it is used often.
+     *
+     * @param parameters read now
+     * @return the operations
+     */
+    public BlockingCollectives using(Parameters parameters) {
+        return new BlockingCollectives(context, handle, parameters.copy(), rank(), size());
+    }
+
+    /**
+     * One communicator for each color, its ranks ordered by (key, rank). Collective.
+     *
+     * @param color 0 or more; less: this rank gets none
+     * @param key for the order
+     * @return that of this rank's color
+     */
+    public Optional<Communicator> split(int color, int key) {
+        return Optional.ofNullable(made(comm -> Native.dtrain_comm_split(comm, color, key)));
+    }
+
+    /**
+     * A communicator of these ranks in this order. Collective: all give the same list.
+     *
+     * @param ranks of this communicator
+     * @return empty on the others
+     */
+    public Optional<Communicator> subset(int... ranks) {
+        Room list = Room.of(ranks);
+        try {
+            return Optional.ofNullable(made(comm -> Native.dtrain_comm_subset(comm, list.address(),
+                    ranks.length)));
+        } finally {
+            list.keep();
+        }
+    }
+
+    /**
+     * The same ranks, with an order of calls of its own. Collective.
+     *
+     * @return a new one
+     */
+    public Communicator duplicate() {
+        return made(Native::dtrain_comm_duplicate);
+    }
+
+    /**
+     * The ranks that are alive: the way on after a {@link PeerException}. All of them call it.
+     *
+     * @return a new one
+     */
+    public Communicator shrink() {
+        return made(Native::dtrain_comm_shrink);
+    }
+
+    /**
+     * Ends every operation, on all ranks, with an {@link AbortedException}.
+     *
+     * @param reason told there; may be null
+     */
+    public void abort(String reason) {
+        handle.call(comm -> Native.dtrain_comm_abort(comm, reason));
+    }
+
+    /**
+     * Why the communicator is broken.
+     *
+     * @return empty while it is not
+     */
+    public Optional<DtrainException> error() {
+        try {
+            handle.call(Native::dtrain_comm_status);
+            return Optional.empty();
+        } catch (DtrainException error) {
+            return Optional.of(error);
+        }
+    }
+
+    /**
+     * The ranks that failed.
+     *
+     * @return in ascending order
+     */
+    public List<Integer> failed() {
+        int[] ranks = new int[size()];
+        Room room = Room.of(ranks);
+        int count = (int) handle.call(comm -> Native.dtrain_comm_failed(comm, room.address(), size()));
+        room.bytes().asIntBuffer().get(ranks);
+        return Arrays.stream(ranks, 0, count).boxed().toList();
+    }
+
+    /**
+     * Measures the network between the ranks, for the option tuning.file. Collective.
+     *
+     * @param path of the file, which rank 0 writes
+     */
+    public void tune(String path) {
+        handle.call(comm -> Native.dtrain_comm_tune(comm, path));
+    }
+
+    /**
+     * Whether it is closed.
+     *
+     * @return true if so
+     */
+    public boolean isClosed() {
+        return handle.isClosed();
+    }
+
+    /**
+     * Gives it back, with what was made with it: operations in flight end with a
+     * {@link CanceledException}.
+     *
+     * @throws BusyException another thread is in a call of it
+     */
+    @Override
+    public void close() {
+        handle.close();
+    }
+
+    private Communicator made(Handle.Call call) {
+        return of(context, handle.call(call));
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/**
+ * Transports, memory, and the job. {@link #close()} gives back everything that was made with it.
+ *
+ * <pre>{@code
+ * try (Context context = Context.create(); Communicator world = context.world()) {
+ *     FloatBuffer gradient = ByteBuffer.allocateDirect(4000).order(ByteOrder.nativeOrder())
+ *             .asFloatBuffer();
+ *     world.allreduce(gradient, Op.AVG);
+ * }
+ * }</pre>
+ */
+public final class Context implements AutoCloseable {
+    private static final int API_VERSION = 1;
+    private final Handle handle;
+    private final Abandoned abandoned = new Abandoned();
+    private Completions completions;
+    private Communicator world;
+    private long sink;
+
+    private Context(long address) {
+        handle = new Handle(null, "context", address, this::destroy);
+    }
+
+    /**
+     * Opens the transports, with options as the environment says.
+     *
+     * @return a new context
+     */
+    public static Context create() {
+        return create(new Options());
+    }
+
+    /**
+     * Opens the transports.
+     *
+     * @param options how
+     * @return a new context
+     */
+    public static Context create(Options options) {
+        long bag = options.make();
+        try {
+            return new Context(Native.dtrain_context_create(API_VERSION, bag));
+        } finally {
+            Native.dtrain_options_destroy(bag);
+        }
+    }
+
+    /**
+     * The library's version.
+     *
+     * @return as "0.1.0"
+     */
+    public static String version() {
+        return Native.dtrain_version_string();
+    }
+
+    /**
+     * All workers of the job that the environment names, or of one process; joined at first use.
+     *
+     * @return the same until it is closed
+     */
+    public synchronized Communicator world() {
+        if (world == null || world.isClosed()) {
+            world = join(Join.byEnvironment());
+        }
+        return world;
+    }
+
+    /**
+     * Joins a job. Collective.
+     *
+     * @param join how
+     * @return all its workers
+     */
+    public Communicator join(Join join) {
+        return Communicator.of(this, handle.call(join::run));
+    }
+
+    /**
+     * What this build and machine can do: transports, kernels, limits.
+     *
+     * @return a JSON text
+     */
+    public String describe() {
+        handle.enter();
+        try {
+            return Text.read((address, bytes) ->
+                    Native.dtrain_context_describe(handle.address, address, bytes));
+        } finally {
+            handle.leave();
+        }
+    }
+
+    /**
+     * Does some work, with the option progress=manual.
+     *
+     * @return how much; 0: there is nothing to do
+     */
+    public int progress() {
+        return (int) handle.call(Native::dtrain_context_progress);
+    }
+
+    /**
+     * Sends the lines of the log to a function.
+     *
+     * @param sink called by any thread; null: they go to stderr again
+     */
+    public synchronized void setLog(LogSink sink) {
+        handle.call(context -> {
+            setLog(context, sink);
+            return 0;
+        });
+    }
+
+    /**
+     * Writes what this rank does when to a file, for ui.perfetto.dev.
+     *
+     * @param path of the file; %r is the rank
+     */
+    public void startTimeline(String path) {
+        handle.call(context -> Native.dtrain_timeline_start(context, path));
+    }
+
+    /**
+     * Notes that the program has come to a point of this name.
+     *
+     * @param name any text
+     */
+    public void markTimeline(String name) {
+        handle.call(context -> Native.dtrain_timeline_mark(context, name));
+    }
+
+    /** Ends the file. */
+    public void stopTimeline() {
+        handle.call(Native::dtrain_timeline_stop);
+    }
+
+    /**
+     * Whether it is closed.
+     *
+     * @return true if so
+     */
+    public boolean isClosed() {
+        return handle.isClosed();
+    }
+
+    /**
+     * Closes what was made with it, and gives everything back.
+     *
+     * @throws BusyException another thread is in a call
+     */
+    @Override
+    public void close() {
+        Completions running = running();
+        if (running != null) {
+            running.refuseOwnThread();
+        }
+        handle.close();
+    }
+
+    Handle handle() {
+        return handle;
+    }
+
+    Abandoned abandoned() {
+        return abandoned;
+    }
+
+    synchronized Completions completions() {
+        if (completions == null) {
+            handle.call(context -> {
+                completions = new Completions(context);
+                return 0;
+            });
+        }
+        return completions;
+    }
+
+    private synchronized Completions running() {
+        return completions;
+    }
+
+    private void setLog(long context, LogSink wanted) {
+        long before = sink;
+        sink = wanted == null ? 0 : Callbacks.add(wanted);
+        Native.dtrain_context_set_log(context, sink);
+        Callbacks.remove(before);
+    }
+
+    /** All operations have ended with their communicators. */
+    private void destroy(long address) {
+        Completions running = running();
+        if (running != null) {
+            running.close();
+        }
+        abandoned.sweep();
+        setLog(address, null);
+        Native.dtrain_context_destroy(address);
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** Types of elements. What a buffer's class does not say is said by {@link Parameters#elements}. */
+public enum DType {
+    /** Floating point, 32 bits: FloatBuffer. */
+    F32(1, 4),
+    /** Floating point, 64 bits: DoubleBuffer. */
+    F64(2, 8),
+    /** IEEE floating point of 16 bits. */
+    F16(3, 2),
+    /** bfloat16. */
+    BF16(4, 2),
+    /** Signed, 8 bits: ByteBuffer. */
+    I8(5, 1),
+    /** Unsigned, 8 bits. */
+    U8(6, 1),
+    /** Signed, 16 bits: ShortBuffer. */
+    I16(7, 2),
+    /** Unsigned, 16 bits. */
+    U16(8, 2),
+    /** Signed, 32 bits: IntBuffer. */
+    I32(9, 4),
+    /** Unsigned, 32 bits. */
+    U32(10, 4),
+    /** Signed, 64 bits: LongBuffer. */
+    I64(11, 8),
+    /** Unsigned, 64 bits. */
+    U64(12, 8);
+
+    private final int number;
+    private final int bytes;
+
+    DType(int number, int bytes) {
+        this.number = number;
+        this.bytes = bytes;
+    }
+
+    int number() {
+        return number;
+    }
+
+    /**
+     * The size of one element.
+     *
+     * @return bytes
+     */
+    public int bytes() {
+        return bytes;
+    }
+
+    static DType of(int number) {
+        return values()[number - 1];
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** Failed calls of the C API become exceptions. */
+final class Failures {
+    private Failures() {
+    }
+
+    /** What the call returned, unless it failed. */
+    static long check(long result) {
+        if (result < 0) {
+            throw last((int) result);
+        }
+        return result;
+    }
+
+    /** Of this thread's last call. */
+    static DtrainException last(int status) {
+        return of(status, Text.read(Native::dtrain_last_error), -1);
+    }
+
+    static DtrainException of(int number, String text, int rank) {
+        Status status = Status.of(number);
+        return status.exception(status == Status.UNKNOWN ? "status " + number + ": " + text : text, rank);
+    }
+}

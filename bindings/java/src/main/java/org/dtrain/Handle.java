@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.function.LongConsumer;
+
+/**
+ * An object of the C API. Calls enter and leave it; it is closed when nobody is in one, after what
+ * was made with it, the youngest first.
+ */
+final class Handle {
+    /** A function of the C API, with a result of at least 0. */
+    interface Call {
+        long with(long address);
+    }
+
+    private static final int CLOSED = Integer.MIN_VALUE / 2; // far below any number of threads
+    private static final VarHandle USERS;
+
+    static {
+        try {
+            USERS = MethodHandles.lookup().findVarHandle(Handle.class, "users", int.class);
+        } catch (ReflectiveOperationException error) {
+            throw new ExceptionInInitializerError(error);
+        }
+    }
+
+    final long address;
+    private final Handle maker;
+    private final String what;
+    private final LongConsumer destroy;
+    private final List<Handle> made = new ArrayList<>();
+    private volatile Object kept;
+    @SuppressWarnings("unused")
+    private volatile int users;
+
+    /** maker: closes it, too; null: nobody does. */
+    Handle(Handle maker, String what, long address, LongConsumer destroy) {
+        this.maker = maker;
+        this.what = what;
+        this.address = address;
+        this.destroy = destroy;
+        if (maker != null) {
+            synchronized (maker.made) {
+                maker.made.add(this);
+            }
+        }
+    }
+
+    /** For the time of a call, which may use the address. */
+    void enter() {
+        if (!tryEnter()) {
+            throw Status.STATE.exception("this " + what + " is closed", -1);
+        }
+    }
+
+    boolean tryEnter() {
+        if ((int) USERS.getAndAdd(this, 1) >= 0) {
+            return true;
+        }
+        leave();
+        return false;
+    }
+
+    void leave() {
+        USERS.getAndAdd(this, -1);
+    }
+
+    long call(Call call) {
+        enter();
+        try {
+            return call.with(address);
+        } finally {
+            leave();
+        }
+    }
+
+    boolean isClosed() {
+        return users < 0;
+    }
+
+    /** What C uses until it is closed. */
+    void keep(Object used) {
+        kept = used;
+    }
+
+    void close() {
+        if (isClosed()) {
+            return;
+        }
+        for (Handle child : children()) {
+            child.close();
+        }
+        if (!USERS.compareAndSet(this, 0, CLOSED)) {
+            if (isClosed()) {
+                return;
+            }
+            throw Status.BUSY.exception("another thread is in a call of this " + what
+                    + "; let it end first", -1);
+        }
+        try {
+            destroy.accept(address);
+        } catch (DtrainException error) {
+            USERS.getAndAdd(this, -CLOSED);
+            throw error;
+        }
+        kept = null;
+        if (maker != null) {
+            synchronized (maker.made) {
+                maker.made.remove(this);
+            }
+        }
+    }
+
+    private List<Handle> children() {
+        synchronized (made) {
+            List<Handle> youngest = new ArrayList<>(made);
+            Collections.reverse(youngest);
+            return youngest;
+        }
+    }
+}

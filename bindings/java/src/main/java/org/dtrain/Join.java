@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.time.Duration;
+
+/**
+ * How to join a job: {@code context.join(Join.at("tcp://host:port").size(4).rank(0))}. What is not
+ * said comes from the environment, as dtrain-run, torchrun or TF_CONFIG set it.
+ */
+public final class Join {
+    private final String rendezvous;
+    private final AllGather allGather;
+    private int size;
+    private int rank;
+    private int servers;
+    private Duration timeout;
+
+    private Join(String rendezvous, AllGather allGather) {
+        this.rendezvous = rendezvous;
+        this.allGather = allGather;
+    }
+
+    /**
+     * Everything from the environment; without one a job of one rank.
+     *
+     * @return a new one
+     */
+    public static Join byEnvironment() {
+        return new Join(null, null);
+    }
+
+    /**
+     * At a place.
+     *
+     * @param rendezvous "tcp://host:port", where rank 0 listens, or "file:///dir/name", where it
+     *     writes its address
+     * @return a new one
+     */
+    public static Join at(String rendezvous) {
+        return new Join(rendezvous, null);
+    }
+
+    /**
+     * By an exchange of bytes of the program's own. {@link #size} and {@link #rank} are needed.
+     *
+     * @param allGather the exchange
+     * @return a new one
+     */
+    public static Join by(AllGather allGather) {
+        return new Join("oob", allGather);
+    }
+
+    /**
+     * The number of workers.
+     *
+     * @param size of all of them
+     * @return this
+     */
+    public Join size(int size) {
+        this.size = size;
+        return this;
+    }
+
+    /**
+     * This worker's number.
+     *
+     * @param rank from 0
+     * @return this
+     */
+    public Join rank(int rank) {
+        this.rank = rank;
+        return this;
+    }
+
+    /**
+     * The number of dedicated parameter servers.
+     *
+     * @param servers 0 or more
+     * @return this
+     */
+    public Join servers(int servers) {
+        this.servers = servers;
+        return this;
+    }
+
+    /**
+     * How long to wait for the others.
+     *
+     * @param timeout instead of the option join.timeout
+     * @return this
+     */
+    public Join timeout(Duration timeout) {
+        this.timeout = timeout;
+        return this;
+    }
+
+    /** A communicator of the C API. */
+    long run(long context) {
+        Room room = new Room(CommParams.bytes());
+        CommParams params = new CommParams(room);
+        params.prepare();
+        params.setSize(size);
+        params.setRank(rank);
+        params.setServers(servers);
+        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        if (allGather == null) {
+            return create(context, room);
+        }
+        Callbacks.Exchange exchange = new Callbacks.Exchange(allGather, size);
+        long number = Callbacks.add(exchange);
+        try {
+            params.setOob(number);
+            params.setOob_arg(number);
+            return create(context, room);
+        } catch (DtrainException error) {
+            throw exchange.explain(error);
+        } finally {
+            Callbacks.remove(number);
+        }
+    }
+
+    private long create(long context, Room room) {
+        try {
+            return Native.dtrain_comm_create(context, rendezvous, room.address());
+        } finally {
+            room.keep();
+        }
+    }
+}

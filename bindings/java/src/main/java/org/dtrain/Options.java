@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Settings of a context by their names: {@code new Options().set("op.timeout", "10s")}. What is not
+ * set is as the environment says (DTRAIN_OP_TIMEOUT), or the file that it names, or the default.
+ */
+public final class Options {
+    /**
+     * One that there is.
+     *
+     * @param key its name
+     * @param defaultValue what it is by default
+     * @param text what it is for
+     */
+    public record Description(String key, String defaultValue, String text) {
+    }
+
+    private interface Change {
+        void apply(long bag);
+    }
+
+    private final List<Change> changes = new ArrayList<>();
+
+    /** Nothing set yet. */
+    public Options() {
+    }
+
+    /**
+     * Sets an option. Wrong ones are found when the context is made.
+     *
+     * @param key as describe() lists them
+     * @param value its text
+     * @return this
+     */
+    public Options set(String key, String value) {
+        changes.add(bag -> Native.dtrain_options_set(bag, key, value));
+        return this;
+    }
+
+    /**
+     * Sets what a file says, by lines "key = value".
+     *
+     * @param file read when the context is made
+     * @return this
+     */
+    public Options load(Path file) {
+        changes.add(bag -> Native.dtrain_options_load(bag, file.toString()));
+        return this;
+    }
+
+    /**
+     * What an option is now, set or not.
+     *
+     * @param key its name
+     * @return its text
+     * @throws NotFoundException there is none of this name; the text names the nearest
+     */
+    public String get(String key) {
+        long bag = make();
+        try {
+            Room room = new Room(1 << 16); // longer than any command line
+            Native.dtrain_options_get(bag, key, room.address(), room.bytes().capacity());
+            return Native.text_at(room.address());
+        } finally {
+            Native.dtrain_options_destroy(bag);
+        }
+    }
+
+    /**
+     * All that there are.
+     *
+     * @return sorted by key
+     */
+    public static List<Description> describe() {
+        List<Description> found = new ArrayList<>();
+        Room texts = Room.of(0, 0, 0L);
+        long at = texts.address();
+        while (NativeJNI.dtrain_options_describe(found.size(), at, at + 8, at + 16) == 0) {
+            found.add(new Description(text(texts, 0), text(texts, 1), text(texts, 2)));
+        }
+        return found;
+    }
+
+    private static String text(Room room, int index) {
+        String text = Native.text_at(room.bytes().getLong(8 * index));
+        return text == null ? "" : text;
+    }
+
+    /** Options of the C API, which the caller gives back. */
+    long make() {
+        long bag = Native.dtrain_options_create();
+        try {
+            for (Change change : changes) {
+                change.apply(bag);
+            }
+        } catch (RuntimeException error) {
+            Native.dtrain_options_destroy(bag);
+            throw error;
+        }
+        return bag;
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.time.Duration;
+
+/**
+ * How operations are run: {@code world.using(new Parameters().timeout(Duration.ofSeconds(5)))}.
+ * What is not said is as usual.
+ */
+public final class Parameters {
+    static final int PERSISTENT = 1; // DTRAIN_OP_*
+    static final int AWAITED = 2;
+
+    private long timeout;
+    private int priority;
+    private double prescale;
+    private double postscale;
+    private double weight;
+    private long minVersion;
+    private DType elements;
+
+    /** Nothing said yet. */
+    public Parameters() {
+    }
+
+    /**
+     * The operation fails with a {@link TimedOutException} after this time, instead of that of the
+     * option op.timeout.
+     *
+     * @param timeout more than 0
+     * @return this
+     */
+    public Parameters timeout(Duration timeout) {
+        this.timeout = nanoseconds(timeout);
+        return this;
+    }
+
+    /**
+     * It waits for ever.
+     *
+     * @return this
+     */
+    public Parameters noTimeout() {
+        timeout = -1;
+        return this;
+    }
+
+    /**
+     * Which operations go first.
+     *
+     * @param priority higher goes first; 0 is normal
+     * @return this
+     */
+    public Parameters priority(int priority) {
+        this.priority = priority;
+        return this;
+    }
+
+    /**
+     * Multiplies this rank's input of a reduction of a floating type.
+     *
+     * @param factor finite
+     * @return this
+     */
+    public Parameters prescale(double factor) {
+        prescale = factor;
+        return this;
+    }
+
+    /**
+     * Multiplies the result of a reduction of a floating type.
+     *
+     * @param factor finite
+     * @return this
+     */
+    public Parameters postscale(double factor) {
+        postscale = factor;
+        return this;
+    }
+
+    /**
+     * How much a push counts in an average over workers.
+     *
+     * @param weight more than 0, for example the number of samples
+     * @return this
+     */
+    public Parameters weight(double weight) {
+        this.weight = weight;
+        return this;
+    }
+
+    /**
+     * A pull waits until so many updates are in what it reads.
+     *
+     * @param version as {@link Result#version} tells
+     * @return this
+     */
+    public Parameters minVersion(long version) {
+        minVersion = version;
+        return this;
+    }
+
+    /**
+     * What buffers hold, where their class does not say it: f16 and bf16 and unsigned integers, or
+     * anything in a ByteBuffer.
+     *
+     * @param dtype of the elements
+     * @return this
+     */
+    public Parameters elements(DType dtype) {
+        elements = dtype;
+        return this;
+    }
+
+    DType elements() {
+        return elements;
+    }
+
+    Parameters copy() {
+        Parameters copy = new Parameters();
+        copy.timeout = timeout;
+        copy.priority = priority;
+        copy.prescale = prescale;
+        copy.postscale = postscale;
+        copy.weight = weight;
+        copy.minVersion = minVersion;
+        copy.elements = elements;
+        return copy;
+    }
+
+    /** As the C API takes them. */
+    Room write(int flags, long tag, long queue) {
+        Room room = new Room(OpParams.bytes());
+        OpParams params = new OpParams(room);
+        params.prepare();
+        params.setFlags(flags);
+        params.setUser_tag(tag);
+        params.setCq(queue);
+        params.setTimeout_ns(timeout);
+        params.setPriority(priority);
+        params.setPrescale(prescale);
+        params.setPostscale(postscale);
+        params.setWeight(weight);
+        params.setMin_version(minVersion);
+        return room;
+    }
+
+    /** As the C API takes time-outs; null is the option's (0). */
+    static long nanoseconds(Duration timeout) {
+        if (timeout == null) {
+            return 0;
+        }
+        if (timeout.isNegative() || timeout.isZero()) {
+            throw new IllegalArgumentException("a timeout of " + timeout + "; it is more than 0");
+        }
+        return timeout.compareTo(Duration.ofDays(36500)) > 0 ? -1 : timeout.toNanos();
+    }
+}

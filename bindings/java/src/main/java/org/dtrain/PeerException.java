@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** A peer failed: {@link #rank()} tells which. {@code Communicator.shrink()} is the way on. */
+public final class PeerException extends DtrainException {
+    private static final long serialVersionUID = 1;
+
+    PeerException(Status status, String text, int rank) {
+        super(status, text, rank);
+    }
+}

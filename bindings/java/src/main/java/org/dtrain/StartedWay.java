@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** Begins operations. */
+final class StartedWay extends Way<Request> {
+    private final Completions completions;
+    private final Room params;
+
+    StartedWay(Completions completions, Handle owner, Parameters parameters) {
+        super(owner, parameters);
+        this.completions = completions;
+        params = parameters.write(0, 0, completions.queue());
+    }
+
+    @Override
+    Request run(Post post, Object... kept) {
+        owner.enter();
+        try {
+            Request request = new Request(owner, kept);
+            completions.watch(post.with(params.address()), request);
+            return request;
+        } finally {
+            owner.leave();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** The numbers of enums and constants are those of dtrain.h. */
+@Tag("unit")
+class ConstantsTest {
+    private static Map<String, Integer> read() throws IOException {
+        String header = Files.readString(Path.of(System.getProperty("source"), "include/dtrain.h"));
+        Map<String, Integer> found = new HashMap<>();
+        Matcher matcher = Pattern.compile("DTRAIN_([A-Z0-9_]+) = (\\d+)|X\\((?:ERR_)?(\\w+), (-?\\d+), "
+                + "|define DTRAIN_(\\w+) +(?:UINT\\d+_C)?\\((-?\\d+)\\)").matcher(header);
+        while (matcher.find()) {
+            for (int group = 1; group < 7; group += 2) {
+                if (matcher.group(group) != null) {
+                    found.put((group == 3 ? "STATUS_" : "") + matcher.group(group),
+                            Integer.valueOf(matcher.group(group + 1)));
+                }
+            }
+        }
+        return found;
+    }
+
+    @Test
+    void numbersAreThoseOfTheHeader() throws IOException {
+        Map<String, Integer> header = read();
+        for (Status status : Status.values()) {
+            if (status != Status.UNKNOWN) {
+                assertEquals(header.get("STATUS_" + status), status.number(), status.name());
+            }
+        }
+        long statuses = header.keySet().stream().filter(name -> name.startsWith("STATUS_")).count();
+        assertEquals(statuses, Status.values().length - 1);
+        for (DType dtype : DType.values()) {
+            assertEquals(header.get(dtype.name()), dtype.number(), dtype.name());
+            assertEquals(Native.dtrain_dtype_size(dtype.number()), dtype.bytes());
+            assertEquals(dtype, DType.of(dtype.number()));
+        }
+        for (Op op : Op.values()) {
+            assertEquals(header.get(op.name()), op.number(), op.name());
+        }
+        for (LogSink.Level level : LogSink.Level.values()) {
+            assertEquals(header.get("LOG_" + level), level.ordinal() + 1);
+        }
+        assertEquals(header.get("ANY_RANK"), Collectives.ANY_RANK);
+        assertEquals(header.get("OP_PERSISTENT"), Parameters.PERSISTENT);
+        assertEquals(header.get("OP_AWAITED"), Parameters.AWAITED);
+    }
+
+    @Test
+    void texts() {
+        assertEquals("DTRAIN_ERR_PEER", Native.dtrain_status_name(Status.PEER.number()));
+        assertNotNull(Context.version());
+        assertEquals("grün \uD83D\uDE00", Text.of(Text.bytes("grün \uD83D\uDE00")).replace("\0", ""));
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** Java ends while operations are in flight, a thread waits, and the log goes to it. */
+final class ExitInFlight {
+    private ExitInFlight() {
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        Context context = Context.create(new Options().set("log.level", "debug"));
+        context.setLog((level, line) -> {
+        });
+        Communicator world = context.world();
+        world.start().recv(Buffers.bytes(1 << 20), 0, 0);
+        Persistent prepared = world.prepare().recv(Buffers.bytes(1 << 20), 0, 1);
+        prepared.start();
+        Thread waiting = new Thread(() -> world.recv(Buffers.bytes(1), 0, 2));
+        waiting.setDaemon(true);
+        waiting.start();
+        while (waiting.getState() == Thread.State.NEW) {
+            Thread.sleep(1);
+        }
+        System.exit(0);
+    }
+}

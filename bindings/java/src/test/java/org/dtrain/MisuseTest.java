@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** Use after close, other threads, interrupts, callbacks that throw: exceptions, no crash. */
+@Tag("unit")
+class MisuseTest {
+    /** What a thread ends with, once it has begun to wait. */
+    private static CompletableFuture<Throwable> inThread(AtomicReference<Thread> thread, Runnable body) {
+        CompletableFuture<Throwable> ended = new CompletableFuture<>();
+        CountDownLatch begun = new CountDownLatch(1);
+        Thread made = new Thread(() -> {
+            begun.countDown();
+            try {
+                body.run();
+                ended.complete(null);
+            } catch (Throwable error) {
+                ended.complete(error);
+            }
+        });
+        thread.set(made);
+        made.start();
+        try {
+            begun.await();
+        } catch (InterruptedException error) {
+            throw new AssertionError(error);
+        }
+        return ended;
+    }
+
+    @Test
+    void useAfterClose() {
+        Context context = Context.create();
+        Communicator world = context.world();
+        BlockingCollectives view = world.using(new Parameters().priority(1));
+        Persistent prepared = world.prepare().barrier();
+        context.close();
+        context.close();
+        world.close();
+        assertTrue(world.isClosed() && context.isClosed());
+        List<Runnable> uses = List.of(() -> world.allreduce(Buffers.floats(1)), view::barrier,
+                () -> world.start().barrier(), () -> world.prepare().barrier(), prepared::start,
+                prepared::await, world::duplicate, () -> world.split(0, 0), () -> world.abort(null),
+                world::failed, context::world, context::describe, context::progress,
+                () -> context.setLog(null), () -> context.markTimeline("x"));
+        for (Runnable use : uses) {
+            DtrainException error = assertThrows(StateException.class, use::run);
+            assertTrue(error.getMessage().contains("is closed"), error.getMessage());
+        }
+    }
+
+    @Test
+    void closeWhileAnotherThreadWaits() throws Exception {
+        try (Context context = Context.create()) {
+            Communicator world = context.world();
+            AtomicReference<Thread> thread = new AtomicReference<>();
+            CompletableFuture<Throwable> ended = inThread(thread,
+                    () -> world.recv(Buffers.bytes(1), 0, 0));
+            DtrainException error = null;
+            while (error == null) {
+                try {
+                    world.start().barrier();
+                    if (thread.get().getState() == Thread.State.RUNNABLE) {
+                        context.close();
+                    }
+                } catch (BusyException busy) {
+                    error = busy;
+                } catch (StateException closed) {
+                    return; // before the thread began to wait
+                }
+            }
+            assertTrue(error.getMessage().contains("another thread"), error.getMessage());
+            world.abort("enough");
+            assertInstanceOf(AbortedException.class, ended.get(20, TimeUnit.SECONDS));
+        }
+    }
+
+    @Test
+    void interrupts() throws Exception {
+        try (Context context = Context.create()) {
+            Communicator world = context.world();
+            Request request = world.start().recv(Buffers.bytes(1), 0, 1);
+            Persistent prepared = world.prepare().recv(Buffers.bytes(1), 0, 2);
+            prepared.start();
+            List<Runnable> waits = List.of(() -> world.recv(Buffers.bytes(1), 0, 0), request::await,
+                    prepared::await);
+            for (Runnable wait : waits) {
+                AtomicReference<Thread> thread = new AtomicReference<>();
+                CompletableFuture<Boolean> still = new CompletableFuture<>();
+                CompletableFuture<Throwable> ended = inThread(thread, () -> {
+                    try {
+                        wait.run();
+                    } finally {
+                        still.complete(Thread.currentThread().isInterrupted());
+                    }
+                });
+                thread.get().interrupt();
+                assertInstanceOf(InterruptedWaitException.class, ended.get(2, TimeUnit.SECONDS));
+                assertTrue(still.get());
+            }
+            // Nothing is broken: what was interrupted takes no message.
+            ByteBuffer x = Buffers.bytes(1);
+            Request sent = world.start().send(Buffers.bytes(1).put(0, (byte) 7), 0, 0);
+            world.recv(x, 0, 0);
+            sent.await();
+            assertEquals(7, x.get(0));
+            // What is done at once is done.
+            Thread.currentThread().interrupt();
+            world.barrier();
+            assertTrue(Thread.interrupted());
+        }
+    }
+
+    @Test
+    void logs() {
+        ConcurrentLinkedQueue<String> lines = new ConcurrentLinkedQueue<>();
+        try (Context context = Context.create(new Options().set("explain", "yes"))) {
+            context.setLog((level, line) -> lines.add(level + " " + line));
+            context.world().allreduce(Buffers.floats(1));
+            assertTrue(lines.stream().anyMatch(line -> line.startsWith("INFO ")), lines.toString());
+        }
+    }
+
+    @Test
+    void aSinkThatThrows() {
+        AtomicReference<Throwable> seen = new AtomicReference<>();
+        Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
+        Thread.setDefaultUncaughtExceptionHandler((thread, error) -> seen.set(error));
+        RuntimeException thrown = new RuntimeException("the sink fails");
+        try (Context context = Context.create(new Options().set("explain", "yes"))) {
+            context.setLog((level, line) -> {
+                throw thrown;
+            });
+            context.world().allreduce(Buffers.floats(1));
+        } finally {
+            Thread.setDefaultUncaughtExceptionHandler(before);
+        }
+        assertSame(thrown, seen.get());
+    }
+
+    @Test
+    void exchanges() {
+        try (Context context = Context.create()) {
+            assertEquals(1, context.join(Join.by(List::of).size(1).rank(0)).size());
+        }
+        IllegalStateException thrown = new IllegalStateException("no exchange");
+        AllGather failing = mine -> {
+            throw thrown;
+        };
+        try (Context context = Context.create()) {
+            for (AllGather wrong : List.<AllGather>of(failing, mine -> null, mine -> List.of(mine),
+                    mine -> List.of(mine, new byte[mine.length + 1]))) {
+                DtrainException error = assertThrows(DtrainException.class,
+                        () -> context.join(Join.by(wrong).size(2).rank(0)));
+                assertTrue(error.getCause() != null, error.getMessage());
+                assertTrue(wrong != failing || error.getCause() == thrown);
+            }
+        }
+    }
+}
