@@ -169,7 +169,11 @@
     private final long swigCPtr;
 
     $javaclassname(Room room) {
-        swigCPtr = room.address();
+        this(room.address());
+    }
+
+    $javaclassname(long address) {
+        swigCPtr = address;
     }
 %}
 %typemap(javadestruct, methodname="delete", methodmodifiers="") SWIGTYPE ""

@@ -26,6 +26,11 @@ final class BlockingWay extends Way<Result> {
         return run(wanted, post, kept);
     }
 
+    @Override
+    Result count(Post post, Room counted) {
+        return find(post, counted).counted(counted);
+    }
+
     private Result run(Room params, Post post, Object[] kept) {
         owner.enter();
         try {

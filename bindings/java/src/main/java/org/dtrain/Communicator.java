@@ -137,6 +137,17 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
+     * A table of the job. Collective.
+     *
+     * @param name the same on all workers
+     * @param settings the same on all workers
+     * @return a new one
+     */
+    public Table table(String name, TableSettings settings) {
+        return Table.create(context, handle, name, settings);
+    }
+
+    /**
      * Measures the network between the ranks, for the option tuning.file. Collective.
      *
      * @param path of the file, which rank 0 writes

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+
 /**
  * Transports, memory, and the job. {@link #close()} gives back everything that was made with it.
  *
@@ -14,6 +18,7 @@ package org.dtrain;
  */
 public final class Context implements AutoCloseable {
     private static final int API_VERSION = 1;
+    private static final int PAGE = 1 << 16; // the largest of usual machines
     private final Handle handle;
     private final Abandoned abandoned = new Abandoned();
     private Completions completions;
@@ -77,6 +82,59 @@ public final class Context implements AutoCloseable {
      */
     public Communicator join(Join join) {
         return Communicator.of(this, handle.call(join::run));
+    }
+
+    /**
+     * Joins a job as a parameter server, and serves from then on in the background.
+     *
+     * @param join how; with sizes also {@link Join#servers} and {@link Join#index}
+     * @return the server
+     */
+    public Server serve(Join join) {
+        return new Server(handle, handle.call(join::serve));
+    }
+
+    /**
+     * New memory that collectives inside the host need not copy, zeroed and at the start of a page, as
+     * long as the context lasts. Later the buffer is as any other.
+     *
+     * @param bytes how much
+     * @return a direct buffer in this machine's byte order
+     */
+    public ByteBuffer allocate(int bytes) {
+        int whole = Math.addExact(Math.max(bytes, 1), PAGE - 1) / PAGE * PAGE;
+        ByteBuffer pages = ByteBuffer.allocateDirect(Math.addExact(whole, PAGE)).alignedSlice(PAGE)
+                .limit(whole);
+        Registration.of(handle, pages, true);
+        return pages.slice(0, bytes).order(ByteOrder.nativeOrder());
+    }
+
+    /**
+     * Registers a buffer's memory with the transports, which saves copies.
+     *
+     * @param buffer a direct one
+     * @param shared moves its pages into memory that the host's other ranks can map; no thread may
+     *     write to these pages during this call
+     * @return to be closed
+     */
+    public Registration register(Buffer buffer, boolean shared) {
+        return Registration.of(handle, buffer, shared);
+    }
+
+    /**
+     * What a transport did with the program's memory.
+     *
+     * @param index of the transport in {@link #describe}
+     * @return since the context was made
+     */
+    public DeviceStats deviceStats(int index) {
+        Room room = new Room(DeviceStatsParams.bytes());
+        DeviceStatsParams stats = new DeviceStatsParams(room);
+        stats.prepare();
+        handle.call(context -> Native.dtrain_stats_device(context, index, room.address()));
+        DeviceStats found = new DeviceStats(stats.getCopied(), stats.getIn_place());
+        room.keep();
+        return found;
     }
 
     /**

@@ -104,10 +104,17 @@ final class Handle {
         }
         try {
             destroy.accept(address);
-        } catch (DtrainException error) {
+        } catch (BusyException error) { // it is still there
             USERS.getAndAdd(this, -CLOSED);
             throw error;
+        } finally {
+            if (isClosed()) {
+                forget();
+            }
         }
+    }
+
+    private void forget() {
         kept = null;
         if (maker != null) {
             synchronized (maker.made) {

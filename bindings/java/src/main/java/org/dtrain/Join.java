@@ -13,6 +13,7 @@ public final class Join {
     private int size;
     private int rank;
     private int servers;
+    private int index;
     private Duration timeout;
 
     private Join(String rendezvous, AllGather allGather) {
@@ -84,6 +85,17 @@ public final class Join {
     }
 
     /**
+     * Which server this is, for {@link Context#serve}.
+     *
+     * @param index from 0
+     * @return this
+     */
+    public Join index(int index) {
+        this.index = index;
+        return this;
+    }
+
+    /**
      * How long to wait for the others.
      *
      * @param timeout instead of the option join.timeout
@@ -122,6 +134,25 @@ public final class Join {
     private long create(long context, Room room) {
         try {
             return Native.dtrain_comm_create(context, rendezvous, room.address());
+        } finally {
+            room.keep();
+        }
+    }
+
+    /** A server of the C API. */
+    long serve(long context) {
+        if (allGather != null) {
+            throw new IllegalArgumentException("a server joins at a place, or by the environment");
+        }
+        Room room = new Room(ServerParams.bytes());
+        ServerParams params = new ServerParams(room);
+        params.prepare();
+        params.setSize(size);
+        params.setServers(servers);
+        params.setIndex(index);
+        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        try {
+            return Native.dtrain_server_create(context, rendezvous, room.address());
         } finally {
             room.keep();
         }

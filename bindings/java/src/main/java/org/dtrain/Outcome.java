@@ -52,6 +52,10 @@ record Outcome(Result result, int status, String text, int rank) {
         return result;
     }
 
+    Outcome counted(Room room) {
+        return room == null ? this : new Outcome(result.counted(room), status, text, rank);
+    }
+
     boolean failed() {
         return status < 0;
     }

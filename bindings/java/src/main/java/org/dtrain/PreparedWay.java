@@ -19,4 +19,9 @@ final class PreparedWay extends Way<Persistent> {
             owner.leave();
         }
     }
+
+    @Override
+    Persistent count(Post post, Room counted) {
+        return run(post, counted);
+    }
 }

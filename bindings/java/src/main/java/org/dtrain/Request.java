@@ -10,6 +10,7 @@ import java.util.concurrent.CompletableFuture;
  */
 public final class Request {
     private final Handle owner;
+    private final Room counted;
     private final CompletableFuture<Result> future = new CompletableFuture<>();
     private Object[] kept;
     private long request; // 0: given back
@@ -17,8 +18,10 @@ public final class Request {
     private boolean told; // the completion queue has told of its end
     private Outcome outcome;
 
-    Request(Handle owner, Object[] kept) {
+    /** counted: where a number lies that is part of the result, or null. */
+    Request(Handle owner, Room counted, Object[] kept) {
         this.owner = owner;
+        this.counted = counted;
         this.kept = kept;
     }
 
@@ -144,7 +147,7 @@ public final class Request {
             if (outcome != null) {
                 return;
             }
-            outcome = Outcome.of(request);
+            outcome = Outcome.of(request).counted(counted);
             kept = null;
         }
         if (outcome.failed()) {

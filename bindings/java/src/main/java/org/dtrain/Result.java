@@ -12,4 +12,9 @@ package org.dtrain;
 public record Result(long bytes, int peer, long version, long count) {
     /** Of operations that are done, and tell no more. */
     static final Result DONE = new Result(0, -1, 0, 0);
+
+    /** With the number in a room; null: without one. */
+    Result counted(Room counted) {
+        return counted == null ? this : new Result(bytes, peer, version, counted.bytes().getLong(0));
+    }
 }

@@ -85,4 +85,13 @@ final class Shapes {
             within(whole, counts, displs, size);
         }
     }
+
+    /** A row of so many values for each key. */
+    static long rows(Span keys, Span values, long width) {
+        if (keys.count() != 0 ? values.count() % keys.count() != 0 || values.count() / keys.count() != width
+                : values.count() != 0) {
+            throw refuse("%d keys need %d values each, not %d in all", keys.count(), width, values.count());
+        }
+        return keys.count();
+    }
 }

@@ -14,9 +14,18 @@ final class StartedWay extends Way<Request> {
 
     @Override
     Request run(Post post, Object... kept) {
+        return run(post, null, kept);
+    }
+
+    @Override
+    Request count(Post post, Room counted) {
+        return run(post, counted, counted);
+    }
+
+    private Request run(Post post, Room counted, Object... kept) {
         owner.enter();
         try {
-            Request request = new Request(owner, kept);
+            Request request = new Request(owner, counted, kept);
             completions.watch(post.with(params.address()), request);
             return request;
         } finally {

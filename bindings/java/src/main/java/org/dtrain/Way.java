@@ -26,4 +26,7 @@ abstract class Way<R> {
     R find(Post post, Object... kept) {
         return run(post, kept);
     }
+
+    /** One that also counts; the number is there when it is done. */
+    abstract R count(Post post, Room counted);
 }

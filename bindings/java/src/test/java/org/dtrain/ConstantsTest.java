@@ -51,6 +51,18 @@ class ConstantsTest {
         for (Op op : Op.values()) {
             assertEquals(header.get(op.name()), op.number(), op.name());
         }
+        for (Rule rule : Rule.values()) {
+            assertEquals(header.get("RULE_" + rule), rule.number(), rule.name());
+        }
+        for (Consistency consistency : Consistency.values()) {
+            assertEquals(header.get(consistency.name()), consistency.number(), consistency.name());
+        }
+        for (Initial initial : Initial.values()) {
+            assertEquals(header.get("INITIAL_" + initial), initial.number(), initial.name());
+        }
+        for (Placement placement : Placement.values()) {
+            assertEquals(header.get("PLACE_" + placement), placement.number(), placement.name());
+        }
         for (LogSink.Level level : LogSink.Level.values()) {
             assertEquals(header.get("LOG_" + level), level.ordinal() + 1);
         }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * Writes tables to the folder of the option checkpoint.directory, and reads them from it; by one worker.
+ * {@code new Checkpoint(weights, biases).everySteps(100).save(step)}.
+ */
+public final class Checkpoint {
+    private static final long NEWEST = -1;
+    private final List<Table> tables;
+    private int everySteps;
+    private Duration every;
+    private Duration timeout;
+
+    /**
+     * Of these tables.
+     *
+     * @param tables of one job, with different names
+     */
+    public Checkpoint(Table... tables) {
+        this.tables = List.of(tables);
+    }
+
+    /**
+     * Saves only when so many steps have passed since the last one.
+     *
+     * @param steps how many
+     * @return this
+     */
+    public Checkpoint everySteps(int steps) {
+        everySteps = steps;
+        return this;
+    }
+
+    /**
+     * Saves only when so much time has passed since the last one.
+     *
+     * @param time how much
+     * @return this
+     */
+    public Checkpoint every(Duration time) {
+        every = time;
+        return this;
+    }
+
+    /**
+     * How long it may take.
+     *
+     * @param timeout instead of the option op.timeout
+     * @return this
+     */
+    public Checkpoint timeout(Duration timeout) {
+        this.timeout = timeout;
+        return this;
+    }
+
+    /**
+     * Writes the tables.
+     *
+     * @param step its number
+     * @return false: nothing was due
+     */
+    public boolean save(long step) {
+        Room saved = new Room(4);
+        run((list, count, params) ->
+                Native.dtrain_checkpoint_save(list, count, step, params, saved.address()));
+        return saved.bytes().getInt(0) != 0;
+    }
+
+    /**
+     * Reads the tables from the newest one.
+     *
+     * @return its step
+     * @throws NotFoundException there is none
+     */
+    public long restore() {
+        return restore(NEWEST);
+    }
+
+    /**
+     * Reads the tables.
+     *
+     * @param step of which
+     * @return the step
+     * @throws NotFoundException there is none of this step
+     */
+    public long restore(long step) {
+        Room found = new Room(8);
+        run((list, count, params) ->
+                Native.dtrain_checkpoint_restore(list, count, step, params, found.address()));
+        return found.bytes().getLong(0);
+    }
+
+    private interface Call {
+        long with(long tables, int count, long params);
+    }
+
+    private void run(Call call) {
+        Room room = new Room(CheckpointParams.bytes());
+        CheckpointParams params = new CheckpointParams(room);
+        params.prepare();
+        params.setEvery_steps(everySteps);
+        params.setEvery_ns(Parameters.nanoseconds(every));
+        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        int entered = 0;
+        try {
+            for (; entered < tables.size(); entered++) {
+                tables.get(entered).handle().enter();
+            }
+            Room list = Room.of(tables.stream().mapToLong(table -> table.handle().address).toArray());
+            call.with(list.address(), tables.size(), room.address());
+            list.keep();
+        } finally {
+            while (entered-- > 0) {
+                tables.get(entered).handle().leave();
+            }
+            room.keep();
+        }
+    }
+}

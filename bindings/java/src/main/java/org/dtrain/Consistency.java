@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+/** When pushes are applied, and what pulls see. */
+public enum Consistency {
+    /** Every push is applied at once; a pull returns what is there. */
+    ASYNC(1),
+    /** Pushes of one clock are applied together once all workers have ended it. */
+    BSP(2),
+    /** Pushes are applied at once; a pull waits for workers that are too far behind. */
+    SSP(3),
+    /** As BSP, but some of the workers end the clock for all. */
+    QUORUM(4);
+
+    private final int number;
+
+    Consistency(int number) {
+        this.number = number;
+    }
+
+    int number() {
+        return number;
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.nio.Buffer;
+
+/** A buffer's memory, registered with the transports until this is closed. */
+public final class Registration implements AutoCloseable {
+    private static final long SHARED = 1;
+    private final Handle handle;
+
+    private Registration(Handle handle) {
+        this.handle = handle;
+    }
+
+    static Registration of(Handle context, Buffer buffer, boolean shared) {
+        Span span = Span.writable(buffer, null);
+        Room room = new Room(MemParams.bytes());
+        MemParams params = new MemParams(room);
+        params.prepare();
+        params.setMem_type(1); // DTRAIN_MEM_HOST
+        params.setAddress(span.address());
+        params.setLength(span.count() * span.dtype().bytes());
+        params.setFlags(shared ? SHARED : 0);
+        long address = context.call(of -> Native.dtrain_mem_register(of, room.address()));
+        room.keep();
+        Handle handle = new Handle(context, "registration", address, Native::dtrain_mem_deregister);
+        handle.keep(buffer);
+        return new Registration(handle);
+    }
+
+    /**
+     * The buffer is as any other again.
+     *
+     * @throws BusyException an operation uses it
+     */
+    @Override
+    public void close() {
+        handle.close();
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.time.Duration;
+
+/** A parameter server within a program, made by {@link Context#serve}; it serves in the background. */
+public final class Server implements AutoCloseable {
+    private static final long SLICE = 20_000_000; // ns between two looks for interrupts
+    private final Handle handle;
+
+    Server(Handle context, long address) {
+        handle = new Handle(context, "server", address, Native::dtrain_server_destroy);
+    }
+
+    /**
+     * Waits until all workers have left.
+     *
+     * @throws DtrainException what the job failed with
+     * @throws InterruptedWaitException the thread was interrupted
+     */
+    public void await() {
+        await(Duration.ofDays(36500));
+    }
+
+    /**
+     * Waits until all workers have left, so long.
+     *
+     * @param timeout 0 or more
+     * @return false: not by then
+     * @throws DtrainException what the job failed with
+     * @throws InterruptedWaitException the thread was interrupted
+     */
+    public boolean await(Duration timeout) {
+        long end = System.nanoTime() + timeout.toNanos();
+        while (true) {
+            long left = Math.max(0, Math.min(SLICE, end - System.nanoTime()));
+            if (handle.call(server -> Native.dtrain_server_wait(server, left)) == Status.OK.number()) {
+                return true;
+            }
+            if (Thread.currentThread().isInterrupted()) {
+                throw new InterruptedWaitException();
+            }
+            if (left == 0) {
+                return false;
+            }
+        }
+    }
+
+    /**
+     * What it has counted.
+     *
+     * @return a text for Prometheus
+     */
+    public String stats() {
+        handle.enter();
+        try {
+            return Text.read((address, bytes) -> Native.dtrain_stats_server(handle.address, address, bytes));
+        } finally {
+            handle.leave();
+        }
+    }
+
+    /** Ends it; workers that still need it get a {@link PeerException}. */
+    @Override
+    public void close() {
+        handle.close();
+    }
+}

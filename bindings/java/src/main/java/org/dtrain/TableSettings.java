@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * A table: {@code new TableSettings().length(1000).rule(Rule.SGD).learningRate(0.1)}. What is not said
+ * is as usual. docs/PARAMETER_SERVER.md tells what each is for.
+ */
+public final class TableSettings extends RuleSettings<TableSettings> {
+    private DType dtype = DType.F32;
+    private long length;
+    private int dim;
+    private Consistency consistency = Consistency.ASYNC;
+    private int staleness;
+    private int quorum;
+    private boolean reproducible;
+    private Op aggregate;
+    private double initial;
+    private long rowLength;
+    private double compensation;
+    private Initial distribution = Initial.CONSTANT;
+    private double spread;
+    private long seed;
+    private long maxBytes;
+    private DType storageDtype;
+    private DType wireDtype;
+    private Placement placement;
+    private int virtualNodes;
+    private long placementBlock;
+    private long keyCount;
+    private long splitBytes;
+    private String function;
+    private Segment[] segments = {};
+    private int[] weights = {};
+    private PlaceFunction place;
+
+    /** Nothing said yet. */
+    public TableSettings() {
+    }
+
+    @Override
+    TableSettings self() {
+        return this;
+    }
+
+    /**
+     * Of the caller's values.
+     *
+     * @param value F32 if not said
+     * @return this
+     */
+    public TableSettings dtype(DType value) {
+        dtype = value;
+        return this;
+    }
+
+    /**
+     * Makes a dense table.
+     *
+     * @param value elements
+     * @return this
+     */
+    public TableSettings length(long value) {
+        length = value;
+        return this;
+    }
+
+    /**
+     * Makes a sparse table, of rows by 64-bit keys.
+     *
+     * @param value elements of a row
+     * @return this
+     */
+    public TableSettings dim(int value) {
+        dim = value;
+        return this;
+    }
+
+    /**
+     * When pushes are applied.
+     *
+     * @param value ASYNC if not said
+     * @return this
+     */
+    public TableSettings consistency(Consistency value) {
+        consistency = value;
+        return this;
+    }
+
+    /**
+     * How far workers may be apart under SSP.
+     *
+     * @param value clocks
+     * @return this
+     */
+    public TableSettings staleness(int value) {
+        staleness = value;
+        return this;
+    }
+
+    /**
+     * How many workers' pushes make a step under QUORUM.
+     *
+     * @param value 1 to all
+     * @return this
+     */
+    public TableSettings quorum(int value) {
+        quorum = value;
+        return this;
+    }
+
+    /**
+     * Makes sums in the order of ranks, so that two runs give the same bits (BSP).
+     *
+     * @param value true if so
+     * @return this
+     */
+    public TableSettings reproducible(boolean value) {
+        reproducible = value;
+        return this;
+    }
+
+    /**
+     * How pushes of workers are put together under BSP and QUORUM.
+     *
+     * @param value SUM or AVG
+     * @return this
+     */
+    public TableSettings aggregate(Op value) {
+        aggregate = value;
+        return this;
+    }
+
+    /**
+     * What elements are before the first push.
+     *
+     * @param value 0 if not said
+     * @return this
+     */
+    public TableSettings initial(double value) {
+        initial = value;
+        return this;
+    }
+
+    /**
+     * Rows of a dense table, over which rules take norms.
+     *
+     * @param value elements of a row
+     * @return this
+     */
+    public TableSettings rowLength(long value) {
+        rowLength = value;
+        return this;
+    }
+
+    /**
+     * Lambda of DC_SGD.
+     *
+     * @param value 0: 0.04
+     * @return this
+     */
+    public TableSettings compensation(double value) {
+        compensation = value;
+        return this;
+    }
+
+    /**
+     * What rows of a sparse table are before their first push.
+     *
+     * @param value CONSTANT if not said
+     * @return this
+     */
+    public TableSettings distribution(Initial value) {
+        distribution = value;
+        return this;
+    }
+
+    /**
+     * Of UNIFORM and NORMAL.
+     *
+     * @param value see {@link Initial}
+     * @return this
+     */
+    public TableSettings spread(double value) {
+        spread = value;
+        return this;
+    }
+
+    /**
+     * Of UNIFORM and NORMAL.
+     *
+     * @param value any number
+     * @return this
+     */
+    public TableSettings seed(long value) {
+        seed = value;
+        return this;
+    }
+
+    /**
+     * Memory of a sparse table on each server.
+     *
+     * @param value 0: option ps.memory
+     * @return this
+     */
+    public TableSettings maxBytes(long value) {
+        maxBytes = value;
+        return this;
+    }
+
+    /**
+     * How servers keep an F32 table.
+     *
+     * @param value F16, BF16 or I8
+     * @return this
+     */
+    public TableSettings storageDtype(DType value) {
+        storageDtype = value;
+        return this;
+    }
+
+    /**
+     * How an F32 table is pushed and pulled.
+     *
+     * @param value F16, BF16 or I8
+     * @return this
+     */
+    public TableSettings wireDtype(DType value) {
+        wireDtype = value;
+        return this;
+    }
+
+    /**
+     * Where the table's parts are put.
+     *
+     * @param value RANGE of a dense table, HASH of a sparse one, if not said
+     * @return this
+     */
+    public TableSettings placement(Placement value) {
+        placement = value;
+        return this;
+    }
+
+    /**
+     * Of CONSISTENT.
+     *
+     * @param value 0: 256
+     * @return this
+     */
+    public TableSettings virtualNodes(int value) {
+        virtualNodes = value;
+        return this;
+    }
+
+    /**
+     * Elements of a block of a dense table, which lies on one server.
+     *
+     * @param value 0: about 65536
+     * @return this
+     */
+    public TableSettings placementBlock(long value) {
+        placementBlock = value;
+        return this;
+    }
+
+    /**
+     * Keys of a sparse table with RANGE or USER are below this.
+     *
+     * @param value 0: any
+     * @return this
+     */
+    public TableSettings keyCount(long value) {
+        keyCount = value;
+        return this;
+    }
+
+    /**
+     * Tables of ROUND_ROBIN and GREEDY that take more lie on all servers.
+     *
+     * @param value 0: none does
+     * @return this
+     */
+    public TableSettings splitBytes(long value) {
+        splitBytes = value;
+        return this;
+    }
+
+    /**
+     * The name of the servers' function, with FUNCTION.
+     *
+     * @param value as they know it
+     * @return this
+     */
+    public TableSettings function(String value) {
+        function = value;
+        return rule(Rule.FUNCTION);
+    }
+
+    /**
+     * Rules by columns of the rows.
+     *
+     * @param value all columns, in order
+     * @return this
+     */
+    public TableSettings segments(Segment... value) {
+        segments = value.clone();
+        return this;
+    }
+
+    /**
+     * What each server is to hold, next to the others.
+     *
+     * @param value one for each server
+     * @return this
+     */
+    public TableSettings weights(int... value) {
+        weights = value.clone();
+        return this;
+    }
+
+    /**
+     * Who says where blocks are put.
+     *
+     * @param value the same on all workers
+     * @return this
+     */
+    public TableSettings place(PlaceFunction value) {
+        place = value;
+        return placement(Placement.USER);
+    }
+
+    DType dtype() {
+        return dtype;
+    }
+
+    int dim() {
+        return dim;
+    }
+
+    /** As the C API takes them; `kept` gets what must live as long. */
+    Room write(List<Room> kept) {
+        Room room = new Room(TableParams.bytes());
+        TableParams params = new TableParams(room);
+        params.prepare();
+        write(params);
+        params.setDtype(dtype.number());
+        params.setLength(length);
+        params.setDim(dim);
+        params.setConsistency(consistency.number());
+        params.setStaleness(staleness);
+        params.setQuorum(quorum);
+        params.setReproducible(reproducible ? 1 : 0);
+        params.setAggregate(aggregate == null ? 0 : aggregate.number());
+        params.setInitial(initial);
+        params.setRow_length(rowLength);
+        params.setCompensation(compensation);
+        params.setDistribution(dim == 0 ? 0 : distribution.number());
+        params.setSpread(spread);
+        params.setSeed(seed);
+        params.setMax_bytes(maxBytes);
+        params.setStorage_dtype(number(storageDtype));
+        params.setWire_dtype(number(wireDtype));
+        params.setPlacement(placement == null ? 0 : placement.number());
+        params.setVirtual_nodes(virtualNodes);
+        params.setPlacement_block(placementBlock);
+        params.setKey_count(keyCount);
+        params.setSplit_bytes(splitBytes);
+        if (function != null) {
+            params.setFunction(keep(kept, Text.room(function)));
+        }
+        if (segments.length > 0) {
+            params.setSegments(keep(kept, Segment.write(segments)));
+            params.setSegment_count(segments.length);
+        }
+        if (weights.length > 0) {
+            params.setWeights(keep(kept, Room.of(weights)));
+            params.setWeight_count(weights.length);
+        }
+        kept.add(room);
+        return room;
+    }
+
+    /** Makes the table; what the place function throws is the cause of the failure. */
+    long create(long comm, String name) {
+        List<Room> kept = new ArrayList<>();
+        Room room = write(kept);
+        Callbacks.Place places = place == null ? null : new Callbacks.Place(place);
+        long number = places == null ? 0 : Callbacks.add(places);
+        TableParams params = new TableParams(room);
+        params.setPlace(number);
+        params.setPlace_arg(number);
+        try {
+            return Native.dtrain_table_create(comm, name, room.address());
+        } catch (DtrainException error) {
+            throw places == null ? error : places.explain(error);
+        } finally {
+            Callbacks.remove(number);
+            Reference.reachabilityFence(kept);
+        }
+    }
+
+    private static long keep(List<Room> kept, Room room) {
+        kept.add(room);
+        return room.address();
+    }
+
+    private static int number(DType dtype) {
+        return dtype == null ? 0 : dtype.number();
+    }
+}

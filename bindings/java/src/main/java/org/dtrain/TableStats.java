@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.nio.ByteBuffer;
+import java.util.stream.IntStream;
+
+/**
+ * Counts of a worker's requests to servers. Histograms have a bucket of zeros, then buckets of 2^(i-1)
+ * to 2^i - 1.
+ *
+ * @param requests answered
+ * @param repeats sent again, for want of an answer
+ * @param refused of the requests, those that ended in an error
+ * @param dropped came too early for their server
+ * @param elements or rows, of the requests
+ * @param sentBytes payload, with that of repeats
+ * @param receivedBytes payload
+ * @param latencySum ns from the first send to the answer
+ * @param stalenessSum updates that servers had applied since this worker's last pull
+ * @param latency histogram, ns
+ * @param staleness histogram
+ * @param stale of QUORUM: pushes and clocks of steps that were over
+ */
+public record TableStats(long requests, long repeats, long refused, long dropped, long elements,
+        long sentBytes, long receivedBytes, long latencySum, long stalenessSum, long[] latency,
+        long[] staleness, long stale) {
+    private static final int BUCKETS = 40;
+
+    static TableStats of(Room room) {
+        TableStatsParams stats = new TableStatsParams(room);
+        return new TableStats(stats.getRequests(), stats.getRepeats(), stats.getRefused(),
+                stats.getDropped(), stats.getElements(), stats.getSent_bytes(), stats.getReceived_bytes(),
+                stats.getLatency_sum(), stats.getStaleness_sum(), histogram(room, stats.getLatency()),
+                histogram(room, stats.getStaleness()), stats.getStale());
+    }
+
+    private static long[] histogram(Room room, long address) {
+        ByteBuffer bytes = room.bytes();
+        int first = (int) (address - room.address());
+        return IntStream.range(0, BUCKETS).mapToLong(i -> bytes.getLong(first + 8 * i)).toArray();
+    }
+}

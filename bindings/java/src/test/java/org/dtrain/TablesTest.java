@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.FloatBuffer;
+import java.nio.LongBuffer;
+import java.nio.ShortBuffer;
+import java.util.List;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+
+/** Tables on servers of their own, by two workers. */
+@Tag("tables")
+class TablesTest {
+    private static Context context;
+    private static Communicator world;
+    private static int rank;
+    private static int size;
+
+    @BeforeAll
+    static void open() {
+        context = Context.create();
+        world = context.world();
+        rank = world.rank();
+        size = world.size();
+    }
+
+    @AfterAll
+    static void close() {
+        context.close();
+    }
+
+    private static void expect(FloatBuffer found, float... expected) {
+        assertArrayEquals(expected, Buffers.array(found), 1e-6f);
+    }
+
+    @Test
+    void dense() {
+        try (Table table = world.table("dense", new TableSettings().length(4).initial(1))) {
+            FloatBuffer x = Buffers.floats(0, 0, 0, 0);
+            table.push(Buffers.floats(1, 2), 1);
+            world.barrier();
+            Result pulled = table.pull(x);
+            expect(x, 1, 1 + size, 1 + 2 * size, 1);
+            assertEquals(16, pulled.bytes());
+            world.barrier();
+            table.start().push(Buffers.floats(1, 1, 1, 1)).await();
+            world.barrier();
+            Request again = table.start().pull(x);
+            assertTrue(again.await().version() >= size);
+            expect(x, 1 + size, 1 + 2 * size, 1 + 3 * size, 1 + size);
+            world.barrier();
+            if (rank == 0) {
+                table.set(Buffers.floats(7), 3);
+                table.setReady();
+            }
+            table.waitReady();
+            table.pull(x.duplicate().position(3), 3);
+            assertEquals(7, x.get(3));
+            assertTrue(table.stats(-1).requests() > 0);
+            assertEquals(4, table.servers().stream().mapToLong(Table.Share::elements).sum());
+            assertEquals(table.locate(0, 3).length, 2);
+            world.barrier();
+        }
+    }
+
+    @Test
+    void refused() {
+        try (Table table = world.table("refused", new TableSettings().length(4).dtype(DType.F16))) {
+            ShortBuffer halves = Buffers.bytes(8).asShortBuffer();
+            table.push(halves);
+            assertThrows(IllegalArgumentException.class, () -> table.push(Buffers.floats(1)));
+            assertThrows(IllegalArgumentException.class, () -> table.pull(halves.asReadOnlyBuffer()));
+            assertThrows(InvalidException.class, () -> table.push(halves, 1));
+            assertThrows(InvalidException.class, () -> table.push(halves, -1));
+            assertThrows(IllegalArgumentException.class,
+                    () -> table.pushPull(halves, Buffers.bytes(6).asShortBuffer(), 0));
+            assertThrows(DtrainException.class, () -> table.pushRows(Buffers.longs(), halves.duplicate()
+                    .limit(0)));
+        }
+        assertThrows(DtrainException.class, () -> world.table("wrong", new TableSettings()));
+        RuntimeException thrown = new RuntimeException("no place");
+        DtrainException error = assertThrows(DtrainException.class, () -> world.table("placed",
+                new TableSettings().length(8).place((first, count, servers) -> {
+                    throw thrown;
+                })));
+        assertSame(thrown, error.getCause());
+        world.table("placed", new TableSettings().length(8).place((first, count, servers) -> 0)).close();
+    }
+
+    @Test
+    void clocks() {
+        try (Table table = world.table("clocks", new TableSettings().length(2)
+                .consistency(Consistency.BSP).rule(Rule.MOMENTUM).learningRate(1).momentum(0.5)
+                .aggregate(Op.AVG))) {
+            FloatBuffer x = Buffers.floats(1, 1);
+            table.push(x);
+            table.clock();
+            table.pull(x);
+            expect(x, -1, -1);
+            Table.State state = table.states().get(0);
+            assertEquals("momentum", state.name());
+            FloatBuffer momentum = Buffers.floats(0, 0);
+            table.pullState(state, momentum, 0);
+            expect(momentum, 1, 1);
+            assertThrows(IllegalArgumentException.class,
+                    () -> table.pullState(state, Buffers.longs(0), 0));
+            world.barrier();
+            table.setRate(0.5);
+            FloatBuffer g = Buffers.floats(1, 1);
+            table.using(new Parameters().weight(2)).pushPull(g, x, 0);
+            expect(x, -1.75f, -1.75f);
+            table.setConsistency(new TableSettings().consistency(Consistency.ASYNC));
+            world.barrier();
+        }
+    }
+
+    @Test
+    void rows() {
+        try (Table table = world.table("rows", new TableSettings().dim(2).segments(
+                new Segment(0, 1).rule(Rule.SGD).learningRate(1), new Segment(1, 1).rule(Rule.ADD)))) {
+            LongBuffer keys = Buffers.longs(-1, 5);
+            FloatBuffer x = Buffers.floats(1, 2, 3, 4);
+            if (rank == 0) {
+                table.pushRows(keys, x);
+            }
+            world.barrier();
+            table.pullRows(keys, x);
+            expect(x, -1, 2, -3, 4);
+            assertEquals(2, table.countRows().count());
+            assertEquals(2, table.start().countRows().await().count());
+            world.barrier();
+            assertThrows(IllegalArgumentException.class, () -> table.pullRows(keys, Buffers.floats(1, 2)));
+            assertThrows(IllegalArgumentException.class, () -> table.pullRows(Buffers.longs(), x));
+            if (rank == 0) {
+                table.setRows(keys, Buffers.floats(9, 9, 9, 9));
+                table.eraseRows(keys.duplicate().limit(1));
+            }
+            world.barrier();
+            table.pullRows(keys, x);
+            expect(x, 0, 0, 9, 9);
+            world.barrier();
+        }
+    }
+
+    @Test
+    void checkpoints() {
+        try (Table table = world.table("saved", new TableSettings().length(2))) {
+            Checkpoint checkpoint = new Checkpoint(table);
+            if (rank == 0) {
+                assertEquals(OptionalLong.empty(), table.restored());
+                table.push(Buffers.floats(1, 2));
+                assertTrue(checkpoint.save(System.nanoTime()));
+                long step = table.newestCheckpoint().orElseThrow();
+                table.push(Buffers.floats(1, 2));
+                assertEquals(step, checkpoint.restore());
+                FloatBuffer x = Buffers.floats(0, 0);
+                table.pull(x);
+                expect(x, 1, 2);
+                assertThrows(NotFoundException.class, () -> checkpoint.restore(77));
+            }
+            world.barrier();
+            assertEquals(List.of(), world.failed());
+        }
+    }
+}
