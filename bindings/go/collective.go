@@ -1,0 +1,215 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"math"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+type kind int
+
+const (
+	kindBarrier kind = iota
+	kindAllReduce
+	kindReduce
+	kindReduceScatter
+	kindReduceScatterV
+	kindAllGather
+	kindAllGatherV
+	kindBroadcast
+	kindGather
+	kindGatherV
+	kindScatter
+	kindScatterV
+	kindAllToAll
+	kindAllToAllV
+	kindSend
+	kindRecv
+)
+
+// collective is a collective or a message with its arguments; those with one slice have it in send.
+type collective struct {
+	kind                   kind
+	send, recv             view
+	counts, displs         []int // of alltoallv: for send
+	recvCounts, recvDispls []int
+	op                     Op
+	peer                   int // or the root
+	tag                    uint32
+}
+
+func (c *Comm) collect(ctx context.Context, x *collective) error {
+	if err := x.check(c.rank, c.size); err != nil {
+		return err
+	}
+	return c.run(ctx, func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) })
+}
+
+// check refuses what would have C read or write beyond a slice.
+func (x *collective) check(rank, size int) error {
+	isRoot := rank == x.peer
+	switch x.kind {
+	case kindAllReduce:
+		return x.blocks(1, 1)
+	case kindReduce:
+		if !isRoot {
+			return nil
+		}
+		return x.blocks(1, 1)
+	case kindReduceScatter:
+		return x.blocks(size, 1)
+	case kindAllGather:
+		return x.blocks(1, size)
+	case kindGather:
+		if !isRoot {
+			return nil
+		}
+		return x.blocks(1, size)
+	case kindScatter:
+		if !isRoot {
+			return nil
+		}
+		return x.blocks(size, 1)
+	case kindAllToAll:
+		if x.send.count%size != 0 {
+			return errorf(ErrInvalid, "%d elements are not %d equal blocks", x.send.count, size)
+		}
+		return x.blocks(1, 1)
+	case kindReduceScatterV:
+		return first(ragged("send", x.send, x.counts, nil, size), own(x.recv, "recv", x.counts, rank))
+	case kindAllGatherV:
+		return first(ragged("recv", x.recv, x.counts, x.displs, size), own(x.send, "send", x.counts, rank))
+	case kindGatherV:
+		if !isRoot {
+			x.recv.count = math.MaxInt // is not used
+		}
+		return first(ragged("recv", x.recv, x.counts, x.displs, size), own(x.send, "send", x.counts, rank))
+	case kindScatterV:
+		if !isRoot {
+			x.send.count = math.MaxInt
+		}
+		return first(ragged("send", x.send, x.counts, x.displs, size), own(x.recv, "recv", x.counts, rank))
+	case kindAllToAllV:
+		return first(ragged("send", x.send, x.counts, x.displs, size),
+			ragged("recv", x.recv, x.recvCounts, x.recvDispls, size))
+	default:
+		return nil
+	}
+}
+
+func first(errors ...error) error {
+	for _, err := range errors {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocks checks that send has so many blocks where recv has so many.
+func (x *collective) blocks(sent, received int) error {
+	if x.send.count*received != x.recv.count*sent || x.send.count%sent != 0 {
+		return errorf(ErrInvalid, "send has %d elements and recv %d; these are not %d and %d equal blocks",
+			x.send.count, x.recv.count, sent, received)
+	}
+	return nil
+}
+
+// list checks a list of numbers for each rank.
+func list(numbers []int, size int) error {
+	if len(numbers) != size {
+		return errorf(ErrInvalid, "counts or displs of %d ranks; there are %d", len(numbers), size)
+	}
+	for _, number := range numbers {
+		if number < 0 {
+			return errorf(ErrInvalid, "counts and displs are 0 or more, not %d", number)
+		}
+	}
+	return nil
+}
+
+// own checks a slice that holds this rank's block.
+func own(slice view, name string, counts []int, rank int) error {
+	if len(counts) > rank && slice.count != counts[rank] {
+		return errorf(ErrInvalid, "%s has %d elements; this rank's count is %d", name, slice.count,
+			counts[rank])
+	}
+	return nil
+}
+
+// ragged checks that the blocks lie within a slice.
+func ragged(name string, slice view, counts, displs []int, size int) error {
+	err := list(counts, size)
+	if err == nil && displs != nil {
+		err = list(displs, size)
+	}
+	if err != nil {
+		return err
+	}
+	end, next := 0, 0
+	for i, count := range counts {
+		if displs != nil {
+			next = displs[i]
+		}
+		if count > math.MaxInt-next {
+			return errorf(ErrInvalid, "counts and displs are too large")
+		}
+		next += count
+		if next > end {
+			end = next
+		}
+	}
+	if end > slice.count {
+		return errorf(ErrInvalid, "the blocks end at element %d; %s has %d", end, name, slice.count)
+	}
+	return nil
+}
+
+// post hands it to C.
+func (x *collective) post(comm uintptr, call *capi.Call) *capi.Failure {
+	to, from := x.recv.pointer, x.send.pointer
+	count, dtype, op := uint64(x.send.count), uint32(x.send.dtype), uint32(x.op)
+	peer := int32(clamp(x.peer))
+	switch x.kind {
+	case kindBarrier:
+		return capi.Barrier(comm, call)
+	case kindAllReduce:
+		return capi.Allreduce(comm, from, to, count, dtype, op, call)
+	case kindReduce:
+		return capi.Reduce(comm, from, to, count, dtype, op, peer, call)
+	case kindReduceScatter:
+		return capi.Reduce_scatter(comm, from, to, uint64(x.recv.count), dtype, op, call)
+	case kindReduceScatterV:
+		return capi.Reduce_scatterv(comm, from, to, start(x.counts), dtype, op, call)
+	case kindAllGather:
+		return capi.Allgather(comm, from, to, count, dtype, call)
+	case kindAllGatherV:
+		return capi.Allgatherv(comm, from, to, start(x.counts), start(x.displs), dtype, call)
+	case kindBroadcast:
+		return capi.Broadcast(comm, from, count, dtype, peer, call)
+	case kindGather:
+		return capi.Gather(comm, from, to, count, dtype, peer, call)
+	case kindGatherV:
+		return capi.Gatherv(comm, from, to, start(x.counts), start(x.displs), dtype, peer, call)
+	case kindScatter:
+		return capi.Scatter(comm, from, to, uint64(x.recv.count), dtype, peer, call)
+	case kindScatterV:
+		return capi.Scatterv(comm, from, to, start(x.counts), start(x.displs), dtype, peer, call)
+	case kindAllToAll:
+		return capi.Alltoall(comm, from, to, count/uint64(capi.Comm_size(comm)), dtype, call)
+	case kindAllToAllV:
+		return capi.Alltoallv(comm, from, start(x.counts), start(x.displs), to, start(x.recvCounts),
+			start(x.recvDispls), dtype, call)
+	case kindSend:
+		return capi.Send(comm, from, count, dtype, peer, x.tag, call)
+	default:
+		return capi.Recv(comm, from, count, dtype, peer, x.tag, call)
+	}
+}
+
+// Counts and displs are given to C as 64-bit numbers.
+var _ [8]byte = [unsafe.Sizeof(int(0))]byte{}

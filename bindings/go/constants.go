@@ -1,0 +1,50 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #include <dtrain.h>
+import "C"
+
+// Op is what a reduction does.
+type Op uint32
+
+// Avg of integers rounds toward zero; those with Bit are for integers; Adasum (all-reduce of floating
+// types) averages gradients that agree and adds orthogonal ones.
+const (
+	Sum    Op = C.DTRAIN_SUM
+	Avg    Op = C.DTRAIN_AVG
+	Prod   Op = C.DTRAIN_PROD
+	Min    Op = C.DTRAIN_MIN
+	Max    Op = C.DTRAIN_MAX
+	BitAnd Op = C.DTRAIN_BAND
+	BitOr  Op = C.DTRAIN_BOR
+	BitXor Op = C.DTRAIN_BXOR
+	Adasum Op = C.DTRAIN_ADASUM
+)
+
+// AnyRank is the peer of a Recv from whoever sends.
+const AnyRank = C.DTRAIN_ANY_RANK
+
+// LogLevel is that of a line of the log.
+type LogLevel int32
+
+// Levels of the log.
+const (
+	LogError LogLevel = C.DTRAIN_LOG_ERROR
+	LogWarn  LogLevel = C.DTRAIN_LOG_WARN
+	LogInfo  LogLevel = C.DTRAIN_LOG_INFO
+	LogDebug LogLevel = C.DTRAIN_LOG_DEBUG
+)
+
+func (level LogLevel) String() string {
+	switch level {
+	case LogError:
+		return "error"
+	case LogWarn:
+		return "warn"
+	case LogInfo:
+		return "info"
+	default:
+		return "debug"
+	}
+}

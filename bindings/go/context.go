@@ -1,0 +1,291 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #cgo pkg-config: dtrain
+// #include <dtrain.h>
+import "C"
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Context has the transports, and everything that was made with it. Its methods, and those of what is
+// made with it, may be called by many goroutines at once.
+type Context struct {
+	object   *object
+	watches  watches
+	memories memories
+	events   events
+	log      uint64 // the sink's number
+	world    struct {
+		sync.Mutex
+		comm *Comm
+	}
+}
+
+// Option is something said to NewContext.
+type Option func(*settings) error
+
+type settings struct {
+	bag uintptr
+	log func(LogLevel, string)
+}
+
+// WithOption sets an option of the library: WithOption("op.timeout", "30s"). DescribeOptions lists
+// them; the environment sets them, too (DTRAIN_OP_TIMEOUT).
+func WithOption(key, value string) Option {
+	return func(s *settings) error { return errorOf(capi.Options_set(s.bag, key, value)) }
+}
+
+// WithOptionsFile reads options from a file of "key = value" lines.
+func WithOptionsFile(path string) Option {
+	return func(s *settings) error { return errorOf(capi.Options_load(s.bag, path)) }
+}
+
+// WithLog calls sink for each line of the log, in any goroutine; it must not call into dtrain. A panic
+// in it is reported on stderr. Without it lines go to stderr.
+func WithLog(sink func(level LogLevel, line string)) Option {
+	return func(s *settings) error { s.log = sink; return nil }
+}
+
+// NewContext opens the transports.
+func NewContext(options ...Option) (*Context, error) {
+	var s settings
+	if failure := capi.Options_create(unsafe.Pointer(&s.bag)); failure != nil {
+		return nil, makeError(failure)
+	}
+	defer func() { capi.Options_destroy(s.bag) }()
+	for _, option := range options {
+		if err := option(&s); err != nil {
+			return nil, err
+		}
+	}
+	c := &Context{object: &object{what: "context", tree: new(sync.Mutex)}}
+	c.watches.words = map[<-chan struct{}]*capi.Word{}
+	c.watches.ended = make(chan struct{})
+	if failure := capi.Context_create(C.DTRAIN_API_VERSION, s.bag,
+		unsafe.Pointer(&c.object.handle)); failure != nil {
+		return nil, makeError(failure)
+	}
+	c.object.destroy = c.destroy
+	if s.log != nil {
+		c.log = capi.NewCallback(capi.LogSink(func(level int32, line string) {
+			s.log(LogLevel(level), line)
+		}))
+		if failure := capi.Context_set_log(c.object.handle, c.log); failure != nil {
+			c.Close()
+			return nil, makeError(failure)
+		}
+	}
+	return c, nil
+}
+
+// Close closes everything that was made with the context, then itself: operations in flight end with
+// ErrCanceled, slices of its memory must not be used any more. ErrBusy while a goroutine is in a call
+// of one of them. Closing again is no error.
+func (c *Context) Close() error { return c.object.close() }
+
+func (c *Context) destroy(handle uintptr) *capi.Failure {
+	if failure := c.events.close(); failure != nil {
+		return failure
+	}
+	if failure := capi.Context_destroy(handle); failure != nil {
+		return failure
+	}
+	close(c.watches.ended)
+	capi.DropCallback(c.log)
+	return nil
+}
+
+// JoinParams are how ranks find each other; the zero value is by the environment.
+type JoinParams struct {
+	// Rendezvous is "env", "tcp://host:port" (rank 0 listens there), "file:///dir/name", or, with
+	// AllGather, "oob"; "" is the environment, or AllGather if there is one.
+	Rendezvous          string
+	Size, Rank, Servers int           // of the job, if Size > 0; else from the environment
+	Timeout             time.Duration // 0: option join.timeout; less than 0: none
+	// AllGather exchanges bytes between all ranks: it returns those of each, in their order.
+	AllGather func(mine []byte) ([][]byte, error)
+}
+
+// Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
+// ctx, but not by its cancellation.
+func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
+	timeout, err := blockingTimeout(ctx, params.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	p := capi.NewComm_params()
+	defer capi.DeleteComm_params(p)
+	p.SetSize(int32(clamp(params.Size)))
+	p.SetRank(int32(clamp(params.Rank)))
+	p.SetServers(int32(clamp(params.Servers)))
+	p.SetTimeout_ns(timeout)
+	if params.AllGather != nil {
+		number := capi.NewCallback(exchangeAll(params.AllGather, params.Size))
+		defer capi.DropCallback(number)
+		p.Set_oob(number)
+	}
+	return c.comm(c.object, func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Comm_create(handle, params.rendezvous(), p.Swigcptr(), unsafe.Pointer(made)))
+	})
+}
+
+func (params *JoinParams) rendezvous() string {
+	switch {
+	case params.Rendezvous != "":
+		return params.Rendezvous
+	case params.AllGather != nil:
+		return "oob"
+	default:
+		return "env"
+	}
+}
+
+func exchangeAll(exchange func([]byte) ([][]byte, error), size int) capi.AllGather {
+	return func(send []byte, recv unsafe.Pointer) error {
+		blobs, err := exchange(append([]byte(nil), send...))
+		if err != nil {
+			return err
+		}
+		if len(blobs) != size {
+			return errorf(ErrInvalid, "bytes of %d ranks, not of %d", len(blobs), size)
+		}
+		all := unsafe.Slice((*byte)(recv), size*len(send))
+		for i, blob := range blobs {
+			if len(blob) != len(send) {
+				return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
+			}
+			copy(all[i*len(send):], blob)
+		}
+		return nil
+	}
+}
+
+// blockingTimeout is that of a call that only a deadline ends, in nanoseconds.
+func blockingTimeout(ctx context.Context, timeout time.Duration) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, unbegun(err)
+	}
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return int64(timeout), nil
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return 0, unbegun(context.DeadlineExceeded)
+	}
+	if timeout > 0 && timeout < left {
+		left = timeout
+	}
+	return int64(left), nil
+}
+
+// World is the communicator of the job that the environment names (or of this process alone). The
+// first call joins it: all ranks call it.
+func (c *Context) World() (*Comm, error) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.world.comm != nil {
+		return c.world.comm, nil
+	}
+	comm, err := c.Join(context.Background(), JoinParams{})
+	if err == nil {
+		c.world.comm = comm
+	}
+	return comm, err
+}
+
+// Progress does some work, with the option progress=manual, and tells how much.
+func (c *Context) Progress() (int, error) {
+	handle, err := c.object.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer c.object.leave()
+	done := capi.Context_progress(handle)
+	if done < 0 {
+		return 0, errorf(Status(done), "progress: %v", Status(done))
+	}
+	return int(done), nil
+}
+
+// Describe tells what this build and machine can do: transports, kernels, limits.
+func (c *Context) Describe() (map[string]any, error) {
+	handle, err := c.object.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer c.object.leave()
+	text := longText(func(buffer unsafe.Pointer, length int64) int64 {
+		return capi.Context_describe(handle, buffer, length)
+	})
+	var description map[string]any
+	if err := json.Unmarshal([]byte(text), &description); err != nil {
+		return nil, errorf(ErrInternal, "the description is no JSON: %v", err)
+	}
+	return description, nil
+}
+
+// longText is a text of any length that C copies.
+func longText(read func(buffer unsafe.Pointer, length int64) int64) string {
+	buffer := make([]byte, 4096)
+	for {
+		length := read(start(buffer), int64(len(buffer)))
+		if length < int64(len(buffer)) {
+			return string(buffer[:length])
+		}
+		buffer = make([]byte, length+256)
+	}
+}
+
+// Version is the library's.
+func Version() string { return capi.Version_string() }
+
+// OptionText describes an option of the library.
+type OptionText struct{ Key, Default, Text string }
+
+// DescribeOptions lists all options.
+func DescribeOptions() []OptionText {
+	var all []OptionText
+	for {
+		var key, value, text uintptr
+		if failure := capi.Options_describe(uint32(len(all)), unsafe.Pointer(&key),
+			unsafe.Pointer(&value), unsafe.Pointer(&text)); failure != nil {
+			return all
+		}
+		all = append(all, OptionText{capi.Text(key), capi.Text(value), capi.Text(text)})
+	}
+}
+
+// StartTimeline writes what this rank does, and when, to a file, for ui.perfetto.dev; %r in its path is
+// the rank.
+func (c *Context) StartTimeline(path string) error {
+	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_start(handle, path) })
+}
+
+// MarkTimeline notes that the program has come to a point of this name.
+func (c *Context) MarkTimeline(name string) error {
+	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_mark(handle, name) })
+}
+
+// StopTimeline ends the file.
+func (c *Context) StopTimeline() error { return c.call(capi.Timeline_stop) }
+
+func (c *Context) call(function func(uintptr) *capi.Failure) error { return c.object.call(function) }
+
+func (o *object) call(function func(uintptr) *capi.Failure) error {
+	handle, err := o.enter()
+	if err != nil {
+		return err
+	}
+	defer o.leave()
+	return errorOf(function(handle))
+}

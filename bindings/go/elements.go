@@ -1,0 +1,85 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #include <dtrain.h>
+import "C"
+
+import "unsafe"
+
+// F16 is a number of IEEE 754's binary16, by its bits.
+type F16 uint16
+
+// BF16 is the upper half of a float32, by its bits.
+type BF16 uint16
+
+// Element is what operations work on. Slices of it are used where they are, without a copy.
+type Element interface {
+	float32 | float64 | F16 | BF16 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
+}
+
+// DType names a type of elements where Go's type does not.
+type DType uint32
+
+// Types of elements.
+const (
+	TypeF32  DType = C.DTRAIN_F32
+	TypeF64  DType = C.DTRAIN_F64
+	TypeF16  DType = C.DTRAIN_F16
+	TypeBF16 DType = C.DTRAIN_BF16
+	TypeI8   DType = C.DTRAIN_I8
+	TypeU8   DType = C.DTRAIN_U8
+	TypeI16  DType = C.DTRAIN_I16
+	TypeU16  DType = C.DTRAIN_U16
+	TypeI32  DType = C.DTRAIN_I32
+	TypeU32  DType = C.DTRAIN_U32
+	TypeI64  DType = C.DTRAIN_I64
+	TypeU64  DType = C.DTRAIN_U64
+)
+
+// TypeOf is the DType of a type of elements.
+func TypeOf[T Element]() DType {
+	var element T
+	switch any(element).(type) {
+	case float32:
+		return TypeF32
+	case float64:
+		return TypeF64
+	case F16:
+		return TypeF16
+	case BF16:
+		return TypeBF16
+	case int8:
+		return TypeI8
+	case uint8:
+		return TypeU8
+	case int16:
+		return TypeI16
+	case uint16:
+		return TypeU16
+	case int32:
+		return TypeI32
+	case uint32:
+		return TypeU32
+	case int64:
+		return TypeI64
+	default:
+		return TypeU64
+	}
+}
+
+// view is a slice as C sees it; its pointer keeps the slice's memory alive.
+type view struct {
+	pointer unsafe.Pointer
+	count   int
+	bytes   int
+	dtype   DType
+}
+
+func viewOf[T Element](slice []T) view {
+	var element T
+	return view{start(slice), len(slice), len(slice) * int(unsafe.Sizeof(element)), TypeOf[T]()}
+}
+
+// start is the address of a slice's first element, also of an empty slice.
+func start[T any](slice []T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&slice)) }

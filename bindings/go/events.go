@@ -1,0 +1,117 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// events is the completion queue of a context's started operations, made with the first of them. A
+// goroutine waits for its descriptor, without a thread.
+type events struct {
+	sync.Mutex
+	queue    uintptr  // atomic
+	file     *os.File // a duplicate of the descriptor
+	stopped  chan struct{}
+	requests map[uint64]*Request
+	last     uint64
+	draining sync.Mutex // held from taking events until their requests know
+}
+
+const queueDepth = 1 << 14
+
+// open makes the queue if there is none.
+func (e *events) open(context uintptr) (uintptr, error) {
+	e.Lock()
+	defer e.Unlock()
+	if e.queue != 0 {
+		return e.queue, nil
+	}
+	var queue uintptr
+	if failure := capi.Cq_create(context, queueDepth, unsafe.Pointer(&queue)); failure != nil {
+		return 0, makeError(failure)
+	}
+	descriptor, err := syscall.Dup(int(capi.Cq_fd(queue)))
+	if err != nil {
+		capi.Cq_destroy(queue)
+		return 0, errorf(ErrIO, "descriptor of a completion queue: %v", err)
+	}
+	syscall.CloseOnExec(descriptor)
+	e.file = os.NewFile(uintptr(descriptor), "completion queue")
+	e.requests = map[uint64]*Request{}
+	atomic.StoreUintptr(&e.queue, queue)
+	e.stopped = make(chan struct{})
+	go e.pump()
+	return queue, nil
+}
+
+// pump hands events to their requests, until the file is closed.
+func (e *events) pump() {
+	defer close(e.stopped)
+	connection, err := e.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	// The function tells that it is not done, and is called again when there are events.
+	_ = connection.Read(func(uintptr) bool { e.drain(); return false })
+}
+
+// drain takes what waits in the queue.
+func (e *events) drain() {
+	queue := atomic.LoadUintptr(&e.queue)
+	if queue == 0 {
+		return
+	}
+	e.draining.Lock()
+	defer e.draining.Unlock()
+	for capi.Events(queue, func(event capi.Event) {
+		if r := e.request(event.Tag); r != nil {
+			r.finish(event)
+		}
+	}) > 0 {
+	}
+}
+
+func (e *events) request(tag uint64) *Request {
+	e.Lock()
+	defer e.Unlock()
+	return e.requests[tag]
+}
+
+func (e *events) add(r *Request) {
+	e.Lock()
+	defer e.Unlock()
+	e.last++
+	r.tag = e.last
+	e.requests[r.tag] = r
+}
+
+func (e *events) drop(r *Request) {
+	e.Lock()
+	defer e.Unlock()
+	delete(e.requests, r.tag)
+}
+
+// close is for when no operation is in flight.
+func (e *events) close() *capi.Failure {
+	if e.queue == 0 {
+		return nil
+	}
+	if e.file != nil {
+		e.file.Close()
+		<-e.stopped
+		e.file = nil
+	}
+	e.drain()
+	failure := capi.Cq_destroy(e.queue)
+	if failure == nil {
+		atomic.StoreUintptr(&e.queue, 0)
+	}
+	return failure
+}

@@ -1,0 +1,3 @@
+module dtrain.org/dtrain
+
+go 1.19

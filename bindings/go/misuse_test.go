@@ -1,0 +1,182 @@
+package dtrain_test
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"dtrain.org/dtrain"
+)
+
+// alone is a context with a job of this process only.
+func alone(t *testing.T, options ...dtrain.Option) (*dtrain.Context, *dtrain.Comm) {
+	t.Helper()
+	c, err := dtrain.NewContext(options...)
+	check(t, err)
+	comm, err := c.Join(background, dtrain.JoinParams{Size: 1,
+		AllGather: func(mine []byte) ([][]byte, error) { return [][]byte{mine}, nil }})
+	check(t, err)
+	return c, comm
+}
+
+func TestUseAfterClose(t *testing.T) {
+	c, comm := alone(t)
+	memory, err := dtrain.Alloc[byte](c, 1)
+	check(t, err)
+	check(t, c.Close())
+	check(t, c.Close())
+	check(t, comm.Close())
+	check(t, memory.Close())
+	_, joined := c.World()
+	_, described := c.Describe()
+	_, started := dtrain.Start[byte](comm).Barrier()
+	_, allocated := dtrain.Alloc[byte](c, 1)
+	_, split := comm.Split(0, 0)
+	for _, err := range []error{comm.Barrier(background), joined, described, started, allocated, split,
+		dtrain.AllReduce(background, comm, []float32{1}, dtrain.Sum), comm.Err(), c.StopTimeline()} {
+		refused(t, err, dtrain.ErrState)
+		equal(t, strings.Contains(err.Error(), "is closed"), true)
+	}
+}
+
+func TestCloseEndsWhatIsInFlight(t *testing.T) {
+	c, comm := alone(t)
+	memory, err := dtrain.Alloc[byte](c, 1)
+	check(t, err)
+	r, err := dtrain.Start[byte](comm).Recv(memory.Data, 0, 0)
+	check(t, err)
+	check(t, c.Close())
+	refused(t, wait(r), dtrain.ErrCanceled)
+}
+
+func TestCloseDuringACall(t *testing.T) {
+	c, comm := alone(t)
+	ended := make(chan error)
+	go func() {
+		_, err := dtrain.Recv(background, comm, make([]byte, 1), 0, 0)
+		ended <- err
+	}()
+	for busy := false; !busy; { // until it is in the call
+		twin, err := comm.Duplicate()
+		check(t, err)
+		check(t, twin.Close())
+		err = comm.Close()
+		busy = errors.Is(err, dtrain.ErrBusy)
+		if err == nil { // it comes too late
+			refused(t, <-ended, dtrain.ErrState)
+			check(t, c.Close())
+			return
+		}
+	}
+	refused(t, c.Close(), dtrain.ErrBusy)
+	check(t, comm.Abort("enough"))
+	refused(t, <-ended, dtrain.ErrAborted)
+	check(t, c.Close())
+}
+
+func TestErrors(t *testing.T) {
+	err := dtrain.Broadcast(background, world, []byte{1}, 1<<40)
+	var found *dtrain.Error
+	equal(t, errors.As(err, &found), true)
+	equal(t, found.Status, dtrain.ErrInvalid)
+	equal(t, found.Rank, -1)
+	equal(t, strings.Contains(found.Text, "root"), true)
+	equal(t, dtrain.ErrPeer.Name(), "DTRAIN_ERR_PEER")
+	equal(t, dtrain.ErrPeer.Error(), "dtrain: peer failed")
+	_, err = dtrain.NewContext(dtrain.WithOption("op.timeouts", "1s"))
+	refused(t, err, dtrain.ErrNotFound)
+	equal(t, strings.Contains(err.Error(), "op.timeout"), true)
+	_, err = dtrain.NewContext(dtrain.WithOptionsFile("/no/such/file"))
+	refused(t, err, dtrain.ErrNotFound)
+	refused(t, dtrain.AllReduce(background, world, []float32{1}, dtrain.BitAnd), dtrain.ErrInvalid)
+}
+
+func TestGuiltyRank(t *testing.T) {
+	if world.Size() == 1 {
+		t.Skip("needs two ranks")
+	}
+	comm, err := world.Duplicate()
+	check(t, err)
+	defer comm.Close()
+	check(t, world.Barrier(background)) // all have it
+	refused(t, dtrain.AllReduce(background, comm, make([]float32, 1+world.Rank()), dtrain.Sum),
+		dtrain.ErrMismatch)
+}
+
+func TestFailingExchange(t *testing.T) {
+	c, err := dtrain.NewContext()
+	check(t, err)
+	defer c.Close()
+	for _, exchange := range []func([]byte) ([][]byte, error){
+		func([]byte) ([][]byte, error) { return nil, errors.New("no exchange") },
+		func([]byte) ([][]byte, error) { return [][]byte{{1}, {1}}, nil },
+		func([]byte) ([][]byte, error) { panic("no exchange") },
+	} {
+		_, err := c.Join(background, dtrain.JoinParams{Size: 2, AllGather: exchange})
+		var found *dtrain.Error
+		equal(t, errors.As(err, &found), true)
+	}
+}
+
+func TestLog(t *testing.T) {
+	lines := make(chan string, 1000)
+	c, comm := alone(t, dtrain.WithOption("explain", "yes"),
+		dtrain.WithLog(func(level dtrain.LogLevel, line string) { lines <- level.String() + line }))
+	check(t, dtrain.AllReduce(background, comm, []float32{1}, dtrain.Sum))
+	check(t, c.Close())
+	equal(t, len(lines) > 0, true)
+	var once sync.Once
+	c, comm = alone(t, dtrain.WithOption("explain", "yes"), dtrain.WithLog(
+		func(dtrain.LogLevel, string) { once.Do(func() { panic("this is reported, no more") }) }))
+	check(t, dtrain.AllReduce(background, comm, []float32{1}, dtrain.Sum))
+	check(t, c.Close())
+}
+
+func TestDescriptions(t *testing.T) {
+	description, err := job.Describe()
+	check(t, err)
+	equal(t, description["transports"] != nil, true)
+	equal(t, dtrain.Version() != "", true)
+	equal(t, len(dtrain.DescribeOptions()) > 10, true)
+	c, comm := alone(t)
+	path := filepath.Join(t.TempDir(), "timeline.json")
+	check(t, c.StartTimeline(path+"%r"))
+	check(t, c.MarkTimeline("here"))
+	check(t, comm.Barrier(background))
+	check(t, c.StopTimeline())
+	refused(t, c.StopTimeline(), dtrain.ErrState)
+	text, err := os.ReadFile(path + "0")
+	check(t, err)
+	equal(t, strings.Contains(string(text), "here"), true)
+	check(t, c.Close())
+}
+
+// TestEndInFlight ends a process, this program again, with operations in flight.
+func TestEndInFlight(t *testing.T) {
+	if os.Getenv("END_IN_FLIGHT") != "" {
+		c, comm := alone(t)
+		memory, err := dtrain.Alloc[byte](c, 1<<20)
+		check(t, err)
+		_, err = dtrain.Start[byte](comm).Recv(memory.Data, 0, 0)
+		check(t, err)
+		go dtrain.Recv(background, comm, make([]byte, 1<<20), 0, 1)
+		os.Exit(0)
+	}
+	command := exec.Command(os.Args[0], "-test.run=^TestEndInFlight$")
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "DTRAIN_R") && !strings.HasPrefix(variable, "DTRAIN_S") {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Env = append(command.Env, "END_IN_FLIGHT=1")
+	out, err := command.CombinedOutput()
+	if err != nil || len(out) != 0 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,178 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Params are how an operation is run; the zero value is the default of each.
+type Params struct {
+	// Timeout ends the operation with ErrTimeout: 0 is option op.timeout, less than 0 none. The
+	// deadline of a blocking call's context.Context does the same.
+	Timeout  time.Duration
+	Priority int // higher goes first
+	// Factors of each rank's input and of the result: reductions of floating types.
+	Prescale, Postscale float64
+	Weight              float64 // how much a push counts in an average
+	MinVersion          uint64  // a pull waits for so many updates
+}
+
+// Result is what a finished operation tells.
+type Result struct {
+	Bytes   int    // moved into the program's memory (receive, pull)
+	Peer    int    // the sender of what was received; else -1
+	Version uint64 // of tables: the version read or made
+}
+
+// operation posts an operation on a handle.
+type operation = func(handle uintptr, call *capi.Call) *capi.Failure
+
+// operator runs operations on an object.
+type operator struct {
+	object  *object
+	context *Context
+	comm    *object // aborted where a blocking operation must end and cannot be cancelled; or nil
+	params  Params
+}
+
+var calls = sync.Pool{New: func() any { return new(capi.Call) }}
+
+// run is a blocking operation.
+func (o *operator) run(ctx context.Context, post operation) error {
+	if ctx.Done() != nil || o.params != (Params{}) {
+		_, err := o.find(ctx, post)
+		return err
+	}
+	handle, err := o.object.enter()
+	if err != nil {
+		return err
+	}
+	failure := post(handle, nil)
+	o.object.leave()
+	return errorOf(failure)
+}
+
+// find is a blocking operation with a result.
+func (o *operator) find(ctx context.Context, post operation) (Result, error) {
+	handle, err := o.object.enter()
+	if err != nil {
+		return Result{}, err
+	}
+	defer o.object.leave()
+	params := o.numbers()
+	deadline, limited := ctx.Deadline()
+	if limited {
+		left := int64(time.Until(deadline))
+		limited = params.TimeoutNs <= 0 || left < params.TimeoutNs
+		if limited {
+			params.TimeoutNs = left
+		}
+	}
+	if reason := ctx.Err(); reason != nil || limited && params.TimeoutNs <= 0 {
+		return Result{}, unbegun(reason)
+	}
+	call := calls.Get().(*capi.Call)
+	defer calls.Put(call)
+	call.Set(&params)
+	comm := uintptr(0)
+	if o.comm != nil {
+		comm = o.comm.handle // open as long as what was made of it is in use
+	}
+	word := o.context.watches.of(ctx)
+	call.Watch(word, comm)
+	failure := post(handle, call)
+	if failure == nil {
+		return resultOf(call.Event()), nil
+	}
+	return Result{}, ended(failure, call, limited)
+}
+
+func (o *operator) numbers() capi.Params {
+	p := &o.params
+	return capi.Params{TimeoutNs: int64(p.Timeout), Priority: int32(clamp(p.Priority)),
+		Prescale: p.Prescale, Postscale: p.Postscale, Weight: p.Weight, MinVersion: p.MinVersion}
+}
+
+func resultOf(event capi.Event) Result {
+	return Result{int(event.Bytes), int(event.Peer), event.Version}
+}
+
+// unbegun is the error of an operation whose ctx had ended before.
+func unbegun(reason error) error {
+	if reason == context.Canceled {
+		return &Error{ErrCanceled, -1, "the context.Context was canceled; nothing was begun", reason}
+	}
+	return &Error{ErrTimeout, -1, "the context.Context's deadline was over; nothing was begun",
+		context.DeadlineExceeded}
+}
+
+// ended is the error of an operation that its ctx may have ended.
+func ended(failure *capi.Failure, call *capi.Call, limited bool) error {
+	err := makeError(failure)
+	switch {
+	case call.Aborted():
+		err.cause = context.Canceled
+		err.Text = "the context.Context was canceled; other ranks may have begun this operation: " +
+			"the communicator was aborted, on all ranks: " + err.Text
+	case call.Canceled():
+		err.cause = context.Canceled
+		err.Text = "the context.Context was canceled: " + err.Text
+	case limited && err.Status == ErrTimeout:
+		err.cause = context.DeadlineExceeded
+	}
+	return err
+}
+
+// clamp keeps a number within 32 bits; those beyond are refused by the library as these are.
+func clamp(number int) int {
+	if number > math.MaxInt32 {
+		return math.MaxInt32
+	}
+	if number < math.MinInt32 {
+		return math.MinInt32
+	}
+	return number
+}
+
+// watches raise a word for each context.Context that operations have been given, when it is canceled.
+type watches struct {
+	sync.Mutex
+	words map[<-chan struct{}]*capi.Word
+	ended chan struct{}
+}
+
+// of is the word of ctx, the same in each call; nil if it cannot be canceled.
+func (w *watches) of(ctx context.Context) *capi.Word {
+	done := ctx.Done()
+	if done == nil {
+		return nil
+	}
+	w.Lock()
+	defer w.Unlock()
+	word := w.words[done]
+	if word == nil {
+		word = capi.NewWord()
+		w.words[done] = word
+		go w.wait(ctx, word)
+	}
+	return word
+}
+
+func (w *watches) wait(ctx context.Context, word *capi.Word) {
+	select {
+	case <-ctx.Done():
+		if ctx.Err() == context.Canceled { // deadlines are the operations' own
+			word.Raise()
+		}
+	case <-w.ended:
+	}
+	w.Lock()
+	defer w.Unlock()
+	delete(w.words, ctx.Done())
+}

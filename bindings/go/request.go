@@ -1,0 +1,202 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Request is an operation in flight, or one that was prepared.
+type Request struct {
+	events *events
+	tag    uint64
+	held   []*region
+	object *object // of a prepared one
+
+	mutex      sync.Mutex
+	handle     uintptr // 0: given back
+	persistent bool
+	running    bool
+	done       chan struct{} // closed when it has finished
+	result     Result
+	err        error
+}
+
+// begin posts an operation that outlasts the call.
+func (o *operator) begin(post operation, memory ...view) (*Request, error) {
+	handle, err := o.object.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer o.object.leave()
+	r := &Request{events: &o.context.events, running: true, done: make(chan struct{})}
+	if err := r.post(o, handle, post, memory); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// prepare has it begun by Request.Start.
+func (o *operator) prepare(post operation, memory ...view) (*Request, error) {
+	r := &Request{events: &o.context.events, persistent: true, done: make(chan struct{}),
+		err: errorf(ErrState, "this operation was not started")}
+	close(r.done)
+	made, err := o.object.make("prepared operation", func(uintptr) *capi.Failure { return r.end() },
+		func(handle uintptr, made *uintptr) error {
+			err := r.post(o, handle, post, memory)
+			*made = r.handle
+			return err
+		})
+	if err != nil {
+		return nil, err
+	}
+	r.object = made
+	return r, nil
+}
+
+func (r *Request) post(o *operator, handle uintptr, post operation, memory []view) error {
+	queue, err := o.context.events.open(o.context.object.handle)
+	if err == nil {
+		r.held, err = o.context.memories.hold(memory...)
+	}
+	if err != nil {
+		return err
+	}
+	r.events.add(r)
+	call := calls.Get().(*capi.Call)
+	defer calls.Put(call)
+	params := o.numbers()
+	call.Set(&params)
+	call.Start(queue, r.tag, r.persistent)
+	r.mutex.Lock() // its event may come before the call returns
+	defer r.mutex.Unlock()
+	if failure := post(handle, call); failure != nil {
+		r.events.drop(r)
+		release(r.held)
+		return makeError(failure)
+	}
+	r.handle = call.Request()
+	return nil
+}
+
+// finish takes the event of its end.
+func (r *Request) finish(event capi.Event) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.running = false
+	r.result, r.err = resultOf(event), nil
+	if event.Status != 0 {
+		r.err = &Error{Status: Status(event.Status), Rank: int(event.Peer),
+			Text: capi.RequestError(r.handle)}
+	}
+	if !r.persistent {
+		r.free()
+	}
+	close(r.done)
+}
+
+func (r *Request) free() {
+	r.events.drop(r)
+	capi.Request_free(r.handle)
+	r.handle = 0
+	release(r.held)
+	r.held = nil
+}
+
+// Done is closed when the operation has finished; of a prepared one, that of its last start.
+func (r *Request) Done() <-chan struct{} {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.done
+}
+
+// Wait waits for the operation's end. When ctx ends first its error is returned, and the operation goes
+// on; Cancel asks it to end.
+func (r *Request) Wait(ctx context.Context) (Result, error) {
+	select {
+	case <-r.Done():
+		return r.Result()
+	default:
+	}
+	select {
+	case <-r.Done():
+		return r.Result()
+	case <-ctx.Done():
+		status := ErrCanceled
+		if ctx.Err() == context.DeadlineExceeded {
+			status = ErrTimeout
+		}
+		return Result{}, &Error{status, -1, "the wait ended, the operation goes on: " + ctx.Err().Error(),
+			ctx.Err()}
+	}
+}
+
+// Result is the outcome; an error, ErrState, while it runs.
+func (r *Request) Result() (Result, error) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.running {
+		return Result{}, errorf(ErrState, "this operation has not finished")
+	}
+	return r.result, r.err
+}
+
+// Err is what the operation failed with, or nil; ErrState while it runs.
+func (r *Request) Err() error {
+	_, err := r.Result()
+	return err
+}
+
+// Cancel asks for an early end: the operation still finishes, with ErrCanceled if nothing was done.
+// ErrState for what other ranks may have begun (collectives).
+func (r *Request) Cancel() error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if !r.running {
+		return nil
+	}
+	return errorOf(capi.Request_cancel(r.handle))
+}
+
+// Start begins a prepared operation, once more. ErrBusy while it runs.
+func (r *Request) Start() error {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	switch {
+	case !r.persistent || r.handle == 0:
+		return errorf(ErrState, "this operation was not prepared, or is closed")
+	case r.running:
+		return errorf(ErrBusy, "this operation has not finished")
+	}
+	r.running, r.done = true, make(chan struct{})
+	if failure := capi.Request_start(unsafe.Pointer(&r.handle), 1); failure != nil {
+		r.running = false
+		r.err = makeError(failure)
+		close(r.done)
+		return r.err
+	}
+	return nil
+}
+
+// Close frees a prepared operation, as the close of its communicator does. ErrBusy while it runs.
+// Others need no Close.
+func (r *Request) Close() error {
+	if r.object == nil {
+		return nil
+	}
+	return r.object.close()
+}
+
+func (r *Request) end() *capi.Failure {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.running {
+		return &capi.Failure{Status: int32(ErrBusy), Rank: -1, Text: "this operation has not finished"}
+	}
+	r.free()
+	return nil
+}

@@ -1,0 +1,20 @@
+# Tests of the Go package: one program, alone and as a job of several ranks.
+# SPDX-License-Identifier: Apache-2.0
+function(go_test name)
+    add_test(NAME go.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_tests_properties(go.${name} PROPERTIES TIMEOUT 120 LABELS unsanitized SKIP_RETURN_CODE 77
+        ENVIRONMENT "${go_environment};DTRAIN_OP_TIMEOUT=20s")
+endfunction()
+
+go_test(generated ${CMAKE_CURRENT_SOURCE_DIR}/generate --check ${CMAKE_CURRENT_BINARY_DIR}/generated)
+go_test(formatted sh -c "test -z \"$(gofmt -l . | tee /dev/stderr)\"")
+# What SWIG writes makes pointers of numbers, for strings of C's.
+go_test(vetted sh -c "'${GO}' vet . && '${GO}' vet -unsafeptr=false ./internal/capi")
+set(program ${CMAKE_BINARY_DIR}/bin/go/tests)
+go_test(alone ${program})
+foreach(ranks 2 3)
+    go_test(ranks_${ranks} ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n ${ranks} -- ${program})
+endforeach()
+# Every pointer of Go's that C keeps is seen.
+go_test(pointers ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${program})
+set_property(TEST go.pointers APPEND PROPERTY ENVIRONMENT GODEBUG=cgocheck=2)
