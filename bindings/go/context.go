@@ -265,6 +265,20 @@ func DescribeOptions() []OptionText {
 	}
 }
 
+// DeviceStats are bytes of the program's memory that a transport has copied, or the network has used
+// in place.
+type DeviceStats struct{ Copied, InPlace uint64 }
+
+// DeviceStats counts what a transport of Describe's has moved.
+func (c *Context) DeviceStats(index int) (DeviceStats, error) {
+	s := capi.NewDevice_stats()
+	defer capi.DeleteDevice_stats(s)
+	err := c.call(func(handle uintptr) *capi.Failure {
+		return capi.Stats_device(handle, uint32(clamp(index)), s.Swigcptr())
+	})
+	return DeviceStats{s.GetCopied(), s.GetIn_place()}, err
+}
+
 // StartTimeline writes what this rank does, and when, to a file, for ui.perfetto.dev; %r in its path is
 // the rank.
 func (c *Context) StartTimeline(path string) error {

@@ -126,13 +126,16 @@ func (r *Request) Wait(ctx context.Context) (Result, error) {
 	case <-r.Done():
 		return r.Result()
 	case <-ctx.Done():
-		status := ErrCanceled
-		if ctx.Err() == context.DeadlineExceeded {
-			status = ErrTimeout
-		}
-		return Result{}, &Error{status, -1, "the wait ended, the operation goes on: " + ctx.Err().Error(),
-			ctx.Err()}
+		return Result{}, waitEnded(ctx.Err())
 	}
+}
+
+func waitEnded(reason error) error {
+	status := ErrCanceled
+	if reason == context.DeadlineExceeded {
+		status = ErrTimeout
+	}
+	return &Error{status, -1, "the wait ended, what was waited for goes on: " + reason.Error(), reason}
 }
 
 // Result is the outcome; an error, ErrState, while it runs.

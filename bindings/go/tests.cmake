@@ -7,7 +7,7 @@ function(go_test name)
 endfunction()
 
 go_test(generated ${CMAKE_CURRENT_SOURCE_DIR}/generate --check ${CMAKE_CURRENT_BINARY_DIR}/generated)
-go_test(formatted sh -c "test -z \"$(gofmt -l . | tee /dev/stderr)\"")
+go_test(formatted sh -c "test -z \"$(gofmt -l . ${CMAKE_SOURCE_DIR}/examples ${CMAKE_SOURCE_DIR}/tests/languages | tee /dev/stderr)\"")
 # What SWIG writes makes pointers of numbers, for strings of C's.
 go_test(vetted sh -c "'${GO}' vet . && '${GO}' vet -unsafeptr=false ./internal/capi")
 set(program ${CMAKE_BINARY_DIR}/bin/go/tests)
@@ -18,3 +18,8 @@ endforeach()
 # Every pointer of Go's that C keeps is seen.
 go_test(pointers ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${program})
 set_property(TEST go.pointers APPEND PROPERTY ENVIRONMENT GODEBUG=cgocheck=2)
+
+set(digits ${CMAKE_BINARY_DIR}/bin/go/digits ${CMAKE_SOURCE_DIR}/examples/digits/data)
+go_test(digits_allreduce ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${digits})
+go_test(digits_table ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -s 1 -- ${digits} table)
+go_test(member ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${CMAKE_BINARY_DIR}/bin/go/member)

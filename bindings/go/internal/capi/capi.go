@@ -55,12 +55,12 @@ func MustNotBeGo(p unsafe.Pointer) {
 // CString is text in C's memory, for Free.
 func CString(text string) uintptr { return uintptr(unsafe.Pointer(C.CString(text))) }
 
-// CArray is a copy of so many bytes in C's memory, for Free; 0 of none.
+// CArray is a copy of so many bytes in C's memory, for Free; 0 of nil.
 func CArray(p unsafe.Pointer, bytes int) uintptr {
-	if bytes == 0 {
+	if p == nil {
 		return 0
 	}
-	array := C.malloc(C.size_t(bytes))
+	array := C.malloc(C.size_t(bytes) + 1) // none of no bytes, either
 	copy(unsafe.Slice((*byte)(array), bytes), unsafe.Slice((*byte)(p), bytes))
 	return uintptr(array)
 }

@@ -1,0 +1,88 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"errors"
+	"time"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// AnyTable is a *Table of any type.
+type AnyTable interface{ asObject() *object }
+
+func (t *Table[T]) asObject() *object { return t.object }
+
+// Newest is the step of the newest complete checkpoint, for RestoreCheckpoint.
+const Newest uint64 = capi.DTRAIN_CHECKPOINT_NEWEST
+
+// CheckpointParams limit checkpoints to when so many steps, or so much time, have passed since the
+// last; without both one is always due.
+type CheckpointParams struct {
+	EverySteps uint32
+	Every      time.Duration
+}
+
+// SaveCheckpoint writes tables to the folder of the option checkpoint.directory; one worker calls it.
+// It tells whether one was due. It ends by the deadline of ctx, but not by its cancellation.
+func SaveCheckpoint(ctx context.Context, tables []AnyTable, step uint64,
+	params CheckpointParams) (saved bool, err error) {
+	var written int32
+	err = checkpoint(ctx, tables, params, func(list unsafe.Pointer, count uint32, p uintptr) *capi.Failure {
+		return capi.Checkpoint_save(list, count, step, p, unsafe.Pointer(&written))
+	})
+	return written != 0, err
+}
+
+// RestoreCheckpoint reads tables from a checkpoint, e.g. Newest, and tells its step; one worker calls
+// it. It ends by the deadline of ctx, but not by its cancellation.
+func RestoreCheckpoint(ctx context.Context, tables []AnyTable, step uint64) (restored uint64, err error) {
+	err = checkpoint(ctx, tables, CheckpointParams{},
+		func(list unsafe.Pointer, count uint32, p uintptr) *capi.Failure {
+			return capi.Checkpoint_restore(list, count, step, p, unsafe.Pointer(&restored))
+		})
+	return restored, err
+}
+
+func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
+	run func(list unsafe.Pointer, count uint32, params uintptr) *capi.Failure) error {
+	timeout, err := blockingTimeout(ctx, 0)
+	if err != nil {
+		return err
+	}
+	p := capi.NewCheckpoint_params()
+	defer capi.DeleteCheckpoint_params(p)
+	p.SetTimeout_ns(timeout)
+	p.SetEvery_steps(params.EverySteps)
+	p.SetEvery_ns(int64(params.Every))
+	handles := make([]uintptr, len(tables))
+	for i, table := range tables {
+		if handles[i], err = table.asObject().enter(); err != nil {
+			return err
+		}
+		defer table.asObject().leave()
+	}
+	return errorOf(run(start(handles), uint32(len(handles)), p.Swigcptr()))
+}
+
+// NewestCheckpoint is the step of the newest complete checkpoint; ErrNotFound if there is none.
+func NewestCheckpoint(table AnyTable) (step uint64, err error) {
+	err = table.asObject().call(func(handle uintptr) *capi.Failure {
+		return capi.Checkpoint_newest(handle, unsafe.Pointer(&step))
+	})
+	return step, err
+}
+
+// Restored tells whether the table was made from a checkpoint (option checkpoint.restore), and its step.
+func (t *Table[T]) Restored() (step uint64, restored bool, err error) {
+	err = t.object.call(func(handle uintptr) *capi.Failure {
+		return capi.Table_restored(handle, unsafe.Pointer(&step))
+	})
+	if errors.Is(err, ErrNotFound) {
+		return 0, false, nil
+	}
+	return step, err == nil, err
+}

@@ -1,0 +1,119 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #include <dtrain.h>
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Compression is a way to send less of an all-reduce (docs/COMPRESSION.md).
+type Compression uint32
+
+// Kinds of compression.
+const (
+	CompressF16      Compression = C.DTRAIN_COMPRESS_F16
+	CompressBF16     Compression = C.DTRAIN_COMPRESS_BF16
+	CompressInt8     Compression = C.DTRAIN_COMPRESS_INT8
+	CompressTopK     Compression = C.DTRAIN_COMPRESS_TOPK
+	CompressOneBit   Compression = C.DTRAIN_COMPRESS_ONEBIT
+	CompressPowerSGD Compression = C.DTRAIN_COMPRESS_POWERSGD
+)
+
+// CompressorParams are those of dtrain_compressor_params_t; what is zero has its default.
+type CompressorParams struct {
+	Kind        Compression
+	Count       int  // elements of the vector
+	NoFeedback  bool // what is not sent is lost
+	Stochastic  bool // CompressInt8 rounds at random
+	Block, Rank uint32
+	Rows, Seed  uint64
+	Ratio       float64
+}
+
+// Compressor is an all-reduce of one vector of float32, again and again; what a step does not send is
+// added to the next one's.
+type Compressor struct {
+	operator
+	count int
+}
+
+// NewCompressor makes one. Collective: all give the same parameters.
+func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
+	p := capi.NewCompressor_params()
+	defer capi.DeleteCompressor_params(p)
+	p.SetKind(uint32(params.Kind))
+	if params.Count > 0 {
+		p.SetCount(uint64(params.Count))
+	}
+	flags := uint32(0)
+	if params.NoFeedback {
+		flags |= C.DTRAIN_COMPRESS_NO_FEEDBACK
+	}
+	if params.Stochastic {
+		flags |= C.DTRAIN_COMPRESS_STOCHASTIC
+	}
+	p.SetFlags(flags)
+	p.SetBlock(params.Block)
+	p.SetRank(params.Rank)
+	p.SetRows(params.Rows)
+	p.SetSeed(params.Seed)
+	p.SetRatio(params.Ratio)
+	made, err := comm.object.make("compressor", capi.Compressor_destroy,
+		func(handle uintptr, made *uintptr) error {
+			return errorOf(capi.Compressor_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
+		})
+	if err != nil {
+		return nil, err
+	}
+	return &Compressor{operator{object: made, context: comm.context}, params.Count}, nil
+}
+
+// Close gives it back; no other rank waits for this.
+func (c *Compressor) Close() error { return c.object.close() }
+
+func (c *Compressor) reduce(send, recv []float32, op Op) request {
+	if len(send) != c.count || len(recv) != c.count {
+		return request{err: errorf(ErrInvalid, "the compressor is for %d elements; send has %d, recv %d",
+			c.count, len(send), len(recv))}
+	}
+	from, to := viewOf(send), viewOf(recv)
+	return request{post: func(compressor uintptr, call *capi.Call) *capi.Failure {
+		return capi.Compressor_allreduce(compressor, from.pointer, to.pointer, uint32(op), call)
+	}, memory: []view{from, to}}
+}
+
+// AllReduce makes recv nearly the Sum, or Avg, of all ranks' send; in place if they are the same. It
+// ends by its timeout or the deadline of ctx, not by cancellation.
+func (c *Compressor) AllReduce(ctx context.Context, send, recv []float32, op Op) error {
+	return done(c.block(ctx, c.reduce(send, recv, op)))
+}
+
+// StartAllReduce is as AllReduce and returns at once. Slices are memory of Alloc or Register.
+func (c *Compressor) StartAllReduce(send, recv []float32, op Op) (*Request, error) {
+	return c.launch(c.reduce(send, recv, op))
+}
+
+// Reset forgets what was kept; all ranks call it between the same two operations.
+func (c *Compressor) Reset() error { return c.object.call(capi.Compressor_reset) }
+
+// CompressionStats count since the compressor was made; Residual is the norm of what is kept.
+type CompressionStats struct {
+	Operations, RawBytes, SentBytes uint64
+	Residual                        float64
+}
+
+// Stats counts. ErrBusy while an operation runs.
+func (c *Compressor) Stats() (CompressionStats, error) {
+	s := capi.NewCompression_stats()
+	defer capi.DeleteCompression_stats(s)
+	err := c.object.call(func(handle uintptr) *capi.Failure {
+		return capi.Compressor_stats(handle, s.Swigcptr())
+	})
+	return CompressionStats{s.GetOperations(), s.GetRaw_bytes(), s.GetSent_bytes(), s.GetResidual()}, err
+}

@@ -1,0 +1,95 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Gradients is a queue of named tensors that ranks submit in any order: each is reduced, packed with
+// others, once every rank has submitted it (docs/GRADIENTS.md).
+type Gradients struct{ operator }
+
+// GradientsParams are those of dtrain_gradients_params_t; what is zero has its default.
+type GradientsParams struct {
+	BucketBytes                 uint64
+	Cycle, StallWarn, StallFail time.Duration
+}
+
+// NewGradients makes a queue. Collective.
+func NewGradients(comm *Comm, params GradientsParams) (*Gradients, error) {
+	p := capi.NewGradients_params()
+	defer capi.DeleteGradients_params(p)
+	p.SetBucket_bytes(params.BucketBytes)
+	p.SetCycle_ns(int64(params.Cycle))
+	p.SetStall_warn_ns(int64(params.StallWarn))
+	p.SetStall_fail_ns(int64(params.StallFail))
+	made, err := comm.object.make("gradient queue", capi.Gradients_destroy,
+		func(handle uintptr, made *uintptr) error {
+			return errorOf(capi.Gradients_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
+		})
+	if err != nil {
+		return nil, err
+	}
+	return &Gradients{operator{object: made, context: comm.context}}, nil
+}
+
+// Close ends the queue on all ranks.
+func (g *Gradients) Close() error { return g.object.close() }
+
+// With is the same queue for operations with parameters.
+func (g *Gradients) With(params Params) *Gradients {
+	other := *g
+	other.params = params
+	return &other
+}
+
+func submit[T Element](name string, send, recv []T, op Op) request {
+	if len(send) != len(recv) {
+		return request{err: errorf(ErrInvalid, "send has %d elements and recv %d", len(send), len(recv))}
+	}
+	from, to := viewOf(send), viewOf(recv)
+	return request{post: func(queue uintptr, call *capi.Call) *capi.Failure {
+		return capi.Gradients_submit(queue, name, from.pointer, to.pointer, uint64(from.count),
+			uint32(from.dtype), uint32(op), call)
+	}, memory: []view{from, to}}
+}
+
+// Submit makes recv the mean, or another op, of all ranks' send of this name; in place if they are the
+// same. Others may have begun it: it ends by its timeout or the deadline of ctx, not by cancellation.
+func Submit[T Element](ctx context.Context, queue *Gradients, name string, send, recv []T, op Op) error {
+	return done(queue.block(ctx, submit(name, send, recv, op)))
+}
+
+// StartSubmit is as Submit and returns at once, which is how tensors are submitted while the program
+// computes on. Slices are memory of Alloc or Register.
+func StartSubmit[T Element](queue *Gradients, name string, send, recv []T, op Op) (*Request, error) {
+	return queue.launch(submit(name, send, recv, op))
+}
+
+// Join is for a rank without more data: it contributes zeros until all have joined. It tells the rank
+// that joined last.
+func (g *Gradients) Join(ctx context.Context) (last int, err error) {
+	result, err := g.find(ctx, capi.Gradients_join)
+	return result.Peer, err
+}
+
+// GradientsStats counts since the queue was made, on this rank.
+type GradientsStats struct {
+	Cycles, Exchanges, Tensors, Buckets, FusedTensors, FusedBytes, Stalls uint64
+}
+
+// Stats counts.
+func (g *Gradients) Stats() (GradientsStats, error) {
+	s := capi.NewGradients_counters()
+	defer capi.DeleteGradients_counters(s)
+	err := g.object.call(func(handle uintptr) *capi.Failure {
+		return capi.Gradients_stats(handle, s.Swigcptr())
+	})
+	return GradientsStats{s.GetCycles(), s.GetExchanges(), s.GetTensors(), s.GetBuckets(),
+		s.GetFused_tensors(), s.GetFused_bytes(), s.GetStalls()}, err
+}

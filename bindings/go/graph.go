@@ -1,0 +1,181 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #include <dtrain.h>
+import "C"
+
+import (
+	"context"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// GraphKind is a kind of Graph.
+type GraphKind uint32
+
+// Kinds of graphs.
+const (
+	Ring        GraphKind = C.DTRAIN_GRAPH_RING
+	Grid        GraphKind = C.DTRAIN_GRAPH_GRID
+	Exponential GraphKind = C.DTRAIN_GRAPH_EXPONENTIAL
+	Full        GraphKind = C.DTRAIN_GRAPH_FULL
+	Custom      GraphKind = C.DTRAIN_GRAPH_CUSTOM
+)
+
+// GraphParams are those of dtrain_graph_params_t; all but Kind are for Custom.
+type GraphParams struct {
+	Kind             GraphKind
+	RowsOnly, Signed bool
+	In               []int32   // ranks that this one hears of
+	InWeights        []float64 // nil on all ranks: Metropolis-Hastings weights
+	Out              []int32   // who hears of this one; nil: whoever names it
+	SelfWeight       float64
+}
+
+// Graph says who averages with whom (docs/DECENTRALIZED.md). Its operations are collectives of its
+// communicator, which wait for neighbours only.
+type Graph struct {
+	operator
+	in, out int
+}
+
+// NewGraph makes a graph. Collective.
+func NewGraph(comm *Comm, params GraphParams) (*Graph, error) {
+	if params.InWeights != nil && len(params.InWeights) != len(params.In) {
+		return nil, errorf(ErrInvalid, "%d neighbours and %d weights", len(params.In), len(params.InWeights))
+	}
+	p := capi.NewGraph_params()
+	defer capi.DeleteGraph_params(p)
+	p.SetKind(uint32(params.Kind))
+	flags := uint64(0)
+	if params.RowsOnly {
+		flags |= C.DTRAIN_GRAPH_ROWS_ONLY
+	}
+	if params.Signed {
+		flags |= C.DTRAIN_GRAPH_SIGNED
+	}
+	p.SetFlags(flags)
+	p.SetSelf_weight(params.SelfWeight)
+	p.SetIn_count(int32(len(params.In)))
+	p.SetOut_count(int32(len(params.Out)))
+	in := capi.CArray(start(params.In), 4*len(params.In))
+	defer capi.Free(in)
+	out := capi.CArray(start(params.Out), 4*len(params.Out))
+	defer capi.Free(out)
+	weights := capi.CArray(start(params.InWeights), 8*len(params.InWeights))
+	defer capi.Free(weights)
+	p.SetIn_neighbors(capi.Memory(in))
+	p.SetOut_neighbors(capi.Memory(out))
+	p.SetIn_weights(capi.Memory(weights))
+	made, err := comm.object.make("graph", func(handle uintptr) *capi.Failure {
+		capi.Graph_destroy(handle)
+		return nil
+	}, func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Graph_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{operator: operator{object: made, context: comm.context, comm: comm.object}}
+	g.in = int(capi.Graph_neighbors(made.handle, C.DTRAIN_GRAPH_IN, nil, nil, 0))
+	g.out = int(capi.Graph_neighbors(made.handle, C.DTRAIN_GRAPH_OUT, nil, nil, 0))
+	return g, nil
+}
+
+// Close gives it back.
+func (g *Graph) Close() error { return g.object.close() }
+
+// With is the same graph for operations with parameters.
+func (g *Graph) With(params Params) *Graph {
+	other := *g
+	other.params = params
+	return &other
+}
+
+// In are the ranks that this one hears of, in ascending order, and their weights.
+func (g *Graph) In() ([]int32, []float64, error) { return g.neighbors(C.DTRAIN_GRAPH_IN, g.in) }
+
+// Out are the ranks that hear of this one, in ascending order, and their weights.
+func (g *Graph) Out() ([]int32, []float64, error) { return g.neighbors(C.DTRAIN_GRAPH_OUT, g.out) }
+
+func (g *Graph) neighbors(direction uint32, count int) ([]int32, []float64, error) {
+	ranks, weights := make([]int32, count), make([]float64, count)
+	err := g.object.call(func(handle uintptr) *capi.Failure {
+		capi.Graph_neighbors(handle, direction, start(ranks), start(weights), int32(count))
+		return nil
+	})
+	return ranks, weights, err
+}
+
+// SelfWeight is that of a rank's own value.
+func (g *Graph) SelfWeight() (weight float64, err error) {
+	err = g.object.call(func(handle uintptr) *capi.Failure {
+		return capi.Graph_self_weight(handle, unsafe.Pointer(&weight))
+	})
+	return weight, err
+}
+
+// SpectralGap tells how fast averages come together: 1 at once, 0 never.
+func (g *Graph) SpectralGap() (gap float64, err error) {
+	err = g.object.call(func(handle uintptr) *capi.Failure {
+		return capi.Graph_spectral_gap(handle, unsafe.Pointer(&gap))
+	})
+	return gap, err
+}
+
+type neighborCall = func(graph uintptr, send, recv unsafe.Pointer, count uint64, dtype uint32,
+	call *capi.Call) *capi.Failure
+
+// among is an operation with so many blocks in send and in recv.
+func among[T Element](function neighborCall, send []T, sent int, recv []T, received int) request {
+	from, to := viewOf(send), viewOf(recv)
+	count := from.count
+	if sent != 1 {
+		count = 0
+		if sent > 0 {
+			count = from.count / sent
+		} else if received > 0 {
+			count = to.count / received
+		}
+	}
+	if from.count != count*sent || to.count != count*received {
+		return request{err: errorf(ErrInvalid, "send has %d elements and recv %d; these are not %d and %d "+
+			"equal blocks", from.count, to.count, sent, received)}
+	}
+	return request{post: func(graph uintptr, call *capi.Call) *capi.Failure {
+		return function(graph, from.pointer, to.pointer, uint64(count), uint32(from.dtype), call)
+	}, memory: []view{from, to}}
+}
+
+// NeighborAverage makes recv the weighted average of send and the neighbours' send; in place if they
+// are the same.
+func NeighborAverage[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
+	return done(graph.block(ctx, among(capi.Neighbor_average, send, 1, recv, 1)))
+}
+
+// NeighborAllGather makes recv the neighbours' send, in the order of Graph.In.
+func NeighborAllGather[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
+	return done(graph.block(ctx, among(capi.Neighbor_allgather, send, 1, recv, graph.in)))
+}
+
+// NeighborAllToAll brings a block of send to each rank of Graph.Out; recv gets one from each of Graph.In.
+func NeighborAllToAll[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
+	return done(graph.block(ctx, among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in)))
+}
+
+// StartNeighborAverage is as NeighborAverage and returns at once. Slices are memory of Alloc or Register.
+func StartNeighborAverage[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.launch(among(capi.Neighbor_average, send, 1, recv, 1))
+}
+
+// StartNeighborAllGather is as NeighborAllGather.
+func StartNeighborAllGather[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.launch(among(capi.Neighbor_allgather, send, 1, recv, graph.in))
+}
+
+// StartNeighborAllToAll is as NeighborAllToAll.
+func StartNeighborAllToAll[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.launch(among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in))
+}

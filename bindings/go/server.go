@@ -1,0 +1,95 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Server is a parameter server in this process; dtrain-server is one of its own.
+type Server struct{ object *object }
+
+// ServeParams are how a server joins its job; the zero value is by the environment.
+type ServeParams struct {
+	Rendezvous           string // as JoinParams'
+	Size, Servers, Index int    // numbers of workers and of servers, and which of these it is
+	Timeout              time.Duration
+}
+
+// Serve joins a job as a server, which serves from then on in the background. It ends by the deadline of
+// ctx, but not by its cancellation.
+func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error) {
+	timeout, err := blockingTimeout(ctx, params.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	p := capi.NewServer_params()
+	defer capi.DeleteServer_params(p)
+	p.SetSize(int32(clamp(params.Size)))
+	p.SetServers(int32(clamp(params.Servers)))
+	p.SetIndex(int32(clamp(params.Index)))
+	p.SetTimeout_ns(timeout)
+	rendezvous := params.Rendezvous
+	if rendezvous == "" {
+		rendezvous = "env"
+	}
+	made, err := c.object.make("server", capi.Server_destroy, func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Server_create(handle, rendezvous, p.Swigcptr(), unsafe.Pointer(made)))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{made}, nil
+}
+
+// Wait waits until all workers have left; the error is what the job failed with, or that of ctx.
+func (s *Server) Wait(ctx context.Context) error {
+	const slice = 20 * time.Millisecond
+	for {
+		inProgress := false
+		err := s.object.call(func(handle uintptr) *capi.Failure {
+			failure := capi.Server_wait(handle, int64(slice))
+			if failure != nil && failure.Status > 0 {
+				inProgress = true
+				return nil
+			}
+			return failure
+		})
+		if !inProgress {
+			return err
+		}
+		if reason := ctx.Err(); reason != nil {
+			return waitEnded(reason)
+		}
+	}
+}
+
+// Stats is what the server has counted, as text for Prometheus.
+func (s *Server) Stats() (string, error) {
+	handle, err := s.object.enter()
+	if err != nil {
+		return "", err
+	}
+	defer s.object.leave()
+	return longText(func(buffer unsafe.Pointer, length int64) int64 {
+		return capi.Stats_server(handle, buffer, length)
+	}), nil
+}
+
+// Close ends it; workers that still need it get ErrPeer.
+func (s *Server) Close() error { return s.object.close() }
+
+// ServerWeights are TableParams.Weights for `dedicated` servers, and then as many workers that serve, by
+// which the busiest link carries least.
+func ServerWeights(workers, dedicated, serving int) ([]uint32, error) {
+	if workers < 0 || dedicated < 0 || serving < 0 || dedicated+serving > 1<<20 {
+		return nil, errorf(ErrInvalid, "weights of %d and %d servers", dedicated, serving)
+	}
+	weights := make([]uint32, dedicated+serving)
+	return weights, errorOf(capi.Server_weights(uint32(clamp(workers)), uint32(dedicated),
+		uint32(serving), start(weights)))
+}

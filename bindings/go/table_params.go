@@ -1,0 +1,202 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// #include <dtrain.h>
+import "C"
+
+import (
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Rule is what a push does to a table's values.
+type Rule uint32
+
+// Rules; docs/PARAMETER_SERVER.md has their formulas.
+const (
+	RuleAdd         Rule = C.DTRAIN_RULE_ADD
+	RuleAssign      Rule = C.DTRAIN_RULE_ASSIGN
+	RuleSGD         Rule = C.DTRAIN_RULE_SGD
+	RuleMomentum    Rule = C.DTRAIN_RULE_MOMENTUM
+	RuleAdagrad     Rule = C.DTRAIN_RULE_ADAGRAD
+	RuleAdam        Rule = C.DTRAIN_RULE_ADAM
+	RuleMean        Rule = C.DTRAIN_RULE_MEAN
+	RuleMin         Rule = C.DTRAIN_RULE_MIN
+	RuleMax         Rule = C.DTRAIN_RULE_MAX
+	RuleNesterov    Rule = C.DTRAIN_RULE_NESTEROV
+	RuleAdagradRows Rule = C.DTRAIN_RULE_ADAGRAD_ROWS
+	RuleRMSProp     Rule = C.DTRAIN_RULE_RMSPROP
+	RuleAdadelta    Rule = C.DTRAIN_RULE_ADADELTA
+	RuleAdamW       Rule = C.DTRAIN_RULE_ADAMW
+	RuleAMSGrad     Rule = C.DTRAIN_RULE_AMSGRAD
+	RuleFTRL        Rule = C.DTRAIN_RULE_FTRL
+	RuleLARS        Rule = C.DTRAIN_RULE_LARS
+	RuleLAMB        Rule = C.DTRAIN_RULE_LAMB
+	RuleDCSGD       Rule = C.DTRAIN_RULE_DC_SGD
+	RuleFunction    Rule = C.DTRAIN_RULE_FUNCTION // the servers' own
+)
+
+// Consistency says when pushes are applied, and what pulls see.
+type Consistency uint32
+
+// Kinds of consistency.
+const (
+	Async  Consistency = C.DTRAIN_ASYNC
+	BSP    Consistency = C.DTRAIN_BSP
+	SSP    Consistency = C.DTRAIN_SSP
+	Quorum Consistency = C.DTRAIN_QUORUM
+)
+
+// Distribution is that of what a row holds before its first push.
+type Distribution uint32
+
+// Distributions.
+const (
+	Constant Distribution = C.DTRAIN_INITIAL_CONSTANT
+	Uniform  Distribution = C.DTRAIN_INITIAL_UNIFORM
+	Normal   Distribution = C.DTRAIN_INITIAL_NORMAL
+)
+
+// Placement says where the parts of a table are put.
+type Placement uint32
+
+// Placements.
+const (
+	PlaceRange      Placement = C.DTRAIN_PLACE_RANGE
+	PlaceHash       Placement = C.DTRAIN_PLACE_HASH
+	PlaceConsistent Placement = C.DTRAIN_PLACE_CONSISTENT
+	PlaceRoundRobin Placement = C.DTRAIN_PLACE_ROUND_ROBIN
+	PlaceGreedy     Placement = C.DTRAIN_PLACE_GREEDY
+	PlaceUser       Placement = C.DTRAIN_PLACE_USER
+)
+
+// TableParams are those of dtrain_table_params_t (dtrain.h): Length for a dense table, or Dim for rows
+// by keys; what is zero has its default.
+type TableParams struct {
+	Length       uint64
+	Dim          uint32
+	Rule         Rule
+	Consistency  Consistency
+	Staleness    uint32
+	Aggregate    Op
+	Quorum       uint32
+	Reproducible bool
+
+	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
+	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
+	Trust, FTRLBeta, Compensation                      float64
+	Initial, Spread                                    float64
+	Distribution                                       Distribution
+	Seed, RowLength, MaxBytes                          uint64
+	Function                                           string
+	Segments                                           []Segment
+	StorageType, WireType                              DType
+	Placement                                          Placement
+	VirtualNodes                                       uint32
+	PlacementBlock, KeyCount, SplitBytes               uint64
+	Weights                                            []uint32
+	Place                                              func(first, count uint64, servers uint32) uint32 // PlaceUser
+}
+
+// Segment is a part of the columns of each row with a rule of its own.
+type Segment struct {
+	Rule                                               Rule
+	First, Count                                       uint64
+	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
+	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
+	Trust, FTRLBeta                                    float64
+}
+
+// mode sets what Table.SetConsistency changes.
+func (p *TableParams) mode(c capi.Table_params) {
+	c.SetConsistency(uint32(p.Consistency))
+	c.SetStaleness(p.Staleness)
+	c.SetQuorum(p.Quorum)
+	if p.Reproducible {
+		c.SetReproducible(1)
+	}
+}
+
+// fill sets all; what it returns frees what the struct points to.
+func (p *TableParams) fill(c capi.Table_params, dtype DType) func() {
+	p.mode(c)
+	c.SetDtype(uint32(dtype))
+	c.SetLength(p.Length)
+	c.SetDim(p.Dim)
+	c.SetRule(uint32(p.Rule))
+	c.SetAggregate(uint32(p.Aggregate))
+	c.SetLearning_rate(p.LearningRate)
+	c.SetMomentum(p.Momentum)
+	c.SetBeta1(p.Beta1)
+	c.SetBeta2(p.Beta2)
+	c.SetEpsilon(p.Epsilon)
+	c.SetRho(p.Rho)
+	c.SetClip_value(p.ClipValue)
+	c.SetClip_norm(p.ClipNorm)
+	c.SetWeight_decay(p.WeightDecay)
+	c.SetL1(p.L1)
+	c.SetL2(p.L2)
+	c.SetTrust(p.Trust)
+	c.SetFtrl_beta(p.FTRLBeta)
+	c.SetCompensation(p.Compensation)
+	c.SetInitial(p.Initial)
+	c.SetSpread(p.Spread)
+	c.SetDistribution(uint32(p.Distribution))
+	c.SetSeed(p.Seed)
+	c.SetRow_length(p.RowLength)
+	c.SetMax_bytes(p.MaxBytes)
+	if p.Function != "" {
+		c.SetFunction(p.Function)
+	}
+	c.SetStorage_dtype(uint32(p.StorageType))
+	c.SetWire_dtype(uint32(p.WireType))
+	c.SetPlacement(uint32(p.Placement))
+	c.SetVirtual_nodes(p.VirtualNodes)
+	c.SetPlacement_block(p.PlacementBlock)
+	c.SetKey_count(p.KeyCount)
+	c.SetSplit_bytes(p.SplitBytes)
+	weights := capi.CArray(start(p.Weights), 4*len(p.Weights))
+	c.SetWeights(capi.Memory(weights))
+	c.SetWeight_count(uint32(len(p.Weights)))
+	var segments []C.dtrain_segment_t
+	for i := range p.Segments {
+		segments = append(segments, p.Segments[i].c())
+	}
+	array := capi.CArray(start(segments), len(segments)*int(unsafe.Sizeof(C.dtrain_segment_t{})))
+	c.SetSegments(array)
+	c.SetSegment_count(uint32(len(segments)))
+	number := uint64(0)
+	if p.Place != nil {
+		number = capi.NewCallback(capi.Place(p.Place))
+		c.Set_place(number)
+	}
+	return func() {
+		capi.Free(weights)
+		capi.Free(array)
+		capi.DropCallback(number)
+	}
+}
+
+func (s *Segment) c() C.dtrain_segment_t {
+	return C.dtrain_segment_t{
+		struct_size:   C.uint32_t(unsafe.Sizeof(C.dtrain_segment_t{})),
+		rule:          C.uint32_t(s.Rule),
+		first:         C.uint64_t(s.First),
+		count:         C.uint64_t(s.Count),
+		learning_rate: C.double(s.LearningRate),
+		momentum:      C.double(s.Momentum),
+		beta1:         C.double(s.Beta1),
+		beta2:         C.double(s.Beta2),
+		epsilon:       C.double(s.Epsilon),
+		rho:           C.double(s.Rho),
+		clip_value:    C.double(s.ClipValue),
+		clip_norm:     C.double(s.ClipNorm),
+		weight_decay:  C.double(s.WeightDecay),
+		l1:            C.double(s.L1),
+		l2:            C.double(s.L2),
+		trust:         C.double(s.Trust),
+		ftrl_beta:     C.double(s.FTRLBeta),
+	}
+}
