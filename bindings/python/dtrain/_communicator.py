@@ -16,7 +16,7 @@ from ._graph import Graph, Neighbors
 from ._handle import Child
 from ._request import Result
 from ._table import Table
-from ._ways import AWAITED, BLOCK
+from ._ways import runner
 
 
 class Communicator(Child, Collectives[None, Result]):
@@ -30,14 +30,12 @@ class Communicator(Child, Collectives[None, Result]):
 
     def __init__(self, context: Any, handle: Any) -> None:
         super().__init__(context, handle)
+        self._run = runner(self._handle)
         self.start = StartedCollectives(self, {})
         self.prepare = PreparedCollectives(self, {})
 
     def _destroy(self) -> None:
         _dtrain.dtrain_comm_destroy(self._handle)
-
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, **settings: Any) -> "Parameterised":
         """The same operations with parameters: timeout (seconds; infinity: none), priority (higher

@@ -10,7 +10,7 @@ from ._constants import AVG, F32, Compression, Op
 from ._handle import Child
 from ._parameters import fill
 from ._request import Request
-from ._ways import AWAITED, BLOCK, Blocking, Started
+from ._ways import Blocking, Started, runner
 
 
 class CompressorOperations(Generic[Done]):
@@ -43,13 +43,11 @@ class Compressor(Child, CompressorOperations[None]):
         handle = _dtrain.dtrain_compressor_create(comm._handle, params)
         _dtrain.describe_handle(handle, F32, count)
         super().__init__(comm._context, handle, comm)
+        self._run = runner(self._handle)
         self.start = StartedCompressor(self, {})
 
     def _destroy(self) -> None:
         _dtrain.dtrain_compressor_destroy(self._handle)
-
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, *, timeout: Optional[float] = None,
               priority: Optional[int] = None) -> "ParameterisedCompressor":

@@ -10,7 +10,7 @@ from ._constants import AVG, Op
 from ._handle import Child
 from ._parameters import fill
 from ._request import Request, Result
-from ._ways import AWAITED, BLOCK, Blocking, Started
+from ._ways import Blocking, Started, runner
 
 
 class GradientOperations(Generic[Done, Found]):
@@ -44,13 +44,11 @@ class Gradients(Child, GradientOperations[None, Result]):
     def __init__(self, comm: Any, settings: dict) -> None:
         params = fill(_dtrain.dtrain_gradients_params_t(), settings)
         super().__init__(comm._context, _dtrain.dtrain_gradients_create(comm._handle, params), comm)
+        self._run = runner(self._handle)
         self.start = StartedGradients(self, {})
 
     def _destroy(self) -> None:
         _dtrain.dtrain_gradients_destroy(self._handle)
-
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, *, timeout: Optional[float] = None,
               priority: Optional[int] = None) -> "ParameterisedGradients":

@@ -11,7 +11,7 @@ from ._constants import Topology
 from ._handle import Child
 from ._parameters import fill
 from ._request import Request
-from ._ways import AWAITED, BLOCK, Blocking, Prepared, Started
+from ._ways import Blocking, Prepared, Started, runner
 
 #: Ranks that this one hears of, with the weights of these edges, or without.
 Neighbors = Union[Mapping[int, float], Iterable[int]]
@@ -54,14 +54,12 @@ class Graph(Child, GraphOperations[None]):
     def __init__(self, comm: Any, topology: Topology, settings: dict) -> None:
         params, _kept = graph_params(topology, **settings)
         super().__init__(comm._context, _dtrain.dtrain_graph_create(comm._handle, params), comm)
+        self._run = runner(self._handle)
         self.start = StartedGraph(self, {})
         self.prepare = PreparedGraph(self, {})
 
     def _destroy(self) -> None:
         _dtrain.dtrain_graph_destroy(self._handle)
-
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, *, timeout: Optional[float] = None,
               priority: Optional[int] = None) -> "ParameterisedGraph":

@@ -11,7 +11,7 @@ from ._constants import DType
 from ._handle import Child
 from ._parameters import fill, nanoseconds
 from ._request import Request, Result
-from ._ways import AWAITED, BLOCK, Blocking, Started
+from ._ways import Blocking, Started, runner
 
 NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
 
@@ -123,13 +123,11 @@ class Table(Child, TableOperations[None, Result]):
         super().__init__(comm._context, handle, comm)
         self.name = name
         self.dtype = dtype
+        self._run = runner(self._handle)
         self.start = StartedTable(self, {})
 
     def _destroy(self) -> None:
         _dtrain.dtrain_table_destroy(self._handle)
-
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._handle, *arguments, AWAITED, BLOCK)
 
     def using(self, **settings: Any) -> "ParameterisedTable":
         """The same operations with parameters: timeout (seconds), priority, weight (how much a push

@@ -4,6 +4,7 @@ parameters or without. What can be run is said once, by classes of operations th
 SPDX-License-Identifier: Apache-2.0
 """
 from asyncio import _get_running_loop
+from functools import partial
 from typing import Any
 
 from . import _dtrain
@@ -12,6 +13,11 @@ from ._request import Request
 
 BLOCK, START, PREPARE = 0, 1, 2
 AWAITED = operation({"flags": _dtrain.DTRAIN_OP_AWAITED})  #: a wait that Ctrl-C can end
+
+
+def runner(handle: Any, params: Any = AWAITED) -> Any:
+    """_run() of what blocks: (function, *arguments) -> function(handle, *arguments, params, BLOCK)."""
+    return partial(_dtrain.call_operation, handle, params, BLOCK)
 
 
 class Way:
@@ -27,8 +33,7 @@ class Blocking(Way):
     def __init__(self, owner: Any, settings: dict) -> None:
         super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_AWAITED})
 
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        return function(self._owner._handle, *arguments, self._params, BLOCK)
+        self._run = runner(owner._handle, self._params)
 
 
 class Started(Way):

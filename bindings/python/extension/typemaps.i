@@ -553,6 +553,33 @@ static PyObject *poll_tags(PyObject *queue) {
     return tags;
 }
 %}
+%{
+/* (handle, params, mode, function, arguments...): function(handle, arguments..., params, mode), for
+ * functools.partial: a frame of Python's and two copies of the arguments would cost as much as a
+ * small operation. */
+static PyObject *call_operation(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    enum { FIRST = 4, AROUND = 3 };
+    if (count < FIRST) return PyErr_Format(PyExc_TypeError, "call_operation: %zd arguments", count);
+    PyObject *arguments = PyTuple_New(count - FIRST + AROUND);
+    if (arguments == NULL) return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (i != FIRST - 1) Py_INCREF(given[i]);
+    PyTuple_SET_ITEM(arguments, 0, given[0]);
+    for (Py_ssize_t i = FIRST; i < count; i++)
+        PyTuple_SET_ITEM(arguments, i - FIRST + 1, given[i]);
+    PyTuple_SET_ITEM(arguments, count - FIRST + 1, given[1]);
+    PyTuple_SET_ITEM(arguments, count - FIRST + 2, given[2]);
+    PyObject *result = PyObject_CallObject(given[FIRST - 1], arguments);
+    Py_DECREF(arguments);
+    return result;
+}
+static PyMethodDef own_functions[] = {
+    {"call_operation", (PyCFunction)(void (*)(void))call_operation, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL}};
+%}
+%init %{
+    if (PyModule_AddFunctions(m, own_functions) != 0) return NULL;
+%}
 %ignore dtrain_cq_poll;
 %ignore dtrain_comm_failed;
 %ignore dtrain_graph_neighbors;
