@@ -148,6 +148,46 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
+     * A queue of named tensors that ranks submit in any order. Collective.
+     *
+     * @param settings how it works
+     * @return a new one
+     */
+    public Gradients gradients(Gradients.Settings settings) {
+        return Gradients.create(context, handle, settings);
+    }
+
+    /**
+     * All-reduces of one vector with less on the wire. Collective.
+     *
+     * @param settings the same on all ranks
+     * @return a new one
+     */
+    public Compressor compressor(Compressor.Settings settings) {
+        return Compressor.create(context, handle, settings);
+    }
+
+    /**
+     * A graph with weights of its own. Collective.
+     *
+     * @param kind the same on all ranks
+     * @return a new one
+     */
+    public Graph graph(Graph.Kind kind) {
+        return Graph.create(context, handle, kind);
+    }
+
+    /**
+     * A graph of the program's own. Collective.
+     *
+     * @param settings as this rank sees it
+     * @return a new one
+     */
+    public Graph graph(Graph.Settings settings) {
+        return Graph.create(context, handle, settings);
+    }
+
+    /**
      * Measures the network between the ranks, for the option tuning.file. Collective.
      *
      * @param path of the file, which rank 0 writes

@@ -65,7 +65,9 @@ public final class Options {
         try {
             Room room = new Room(1 << 16); // longer than any command line
             Native.dtrain_options_get(bag, key, room.address(), room.bytes().capacity());
-            return Native.text_at(room.address());
+            String value = Native.text_at(room.address());
+            room.keep();
+            return value;
         } finally {
             Native.dtrain_options_destroy(bag);
         }

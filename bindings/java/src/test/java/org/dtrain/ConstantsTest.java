@@ -63,6 +63,12 @@ class ConstantsTest {
         for (Placement placement : Placement.values()) {
             assertEquals(header.get("PLACE_" + placement), placement.number(), placement.name());
         }
+        for (Compressor.Kind kind : Compressor.Kind.values()) {
+            assertEquals(header.get("COMPRESS_" + kind), kind.number(), kind.name());
+        }
+        for (Graph.Kind kind : Graph.Kind.values()) {
+            assertEquals(header.get("GRAPH_" + kind), kind.number(), kind.name());
+        }
         for (LogSink.Level level : LogSink.Level.values()) {
             assertEquals(header.get("LOG_" + level), level.ordinal() + 1);
         }

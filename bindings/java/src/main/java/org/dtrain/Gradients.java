@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.time.Duration;
+
+/** A queue of named tensors, made by {@link Communicator#gradients}. */
+public final class Gradients extends BlockingGradients implements AutoCloseable {
+    /** How a queue works; what is not said is as the options say. */
+    public static final class Settings {
+        private long bucketBytes;
+        private long cycle;
+        private long stallWarn;
+        private long stallFail;
+
+        /** Nothing said yet. */
+        public Settings() {
+        }
+
+        /**
+         * Tensors are packed together up to so much.
+         *
+         * @param bytes rank 0's counts
+         * @return this
+         */
+        public Settings bucketBytes(long bytes) {
+            bucketBytes = bytes;
+            return this;
+        }
+
+        /**
+         * The least time between two looks at what is ready.
+         *
+         * @param time at most a second
+         * @return this
+         */
+        public Settings cycle(Duration time) {
+            cycle = Parameters.nanoseconds(time);
+            return this;
+        }
+
+        /**
+         * A tensor that waits so long for other ranks is logged.
+         *
+         * @param time how long
+         * @return this
+         */
+        public Settings stallWarn(Duration time) {
+            stallWarn = Parameters.nanoseconds(time);
+            return this;
+        }
+
+        /**
+         * A tensor that waits so long for other ranks fails.
+         *
+         * @param time how long
+         * @return this
+         */
+        public Settings stallFail(Duration time) {
+            stallFail = Parameters.nanoseconds(time);
+            return this;
+        }
+
+        private long create(long comm) {
+            Room room = new Room(GradientsParams.bytes());
+            GradientsParams params = new GradientsParams(room);
+            params.prepare();
+            params.setBucket_bytes(bucketBytes);
+            params.setCycle_ns(cycle);
+            params.setStall_warn_ns(stallWarn);
+            params.setStall_fail_ns(stallFail);
+            try {
+                return Native.dtrain_gradients_create(comm, room.address());
+            } finally {
+                room.keep();
+            }
+        }
+    }
+
+    /**
+     * What this rank's queue did.
+     *
+     * @param cycles tiny exchanges of what is ready
+     * @param exchanges of them, followed by a full one
+     * @param tensors reduced
+     * @param buckets all-reduces of data
+     * @param fusedTensors packed with others
+     * @param fusedBytes of their buckets
+     * @param stalls reports logged
+     */
+    public record Stats(long cycles, long exchanges, long tensors, long buckets, long fusedTensors,
+            long fusedBytes, long stalls) {
+    }
+
+    private final Context context;
+    private final Handle handle;
+
+    private Gradients(Context context, Handle handle) {
+        super(context, handle, new Parameters());
+        this.context = context;
+        this.handle = handle;
+    }
+
+    static Gradients create(Context context, Handle comm, Settings settings) {
+        return new Gradients(context, new Handle(comm, "gradient queue", comm.call(settings::create),
+                Native::dtrain_gradients_destroy));
+    }
+
+    /**
+     * The same operations with parameters.
+     *
+     * @param parameters read now
+     * @return the operations
+     */
+    public BlockingGradients using(Parameters parameters) {
+        return new BlockingGradients(context, handle, parameters.copy());
+    }
+
+    /**
+     * What it did.
+     *
+     * @return since it was made
+     */
+    public Stats stats() {
+        Room room = new Room(GradientsCounters.bytes());
+        GradientsCounters stats = new GradientsCounters(room);
+        stats.prepare();
+        handle.call(queue -> Native.dtrain_gradients_stats(queue, room.address()));
+        Stats found = new Stats(stats.getCycles(), stats.getExchanges(), stats.getTensors(),
+                stats.getBuckets(), stats.getFused_tensors(), stats.getFused_bytes(), stats.getStalls());
+        room.keep();
+        return found;
+    }
+
+    /** Ends the queue on all ranks. */
+    @Override
+    public void close() {
+        handle.close();
+    }
+}

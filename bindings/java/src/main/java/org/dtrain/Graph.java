@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.dtrain;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** Who averages with whom, made by {@link Communicator#graph}. docs/DECENTRALIZED.md tells more. */
+public final class Graph extends BlockingGraph implements AutoCloseable {
+    /** Graphs with weights of their own. */
+    public enum Kind {
+        /** The ranks before and after. */
+        RING,
+        /** A torus, as square as possible. */
+        GRID,
+        /** From ranks 1, 2, 4, ... before. */
+        EXPONENTIAL,
+        /** All ranks. */
+        FULL;
+
+        int number() {
+            return ordinal() + 1;
+        }
+    }
+
+    /**
+     * A neighbour.
+     *
+     * @param rank its rank
+     * @param weight of its values
+     */
+    public record Neighbor(int rank, double weight) {
+    }
+
+    /** A graph of the program's own, as this rank sees it. */
+    public static final class Settings {
+        static final int CUSTOM = 5;
+        static final long ROWS_ONLY = 1;
+        static final long SIGNED = 2;
+        private final int[] in;
+        private final double[] weights;
+        private int[] out;
+        private double selfWeight;
+        private long flags;
+
+        /**
+         * In-neighbours with Metropolis-Hastings weights; edges all go both ways.
+         *
+         * @param ranks that this rank hears of, not itself
+         */
+        public Settings(int... ranks) {
+            in = ranks.clone();
+            weights = null;
+        }
+
+        /**
+         * In-neighbours with weights.
+         *
+         * @param selfWeight of this rank's values
+         * @param neighbors that this rank hears of, not itself
+         */
+        public Settings(double selfWeight, List<Neighbor> neighbors) {
+            this.selfWeight = selfWeight;
+            in = neighbors.stream().mapToInt(Neighbor::rank).toArray();
+            weights = neighbors.stream().mapToDouble(Neighbor::weight).toArray();
+        }
+
+        /**
+         * Who hears of this rank, to be checked against what they say.
+         *
+         * @param ranks not itself
+         * @return this
+         */
+        public Settings out(int... ranks) {
+            out = ranks.clone();
+            return this;
+        }
+
+        /**
+         * Columns need not sum to one; the same on all ranks.
+         *
+         * @return this
+         */
+        public Settings rowsOnly() {
+            flags |= ROWS_ONLY;
+            return this;
+        }
+
+        /**
+         * Weights may be negative; the same on all ranks.
+         *
+         * @return this
+         */
+        public Settings signed() {
+            flags |= SIGNED;
+            return this;
+        }
+
+        private long create(long comm) {
+            return Graph.create(comm, CUSTOM, params -> {
+                params.setFlags(flags);
+                params.setIn_count(in.length);
+                params.setSelf_weight(selfWeight);
+                List<Room> kept = new ArrayList<>();
+                kept.add(Room.of(in));
+                params.setIn_neighbors(kept.get(0).address());
+                if (weights != null) {
+                    Room room = new Room(8L * weights.length);
+                    room.bytes().asDoubleBuffer().put(weights);
+                    kept.add(room);
+                    params.setIn_weights(room.address());
+                }
+                if (out != null) {
+                    Room room = Room.of(out);
+                    kept.add(room);
+                    params.setOut_count(out.length);
+                    params.setOut_neighbors(room.address());
+                }
+                return kept;
+            });
+        }
+    }
+
+    private static final int IN = 1;
+    private static final int OUT = 2;
+    private final Context context;
+    private final Handle handle;
+
+    private Graph(Context context, Handle handle) {
+        super(context, handle, new Parameters(), neighbors(handle, IN).size(), neighbors(handle, OUT).size());
+        this.context = context;
+        this.handle = handle;
+    }
+
+    static Graph create(Context context, Handle comm, Kind kind) {
+        return of(context, comm, comm.call(of -> create(of, kind.number(), params -> List.of())));
+    }
+
+    static Graph create(Context context, Handle comm, Settings settings) {
+        return of(context, comm, comm.call(settings::create));
+    }
+
+    /**
+     * The same operations with parameters.
+     *
+     * @param parameters read now
+     * @return the operations
+     */
+    public BlockingGraph using(Parameters parameters) {
+        return new BlockingGraph(context, handle, parameters.copy(), incoming(), outgoing());
+    }
+
+    /**
+     * Whom this rank hears of.
+     *
+     * @return in ascending order
+     */
+    public List<Neighbor> inNeighbors() {
+        return neighbors(handle, IN);
+    }
+
+    /**
+     * Who hears of this rank.
+     *
+     * @return in ascending order
+     */
+    public List<Neighbor> outNeighbors() {
+        return neighbors(handle, OUT);
+    }
+
+    /**
+     * The weight of this rank's own values.
+     *
+     * @return as the graph has it
+     */
+    public double selfWeight() {
+        return number(Native::dtrain_graph_self_weight);
+    }
+
+    /**
+     * How fast averages bring the ranks together: k of them leave about (1 - gap)^k of the distance.
+     *
+     * @return 1 for FULL
+     */
+    public double spectralGap() {
+        return number(Native::dtrain_graph_spectral_gap);
+    }
+
+    /** Gives it back. */
+    @Override
+    public void close() {
+        handle.close();
+    }
+
+    private interface Filling {
+        List<Room> fill(GraphParams params);
+    }
+
+    private interface Number {
+        long write(long graph, long address);
+    }
+
+    private double number(Number call) {
+        Room room = new Room(8);
+        handle.call(graph -> call.write(graph, room.address()));
+        return room.bytes().getDouble(0);
+    }
+
+    private static Graph of(Context context, Handle comm, long address) {
+        return new Graph(context, new Handle(comm, "graph", address, Native::dtrain_graph_destroy));
+    }
+
+    private static long create(long comm, int kind, Filling filling) {
+        Room room = new Room(GraphParams.bytes());
+        GraphParams params = new GraphParams(room);
+        params.prepare();
+        params.setKind(kind);
+        List<Room> kept = filling.fill(params);
+        try {
+            return Native.dtrain_graph_create(comm, room.address());
+        } finally {
+            room.keep();
+            kept.forEach(Room::keep);
+        }
+    }
+
+    private static List<Neighbor> neighbors(Handle handle, int direction) {
+        int count = (int) handle.call(graph -> Native.dtrain_graph_neighbors(graph, direction, 0, 0, 0));
+        Room ranks = new Room(4L * count);
+        Room weights = new Room(8L * count);
+        handle.call(graph -> Native.dtrain_graph_neighbors(graph, direction, ranks.address(),
+                weights.address(), count));
+        List<Neighbor> found = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            found.add(new Neighbor(ranks.bytes().getInt(4 * i), weights.bytes().getDouble(8 * i)));
+        }
+        return found;
+    }
+}
