@@ -92,6 +92,7 @@ func TestRows(t *testing.T) {
 	equal(t, count, uint64(2))
 	_, err = rows.PullRows(background, keys, y)
 	refused(t, err, dtrain.ErrInvalid)
+	check(t, world.Barrier(background)) // all have seen this
 	check(t, rows.SetRows(background, keys[:1], x[:3]))
 	check(t, world.Barrier(background))
 	check(t, rows.EraseRows(background, keys[:1]))

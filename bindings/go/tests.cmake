@@ -23,3 +23,4 @@ set(digits ${CMAKE_BINARY_DIR}/bin/go/digits ${CMAKE_SOURCE_DIR}/examples/digits
 go_test(digits_allreduce ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${digits})
 go_test(digits_table ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -s 1 -- ${digits} table)
 go_test(member ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${CMAKE_BINARY_DIR}/bin/go/member)
+go_test(installed ${CMAKE_CURRENT_SOURCE_DIR}/try_installed ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR}/installed)
