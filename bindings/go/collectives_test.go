@@ -295,6 +295,11 @@ func TestGroups(t *testing.T) {
 	twin, err := world.Duplicate()
 	check(t, err)
 	equal(t, []int{twin.Rank(), twin.Size()}, []int{rank, size})
+	check(t, world.Barrier(background)) // all have it
+	alive, err := twin.Shrink()
+	check(t, err)
+	equal(t, alive.Size(), size)
+	check(t, alive.Close())
 	check(t, twin.Close())
 	check(t, world.Err())
 	failed, err := world.Failed()

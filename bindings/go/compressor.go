@@ -77,6 +77,13 @@ func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
 // Close gives it back; no other rank waits for this.
 func (c *Compressor) Close() error { return c.object.close() }
 
+// With is the same compressor for operations with parameters.
+func (c *Compressor) With(params Params) *Compressor {
+	other := *c
+	other.params = params
+	return &other
+}
+
 func (c *Compressor) reduce(send, recv []float32, op Op) request {
 	if len(send) != c.count || len(recv) != c.count {
 		return request{err: errorf(ErrInvalid, "the compressor is for %d elements; send has %d, recv %d",

@@ -7,10 +7,8 @@ package dtrain
 import "C"
 
 import (
-	"context"
 	"encoding/json"
 	"sync"
-	"time"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -102,105 +100,6 @@ func (c *Context) destroy(handle uintptr) *capi.Failure {
 	close(c.watches.ended)
 	capi.DropCallback(c.log)
 	return nil
-}
-
-// JoinParams are how ranks find each other; the zero value is by the environment.
-type JoinParams struct {
-	// Rendezvous is "env", "tcp://host:port" (rank 0 listens there), "file:///dir/name", or, with
-	// AllGather, "oob"; "" is the environment, or AllGather if there is one.
-	Rendezvous          string
-	Size, Rank, Servers int           // of the job, if Size > 0; else from the environment
-	Timeout             time.Duration // 0: option join.timeout; less than 0: none
-	// AllGather exchanges bytes between all ranks: it returns those of each, in their order.
-	AllGather func(mine []byte) ([][]byte, error)
-}
-
-// Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
-// ctx, but not by its cancellation.
-func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
-	timeout, err := blockingTimeout(ctx, params.Timeout)
-	if err != nil {
-		return nil, err
-	}
-	p := capi.NewComm_params()
-	defer capi.DeleteComm_params(p)
-	p.SetSize(int32(clamp(params.Size)))
-	p.SetRank(int32(clamp(params.Rank)))
-	p.SetServers(int32(clamp(params.Servers)))
-	p.SetTimeout_ns(timeout)
-	if params.AllGather != nil {
-		number := capi.NewCallback(exchangeAll(params.AllGather, params.Size))
-		defer capi.DropCallback(number)
-		p.Set_oob(number)
-	}
-	return c.comm(c.object, func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Comm_create(handle, params.rendezvous(), p.Swigcptr(), unsafe.Pointer(made)))
-	})
-}
-
-func (params *JoinParams) rendezvous() string {
-	switch {
-	case params.Rendezvous != "":
-		return params.Rendezvous
-	case params.AllGather != nil:
-		return "oob"
-	default:
-		return "env"
-	}
-}
-
-func exchangeAll(exchange func([]byte) ([][]byte, error), size int) capi.AllGather {
-	return func(send []byte, recv unsafe.Pointer) error {
-		blobs, err := exchange(append([]byte(nil), send...))
-		if err != nil {
-			return err
-		}
-		if len(blobs) != size {
-			return errorf(ErrInvalid, "bytes of %d ranks, not of %d", len(blobs), size)
-		}
-		all := unsafe.Slice((*byte)(recv), size*len(send))
-		for i, blob := range blobs {
-			if len(blob) != len(send) {
-				return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
-			}
-			copy(all[i*len(send):], blob)
-		}
-		return nil
-	}
-}
-
-// blockingTimeout is that of a call that only a deadline ends, in nanoseconds.
-func blockingTimeout(ctx context.Context, timeout time.Duration) (int64, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, unbegun(err)
-	}
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return int64(timeout), nil
-	}
-	left := time.Until(deadline)
-	if left <= 0 {
-		return 0, unbegun(context.DeadlineExceeded)
-	}
-	if timeout > 0 && timeout < left {
-		left = timeout
-	}
-	return int64(left), nil
-}
-
-// World is the communicator of the job that the environment names (or of this process alone). The
-// first call joins it: all ranks call it.
-func (c *Context) World() (*Comm, error) {
-	c.world.Lock()
-	defer c.world.Unlock()
-	if c.world.comm != nil {
-		return c.world.comm, nil
-	}
-	comm, err := c.Join(context.Background(), JoinParams{})
-	if err == nil {
-		c.world.comm = comm
-	}
-	return comm, err
 }
 
 // Progress does some work, with the option progress=manual, and tells how much.

@@ -5,7 +5,6 @@ package dtrain
 import (
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 
@@ -16,7 +15,7 @@ import (
 // goroutine waits for its descriptor, without a thread.
 type events struct {
 	sync.Mutex
-	queue    uintptr  // atomic
+	queue    uintptr
 	file     *os.File // a duplicate of the descriptor
 	stopped  chan struct{}
 	requests map[uint64]*Request
@@ -45,7 +44,9 @@ func (e *events) open(context uintptr) (uintptr, error) {
 	syscall.CloseOnExec(descriptor)
 	e.file = os.NewFile(uintptr(descriptor), "completion queue")
 	e.requests = map[uint64]*Request{}
-	atomic.StoreUintptr(&e.queue, queue)
+	e.draining.Lock()
+	e.queue = queue
+	e.draining.Unlock()
 	e.stopped = make(chan struct{})
 	go e.pump()
 	return queue, nil
@@ -64,13 +65,9 @@ func (e *events) pump() {
 
 // drain takes what waits in the queue.
 func (e *events) drain() {
-	queue := atomic.LoadUintptr(&e.queue)
-	if queue == 0 {
-		return
-	}
 	e.draining.Lock()
 	defer e.draining.Unlock()
-	for capi.Events(queue, func(event capi.Event) {
+	for e.queue != 0 && capi.Events(e.queue, func(event capi.Event) {
 		if r := e.request(event.Tag); r != nil {
 			r.finish(event)
 		}
@@ -100,18 +97,20 @@ func (e *events) drop(r *Request) {
 
 // close is for when no operation is in flight.
 func (e *events) close() *capi.Failure {
-	if e.queue == 0 {
+	if e.file == nil {
 		return nil
 	}
-	if e.file != nil {
+	e.drain()
+	e.draining.Lock()
+	failure := capi.Cq_destroy(e.queue)
+	if failure == nil {
+		e.queue = 0
+	}
+	e.draining.Unlock()
+	if failure == nil {
 		e.file.Close()
 		<-e.stopped
 		e.file = nil
-	}
-	e.drain()
-	failure := capi.Cq_destroy(e.queue)
-	if failure == nil {
-		atomic.StoreUintptr(&e.queue, 0)
 	}
 	return failure
 }

@@ -78,6 +78,9 @@ func (g *Gradients) Join(ctx context.Context) (last int, err error) {
 	return result.Peer, err
 }
 
+// StartJoin is as Join and returns at once; the result's Peer joined last.
+func (g *Gradients) StartJoin() (*Request, error) { return g.begin(capi.Gradients_join) }
+
 // GradientsStats counts since the queue was made, on this rank.
 type GradientsStats struct {
 	Cycles, Exchanges, Tensors, Buckets, FusedTensors, FusedBytes, Stalls uint64

@@ -122,6 +122,9 @@ func TestFailingExchange(t *testing.T) {
 		var found *dtrain.Error
 		equal(t, errors.As(err, &found), true)
 	}
+	_, err = c.Join(background, dtrain.JoinParams{Servers: 5,
+		AllGather: func([]byte) ([][]byte, error) { return make([][]byte, 5), nil }})
+	refused(t, err, dtrain.ErrInvalid)
 }
 
 func TestLog(t *testing.T) {
@@ -142,6 +145,10 @@ func TestDescriptions(t *testing.T) {
 	description, err := job.Describe()
 	check(t, err)
 	equal(t, description["transports"] != nil, true)
+	stats, err := job.DeviceStats(0)
+	equal(t, err == nil && stats.Copied > 0 || errors.Is(err, dtrain.ErrUnsupported), true)
+	_, err = job.DeviceStats(100)
+	refused(t, err, dtrain.ErrNotFound)
 	equal(t, dtrain.Version() != "", true)
 	equal(t, len(dtrain.DescribeOptions()) > 10, true)
 	c, comm := alone(t)

@@ -90,7 +90,7 @@ func (o *operator) find(ctx context.Context, post operation) (Result, error) {
 	if failure == nil {
 		return resultOf(call.Event()), nil
 	}
-	return Result{}, ended(failure, call, limited)
+	return Result{}, ended(ctx, failure, call, limited)
 }
 
 func (o *operator) numbers() capi.Params {
@@ -105,7 +105,7 @@ func resultOf(event capi.Event) Result {
 
 // unbegun is the error of an operation whose ctx had ended before.
 func unbegun(reason error) error {
-	if reason == context.Canceled {
+	if reason != nil && reason != context.DeadlineExceeded {
 		return &Error{ErrCanceled, -1, "the context.Context was canceled; nothing was begun", reason}
 	}
 	return &Error{ErrTimeout, -1, "the context.Context's deadline was over; nothing was begun",
@@ -113,15 +113,15 @@ func unbegun(reason error) error {
 }
 
 // ended is the error of an operation that its ctx may have ended.
-func ended(failure *capi.Failure, call *capi.Call, limited bool) error {
+func ended(ctx context.Context, failure *capi.Failure, call *capi.Call, limited bool) error {
 	err := makeError(failure)
 	switch {
 	case call.Aborted():
-		err.cause = context.Canceled
+		err.cause = ctx.Err()
 		err.Text = "the context.Context was canceled; other ranks may have begun this operation: " +
 			"the communicator was aborted, on all ranks: " + err.Text
 	case call.Canceled():
-		err.cause = context.Canceled
+		err.cause = ctx.Err()
 		err.Text = "the context.Context was canceled: " + err.Text
 	case limited && err.Status == ErrTimeout:
 		err.cause = context.DeadlineExceeded
@@ -167,7 +167,7 @@ func (w *watches) of(ctx context.Context) *capi.Word {
 func (w *watches) wait(ctx context.Context, word *capi.Word) {
 	select {
 	case <-ctx.Done():
-		if ctx.Err() == context.Canceled { // deadlines are the operations' own
+		if ctx.Err() != context.DeadlineExceeded { // deadlines are the operations' own
 			word.Raise()
 		}
 	case <-w.ended:

@@ -35,6 +35,9 @@ func TestGradients(t *testing.T) {
 		equal(t, data[10*i:10*i+10], total(10))
 	}
 	refused(t, dtrain.Submit(background, queue, "x", x, x[1:], dtrain.Sum), dtrain.ErrInvalid)
+	joined, err := queue.StartJoin()
+	check(t, err)
+	check(t, wait(joined))
 	last, err := queue.Join(background)
 	check(t, err)
 	equal(t, last >= 0 && last < world.Size(), true)

@@ -18,6 +18,7 @@ type ServeParams struct {
 	Rendezvous           string // as JoinParams'
 	Size, Servers, Index int    // numbers of workers and of servers, and which of these it is
 	Timeout              time.Duration
+	AllGather            func(mine []byte) ([][]byte, error) // as JoinParams'
 }
 
 // Serve joins a job as a server, which serves from then on in the background. It ends by the deadline of
@@ -33,12 +34,14 @@ func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error
 	p.SetServers(int32(clamp(params.Servers)))
 	p.SetIndex(int32(clamp(params.Index)))
 	p.SetTimeout_ns(timeout)
-	rendezvous := params.Rendezvous
-	if rendezvous == "" {
-		rendezvous = "env"
+	dropped, err := setAllGather(p, params.AllGather, params.Size, params.Servers)
+	if err != nil {
+		return nil, err
 	}
+	defer dropped()
+	where := rendezvous(params.Rendezvous, params.AllGather != nil)
 	made, err := c.object.make("server", capi.Server_destroy, func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Server_create(handle, rendezvous, p.Swigcptr(), unsafe.Pointer(made)))
+		return errorOf(capi.Server_create(handle, where, p.Swigcptr(), unsafe.Pointer(made)))
 	})
 	if err != nil {
 		return nil, err

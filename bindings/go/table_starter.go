@@ -60,3 +60,45 @@ func (s TableStarter[T]) Clock() (*Request, error) { return s.table.begin(capi.T
 
 // WaitReady is as Table.WaitReady.
 func (s TableStarter[T]) WaitReady() (*Request, error) { return s.table.begin(capi.Table_wait_ready) }
+
+// SetReady is as Table.SetReady.
+func (s TableStarter[T]) SetReady() (*Request, error) { return s.table.begin(capi.Table_set_ready) }
+
+// SetRate is as Table.SetRate.
+func (s TableStarter[T]) SetRate(rate float64) (*Request, error) {
+	return s.table.begin(func(table uintptr, call *capi.Call) *capi.Failure {
+		return capi.Table_set_rate(table, rate, call)
+	})
+}
+
+// CountRows is as Table.CountRows; count[0] is written.
+func (s TableStarter[T]) CountRows(count []uint64) (*Request, error) {
+	if len(count) == 0 {
+		return nil, errorf(ErrInvalid, "there is no place for the count")
+	}
+	return s.table.begin(func(table uintptr, call *capi.Call) *capi.Failure {
+		return capi.Table_count_rows(table, start(count), call)
+	}, viewOf(count))
+}
+
+// StartPullState is as PullState and returns at once.
+func StartPullState[S, T Element](t *Table[T], index, first int, values []S) (*Request, error) {
+	return t.launch(stateSpan(t, capi.Table_pull_state, index, first, values))
+}
+
+// StartSetState is as SetState and returns at once.
+func StartSetState[S, T Element](t *Table[T], index, first int, values []S) (*Request, error) {
+	return t.launch(stateSpan(t, capi.Table_set_state, index, first, values))
+}
+
+// StartPullStateRows is as PullStateRows and returns at once.
+func StartPullStateRows[S, T Element](t *Table[T], index int, keys []uint64, values []S) (*Request,
+	error) {
+	return t.launch(stateRows(t, capi.Table_pull_state_rows, index, keys, values))
+}
+
+// StartSetStateRows is as SetStateRows and returns at once.
+func StartSetStateRows[S, T Element](t *Table[T], index int, keys []uint64, values []S) (*Request,
+	error) {
+	return t.launch(stateRows(t, capi.Table_set_state_rows, index, keys, values))
+}

@@ -122,8 +122,14 @@ func TestStartedTable(t *testing.T) {
 	run(rows.Start().PullRows(keys, x[:2]))
 	run(rows.Start().PushPullRows(keys, x[:2], x[2:4]))
 	run(rows.Start().SetRows(keys, x[:2]))
+	count := alloc[uint64](t, 1).Data
+	run(rows.Start().CountRows(count))
+	equal(t, count[0], uint64(1))
+	check(t, world.Barrier(background))
 	run(rows.Start().EraseRows(keys))
 	run(w.Start().Clock())
+	run(w.Start().SetReady())
+	run(w.Start().WaitReady())
 	_, err := w.Start().Push(0, make([]int32, 10))
 	refused(t, err, dtrain.ErrInvalid)
 }
@@ -150,6 +156,11 @@ func TestState(t *testing.T) {
 	check(t, dtrain.SetState(background, w, 0, 0, []float32{1, 2, 3, 4}))
 	check(t, dtrain.PullState(background, w, 0, 0, x))
 	equal(t, x, []float32{1, 2, 3, 4})
+	data := alloc[float32](t, 4).Data
+	pulled, err := dtrain.StartPullState(w, 0, 0, data)
+	check(t, err)
+	check(t, wait(pulled))
+	equal(t, data, x)
 	refused(t, dtrain.PullState(background, w, 0, 0, make([]uint8, 4)), dtrain.ErrInvalid)
 	refused(t, dtrain.PullState(background, w, 1, 0, x), dtrain.ErrNotFound)
 	check(t, w.SetRate(background, 0.1))

@@ -7,6 +7,7 @@ function(go_test name)
 endfunction()
 
 go_test(generated ${CMAKE_CURRENT_SOURCE_DIR}/generate --check ${CMAKE_CURRENT_BINARY_DIR}/generated)
+go_test(planted_break ${CMAKE_CURRENT_SOURCE_DIR}/try_break ${CMAKE_CURRENT_BINARY_DIR}/break)
 go_test(formatted sh -c "test -z \"$(gofmt -l . ${CMAKE_SOURCE_DIR}/examples ${CMAKE_SOURCE_DIR}/tests/languages | tee /dev/stderr)\"")
 # What SWIG writes makes pointers of numbers, for strings of C's.
 go_test(vetted sh -c "'${GO}' vet . && '${GO}' vet -unsafeptr=false ./internal/capi")

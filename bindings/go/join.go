@@ -1,0 +1,124 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// JoinParams are how ranks find each other; the zero value is by the environment.
+type JoinParams struct {
+	// Rendezvous is "env", "tcp://host:port" (rank 0 listens there), "file:///dir/name", or, with
+	// AllGather, "oob"; "" is the environment, or AllGather if there is one.
+	Rendezvous          string
+	Size, Rank, Servers int           // of the job, if Size > 0; else from the environment
+	Timeout             time.Duration // 0: option join.timeout; less than 0: none
+	// AllGather exchanges bytes between all ranks, then servers: it returns those of each, in this order.
+	AllGather func(mine []byte) ([][]byte, error)
+}
+
+// Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
+// ctx, but not by its cancellation.
+func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
+	timeout, err := blockingTimeout(ctx, params.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	p := capi.NewComm_params()
+	defer capi.DeleteComm_params(p)
+	p.SetSize(int32(clamp(params.Size)))
+	p.SetRank(int32(clamp(params.Rank)))
+	p.SetServers(int32(clamp(params.Servers)))
+	p.SetTimeout_ns(timeout)
+	dropped, err := setAllGather(p, params.AllGather, params.Size, params.Servers)
+	if err != nil {
+		return nil, err
+	}
+	defer dropped()
+	return c.comm(c.object, func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Comm_create(handle, rendezvous(params.Rendezvous, params.AllGather != nil), p.Swigcptr(), unsafe.Pointer(made)))
+	})
+}
+
+func rendezvous(said string, exchanged bool) string {
+	switch {
+	case said != "":
+		return said
+	case exchanged:
+		return "oob"
+	default:
+		return "env"
+	}
+}
+
+// setAllGather gives parameters a callback, which lives until the returned function is called.
+func setAllGather(params interface{ Set_oob(uint64) }, exchange func([]byte) ([][]byte, error), size,
+	servers int) (drop func(), err error) {
+	if exchange == nil {
+		return func() {}, nil
+	}
+	if size <= 0 || servers < 0 { // C has memory for so many
+		return nil, errorf(ErrInvalid, "AllGather needs the Size of the job")
+	}
+	number := capi.NewCallback(exchangeAll(exchange, size+servers))
+	params.Set_oob(number)
+	return func() { capi.DropCallback(number) }, nil
+}
+
+func exchangeAll(exchange func([]byte) ([][]byte, error), size int) capi.AllGather {
+	return func(send []byte, recv unsafe.Pointer) error {
+		blobs, err := exchange(append([]byte(nil), send...))
+		if err != nil {
+			return err
+		}
+		if len(blobs) != size {
+			return errorf(ErrInvalid, "bytes of %d processes, not of %d", len(blobs), size)
+		}
+		all := unsafe.Slice((*byte)(recv), size*len(send))
+		for i, blob := range blobs {
+			if len(blob) != len(send) {
+				return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
+			}
+			copy(all[i*len(send):], blob)
+		}
+		return nil
+	}
+}
+
+// World is the communicator of the job that the environment names (or of this process alone). The
+// first call joins it: all ranks call it.
+func (c *Context) World() (*Comm, error) {
+	c.world.Lock()
+	defer c.world.Unlock()
+	if c.world.comm != nil {
+		return c.world.comm, nil
+	}
+	comm, err := c.Join(context.Background(), JoinParams{})
+	if err == nil {
+		c.world.comm = comm
+	}
+	return comm, err
+}
+
+// blockingTimeout is that of a call that only a deadline ends, in nanoseconds.
+func blockingTimeout(ctx context.Context, timeout time.Duration) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, unbegun(err)
+	}
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return int64(timeout), nil
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return 0, unbegun(context.DeadlineExceeded)
+	}
+	if timeout > 0 && timeout < left {
+		left = timeout
+	}
+	return int64(left), nil
+}
