@@ -44,13 +44,13 @@ final class BlockingWay extends Way<Result> {
     }
 
     private Result finish(long request, Object[] kept) {
-        boolean finished = false;
+        Outcome outcome = null;
         try {
             Outcome.await(request, -1);
-            finished = true;
-            return Outcome.of(request).get();
+            outcome = Outcome.of(request);
+            return outcome.get();
         } finally {
-            if (finished) {
+            if (outcome != null) {
                 Native.dtrain_request_free(request);
             } else {
                 abandoned.add(request, kept);

@@ -21,10 +21,10 @@ public final class Communicator extends BlockingCollectives implements AutoClose
         this.handle = handle;
     }
 
-    /** null for NULL: a rank that is not of the group. */
-    static Communicator of(Context context, long address) {
-        return address == 0 ? null : new Communicator(context,
-                new Handle(context.handle(), "communicator", address, Native::dtrain_comm_destroy));
+    /** null for a rank that is not of the group. */
+    static Communicator make(Context context, Handle.Call call) {
+        Handle made = context.handle().make("communicator", call, Native::dtrain_comm_destroy);
+        return made == null ? null : new Communicator(context, made);
     }
 
     /**
@@ -217,6 +217,6 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     private Communicator made(Handle.Call call) {
-        return of(context, handle.call(call));
+        return make(context, ofContext -> handle.call(call));
     }
 }

@@ -172,7 +172,7 @@ public final class Compressor implements AutoCloseable {
     }
 
     static Compressor create(Context context, Handle comm, Settings settings) {
-        return new Compressor(context, new Handle(comm, "compressor", comm.call(settings::create),
+        return new Compressor(context, comm.make("compressor", settings::create,
                 Native::dtrain_compressor_destroy), settings.count);
     }
 

@@ -81,7 +81,7 @@ public final class Context implements AutoCloseable {
      * @return all its workers
      */
     public Communicator join(Join join) {
-        return Communicator.of(this, handle.call(join::run));
+        return Communicator.make(this, join::run);
     }
 
     /**
@@ -91,7 +91,7 @@ public final class Context implements AutoCloseable {
      * @return the server
      */
     public Server serve(Join join) {
-        return new Server(handle, handle.call(join::serve));
+        return new Server(handle, join);
     }
 
     /**

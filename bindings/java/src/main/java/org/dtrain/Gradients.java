@@ -101,7 +101,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
     }
 
     static Gradients create(Context context, Handle comm, Settings settings) {
-        return new Gradients(context, new Handle(comm, "gradient queue", comm.call(settings::create),
+        return new Gradients(context, comm.make("gradient queue", settings::create,
                 Native::dtrain_gradients_destroy));
     }
 

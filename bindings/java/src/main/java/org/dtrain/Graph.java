@@ -132,11 +132,11 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     }
 
     static Graph create(Context context, Handle comm, Kind kind) {
-        return of(context, comm, comm.call(of -> create(of, kind.number(), params -> List.of())));
+        return of(context, comm, of -> create(of, kind.number(), params -> List.of()));
     }
 
     static Graph create(Context context, Handle comm, Settings settings) {
-        return of(context, comm, comm.call(settings::create));
+        return of(context, comm, settings::create);
     }
 
     /**
@@ -205,8 +205,8 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         return room.bytes().getDouble(0);
     }
 
-    private static Graph of(Context context, Handle comm, long address) {
-        return new Graph(context, new Handle(comm, "graph", address, Native::dtrain_graph_destroy));
+    private static Graph of(Context context, Handle comm, Handle.Call create) {
+        return new Graph(context, comm.make("graph", create, Native::dtrain_graph_destroy));
     }
 
     private static long create(long comm, int kind, Filling filling) {

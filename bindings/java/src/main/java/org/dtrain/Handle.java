@@ -79,6 +79,17 @@ final class Handle {
         }
     }
 
+    /** What a call makes of it, which is closed with it; null for NULL. */
+    Handle make(String name, Call call, LongConsumer end) {
+        enter();
+        try {
+            long made = call.with(address);
+            return made == 0 ? null : new Handle(this, name, made, end);
+        } finally {
+            leave();
+        }
+    }
+
     boolean isClosed() {
         return users < 0;
     }

@@ -21,9 +21,9 @@ public final class Registration implements AutoCloseable {
         params.setAddress(span.address());
         params.setLength(span.count() * span.dtype().bytes());
         params.setFlags(shared ? SHARED : 0);
-        long address = context.call(of -> Native.dtrain_mem_register(of, room.address()));
+        Handle handle = context.make("registration", of -> Native.dtrain_mem_register(of, room.address()),
+                Native::dtrain_mem_deregister);
         room.keep();
-        Handle handle = new Handle(context, "registration", address, Native::dtrain_mem_deregister);
         handle.keep(buffer);
         return new Registration(handle);
     }

@@ -3,6 +3,9 @@ package org.dtrain;
 
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 
 /**
  * An operation in flight. Its buffers are the library's until it has finished, and are kept so long,
@@ -111,29 +114,48 @@ public final class Request {
     /**
      * Completed when the operation has finished, exceptionally if it failed, by a thread of the
      * context's. What depends on it and takes long, or waits for other operations, belongs to
-     * another thread: thenApplyAsync() and its like. Completing or cancelling the future changes
-     * nothing of the operation.
+     * another thread: thenApplyAsync() and its like.
      *
-     * @return the same each time
+     * @return a new one, whose cancelling changes nothing of the operation
      */
     public CompletableFuture<Result> future() {
-        return future;
+        return future.copy();
     }
 
     private boolean await(long timeout) {
-        if (outcome() == null && enter()) {
-            boolean entered = owner.tryEnter(); // else its end has ended the operation
-            try {
-                if (entered && !Outcome.await(request, timeout)) {
-                    return false;
+        if (outcome() != null) {
+            return true;
+        }
+        if (!owner.tryEnter()) { // its end ends the operation
+            return awaitTold(timeout);
+        }
+        try {
+            if (enter()) {
+                try {
+                    if (!Outcome.await(request, timeout)) {
+                        return false;
+                    }
+                    settle();
+                } finally {
+                    leave();
                 }
-                settle();
-            } finally {
-                if (entered) {
-                    owner.leave();
-                }
-                leave();
             }
+            return true;
+        } finally {
+            owner.leave();
+        }
+    }
+
+    private boolean awaitTold(long timeout) {
+        try {
+            future.get(timeout < 0 ? Long.MAX_VALUE : timeout, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException error) {
+            // result() tells
+        } catch (TimeoutException error) {
+            return false;
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedWaitException();
         }
         return true;
     }

@@ -8,8 +8,8 @@ public final class Server implements AutoCloseable {
     private static final long SLICE = 20_000_000; // ns between two looks for interrupts
     private final Handle handle;
 
-    Server(Handle context, long address) {
-        handle = new Handle(context, "server", address, Native::dtrain_server_destroy);
+    Server(Handle context, Join join) {
+        handle = context.make("server", join::serve, Native::dtrain_server_destroy);
     }
 
     /**

@@ -45,9 +45,8 @@ public final class Table extends BlockingTable implements AutoCloseable {
     }
 
     static Table create(Context context, Handle comm, String name, TableSettings settings) {
-        long address = comm.call(of -> settings.create(of, name));
-        return new Table(context, comm, new Handle(comm, "table", address, Native::dtrain_table_destroy),
-                settings);
+        Handle handle = comm.make("table", of -> settings.create(of, name), Native::dtrain_table_destroy);
+        return new Table(context, comm, handle, settings);
     }
 
     /**

@@ -7,12 +7,16 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Errors of the library as exceptions; options. */
 @Tag("unit")
@@ -60,6 +64,42 @@ class ErrorsTest {
             assertEquals(Status.ABORTED, world.error().orElseThrow().status());
             assertEquals(List.of(), world.failed());
         }
+    }
+
+    private static ProcessBuilder java(String... arguments) {
+        List<String> command = new ArrayList<>(List.of(System.getProperty("java.home") + "/bin/java", "-cp",
+                System.getProperty("java.class.path")));
+        command.addAll(List.of(arguments));
+        return new ProcessBuilder(command);
+    }
+
+    @Test
+    void librariesThatAreNotThere(@TempDir Path empty) throws IOException, InterruptedException {
+        Process process = java("-Ddtrain.library.path=" + empty, ExitInFlight.class.getName())
+                .redirectErrorStream(true).start();
+        String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertTrue(text.contains("no libdtrain_java.so in " + empty), text);
+        assertEquals(1, process.waitFor());
+    }
+
+    @Test
+    void aPeerThatIsGone(@TempDir Path folder) throws IOException, InterruptedException {
+        String place = "file://" + folder.resolve("job");
+        Process peer = java(LostPeer.class.getName(), place).inheritIO().start();
+        try (Context context = Context.create(); Communicator both = context.join(
+                Join.at(place).size(2).rank(0).timeout(Duration.ofSeconds(60)))) {
+            Request request = both.start().recv(Buffers.bytes(1), 1, 0);
+            both.barrier();
+            DtrainException error = assertThrows(PeerException.class, both::barrier);
+            assertEquals(OptionalInt.of(1), error.rank());
+            assertThrows(PeerException.class, request::await);
+            assertEquals(List.of(1), both.failed());
+            try (Communicator rest = both.shrink()) {
+                assertEquals(1, rest.size());
+                rest.barrier();
+            }
+        }
+        assertEquals(0, peer.waitFor());
     }
 
     @Test

@@ -1,0 +1,16 @@
+# Where the module is installed: the jar among Java's, the bridge where Debian's Java looks for such libraries. In
+# /usr it is found there; elsewhere the jar brings the libraries.
+# SPDX-License-Identifier: Apache-2.0
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+    set(installed ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar)
+    add_custom_command(OUTPUT ${installed}
+        COMMAND ${Java_JAR_EXECUTABLE} --create --file ${installed} --manifest ${CMAKE_CURRENT_SOURCE_DIR}/manifest.txt
+            -C ${classes} .
+        DEPENDS ${classes}/module-info.class ${CMAKE_CURRENT_SOURCE_DIR}/manifest.txt VERBATIM)
+    add_custom_target(java_installed_jar ALL DEPENDS ${installed})
+    set_target_properties(java_extension PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+    install(TARGETS java_extension LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
+else()
+    set(installed ${java}/dtrain.jar)
+endif()
+install(FILES ${installed} DESTINATION share/java COMPONENT java)
