@@ -2,13 +2,18 @@
 package org.dtrain;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.lang.reflect.Modifier;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.jar.JarEntry;
+import java.util.jar.JarFile;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Tag;
@@ -82,5 +87,24 @@ class ConstantsTest {
         assertEquals("DTRAIN_ERR_PEER", Native.dtrain_status_name(Status.PEER.number()));
         assertNotNull(Context.version());
         assertEquals("grün \uD83D\uDE00", Text.of(Text.bytes("grün \uD83D\uDE00")).replace("\0", ""));
+    }
+
+    @Test
+    void whatIsGeneratedIsHidden() throws Exception {
+        Path jar = Path.of(Context.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+        int hidden = 0;
+        try (JarFile file = new JarFile(jar.toFile())) {
+            for (JarEntry entry : file.stream().toList()) {
+                String name = entry.getName();
+                assertFalse(name.contains("SWIG"), name);
+                if (name.matches("org/dtrain/(Native\\w*|\\w+Params|GradientsCounters).class")) {
+                    Class<?> type = Class.forName(name.replace('/', '.').replace(".class", ""), false,
+                            Context.class.getClassLoader());
+                    assertFalse(Modifier.isPublic(type.getModifiers()), name);
+                    hidden++;
+                }
+            }
+        }
+        assertTrue(hidden > 15, hidden + " classes");
     }
 }
