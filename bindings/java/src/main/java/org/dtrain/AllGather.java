@@ -7,10 +7,10 @@ import java.util.List;
 @FunctionalInterface
 public interface AllGather {
     /**
-     * Called by all ranks, in the thread that joins.
+     * Called by all ranks and servers, in the thread that joins.
      *
      * @param mine this rank's bytes
-     * @return those of all ranks, in their order, of the same length
+     * @return those of all ranks in their order, then those of all servers, of the same length
      * @throws Exception it failed, and so does the join
      */
     List<byte[]> exchange(byte[] mine) throws Exception;

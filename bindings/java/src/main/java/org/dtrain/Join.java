@@ -2,6 +2,7 @@
 package org.dtrain;
 
 import java.time.Duration;
+import java.util.function.LongUnaryOperator;
 
 /**
  * How to join a job: {@code context.join(Join.at("tcp://host:port").size(4).rank(0))}. What is not
@@ -115,35 +116,17 @@ public final class Join {
         params.setRank(rank);
         params.setServers(servers);
         params.setTimeout_ns(Parameters.nanoseconds(timeout));
-        if (allGather == null) {
-            return create(context, room);
-        }
-        Callbacks.Exchange exchange = new Callbacks.Exchange(allGather, size);
-        long number = Callbacks.add(exchange);
-        try {
+        return exchanging(number -> {
             params.setOob(number);
             params.setOob_arg(number);
-            return create(context, room);
-        } catch (DtrainException error) {
-            throw exchange.explain(error);
-        } finally {
-            Callbacks.remove(number);
-        }
-    }
-
-    private long create(long context, Room room) {
-        try {
-            return Native.dtrain_comm_create(context, rendezvous, room.address());
-        } finally {
+            long made = Native.dtrain_comm_create(context, rendezvous, room.address());
             room.keep();
-        }
+            return made;
+        });
     }
 
     /** A server of the C API. */
     long serve(long context) {
-        if (allGather != null) {
-            throw new IllegalArgumentException("a server joins at a place, or by the environment");
-        }
         Room room = new Room(ServerParams.bytes());
         ServerParams params = new ServerParams(room);
         params.prepare();
@@ -151,10 +134,28 @@ public final class Join {
         params.setServers(servers);
         params.setIndex(index);
         params.setTimeout_ns(Parameters.nanoseconds(timeout));
-        try {
-            return Native.dtrain_server_create(context, rendezvous, room.address());
-        } finally {
+        return exchanging(number -> {
+            params.setOob(number);
+            params.setOob_arg(number);
+            long made = Native.dtrain_server_create(context, rendezvous, room.address());
             room.keep();
+            return made;
+        });
+    }
+
+    /** creation: with the number of the exchange, or 0. */
+    private long exchanging(LongUnaryOperator creation) {
+        if (allGather == null) {
+            return creation.applyAsLong(0);
+        }
+        Callbacks.Exchange exchange = new Callbacks.Exchange(allGather, size + servers);
+        long number = Callbacks.add(exchange);
+        try {
+            return creation.applyAsLong(number);
+        } catch (DtrainException error) {
+            throw exchange.explain(error);
+        } finally {
+            Callbacks.remove(number);
         }
     }
 }

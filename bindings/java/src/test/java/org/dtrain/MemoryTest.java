@@ -8,11 +8,14 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Memory of the library's, registered buffers, statistics, a server. */
 @Tag("unit")
@@ -50,31 +53,49 @@ class MemoryTest {
     }
 
     @Test
-    void serverOfOnesOwn() throws Exception {
-        Path place = Files.createTempDirectory("dtrain");
-        Join join = Join.at("file://" + place.resolve("job")).size(1).rank(0).servers(1).index(0);
+    void serverAtAPlace(@TempDir Path folder) throws Exception {
+        Join join = Join.at("file://" + folder.resolve("job")).size(1).rank(0).servers(1).index(0);
+        serve(join, join);
+    }
+
+    @Test
+    void serverByExchange() throws Exception {
+        byte[][] blobs = new byte[2][];
+        CyclicBarrier all = new CyclicBarrier(2);
+        Join[] joins = new Join[2];
+        for (int i = 0; i < 2; i++) {
+            int place = i; // the worker's, the server's
+            joins[i] = Join.by(mine -> {
+                blobs[place] = mine;
+                all.await(20, TimeUnit.SECONDS);
+                List<byte[]> found = List.of(blobs[0], blobs[1]);
+                all.await(20, TimeUnit.SECONDS);
+                return found;
+            }).size(1).rank(0).servers(1).index(0);
+        }
+        serve(joins[0], joins[1]);
+    }
+
+    private static void serve(Join worker, Join server) throws InterruptedException {
         try (Context mine = Context.create(); Context other = Context.create()) {
-            Thread worker = new Thread(() -> {
-                Communicator comm = mine.join(join);
-                FloatBuffer x = Buffers.floats(2);
+            FloatBuffer x = Buffers.floats(2);
+            Thread thread = new Thread(() -> {
+                Communicator comm = mine.join(worker);
                 Table table = comm.table("t", new TableSettings().length(1));
+                table.push(x);
                 table.push(x);
                 table.pull(x);
                 table.close();
                 comm.close();
             });
-            worker.start();
-            try (Server server = other.serve(join)) {
-                while (!server.await(Duration.ofMillis(5))) {
-                    assertFalse(server.stats().isEmpty());
+            thread.start();
+            try (Server made = other.serve(server)) {
+                while (!made.await(Duration.ofMillis(5))) {
+                    assertFalse(made.stats().isEmpty());
                 }
-                worker.join();
+                thread.join();
             }
-        } finally {
-            try (var files = Files.list(place)) {
-                files.forEach(file -> file.toFile().delete());
-            }
-            Files.delete(place);
+            assertEquals(4, x.get(0));
         }
     }
 }
