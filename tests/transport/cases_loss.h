@@ -161,8 +161,8 @@ inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) 
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
     constexpr size_t len = 64 << 20; // takes long enough to be killed in
-    PeerProcess child([](Node &node, const Bytes &to) {
-        Bytes sent(len, 1); // takes a while, so before connecting
+    // Filling it takes a while, so before the peer has an address that we wait for.
+    PeerProcess child([sent = Bytes(len, 1)](Node &node, const Bytes &to) mutable {
         node.send(node.start_connect(to, 1), 7, std::move(sent), 2);
     });
     Node a;
