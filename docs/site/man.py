@@ -4,6 +4,7 @@
 usage: man.py FOLDER HEADER PROGRAM...
 SPDX-License-Identifier: Apache-2.0
 """
+import gzip
 import pathlib
 import re
 import subprocess
@@ -29,10 +30,14 @@ def literal(lines) -> list:
     return [".Bd -literal", *(escape(line) for line in lines), ".Ed"]
 
 
+def save(path: pathlib.Path, text: str) -> None:
+    path.with_name(path.name + ".gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 def write(path: pathlib.Path, body: list) -> None:
     name, section = path.stem, path.suffix[1:]
     head = ['.\\" Written by docs/site/man.py.', ".Dd $Mdocdate$", f".Dt {name.upper()} {section}", ".Os"]
-    path.write_text("\n".join([*head, *body, ""]))
+    save(path, "\n".join([*head, *body, ""]))
 
 
 def references(names) -> list:
@@ -96,7 +101,7 @@ def main() -> None:
     for section in sections:
         write(folder / "man3" / f"{page_name(section)}.3", api_page(section, sections))
         for name in section.functions:
-            (folder / "man3" / f"{name}.3").write_text(f".so man3/{page_name(section)}.3\n")
+            save(folder / "man3" / f"{name}.3", f".so man3/{page_name(section)}.3\n")
     for program in map(pathlib.Path, sys.argv[3:]):
         write(folder / "man1" / f"{program.name}.1", tool_page(program))
 
