@@ -5,6 +5,7 @@ package dtrain
 import (
 	"context"
 	"math"
+	"runtime"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -42,9 +43,16 @@ type collective struct {
 	tag                    uint32
 }
 
+const yieldBytes = 1 << 16
+
 func (c *Comm) collect(ctx context.Context, x *collective) error {
 	if err := x.check(c.rank, c.size); err != nil {
 		return err
+	}
+	// A goroutine that has only been in calls of C for 10 ms loses its processor in each longer one, for
+	// which Go wakes threads; one that yields does not.
+	if x.send.bytes >= yieldBytes {
+		runtime.Gosched()
 	}
 	return c.run(ctx, func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) })
 }
