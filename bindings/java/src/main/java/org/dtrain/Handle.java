@@ -6,6 +6,7 @@ import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongConsumer;
 
 /**
@@ -18,7 +19,8 @@ final class Handle {
         long with(long address);
     }
 
-    private static final int CLOSED = Integer.MIN_VALUE / 2; // far below any number of threads
+    private static final int CLAIMED = Integer.MIN_VALUE / 2; // far below any number of threads
+    private static final long PAUSE = 100_000; // ns
     private static final VarHandle USERS;
 
     static {
@@ -37,6 +39,7 @@ final class Handle {
     private volatile Object kept;
     @SuppressWarnings("unused")
     private volatile int users;
+    private volatile boolean closed;
 
     /** maker: closes it, too; null: nobody does. */
     Handle(Handle maker, String what, long address, LongConsumer destroy) {
@@ -54,7 +57,8 @@ final class Handle {
     /** For the time of a call, which may use the address. */
     void enter() {
         if (!tryEnter()) {
-            throw Status.STATE.exception("this " + what + " is closed", -1);
+            throw closed ? Status.STATE.exception("this " + what + " is closed", -1)
+                    : Status.BUSY.exception("another thread is closing this " + what, -1);
         }
     }
 
@@ -91,7 +95,7 @@ final class Handle {
     }
 
     boolean isClosed() {
-        return users < 0;
+        return closed;
     }
 
     /** What C uses until it is closed. */
@@ -100,29 +104,42 @@ final class Handle {
     }
 
     void close() {
-        if (isClosed()) {
-            return;
+        while (!closed && !tryClose()) {
+            LockSupport.parkNanos(PAUSE);
         }
+    }
+
+    /** false: something was made of it meanwhile, or another thread is closing it. */
+    private boolean tryClose() {
         for (Handle child : children()) {
             child.close();
         }
-        if (!USERS.compareAndSet(this, 0, CLOSED)) {
-            if (isClosed()) {
-                return;
+        if (!USERS.compareAndSet(this, 0, CLAIMED)) {
+            if (users < 0) {
+                return closed;
             }
             throw Status.BUSY.exception("another thread is in a call of this " + what
                     + "; let it end first", -1);
         }
+        if (!children().isEmpty()) {
+            USERS.getAndAdd(this, -CLAIMED);
+            return false;
+        }
         try {
             destroy.accept(address);
+            closed = true;
         } catch (BusyException error) { // it is still there
-            USERS.getAndAdd(this, -CLOSED);
+            USERS.getAndAdd(this, -CLAIMED);
+            throw error;
+        } catch (DtrainException error) {
+            closed = true;
             throw error;
         } finally {
-            if (isClosed()) {
+            if (closed) {
                 forget();
             }
         }
+        return true;
     }
 
     private void forget() {

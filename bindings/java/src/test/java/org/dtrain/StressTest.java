@@ -70,6 +70,10 @@ class StressTest {
                     for (int s = 0; s < STEPS || random.nextInt(50) > 0; s++) {
                         step(random, own, requests);
                     }
+                } catch (BusyException closing) {
+                    if (!closing.getMessage().contains("is closing")) {
+                        unexpected.add(closing);
+                    }
                 } catch (StateException | CanceledException closed) {
                     if (!own.isClosed()) {
                         unexpected.add(closed);
