@@ -187,7 +187,9 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
         return fail(DTRAIN_ERR_CONFIG,
                     "no rendezvous for a job of %d processes: DTRAIN_RENDEZVOUS is not set",
                     found.members());
-    if (found.member() == 0 && env.has("DTRAIN_LISTEN_FD"))
+    // A listener of the environment's job, not of another one that its rank 0 joins by itself.
+    if (found.member() == 0 && env.has("DTRAIN_LISTEN_FD") &&
+        found.rendezvous == env.text("DTRAIN_RENDEZVOUS"))
         s = env.number("DTRAIN_LISTEN_FD", 0, 1 << 20, found.listen_fd);
     if (s == DTRAIN_OK) out = std::move(found);
     return s;

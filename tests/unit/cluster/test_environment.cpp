@@ -247,6 +247,8 @@ void inherited_listener(void **) {
     Identity id;
     assert_int_equal(find(v, id), DTRAIN_OK);
     assert_int_equal(id.listen_fd, 5);
+    assert_int_equal(find(v, id, {"file:///f", Role::worker, 2, 0, 0}), DTRAIN_OK); // another job
+    assert_int_equal(id.listen_fd, -1);
     v.insert_or_assign("DTRAIN_RANK", std::string("1"));
     assert_int_equal(find(v, id), DTRAIN_OK);
     assert_int_equal(id.listen_fd, -1);
