@@ -29,10 +29,11 @@ static void check(dtrain_status_t status) {
 }
 
 int main(void) {
-    static float x[ELEMENTS];
+    float *x = calloc(ELEMENTS, sizeof *x); /* aligned as the other languages' arrays are */
     double rounds[ROUNDS];
     dtrain_context_t *context;
     dtrain_comm_t *world;
+    if (x == NULL) return EXIT_FAILURE;
     check(dtrain_context_create(DTRAIN_API_VERSION, NULL, &context));
     check(dtrain_comm_create(context, NULL, NULL, &world));
     const int alone = dtrain_comm_size(world) == 1, calls = alone ? CALLS : REDUCTIONS;
@@ -51,5 +52,6 @@ int main(void) {
         printf("C 1MiB %.1f\n", rounds[ROUNDS / 2] / 1e3);
     check(dtrain_comm_destroy(world));
     check(dtrain_context_destroy(context));
+    free(x);
     return EXIT_SUCCESS;
 }
