@@ -2,13 +2,16 @@
 # /usr it is found there; elsewhere the jar brings the libraries.
 # SPDX-License-Identifier: Apache-2.0
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-    set(installed ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar)
+    set(name dtrain-${PROJECT_VERSION}.jar) # with a version, as Debian's policy for Java wants it
+    set(installed ${CMAKE_CURRENT_BINARY_DIR}/${name})
     add_custom_command(OUTPUT ${installed}
         COMMAND ${Java_JAR_EXECUTABLE} --create --file ${installed} --manifest ${CMAKE_CURRENT_SOURCE_DIR}/manifest.txt
             -C ${classes} .
         DEPENDS ${classes}/module-info.class ${CMAKE_CURRENT_SOURCE_DIR}/manifest.txt VERBATIM)
     add_custom_target(java_installed_jar ALL DEPENDS ${installed})
     set_target_properties(java_extension PROPERTIES INSTALL_RPATH "$ORIGIN/..")
+    file(CREATE_LINK ${name} ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar SYMBOLIC)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar DESTINATION share/java COMPONENT java)
     install(TARGETS java_extension LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
 else()
     set(installed ${java}/dtrain.jar)
