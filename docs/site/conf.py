@@ -6,6 +6,7 @@ project = "dtrain"
 copyright = "the dtrain authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
+smartquotes = False  # of what is code or an option
 html_title = "dtrain"
 root_doc = "index"
 myst_heading_anchors = 3

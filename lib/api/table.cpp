@@ -161,7 +161,7 @@ Status run(dtrain_table *table, const char *what, RequestKind kind, Range range,
            void *receive, const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     uint64_t length = table->table->params.length;
-    if (kind != RequestKind::clock)
+    if (has_trait(kind, Trait::ranged))
         if (Status s = check_dense(table, what); s != DTRAIN_OK) return s;
     if (Status s = check_range(table, what, "elements", range, length); s != DTRAIN_OK) return s;
     bool whole = has_trait(kind, Trait::pushes) ||

@@ -210,6 +210,32 @@ void rows_begin_alike(void **) {
     }
 }
 
+// The others wait until every server knows that the chief has set what it wanted.
+void the_chief_initialises(void **) {
+    for (int servers : {2, 0})
+        ranks::run(3, servers, {}, [](int rank, dtrain_comm_t *comm) {
+            dtrain_table_params_t params = sparse_params(DTRAIN_ASYNC);
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "rows", &params, &table));
+            dtrain_op_params_t soon;
+            DTRAIN_INIT(&soon);
+            soon.timeout_ns = 20'000'000;
+            FAILS(DTRAIN_ERR_TIMEOUT, dtrain_table_wait_ready(table, &soon, nullptr));
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+            const uint64_t key = 7;
+            std::vector<double> row(dim, 3);
+            if (rank == 0) {
+                OK(dtrain_table_set_rows(table, &key, 1, row.data(), nullptr, nullptr));
+                OK(dtrain_table_set_ready(table, nullptr, nullptr));
+            }
+            OK(dtrain_table_wait_ready(table, nullptr, nullptr));
+            OK(dtrain_table_pull_rows(table, &key, 1, row.data(), nullptr, nullptr));
+            for (double x : row) REQUIRE(x == 3);
+            OK(dtrain_barrier(comm, nullptr, nullptr));
+            OK(dtrain_table_destroy(table));
+        });
+}
+
 void wrong_use_is_an_error(void **) {
     ranks::run(1, 1, {}, [](int, dtrain_comm_t *comm) {
         dtrain_table_params_t params = sparse_params(DTRAIN_ASYNC), dense = params;
@@ -266,6 +292,7 @@ int main() {
         cmocka_unit_test(bsp_sees_all),
         cmocka_unit_test(ssp_is_bounded),
         cmocka_unit_test(rows_begin_alike),
+        cmocka_unit_test(the_chief_initialises),
         cmocka_unit_test(wrong_use_is_an_error),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
