@@ -7,6 +7,7 @@ package dtrain
 import "C"
 
 import (
+	"bytes"
 	"encoding/json"
 	"sync"
 	"unsafe"
@@ -162,6 +163,20 @@ func DescribeOptions() []OptionText {
 		}
 		all = append(all, OptionText{capi.Text(key), capi.Text(value), capi.Text(text)})
 	}
+}
+
+// OptionValue is what an option is by the environment, the file that it names, or by default.
+func OptionValue(key string) (string, error) {
+	var bag uintptr
+	if failure := capi.Options_create(unsafe.Pointer(&bag)); failure != nil {
+		return "", makeError(failure)
+	}
+	defer func() { capi.Options_destroy(bag) }()
+	value := make([]byte, 1<<16) // longer than any command line
+	if failure := capi.Options_get(bag, key, start(value), int64(len(value))); failure != nil {
+		return "", makeError(failure)
+	}
+	return string(value[:bytes.IndexByte(value, 0)]), nil
 }
 
 // DeviceStats are bytes of the program's memory that a transport has copied, or the network has used

@@ -22,7 +22,7 @@ from ._gradients import Gradients
 from ._compressor import Compressor
 from ._graph import Graph
 from ._records import RecordReader, RecordWriter
-from ._server import Server
+from ._server import Server, server_weights
 from ._communicator import Communicator
 from ._context import Context, describe_options, version
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Union
 
 from . import _arrays, _dtrain, _errors
 from ._communicator import Communicator
@@ -30,6 +30,7 @@ class Option(NamedTuple):
     key: str
     default: str
     text: str
+    value: str  #: by the environment, or the file that it names
 
 
 def version() -> str:
@@ -40,19 +41,25 @@ def version() -> str:
 def describe_options() -> List[Option]:
     """All options, with their defaults and what they are for."""
     found: List[Option] = []
-    while True:
-        try:
-            found.append(Option(*_dtrain.dtrain_options_describe(len(found))[1:]))
-        except _errors.NotFoundError:
-            return found
+    bag = _dtrain.dtrain_options_create()
+    try:
+        while True:
+            _, key, default, text = _dtrain.dtrain_options_describe(len(found))
+            found.append(Option(key, default, text, _dtrain.dtrain_options_get(bag, key)))
+    except _errors.NotFoundError:
+        return found
+    finally:
+        _dtrain.dtrain_options_destroy(bag)
 
 
 def option_text(value: Any) -> str:
     return ("no", "yes")[value] if isinstance(value, bool) else str(value)
 
 
-def make_options(settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+def make_options(path: Any, settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     bag = _dtrain.dtrain_options_create()
+    if path is not None:
+        _dtrain.dtrain_options_load(bag, os.fspath(path))
     keys = {option.key.replace(".", "_"): option.key for option in describe_options()}
     for key, value in [*settings.items(), *((keys.get(n, n), v) for n, v in named.items())]:
         _dtrain.dtrain_options_set(bag, key, option_text(value))
@@ -62,15 +69,15 @@ def make_options(settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
 class Context(Closeable):
     """Opens the transports. Options are given by name with underscores for dots, as in the
     environment, or by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}).
-    Use it in `with`: at its end everything made with it is closed."""
+    options_file has lines "key = value"; what is given here goes before. Use it in `with`: at its end everything made with it is closed."""
 
     def __init__(self, options: Mapping[str, Any] = {}, /, *, log: Optional[LogSink] = None,
-                 **named: Any) -> None:
+                 options_file: Union[None, str, "os.PathLike[str]"] = None, **named: Any) -> None:
         self._children: List[Any] = []
         self._reactors: Dict[Any, Reactor] = {}
         self._world: Optional[Communicator] = None
         self._log: Optional[LogSink] = None
-        bag = make_options(options, named)
+        bag = make_options(options_file, options, named)
         try:
             self._handle = _dtrain.dtrain_context_create(_dtrain.DTRAIN_API_VERSION, bag)
         finally:

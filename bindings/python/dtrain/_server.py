@@ -3,12 +3,21 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import time
-from typing import Any, Optional
+from array import array as Numbers
+from typing import Any, List, Optional
 
 from . import _dtrain
 from ._handle import Child
 
 SLICE = 0.02  #: seconds between two looks at signals
+
+
+def server_weights(workers: int, dedicated: int, serving: int) -> List[int]:
+    """The setting weights of tables on dedicated servers, and then as many workers that serve, by
+    which the busiest link carries least."""
+    weights = Numbers("I", bytes(4 * (dedicated + serving)))
+    _dtrain.dtrain_server_weights(workers, dedicated, serving, weights.buffer_info()[0])
+    return list(weights)
 
 
 class Server(Child):

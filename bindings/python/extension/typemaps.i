@@ -277,7 +277,7 @@
 %params(dtrain_checkpoint_params)
 %params(dtrain_server_params)
 /* Arrays in structs, by their addresses: the package keeps them during the call. */
-%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *servers,
+%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *weights, uint32_t *servers,
              const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors {
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }

@@ -2,8 +2,11 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
 import pickle
+import tempfile
 import unittest
+import unittest.mock
 
 import dtrain
 from dtrain import _dtrain
@@ -47,6 +50,18 @@ class Options(unittest.TestCase):
         keys = [option.key for option in dtrain.describe_options()]
         self.assertIn("op.timeout", keys)
         self.assertEqual(len({key.replace(".", "_") for key in keys}), len(keys))
+
+    def test_file(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            print("transports = tcp", "op.timeout = 7s", sep="\n", file=file, flush=True)
+            with dtrain.Context(options_file=file.name) as context:
+                self.assertEqual([x["name"] for x in context.describe()["transports"]], ["tcp"])
+            with unittest.mock.patch.dict(os.environ, {"DTRAIN_OPTIONS": file.name}):
+                os.environ.pop("DTRAIN_OP_TIMEOUT", None)
+                values = {option.key: option.value for option in dtrain.describe_options()}
+        self.assertEqual(values["op.timeout"], "7s")
+        with self.assertRaisesRegex(dtrain.Error, "nowhere"):
+            dtrain.Context(options_file="/nowhere")
 
     def test_given(self):
         for arguments, named in ((({"transports": "tcp"},), {}), ((), {"transports": "tcp"}),

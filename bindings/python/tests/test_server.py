@@ -31,6 +31,11 @@ class InThisProcess(unittest.TestCase):
             context.close()
             self.assertTrue(servers[0].wait(10))
 
+    def test_weights(self):
+        self.assertEqual(len(dtrain.server_weights(workers=4, dedicated=2, serving=2)), 4)
+        with self.assertRaises(dtrain.InvalidError):
+            dtrain.server_weights(workers=1, dedicated=1, serving=2)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -47,6 +47,24 @@ public final class Server implements AutoCloseable {
     }
 
     /**
+     * Shares of a table ({@link TableSettings#weights}) on so many dedicated servers, and then so many
+     * workers that serve, by which the busiest link carries least.
+     *
+     * @param workers of the job
+     * @param dedicated servers
+     * @param serving workers that serve, at most all
+     * @return a weight for each of them
+     */
+    public static int[] weights(int workers, int dedicated, int serving) {
+        int[] weights = new int[Math.addExact(Math.max(0, dedicated), Math.max(0, serving))];
+        Room room = Room.of(weights);
+        Native.dtrain_server_weights(workers, Math.max(0, dedicated), Math.max(0, serving), room.address());
+        room.bytes().asIntBuffer().get(weights);
+        room.keep();
+        return weights;
+    }
+
+    /**
      * What it has counted.
      *
      * @return a text for Prometheus

@@ -34,6 +34,12 @@ class ErrorsTest {
     }
 
     @Test
+    void weightsOfServers() {
+        assertEquals(4, Server.weights(4, 2, 2).length);
+        assertThrows(InvalidException.class, () -> Server.weights(1, 1, 2));
+    }
+
+    @Test
     void optionsThatAreRight() throws IOException {
         List<Options.Description> all = Options.describe();
         assertTrue(all.stream().anyMatch(option -> option.key().equals("op.timeout")
