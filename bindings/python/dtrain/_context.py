@@ -58,18 +58,27 @@ def option_text(value: Any) -> str:
 
 def make_options(path: Any, settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     bag = _dtrain.dtrain_options_create()
+    try:
+        fill_options(bag, path, settings, named)
+    except BaseException:
+        _dtrain.dtrain_options_destroy(bag)
+        raise
+    return bag
+
+
+def fill_options(bag: Any, path: Any, settings: Mapping[str, Any], named: Mapping[str, Any]) -> None:
     if path is not None:
         _dtrain.dtrain_options_load(bag, os.fspath(path))
     keys = {option.key.replace(".", "_"): option.key for option in describe_options()}
     for key, value in [*settings.items(), *((keys.get(n, n), v) for n, v in named.items())]:
         _dtrain.dtrain_options_set(bag, key, option_text(value))
-    return bag
 
 
 class Context(Closeable):
     """Opens the transports. Options are given by name with underscores for dots, as in the
     environment, or by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}).
-    options_file has lines "key = value"; what is given here goes before. Use it in `with`: at its end everything made with it is closed."""
+    options_file has lines "key = value"; what is given here goes before. Use it in `with`: at its
+    end everything made with it is closed."""
 
     def __init__(self, options: Mapping[str, Any] = {}, /, *, log: Optional[LogSink] = None,
                  options_file: Union[None, str, "os.PathLike[str]"] = None, **named: Any) -> None:
