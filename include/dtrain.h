@@ -1037,6 +1037,13 @@ typedef struct dtrain_device_stats { /* of bytes of the program's memory, both w
     uint64_t copied;   /* by the transport, between the program's memory and its own            */
     uint64_t in_place; /* that the network took from, or brought to, the program's memory: in
                           RDMA libraries without a copy                                         */
+    /* Memory that is registered with the network now: by dtrain_mem_register() and the like, */
+    uint64_t registrations, registered_bytes;
+    uint64_t cache_entries, cache_bytes; /* and what the transport keeps (option ofi.cache)     */
+    /* Pieces of messages that the program has not registered: they were in the cache, or had to be
+     * registered, which is so each time where nothing is kept. */
+    uint64_t cache_hits, cache_misses;
+    uint64_t cache_evictions; /* for want of room, or because the memory was freed              */
 } dtrain_device_stats_t;
 /* Of the index-th of dtrain_context_describe()'s "transports", since the context was made.
  * DTRAIN_ERR_NOT_FOUND past the last one, DTRAIN_ERR_UNSUPPORTED where the transport does not

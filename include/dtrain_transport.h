@@ -113,6 +113,12 @@ typedef struct dtrain_tp_counters { /* filled by counters(); struct_size set by 
     uint64_t in_place; /* and those that the network took from, or brought to, the caller's
                           memory: nothing of this process has touched them                   */
     uint64_t registrations; /* that it made for single operations, for want of the caller's     */
+    /* Of the caller's memory, now: by mr_reg(), and what the plugin keeps for operations to come.
+     */
+    uint64_t registered, registered_bytes;
+    uint64_t kept, kept_bytes;
+    uint64_t hits;      /* pieces of operations that were in what is kept                       */
+    uint64_t evictions; /* of what was kept: for want of room, or because memory has changed    */
 } dtrain_tp_counters_t;
 
 enum {

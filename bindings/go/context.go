@@ -180,8 +180,13 @@ func OptionValue(key string) (string, error) {
 }
 
 // DeviceStats are bytes of the program's memory that a transport has copied, or the network has used
-// in place.
-type DeviceStats struct{ Copied, InPlace uint64 }
+// in place; registrations of it, and how the transport's cache of them fares.
+type DeviceStats struct {
+	Copied, InPlace                        uint64
+	Registrations, RegisteredBytes         uint64 // now
+	CacheEntries, CacheBytes               uint64 // registrations that the transport keeps, now
+	CacheHits, CacheMisses, CacheEvictions uint64
+}
 
 // DeviceStats counts what a transport of Describe's has moved.
 func (c *Context) DeviceStats(index int) (DeviceStats, error) {
@@ -190,7 +195,13 @@ func (c *Context) DeviceStats(index int) (DeviceStats, error) {
 	err := c.call(func(handle uintptr) *capi.Failure {
 		return capi.Stats_device(handle, uint32(clamp(index)), s.Swigcptr())
 	})
-	return DeviceStats{s.GetCopied(), s.GetIn_place()}, err
+	return DeviceStats{
+		Copied: s.GetCopied(), InPlace: s.GetIn_place(),
+		Registrations: s.GetRegistrations(), RegisteredBytes: s.GetRegistered_bytes(),
+		CacheEntries: s.GetCache_entries(), CacheBytes: s.GetCache_bytes(),
+		CacheHits: s.GetCache_hits(), CacheMisses: s.GetCache_misses(),
+		CacheEvictions: s.GetCache_evictions(),
+	}, err
 }
 
 // StartTimeline writes what this rank does, and when, to a file, for ui.perfetto.dev; %r in its path is

@@ -61,6 +61,13 @@ dtrain_status_t dtrain_stats_device(dtrain_context_t *context, uint32_t index,
         dtrain_device_stats_t all = {};
         all.copied = counters.copied;
         all.in_place = counters.in_place;
+        all.registrations = counters.registered;
+        all.registered_bytes = counters.registered_bytes;
+        all.cache_entries = counters.kept;
+        all.cache_bytes = counters.kept_bytes;
+        all.cache_hits = counters.hits;
+        all.cache_misses = counters.registrations;
+        all.cache_evictions = counters.evictions;
         return dtrain::api::give(stats, all, "device");
     });
 }

@@ -66,7 +66,11 @@ void moves_in_place(dtrain_context_t *context, const char *what, uint64_t least,
 void large_operations_copy_nothing(void **) {
     need_counters();
     ranks::run(2, 0, network, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        const dtrain_device_stats_t before = stats_of(context);
         Registered vector(context, float(rank + 1));
+        const dtrain_device_stats_t with = stats_of(context);
+        REQUIRE(with.registrations == before.registrations + 1);
+        REQUIRE(with.registered_bytes == before.registered_bytes + bytes);
         moves_in_place(context, "message", bytes, [&] {
             if (rank == 0)
                 OK(dtrain_send(comm, vector.data(), count, DTRAIN_F32, 1, 0, nullptr, nullptr));
@@ -74,11 +78,31 @@ void large_operations_copy_nothing(void **) {
                 OK(dtrain_recv(comm, vector.data(), count, DTRAIN_F32, 0, 0, nullptr, nullptr));
         });
         REQUIRE(vector.values.back() == 1);
+        REQUIRE(stats_of(context).cache_misses == before.cache_misses);
         moves_in_place(context, "all-reduce", 2 * bytes, [&] {
             OK(dtrain_allreduce(comm, vector.data(), vector.data(), count, DTRAIN_F32, DTRAIN_SUM,
                                 nullptr, nullptr));
         });
         REQUIRE(vector.values.front() == 2 && vector.values.back() == 2);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+    });
+}
+
+void memory_that_is_not_registered_is_each_time(void **) {
+    need_counters();
+    ranks::run(2, 0, network, [](int rank, dtrain_context_t *context, dtrain_comm_t *comm) {
+        std::vector<float> vector(count, float(rank + 1));
+        const dtrain_device_stats_t before = stats_of(context);
+        for (int i = 0; i < 3; i++)
+            if (rank == 0)
+                OK(dtrain_send(comm, vector.data(), count, DTRAIN_F32, 1, 0, nullptr, nullptr));
+            else
+                OK(dtrain_recv(comm, vector.data(), count, DTRAIN_F32, 0, 0, nullptr, nullptr));
+        const dtrain_device_stats_t after = stats_of(context);
+        if (rank == 1) REQUIRE(after.cache_misses >= before.cache_misses + 3);
+        REQUIRE(after.registrations == before.registrations);
+        REQUIRE(after.cache_entries + after.cache_bytes + after.cache_hits == 0); // there is none
+        REQUIRE(after.cache_evictions == 0);
         OK(dtrain_barrier(comm, nullptr, nullptr));
     });
 }
@@ -109,6 +133,7 @@ void pushes_and_pulls_copy_nothing(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(large_operations_copy_nothing),
+        cmocka_unit_test(memory_that_is_not_registered_is_each_time),
         cmocka_unit_test(pushes_and_pulls_copy_nothing),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -26,11 +26,19 @@ void registrations_are_kept_with_the_cache_only(void **) {
         assert_memory_equal(into.data(), from.data(), from.size() - at);
     }
     const uint64_t made = traffic.registrations();
-    print_message("%llu registrations\n", (unsigned long long)made);
-    if (subject.options["ofi.cache"] == "0")
+    const dtrain_tp_counters_t now = traffic.now();
+    print_message("%llu registrations, %llu hits\n", (unsigned long long)made,
+                  (unsigned long long)now.hits);
+    assert_int_equal(made + now.hits, 2 * 10);
+    if (subject.options["ofi.cache"] == "0") {
         assert_int_equal(made, 2 * 10);
-    else
+        assert_int_equal(now.kept + now.kept_bytes + now.evictions, 0);
+    } else {
         assert_true(made <= 2 * 3);
+        assert_int_equal(now.kept, 2);
+        assert_int_equal(now.kept_bytes, 2 * from.size());
+        assert_int_equal(now.evictions, made - now.kept); // of shorter ones
+    }
 }
 
 // Run it as a user who may not exceed it.

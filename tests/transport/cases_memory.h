@@ -87,6 +87,12 @@ struct Traffic { // of both nodes, since it was made
             sum.copied += one.copied;
             sum.in_place += one.in_place;
             sum.registrations += one.registrations;
+            sum.registered += one.registered;
+            sum.registered_bytes += one.registered_bytes;
+            sum.kept += one.kept;
+            sum.kept_bytes += one.kept_bytes;
+            sum.hits += one.hits;
+            sum.evictions += one.evictions;
         }
         return sum;
     }
@@ -158,11 +164,27 @@ inline void put_and_get_of_registered_memory_copy_nothing(void **) {
     assert_int_equal(traffic.copied(), 0);
 }
 
+inline void registrations_are_counted(void **) {
+    need_caps(DTRAIN_TP_CAP_PUT);
+    need_counters();
+    Pair pair;
+    const Traffic traffic{pair};
+    assert_int_equal(traffic.now().registered, 0);
+    {
+        const Registered one(pair.a, Bytes(70'000)), other(pair.b, Bytes(5));
+        assert_int_equal(traffic.now().registered, 2);
+        assert_int_equal(traffic.now().registered_bytes, 70'005);
+    }
+    assert_int_equal(traffic.now().registered, 0);
+    assert_int_equal(traffic.now().registered_bytes, 0);
+}
+
 inline const CMUnitTest memory_cases[] = {
     cmocka_unit_test(memory_may_be_freed_and_mapped_again),
     cmocka_unit_test(long_messages_of_registered_memory_are_not_copied),
     cmocka_unit_test(short_messages_count_as_copied),
     cmocka_unit_test(put_and_get_of_registered_memory_copy_nothing),
+    cmocka_unit_test(registrations_are_counted),
 };
 
 } // namespace dtrain::test

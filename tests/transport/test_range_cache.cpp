@@ -36,6 +36,10 @@ struct Model {
         for (const Item &item : items) sum += item.kept ? item.end - item.start : 0;
         return sum;
     }
+    uint64_t count() const {
+        return uint64_t(
+            std::count_if(items.begin(), items.end(), [](const Item &item) { return item.kept; }));
+    }
     Item *find(uint64_t start, uint64_t end) {
         for (Item &item : items)
             if (item.kept && item.start <= start && end <= item.end) return &item;
@@ -76,6 +80,7 @@ void it_does_what_a_list_would(void **) {
         Cache cache(60);
         Model model{.items = {}, .limit = 60};
         std::vector<Cache::Entry *> used;
+        uint64_t added = 0;
         for (int step = 1; step <= 300; step++) {
             const uint64_t start = random() % 90, length = 1 + random() % 20, end = start + length;
             switch (random() % 5) {
@@ -86,6 +91,7 @@ void it_does_what_a_list_would(void **) {
                 assert_int_equal(!found, !expected);
                 if (!found) {
                     found = cache.add(start, length, std::make_unique<Value>(alive, step));
+                    added++;
                     model.forget(start, end);
                     model.items.push_back({step, start, end, 1});
                     model.trim();
@@ -111,6 +117,8 @@ void it_does_what_a_list_would(void **) {
             for (const Model::Item &item : model.items) expected.insert(item.number);
             assert_true(alive == expected);
             assert_int_equal(cache.bytes(), model.bytes());
+            assert_int_equal(cache.count(), model.count());
+            assert_int_equal(cache.evictions(), added - cache.count());
         }
         for (Cache::Entry *entry : used) cache.release(entry);
         cache.forget(0, UINT64_MAX);

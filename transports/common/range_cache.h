@@ -87,6 +87,8 @@ template <class T> class RangeCache {
         return bytes_ < before;
     }
     uint64_t bytes() const { return bytes_; }
+    uint64_t count() const { return by_start_.size(); }
+    uint64_t evictions() const { return evictions_; }
 
   private:
     using Map = std::map<uint64_t, Entry *>;
@@ -94,6 +96,7 @@ template <class T> class RangeCache {
     typename Map::iterator remove(typename Map::iterator at) {
         Entry *entry = at->second;
         bytes_ -= entry->length_;
+        evictions_++;
         entry->kept_ = false;
         if (!entry->users_) {
             idle_.remove(entry);
@@ -103,7 +106,8 @@ template <class T> class RangeCache {
     }
 
     const uint64_t limit_;
-    uint64_t bytes_ = 0; // kept, in use or not
+    uint64_t bytes_ = 0;     // kept, in use or not
+    uint64_t evictions_ = 0; // of what was kept
     Map by_start_;
     List<Entry, &Entry::order_> idle_; // the longest unused first
 };

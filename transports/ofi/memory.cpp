@@ -36,6 +36,7 @@ bool Registrations::add(Registration *registration) {
     } catch (const std::bad_alloc &) {
         return false;
     }
+    bytes_ += registration->length();
     longest_ = std::max(longest_, registration->length());
     return true;
 }
@@ -43,7 +44,9 @@ bool Registrations::add(Registration *registration) {
 void Registrations::remove(Registration *registration) {
     auto [at, end] = by_start_.equal_range(registration->start());
     while (at != end && at->second != registration) ++at;
-    if (at != end) by_start_.erase(at);
+    if (at == end) return;
+    by_start_.erase(at);
+    bytes_ -= registration->length();
 }
 
 Registration *Registrations::find(const void *address, uint64_t length) const {

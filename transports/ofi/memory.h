@@ -44,9 +44,12 @@ class Registrations {
     void remove(Registration *registration);
     // The one that covers all of it, or nullptr.
     Registration *find(const void *address, uint64_t length) const;
+    uint64_t count() const { return by_start_.size(); }
+    uint64_t bytes() const { return bytes_; }
 
   private:
     std::multimap<uint64_t, Registration *> by_start_;
+    uint64_t bytes_ = 0;
     uint64_t longest_ = 0; // of all that ever were
 };
 

@@ -46,6 +46,12 @@ void Wire::dereg(dtrain_tp_mr_t *mr) {
     delete registration;
 }
 
+rdm::RegistrationCounts Wire::registrations() const {
+    rdm::RegistrationCounts counts{.count = registered_.count(), .bytes = registered_.bytes()};
+    cache_.count(&counts);
+    return counts;
+}
+
 // The caller's registration of a piece, which it named or not.
 Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece,
                                uint64_t len) const {

@@ -29,18 +29,29 @@ bool RegistrationCache::settle() {
 RegistrationCache::Held RegistrationCache::hold(void *address, uint64_t length, int *error) {
     const auto start = reinterpret_cast<uintptr_t>(address);
     const bool settled = settle();
-    if (Kept::Entry *entry = settled ? kept_->find(start, length) : nullptr)
+    if (Kept::Entry *entry = settled ? kept_->find(start, length) : nullptr) {
+        hits_++;
         return {entry->value(), {kept_.get(), entry}};
+    }
     // First watched, then registered: what changes in between will be told.
     const bool watched = settled && watch_->watch(start, length);
     auto made = Registration::make(host_, fabric_, address, length, error);
     if (!made && kept_ && kept_->trim(0)) // there may be room for it now
         made = Registration::make(host_, fabric_, address, length, error);
     if (!made) return nullptr;
-    made_++;
+    misses_++;
     if (Kept::Entry *entry = watched ? kept_->add(start, length, std::move(made)) : nullptr)
         return {entry->value(), {kept_.get(), entry}};
     return Held(made.release());
+}
+
+void RegistrationCache::count(rdm::RegistrationCounts *counts) const {
+    counts->hits = hits_;
+    counts->misses = misses_;
+    if (!kept_) return;
+    counts->kept = kept_->count();
+    counts->kept_bytes = kept_->bytes();
+    counts->evictions = kept_->evictions();
 }
 
 } // namespace dtrain::ofi

@@ -25,8 +25,7 @@ class RegistrationCache {
     };
     using Held = std::unique_ptr<Registration, GiveBack>;
 
-    RegistrationCache(const tp::Host &host, const Fabric &fabric, uint64_t *made)
-        : host_(host), fabric_(fabric), made_(*made) {}
+    RegistrationCache(const tp::Host &host, const Fabric &fabric) : host_(host), fabric_(fabric) {}
     void open(uint64_t limit);
 
     // nullptr, with libfabric's error: impossible.
@@ -35,6 +34,8 @@ class RegistrationCache {
     void look() {
         if (kept_ && watch_->position() != position_) settle();
     }
+    // Writes what it knows.
+    void count(rdm::RegistrationCounts *counts) const;
     // Nobody who knows its keys may reach the memory any more.
     void revoke(const Registration &registration) {
         if (kept_) kept_->forget(registration.start(), registration.length());
@@ -45,7 +46,7 @@ class RegistrationCache {
 
     const tp::Host &host_;
     const Fabric &fabric_;
-    uint64_t &made_;
+    uint64_t hits_ = 0, misses_ = 0;
     std::shared_ptr<tp::MemoryWatch> watch_;
     uint64_t position_ = 0; // in what it tells
     std::unique_ptr<Kept> kept_;

@@ -113,6 +113,7 @@ class Wire final : public rdm::Wire {
     dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;
     void dereg(dtrain_tp_mr_t *mr) override;
     dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) override;
+    rdm::RegistrationCounts registrations() const override;
     Sent put(rdm::Link *link, Operation *from, uint64_t address, const void *rkey) override;
     Sent get(rdm::Link *link, Operation *into, uint64_t address, const void *rkey) override;
 
@@ -195,8 +196,8 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
-    Registrations registered_;                                         // by the caller
-    RegistrationCache cache_{host_, fabric_, &traffic_.registrations}; // of the rest
+    Registrations registered_;                // by the caller
+    RegistrationCache cache_{host_, fabric_}; // of the rest
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
     tp::IdTable<Move> moves_;

@@ -74,7 +74,14 @@ dtrain_status_t Device::counters(dtrain_tp_counters_t *counters) const {
     dtrain_tp_counters_t own{};
     own.copied = shared_.copied + wire_->traffic().copied;
     own.in_place = wire_->traffic().in_place;
-    own.registrations = wire_->traffic().registrations;
+    const RegistrationCounts memory = wire_->registrations();
+    own.registrations = memory.misses;
+    own.registered = memory.count;
+    own.registered_bytes = memory.bytes;
+    own.kept = memory.kept;
+    own.kept_bytes = memory.kept_bytes;
+    own.hits = memory.hits;
+    own.evictions = memory.evictions;
     return tp::answer(own, counters);
 }
 

@@ -76,7 +76,14 @@ namespace dtrain::rdm {
 // or brought them to where they belong.
 struct Traffic {
     uint64_t copied = 0, in_place = 0;
-    uint64_t registrations = 0; // made because the caller had not
+};
+
+// Memory that is registered, and what became of operations whose memory was not.
+struct RegistrationCounts {
+    uint64_t count = 0, bytes = 0;     // now: the caller's,
+    uint64_t kept = 0, kept_bytes = 0; // and those kept for operations to come
+    uint64_t hits = 0, misses = 0;     // pieces of operations that were kept; that were not
+    uint64_t evictions = 0;            // of those kept
 };
 
 struct WireAttr {
@@ -144,6 +151,7 @@ class Wire {
     virtual Sent put(Link *link, Operation *from, uint64_t remote_address, const void *rkey) = 0;
     virtual Sent get(Link *link, Operation *into, uint64_t remote_address, const void *rkey) = 0;
 
+    virtual RegistrationCounts registrations() const = 0;
     // What arrives in packets is the protocol's to count.
     const Traffic &traffic() const { return traffic_; }
 

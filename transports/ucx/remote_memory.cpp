@@ -56,12 +56,16 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
     mr->wire = this;
     mr->address = uint64_t(uintptr_t(mem.address));
     mr->length = mem.length;
+    registered_.count++;
+    registered_.bytes += mr->length;
     *mr_p = mr.release();
     return DTRAIN_OK;
 }
 
 void Wire::dereg(dtrain_tp_mr_t *mr) {
     std::unique_ptr<Registration> gone(static_cast<Registration *>(mr));
+    registered_.count--;
+    registered_.bytes -= gone->length;
     ucp_mem_unmap(context_.get(), gone->handle);
 }
 

@@ -51,6 +51,7 @@ class Wire final : public rdm::Wire {
     dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;
     void dereg(dtrain_tp_mr_t *mr) override;
     dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) override;
+    rdm::RegistrationCounts registrations() const override { return registered_; }
     rdm::Sent put(rdm::Link *link, rdm::Operation *from, uint64_t remote_address,
                   const void *rkey) override;
     rdm::Sent get(rdm::Link *link, rdm::Operation *into, uint64_t remote_address,
@@ -111,6 +112,7 @@ class Wire final : public rdm::Wire {
     tp::List<Way, &Way::link> ways_;
     tp::List<Request, &Request::done> done_; // the protocol does not know yet
     bool broken_links_ = false;              // nor of some of these
+    rdm::RegistrationCounts registered_;     // by the caller; the rest is UCX's
     uint32_t unused_ways_ = 0;
     bool sweep_ = false;   // some of them may have to go
     bool copying_ = false; // none of the networks touches memory of processes by itself

@@ -167,11 +167,13 @@ class Context(Closeable):
         _dtrain.dtrain_timeline_stop(self._handle)
 
     def device_stats(self, index: int) -> Dict[str, int]:
-        """Bytes of the program's memory that a transport (of describe()) has copied, or the network
-        has used in place."""
+        """What a transport (of describe()) did with the program's memory: bytes copied, or used by
+        the network in place; registrations, and how its cache of them fares."""
         stats = _dtrain.dtrain_device_stats_t()
         _dtrain.dtrain_stats_device(self._handle, index, stats)
-        return {"copied": stats.copied, "in_place": stats.in_place}
+        return {name: getattr(stats, name) for name in (
+            "copied", "in_place", "registrations", "registered_bytes", "cache_entries",
+            "cache_bytes", "cache_hits", "cache_misses", "cache_evictions")}
 
     def set_log(self, sink: Optional[LogSink]) -> None:
         """Calls sink(level, line) for each line of the log, from any thread; it must not call into

@@ -292,17 +292,31 @@ typedef long long swig_type_259;
 typedef long long swig_type_260;
 typedef long long swig_type_261;
 typedef long long swig_type_262;
-typedef _gostring_ swig_type_263;
+typedef long long swig_type_263;
 typedef long long swig_type_264;
 typedef long long swig_type_265;
 typedef long long swig_type_266;
 typedef long long swig_type_267;
-typedef _gostring_ swig_type_268;
+typedef long long swig_type_268;
 typedef long long swig_type_269;
-typedef _gostring_ swig_type_270;
+typedef long long swig_type_270;
 typedef long long swig_type_271;
 typedef long long swig_type_272;
-typedef _gostring_ swig_type_273;
+typedef long long swig_type_273;
+typedef long long swig_type_274;
+typedef long long swig_type_275;
+typedef long long swig_type_276;
+typedef _gostring_ swig_type_277;
+typedef long long swig_type_278;
+typedef long long swig_type_279;
+typedef long long swig_type_280;
+typedef long long swig_type_281;
+typedef _gostring_ swig_type_282;
+typedef long long swig_type_283;
+typedef _gostring_ swig_type_284;
+typedef long long swig_type_285;
+typedef long long swig_type_286;
+typedef _gostring_ swig_type_287;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -704,41 +718,55 @@ extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, 
 extern swig_type_230 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_231 arg2);
 extern swig_type_232 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_233 arg2);
+extern swig_type_234 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_235 arg2);
+extern swig_type_236 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_237 arg2);
+extern swig_type_238 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_239 arg2);
+extern swig_type_240 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_241 arg2);
+extern swig_type_242 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_243 arg2);
+extern swig_type_244 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_245 arg2);
+extern swig_type_246 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_233 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_247 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_234 arg2);
-extern swig_type_235 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_236 arg2);
-extern swig_type_237 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_238 arg2);
-extern swig_type_239 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_240 arg2);
-extern swig_type_241 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
-extern swig_type_243 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2);
-extern swig_type_245 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2);
-extern swig_type_247 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
-extern swig_type_249 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_250 arg2);
-extern swig_type_251 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
+extern swig_type_249 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_250 arg2);
+extern swig_type_251 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
+extern swig_type_253 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_254 arg2);
+extern swig_type_255 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_256 arg2);
+extern swig_type_257 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
+extern swig_type_259 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_260 arg2);
+extern swig_type_261 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_262 arg2);
+extern swig_type_263 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_264 arg2);
+extern swig_type_265 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
-extern swig_type_253 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
+extern swig_type_267 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_254 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_255 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_256 arg3);
+extern swig_type_268 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_269 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_270 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -747,21 +775,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_257 arg2);
-extern swig_type_258 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_271 arg2);
+extern swig_type_272 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_259 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_260 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_261 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_273 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_274 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_275 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_262 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_263 arg1, uintptr_t arg2);
-extern swig_type_264 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_265 arg3);
-extern swig_type_266 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_267 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
-extern swig_type_269 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
-extern swig_type_271 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_272 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_273 arg2);
+extern swig_type_276 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_277 arg1, uintptr_t arg2);
+extern swig_type_278 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_279 arg3);
+extern swig_type_280 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_281 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
+extern swig_type_283 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
+extern swig_type_285 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_286 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_287 arg2);
 #undef intgo
 */
 import "C"
@@ -4704,6 +4732,97 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 	return swig_r
 }
 
+func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_233(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_237(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_243(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_245(_swig_i_1))
+}
+
+func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewDevice_stats() (_swig_ret Device_stats) {
 	var swig_r Device_stats
 	swig_r = (Device_stats)(SwigcptrDevice_stats(C._wrap_new_device_stats_capi_ca0c96d1add96da1()))
@@ -4726,6 +4845,20 @@ type Device_stats interface {
 	GetCopied() (_swig_ret uint64)
 	SetIn_place(arg2 uint64)
 	GetIn_place() (_swig_ret uint64)
+	SetRegistrations(arg2 uint64)
+	GetRegistrations() (_swig_ret uint64)
+	SetRegistered_bytes(arg2 uint64)
+	GetRegistered_bytes() (_swig_ret uint64)
+	SetCache_entries(arg2 uint64)
+	GetCache_entries() (_swig_ret uint64)
+	SetCache_bytes(arg2 uint64)
+	GetCache_bytes() (_swig_ret uint64)
+	SetCache_hits(arg2 uint64)
+	GetCache_hits() (_swig_ret uint64)
+	SetCache_misses(arg2 uint64)
+	GetCache_misses() (_swig_ret uint64)
+	SetCache_evictions(arg2 uint64)
+	GetCache_evictions() (_swig_ret uint64)
 }
 
 func Stats_device(arg1 uintptr, arg2 uint32, arg3 uintptr) (_swig_ret *Failure) {
@@ -4779,7 +4912,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_234(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -4792,7 +4925,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_236(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_250(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -4805,7 +4938,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_238(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -4818,7 +4951,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_240(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -4831,7 +4964,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -4844,7 +4977,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -4857,7 +4990,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_260(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -4870,7 +5003,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -4883,7 +5016,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_250(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -4922,7 +5055,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -4993,7 +5126,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_256(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_270(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5062,7 +5195,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_257(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5146,7 +5279,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_263)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5162,7 +5295,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_265(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_279(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5182,7 +5315,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5195,7 +5328,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5217,7 +5350,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

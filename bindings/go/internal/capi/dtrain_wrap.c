@@ -6225,6 +6225,181 @@ long long _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(struct dtrain_de
 }
 
 
+void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->registrations = arg2;
+  
+}
+
+
+long long _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->registrations);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->registered_bytes = arg2;
+  
+}
+
+
+long long _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->registered_bytes);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->cache_entries = arg2;
+  
+}
+
+
+long long _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->cache_entries);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->cache_bytes = arg2;
+  
+}
+
+
+long long _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->cache_bytes);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->cache_hits = arg2;
+  
+}
+
+
+long long _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->cache_hits);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->cache_misses = arg2;
+  
+}
+
+
+long long _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->cache_misses);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->cache_evictions = arg2;
+  
+}
+
+
+long long _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(struct dtrain_device_stats *_swig_go_0) {
+  struct dtrain_device_stats *arg1 = (struct dtrain_device_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_device_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->cache_evictions);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_device_stats *_wrap_new_device_stats_capi_ca0c96d1add96da1() {
   struct dtrain_device_stats *result = 0 ;
   struct dtrain_device_stats *_swig_go_result;

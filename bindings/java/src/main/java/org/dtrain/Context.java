@@ -132,7 +132,10 @@ public final class Context implements AutoCloseable {
         DeviceStatsParams stats = new DeviceStatsParams(room);
         stats.prepare();
         handle.call(context -> Native.dtrain_stats_device(context, index, room.address()));
-        DeviceStats found = new DeviceStats(stats.getCopied(), stats.getIn_place());
+        DeviceStats found = new DeviceStats(stats.getCopied(), stats.getIn_place(),
+                stats.getRegistrations(), stats.getRegistered_bytes(), stats.getCache_entries(),
+                stats.getCache_bytes(), stats.getCache_hits(), stats.getCache_misses(),
+                stats.getCache_evictions());
         room.keep();
         return found;
     }
