@@ -11,7 +11,6 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transport at a time
-constexpr int patience = 200;         // looks; some microseconds when nothing moves
 
 } // namespace
 
@@ -24,15 +23,17 @@ MessageOperation::MessageOperation(engine::Request *completed, const Params &par
 
 bool MessageOperation::run(engine::Agent &agent) {
     if (!params_.elsewhere.empty() || agent.timeline().on()) return false;
-    bool is_through = false;
-    int left = agent.policy().spin_ns != 0 ? patience : 1;
-    auto go_on = [&] {
+    const engine::WaitPolicy policy = agent.policy();
+    engine::Idle idle(policy);
+    bool is_through = false, goes_on = true;
+    auto look = [&] {
         if (!pending_) pending_ = hand_over() == DTRAIN_OK;
         if (pending_) agent.poll(*params_.mesh->device(current()));
-        if (!pending_) left = 0; // what is wrong will be found again once it is posted
         is_through = ended_ && outcome_.status == DTRAIN_OK;
+        // What is wrong will be found again once it is posted.
+        goes_on = pending_ && policy.spin_ns != 0;
     };
-    while (agent.alone(go_on) && left-- > 0) { // a look takes as long as a pause
+    while (agent.alone(look) && goes_on && idle.pass()) {
     }
     if (!is_through) return false;
     engine::Request *completed = request;

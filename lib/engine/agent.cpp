@@ -118,6 +118,7 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
             sleep(left);
         else
             waitable.sleep(left);
+        Idle::slept();
     }
     if (poller) resign_poller();
 }

@@ -95,6 +95,7 @@ bool Helper::poll_agent() {
             idle.reset();
         } else if (!idle.pass()) {
             rest(Rest::as_poller);
+            Idle::slept();
             return true;
         }
     }

@@ -3,6 +3,7 @@
 #pragma once
 #include "base/clock.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <sched.h>
 
@@ -35,23 +36,44 @@ class Idle {
     bool pass() {
         rounds_++;
         if (rounds_ <= pauses_) {
+            if (rounds_ == first_timed) begin_ns_ = monotonic_clock().now_ns();
+            if (rounds_ == last_timed) shorten(monotonic_clock().now_ns() - begin_ns_);
             cpu_pause();
             return true;
         }
-        if (rounds_ == pauses_ + 1)
-            begin_ns_ = monotonic_clock().now_ns(); // costs as much as a pause: read now and then
-        else if (rounds_ % 8 == 0 && monotonic_clock().now_ns() - begin_ns_ >= limit_ns_)
-            return false;
+        int64_t now = monotonic_clock().now_ns();
+        if (rounds_ == pauses_ + 1) begin_ns_ = now;
+        if (now - begin_ns_ >= limit_ns_ || taken_ >= most_taken) return false;
         sched_yield();
+        if (pauses_ != 0 && monotonic_clock().now_ns() - now > switch_ns) taken_++;
         return true;
     }
+
+    // The thread has slept, so the system has chosen a core for it anew.
+    static void slept() { taken_ = 0; }
 
   private:
     // Some microseconds. Longer than that the peer is slow for a reason, perhaps because it wants
     // this core: on a busy machine pausing on costs 50 times what yielding does.
     static constexpr uint32_t pauses = 64;
+    static constexpr int64_t pause_ns = 8 * us;
+    static constexpr uint32_t first_timed = 4, last_timed = 8;
+
+    // Where a look at the devices is a system call, that many would last too long.
+    void shorten(int64_t elapsed_ns) {
+        int64_t fit = pause_ns * (last_timed - first_timed) / std::max<int64_t>(elapsed_ns, 1);
+        pauses_ = uint32_t(std::clamp<int64_t>(fit, last_timed, pauses));
+    }
+
+    // Two threads that wait for each other on one core, each running when the other yields, stay
+    // there for long though another core is idle: to the system both look busy. Who sleeps is woken
+    // on an idle one.
+    static constexpr uint32_t most_taken = 32;
+    static constexpr int64_t switch_ns = 2 * us; // a yield that lasts longer let somebody else run
+    static inline thread_local uint32_t taken_ = 0; // the core, by others, since the thread slept
+
     const int64_t limit_ns_;
-    const uint32_t pauses_;
+    uint32_t pauses_;
     int64_t begin_ns_ = 0;
     uint32_t rounds_ = 0;
 };
