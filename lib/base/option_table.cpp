@@ -81,9 +81,8 @@ constexpr OptionSpec table[] = {
      "shared secret of the job; when set, every connection proves that it knows it", true},
     {"secret.file", "", text, 0, 0, nullptr, "file that holds the secret"},
     {"shm.copy", "auto", choice, 0, 0, "auto|ring",
-     "how messages of 48 KiB and more are copied inside a host; auto: once, from process to "
-     "process,"
-     " where the kernel lets us; ring: through shared memory"},
+     "how messages of 48 KiB and more, large all-gathers and all-to-alls are copied inside a host;"
+     " auto: once, from process to process, where the kernel lets us; ring: through shared memory"},
     {"shm.directory", "", text, 0, 0, nullptr,
      "tmpfs folder for shared memory; empty: anonymous memory, which needs none"},
     {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,

@@ -228,6 +228,11 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     if (mine != DTRAIN_OK)
         agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
                            rank_, error_text());
+    engine::Mesh &mesh = session_->mesh();
+    if (mine == DTRAIN_OK)
+        peer_memory_ =
+            std::make_unique<PeerMemory>(*mesh.device(members_[0]), mesh, members_, *opening_,
+                                         rank_, session_->options().text("shm.copy") != "ring");
     uint8_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
     // Still over messages, by way of rank 0, to which everyone is connected by now.
     Status s = run({.kind = Kind::reduce,
@@ -240,11 +245,12 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
     if (s == DTRAIN_OK)
         s = run({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0}, timeout_ns);
     if (s != DTRAIN_OK || all != 1) {
-        agent_.locked([&] { opening_.reset(); });
+        agent_.locked([&] {
+            peer_memory_.reset();
+            opening_.reset();
+        });
         return s;
     }
-    engine::Mesh &mesh = session_->mesh();
-    peer_memory_ = std::make_unique<PeerMemory>(*mesh.device(members_[0]), mesh, members_);
     window_ = std::move(opening_);
     prepared_.is_valid = false;
     return DTRAIN_OK;

@@ -27,6 +27,8 @@ std::string in_us(double ns) {
 const char *window_rule(std::string_view way) {
     if (way == "window exchange") return "inside a host and small: all publish, all read";
     if (way == "window direct") return "inside a host, all ranks' buffers are shared memory";
+    if (way == "window kernel copies")
+        return "inside a host and large: each has the kernel copy from the others' buffers";
     if (way == "window pipeline")
         return "inside a host, not all ranks' buffers are shared memory (see dtrain_mem_alloc())";
     return nullptr;

@@ -1,6 +1,7 @@
-// The other ranks' registered memory, mapped here when it is used first.
+// The other ranks' memory: what is registered is mapped here when it is used first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "collectives/peer_processes.h"
 #include "engine/mesh.h"
 #include "memory/registry.h"
 
@@ -29,9 +30,12 @@ struct SharedBuffers {
 // Used by one operation at a time; attach() and the destructor under the agent's lock.
 class PeerMemory {
   public:
-    // members: rank -> member of the mesh; outlives this.
-    PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members)
-        : device_(device), mesh_(mesh), members_(members), mapped_(members.size()) {}
+    // members: rank -> member of the mesh; they and the window outlive this. by_kernel: memory that
+    // is not registered may be read, too.
+    PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
+               const Window &window, uint32_t rank, bool by_kernel)
+        : processes(window, uint32_t(members.size()), rank, by_kernel), device_(device),
+          mesh_(mesh), members_(members), mapped_(members.size()) {}
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
@@ -39,6 +43,8 @@ class PeerMemory {
     uint8_t *find(uint32_t rank, const SharedBuffers &buffers);
     // Maps it. BUSY: again after progress.
     Status attach(uint32_t rank, const SharedBuffers &buffers);
+
+    PeerProcesses processes; // for memory that is not registered
 
   private:
     struct Mapped {

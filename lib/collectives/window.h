@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <sys/types.h>
 
 namespace dtrain::collectives {
 
@@ -36,9 +37,18 @@ struct alignas(line_bytes) Counter {
     std::atomic<uint64_t> value;
 };
 
+// Of a rank's process, for peer_processes.h.
+struct alignas(line_bytes) Introduction {
+    using Nonce = uint8_t[16];
+    pid_t process;    // 0: it is not to be read
+    uint64_t address; // of the same nonce in its memory
+    Nonce nonce;
+};
+
 struct RankFlags {
     Header headers[2];
     Counter copied, reduced, released; // positions: everything before it is
+    Introduction introduction;
 };
 
 class Window {

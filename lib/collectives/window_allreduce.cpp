@@ -53,7 +53,7 @@ WindowAllreduce::WindowAllreduce(engine::Request *completed, const WindowCall &c
 
 // ---- direct: nobody else touches this piece in any of the buffers ----
 
-bool WindowAllreduce::direct() {
+WindowOperation::Step WindowAllreduce::direct() {
     uint64_t bytes = std::min(piece_end_ - begin_, bytes_per_step);
     uint64_t count = bytes / call_.spec.element_bytes;
     const void *from[max_window_ranks];
@@ -71,7 +71,7 @@ bool WindowAllreduce::direct() {
         for (uint32_t i = 1; i < m; i++) device::copy(to[i], to[0], bytes);
     }
     begin_ += bytes;
-    return begin_ == piece_end_;
+    return begin_ == piece_end_ ? Step::done : Step::moved;
 }
 
 // ---- pipeline ----

@@ -29,7 +29,7 @@ class WindowAllreduce final : public WindowBulk {
     };
     uint64_t touched_bytes(uint32_t) const override { return bytes_; }
     bool touches(uint32_t rank, uint32_t owner) const override { return rank != owner; }
-    bool direct() override;
+    Step direct() override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 

@@ -8,14 +8,15 @@ namespace dtrain::collectives {
 WindowBulk::WindowBulk(engine::Request *completed, const WindowCall &call,
                        const SharedBuffers &buffers, PeerMemory &peers,
                        engine::OperationListener &listener, bool on_stack)
-    : WindowOperation(completed, call, listener, on_stack), own_(buffers), peers_(peers) {
-    static_assert(sizeof(SharedBuffers) <= Header::inline_bytes);
+    : WindowOperation(completed, call, listener, on_stack),
+      peers_(peers), own_{buffers, Offer::nowhere} {
+    static_assert(sizeof(Offer) <= Header::inline_bytes);
 }
 
-SharedBuffers WindowBulk::buffers_of(uint32_t rank) const {
-    SharedBuffers buffers;
-    std::memcpy(&buffers, header(rank).data, sizeof buffers);
-    return buffers;
+Offer WindowBulk::offer_of(uint32_t rank) const {
+    Offer offer;
+    std::memcpy(&offer, header(rank).data, sizeof offer);
+    return offer;
 }
 
 WindowOperation::Step WindowBulk::move() {
@@ -41,8 +42,11 @@ bool WindowBulk::lacks(uint32_t rank) const {
 
 WindowOperation::Step WindowBulk::announce_buffers() {
     if (!may_announce()) return Step::idle;
+    own_.address = offered_address();
     announce(&own_, sizeof own_);
-    stage_ = own_.cover(touched_bytes(rank_)) ? Stage::gather : Stage::pipeline;
+    by_kernel_ = own_.address != Offer::nowhere;
+    bool can_be_direct = by_kernel_ || own_.shared.cover(touched_bytes(rank_));
+    stage_ = can_be_direct ? Stage::gather : Stage::pipeline;
     return Step::moved;
 }
 
@@ -50,15 +54,19 @@ WindowOperation::Step WindowBulk::announce_buffers() {
 WindowOperation::Step WindowBulk::gather() {
     for (; next_ < ranks_; next_++) {
         uint64_t bytes = touched_bytes(next_);
-        if (bytes == 0) continue;
+        if (bytes == 0 && !by_kernel_) continue;
         Peer peer = look_at(next_);
         if (peer == Peer::missing) return Step::idle;
         if (peer == Peer::differs) return Step::mismatch;
-        if (!buffers_of(next_).cover(bytes)) {
+        Offer offer = offer_of(next_);
+        if (bytes > 0 && !offer.shared.cover(bytes)) all_shared_ = false;
+        if (offer.address == Offer::nowhere) by_kernel_ = false;
+        if (!all_shared_ && !by_kernel_) {
             stage_ = Stage::pipeline;
             return Step::moved;
         }
     }
+    if (all_shared_) by_kernel_ = false;
     next_ = 0;
     stage_ = Stage::map;
     return map();
@@ -72,7 +80,12 @@ WindowOperation::Step WindowBulk::map() {
             continue;
         }
         if (touched_bytes(next_) == 0 || !touches(rank_, next_)) continue;
-        SharedBuffers buffers = buffers_of(next_);
+        Offer offer = offer_of(next_);
+        if (by_kernel_) {
+            sends_[next_] = reinterpret_cast<const uint8_t *>(offer.address);
+            continue;
+        }
+        const SharedBuffers &buffers = offer.shared;
         uint8_t *base = peers_.find(next_, buffers);
         if (base == nullptr) {
             if (!under_lock()) return Step::needs_lock;
@@ -89,7 +102,7 @@ WindowOperation::Step WindowBulk::map() {
 }
 
 WindowOperation::Step WindowBulk::work() {
-    if (!direct()) return Step::moved;
+    if (Step s = direct(); s != Step::done) return s;
     publish(&RankFlags::reduced, end());
     next_ = 0;
     stage_ = Stage::end;

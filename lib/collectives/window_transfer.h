@@ -26,7 +26,8 @@ class WindowTransfer final : public WindowBulk {
   private:
     uint64_t touched_bytes(uint32_t rank) const override;
     bool touches(uint32_t rank, uint32_t owner) const override;
-    bool direct() override;
+    uint64_t offered_address() override;
+    Step direct() override;
     Step pipeline() override;
     bool pipeline_lacks(uint32_t rank) const override;
 
@@ -35,6 +36,7 @@ class WindowTransfer final : public WindowBulk {
     // Bytes [begin, begin + bytes) of the pieces for this rank; address(q): of that byte of q's.
     template <class F> void add_up(uint64_t begin, uint64_t bytes, F &&address);
     void copy_piece(uint32_t from, uint64_t begin, const uint8_t *address, uint64_t bytes);
+    Status take_piece(uint32_t from, uint64_t begin, uint64_t bytes);
     const uint8_t *source() const;
     uint64_t piece_bytes(uint32_t from, uint32_t to) const;
     uint64_t source_offset(uint32_t to) const;

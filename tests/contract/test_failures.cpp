@@ -10,20 +10,35 @@ using processes::Job;
 
 const ranks::Options over_shm = {}, over_tcp = {{"transports", "tcp"}};
 
-// Sums until something fails; returns what.
-dtrain_status_t sum_for_ever(dtrain_comm_t *comm, processes::Seen &seen, size_t count) {
-    std::vector<float> data(count, 1), sum(count);
-    dtrain_status_t s = DTRAIN_OK;
-    while (s == DTRAIN_OK) {
-        s = dtrain_allreduce(comm, data.data(), sum.data(), count, DTRAIN_F32, DTRAIN_SUM, nullptr,
-                             nullptr);
-        if (s == DTRAIN_OK) {
-            REQUIRE(sum[count - 1] == float(dtrain_comm_size(comm)));
-            seen.rounds++;
-        }
-    }
+// Calls until something fails; returns what.
+dtrain_status_t call_for_ever(processes::Seen &seen, const std::function<dtrain_status_t()> &call) {
+    dtrain_status_t s;
+    while ((s = call()) == DTRAIN_OK) seen.rounds++;
     processes::note_failure(seen, s);
     return s;
+}
+
+dtrain_status_t sum_for_ever(dtrain_comm_t *comm, processes::Seen &seen, size_t count) {
+    std::vector<float> data(count, 1), sum(count);
+    return call_for_ever(seen, [&] {
+        dtrain_status_t s = dtrain_allreduce(comm, data.data(), sum.data(), count, DTRAIN_F32,
+                                             DTRAIN_SUM, nullptr, nullptr);
+        if (s == DTRAIN_OK) REQUIRE(sum[count - 1] == float(dtrain_comm_size(comm)));
+        return s;
+    });
+}
+
+dtrain_status_t gather_for_ever(dtrain_comm_t *comm, processes::Seen &seen, size_t count) {
+    auto size = size_t(dtrain_comm_size(comm));
+    std::vector<float> data(count, float(dtrain_comm_rank(comm))), all(count * size);
+    return call_for_ever(seen, [&] {
+        std::fill(all.begin(), all.end(), -1.f);
+        dtrain_status_t s =
+            dtrain_allgather(comm, data.data(), all.data(), count, DTRAIN_F32, nullptr, nullptr);
+        for (size_t r = 0; s == DTRAIN_OK && r < size; r++)
+            REQUIRE(all[(r + 1) * count - 1] == float(r));
+        return s;
+    });
 }
 
 void go_on_with_survivors(dtrain_comm_t *broken, int rank, int size, int dead) {
@@ -57,12 +72,15 @@ void check_survivors(Job &job, int size, int dead, int64_t since_ns, int64_t bou
     assert_true(latest < bound_ns);
 }
 
-void kill_one(int size, int dead, size_t count, ranks::Options options) {
+using Calls = dtrain_status_t(dtrain_comm_t *, processes::Seen &, size_t);
+
+void kill_one(int size, int dead, size_t count, ranks::Options options,
+              Calls *calls = sum_for_ever) {
     Job job;
     job.start(size, [&](int rank) {
         dtrain_context_t *context = ranks::make_context(options);
         dtrain_comm_t *comm = processes::join(job, context, rank, size);
-        FAILS(DTRAIN_ERR_PEER, sum_for_ever(comm, job.seen(rank), count));
+        FAILS(DTRAIN_ERR_PEER, calls(comm, job.seen(rank), count));
         go_on_with_survivors(comm, rank, size, dead);
         OK(dtrain_comm_destroy(comm));
         OK(dtrain_context_destroy(context));
@@ -79,6 +97,8 @@ void killed_in_a_small_sum(void **) {
     kill_one(3, 0, 2, over_shm); // the coordinator's process
 }
 void killed_in_a_large_sum(void **) { kill_one(4, 1, 500000, over_shm); }
+// Of buffers that the kernel copies from process to process.
+void killed_in_a_large_gather(void **) { kill_one(3, 1, 1 << 20, over_shm, gather_for_ever); }
 void killed_over_tcp(void **) {
     kill_one(4, 3, 1000, over_tcp);
     kill_one(3, 0, 300000, over_tcp);
@@ -197,6 +217,7 @@ int main(int, char **arguments) {
     const CMUnitTest tests[] = {
         cmocka_unit_test(killed_in_a_small_sum),
         cmocka_unit_test(killed_in_a_large_sum),
+        cmocka_unit_test(killed_in_a_large_gather),
         cmocka_unit_test(killed_over_tcp),
         cmocka_unit_test(stopped),
         cmocka_unit_test(left_early),
