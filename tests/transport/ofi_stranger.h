@@ -38,6 +38,7 @@ class Stranger {
         own.seal(host_);
     }
 
+    Node &victim() { return victim_; }
     // Drives victim and stranger until the condition holds.
     template <class Condition> bool until(Condition &&condition) {
         return drive({&victim_}, [&] {

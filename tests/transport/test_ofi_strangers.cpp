@@ -50,8 +50,26 @@ struct Offence {
     void (*commit)(Stranger &);
 };
 constexpr Offence offences[] = {
-    {"outside the window", // says 100 bytes, sends 10
-     [](Stranger &s) { s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10)); }},
+    {"outside the window", // says 10 bytes, sends 100
+     [](Stranger &s) { s.say({.kind = Kind::eager, .tag = 1, .length = 10}, Bytes(100)); }},
+    {"outside the window", // says 10 bytes, sends none
+     [](Stranger &s) { s.say({.kind = Kind::eager, .tag = 1, .length = 10}); }},
+    {"outside the window", // begins one message in the middle of another
+     [](Stranger &s) {
+         for (int i = 0; i < 2; i++)
+             s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
+     }},
+    {"a part of no message", [](Stranger &s) { s.say({.kind = Kind::part}, Bytes(10)); }},
+    {"a part of no message", // with nothing in it
+     [](Stranger &s) {
+         s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
+         s.say({.kind = Kind::part});
+     }},
+    {"more than is missing",
+     [](Stranger &s) {
+         s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
+         s.say({.kind = Kind::part}, Bytes(91));
+     }},
     {"outside the window", // more than may be kept
      [](Stranger &s) {
          for (int i = 0; i < 3; i++)
@@ -89,6 +107,86 @@ void an_offence_ends_its_connection_only(void **) {
     }
     ops().purge(pair.b.dev, 0, 0);
     assert_int_equal(pair.b.count(DTRAIN_TP_PEER_LOST), 0);
+}
+
+// A message in three parts, of which something happens to the middle.
+struct InParts {
+    static constexpr uint64_t tag = 5;
+    const Bytes all = pattern(300, tag);
+
+    void begin(Stranger &stranger) const {
+        stranger.say({.kind = Kind::eager, .tag = tag, .length = all.size()}, slice(0));
+        stranger.say({.kind = Kind::part}, slice(100));
+        // What it says next is heard, too.
+        const Node &victim = stranger.victim();
+        const size_t before = victim.count(DTRAIN_TP_PUT_ARRIVED);
+        stranger.say({.kind = Kind::arrived, .tag = 1});
+        assert_true(stranger.until([&] { return victim.count(DTRAIN_TP_PUT_ARRIVED) > before; }));
+    }
+    void end(Stranger &stranger) const { stranger.say({.kind = Kind::part}, slice(200)); }
+
+  private:
+    Bytes slice(size_t at) const { return Bytes(all.begin() + at, all.begin() + at + 100); }
+};
+
+void a_message_in_parts_is_received_before_in_the_middle_and_after(void **) {
+    Pair pair;
+    Stranger stranger(pair.b);
+    stranger.connect();
+    const InParts message;
+    for (int when = 0; when < 9; when++) {
+        Bytes got(when % 2 ? 300 : 150); // all of it, or its beginning
+        const auto receive = [&](int now) {
+            if (when % 3 == now) pair.b.recv(message.tag, got, 1);
+        };
+        receive(0);
+        message.begin(stranger);
+        receive(1);
+        message.end(stranger);
+        if (when % 3 == 2) drive_rounds(pair.both(), 100);
+        receive(2);
+        dtrain_tp_done_t done{};
+        assert_true(stranger.until([&] { return pair.b.take(DTRAIN_TP_RECV, 1, &done); }));
+        assert_int_equal(done.status, when % 2 ? DTRAIN_OK : DTRAIN_ERR_TRUNCATED);
+        assert_int_equal(done.bytes, message.all.size());
+        assert_int_equal(done.tag, message.tag);
+        assert_true(std::equal(got.begin(), got.end(), message.all.begin()));
+    }
+}
+
+// It takes no more of the window than it had: many follow.
+void a_message_in_parts_is_forgotten_in_the_middle(void **) {
+    Pair pair;
+    Stranger stranger(pair.b);
+    stranger.connect();
+    const InParts message;
+    for (uint64_t i = 0; i < 1000; i++) {
+        message.begin(stranger);
+        ops().purge(pair.b.dev, message.tag, exact);
+        message.end(stranger);
+    }
+    serves_its_good_peer(pair, message.tag); // it is not taken for that message
+}
+
+void who_goes_in_the_middle_of_a_message_fails_its_receive(void **) {
+    for (const bool expected : {true, false}) {
+        Pair pair;
+        Stranger stranger(pair.b);
+        stranger.connect();
+        const InParts message;
+        Bytes got(300);
+        if (expected) pair.b.recv(message.tag, got, 1);
+        message.begin(stranger);
+        stranger.say({.kind = Kind::bye});
+        assert_true(stranger.until(
+            [&] { return pair.b.host.text().find("closed by the peer") != std::string::npos; }));
+        dtrain_tp_done_t done{};
+        if (expected) {
+            assert_true(stranger.until([&] { return pair.b.take(DTRAIN_TP_RECV, 1, &done); }));
+            assert_int_equal(done.status, DTRAIN_ERR_PEER);
+        }
+        serves_its_good_peer(pair, message.tag);
+    }
 }
 
 // Answers to questions that were not asked.
@@ -209,6 +307,9 @@ int main() {
         cmocka_unit_test(noise_does_no_harm),
         cmocka_unit_test(altered_and_cut_hellos_do_no_harm),
         cmocka_unit_test(an_offence_ends_its_connection_only),
+        cmocka_unit_test(a_message_in_parts_is_received_before_in_the_middle_and_after),
+        cmocka_unit_test(a_message_in_parts_is_forgotten_in_the_middle),
+        cmocka_unit_test(who_goes_in_the_middle_of_a_message_fails_its_receive),
         cmocka_unit_test(what_belongs_to_nothing_is_ignored),
         cmocka_unit_test(an_unknown_immediate_completes_nothing),
         cmocka_unit_test(nothing_is_written_outside_what_was_granted),

@@ -26,16 +26,16 @@ constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has 
 // moves by a rendezvous of its own it completes late, and shared memory only when it was received.
 struct Model {
     const char *provider;
-    uint32_t packet_limit;
+    uint32_t packet_limit, eager_limit;
     uint64_t latency_ns, bandwidth_bps; // measured inside a host, as far as they are emulated
 };
 constexpr Model models[] = {
-    {"net", (128 << 10) + 64, 6'000, 5'000'000'000},
-    {"sockets", 64 << 10, 5'000'000, 500'000'000},
-    {"shm", 4096, 600, 5'000'000'000},
-    {"tcp;ofi_rxm", 16 << 10, 8'000, 5'000'000'000},
-    {"udp;ofi_rxd", 16 << 10, 12'000, 250'000'000},
-    {"", Packet::size, 2'000, 10'000'000'000}, // all others
+    {"net", (128 << 10) + 64, 128 << 10, 6'000, 5'000'000'000},
+    {"sockets", 64 << 10, 64 << 10, 5'000'000, 500'000'000},
+    {"shm", 4096, 4096, 600, 5'000'000'000},
+    {"tcp;ofi_rxm", 16 << 10, 32 << 10, 8'000, 5'000'000'000},
+    {"udp;ofi_rxd", 16 << 10, 16 << 10, 12'000, 250'000'000},
+    {"", Packet::size, Packet::size, 2'000, 10'000'000'000}, // all others
 };
 const Model &model_of(const std::string &provider) {
     const Model *model = models;
@@ -81,7 +81,7 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
     attr_.packet_limit = local_ ? uint32_t(Packet::size) : model.packet_limit;
-    attr_.eager_limit = attr_.packet_limit;
+    attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;
     attr_.bandwidth_bps = model.bandwidth_bps;

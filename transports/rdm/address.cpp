@@ -5,7 +5,7 @@
 namespace dtrain::rdm {
 namespace {
 
-constexpr uint16_t wire_version = 1;
+constexpr uint16_t wire_version = 2;
 
 // FNV-1a: against accidents. Against malice there is the secret.
 uint64_t checksum_of(const Address &address) {

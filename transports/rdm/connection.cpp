@@ -32,18 +32,26 @@ void Connection::fail(const char *reason) {
 
 void Connection::abandon() {
     // Of what it sent, only messages that are whole remain.
-    const auto lost = [this](const tp::Message &m) { return m.origin == this && m.announced; };
+    const auto lost = [this](const tp::Message &m) {
+        return m.origin == this && (m.announced || m.arrived < m.length);
+    };
     while (tp::Message *message = shared_.matcher.take_if(lost)) {
-        shared_.wire->drop(nullptr, static_cast<Remote *>(message->remote));
+        if (message->announced) shared_.wire->drop(nullptr, static_cast<Remote *>(message->remote));
         shared_.matcher.release(message);
     }
+    if (tp::Receive *receive = arriving_.receive) {
+        shared_.completions.push(receive->failed(DTRAIN_ERR_PEER));
+        shared_.matcher.release(receive);
+    }
+    arriving_ = {};
     shared_.matcher.for_each([this](tp::Message &m) {
         if (m.origin == this) m.origin = nullptr;
     });
     broken_ = true;
     if (up()) shared_.wire->unlink(channel_->link);
     if (channel_) channel_->link = nullptr;
-    while (Job *message = queue_.pop_front()) finish(message, DTRAIN_ERR_PEER);
+    while (Job *message = queue_.pop_front())
+        finish(message, message->canceled ? DTRAIN_ERR_CANCELED : DTRAIN_ERR_PEER);
     process_.reset();
 }
 
@@ -64,6 +72,11 @@ void Connection::cancel(const Endpoint *endpoint) {
     for (Job *message = queue_.front(), *next; message; message = next) {
         next = JobList::next(message);
         if (message->endpoint != endpoint) continue;
+        if (message->begun) { // its peer waits for the rest
+            message->canceled = true;
+            message->endpoint = nullptr;
+            continue;
+        }
         queue_.remove(message);
         finish(message, DTRAIN_ERR_CANCELED);
     }
@@ -86,6 +99,7 @@ void Connection::withdraw(Job *message) {
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {
+    if (message == arriving_.message) return take_arriving(receive);
     if (!message->announced) return deliver(shared_, message, receive);
     announcements_--;
     auto *remote = static_cast<Remote *>(message->remote);
@@ -98,6 +112,14 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
               remote);
     else
         shared_.wire->drop(channel_->link, remote);
+    shared_.matcher.release(message);
+}
+
+// What is still missing goes where it is wanted at once, or nowhere.
+void Connection::take_arriving(tp::Receive *receive) {
+    tp::Message *message = std::exchange(arriving_.message, nullptr);
+    arriving_.receive = receive;
+    if (receive) shared_.copied += receive->into.scatter(message->data, message->arrived);
     shared_.matcher.release(message);
 }
 

@@ -78,6 +78,7 @@ class Connection {
   private:
     Sent send_head(Head head, Operation *payload);
     bool send_message(); // false: not now
+    bool send_part(const Head &head);
     Sent began(Job *job, Sent result);
     void control(const Head &head);
     void give_credit(uint64_t bytes);
@@ -86,8 +87,19 @@ class Connection {
     void finish(Job *job, dtrain_status_t status);
     void fetch(tp::Receive *receive, const Head &head, Remote *remote);
     void on_eager(const Head &head, const uint8_t *payload, size_t len);
+    void on_part(const uint8_t *payload, size_t len);
+    void on_bytes(const uint8_t *payload, size_t len);
+    void on_part_sent(Job *part, bool ok);
     void on_withdraw(const Head &head);
     void withdraw(Job *message);
+    void take_arriving(tp::Receive *receive);
+
+    struct Arriving {                   // an eager message, of which bytes are missing
+        tp::Receive *receive = nullptr; // where it goes, or
+        tp::Message *message = nullptr; // where it is kept; neither: nobody wants it any more
+        uint64_t tag = 0, length = 0, missing = 0;
+    };
+    static uint64_t window_cost(uint64_t length) { return length + tp::Matcher::message_cost; }
 
     Shared &shared_;
     const tp::DeviceId peer_;
@@ -96,8 +108,9 @@ class Connection {
     bool broken_ = false;
     const char *reason_ = "";
 
-    JobList queue_;                 // messages not begun
-    JobList flying_;                // with the wire
+    JobList queue_;  // messages not begun
+    JobList flying_; // with the wire
+    Arriving arriving_;
     tp::IdTable<Job> announced_;    // bulk messages, which are flying, too
     tp::Queue<Head> control_;       // heads that wait for the wire
     uint64_t peer_window_ = window; // what the peer has room for

@@ -19,6 +19,7 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
     if (!accept(head)) return;
     switch (head.kind) {
     case Kind::eager: on_eager(head, payload, len); break;
+    case Kind::part: on_part(payload, len); break;
     case Kind::withdraw: on_withdraw(head); break;
     case Kind::credit:
     case Kind::ping: break;
@@ -33,23 +34,45 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
 }
 
 void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) {
-    const uint64_t cost = head.length + tp::Matcher::message_cost;
-    if (head.length != len || cost > own_window_)
+    const uint64_t length = head.length;
+    if (arriving_.missing || length < len || (length && !len) || window_cost(length) > own_window_)
         return fail("protocol error: a message outside the window");
-    own_window_ -= cost;
-    shared_.completions.moved += len;
-    if (tp::Receive *receive = shared_.matcher.match(head.tag)) {
-        shared_.copied += receive->into.scatter(payload, len);
-        shared_.completions.push(receive->done(head.tag, len));
-        shared_.matcher.release(receive);
-        return give_credit(cost);
+    own_window_ -= window_cost(length);
+    arriving_ = {.tag = head.tag, .length = length, .missing = length};
+    arriving_.receive = shared_.matcher.match(head.tag);
+    if (!arriving_.receive) {
+        arriving_.message = shared_.matcher.keep(head.tag, length);
+        if (!arriving_.message) return fail("out of memory");
+        arriving_.message->origin = this;
     }
-    tp::Message *message = shared_.matcher.keep(head.tag, len);
-    if (!message) return fail("out of memory");
-    message->origin = this;
-    if (len) memcpy(message->data, payload, len);
-    shared_.copied += len;
-    message->arrived = len;
+    on_bytes(payload, len);
+}
+
+void Connection::on_part(const uint8_t *payload, size_t len) {
+    if (!len || len > arriving_.missing)
+        return fail("protocol error: a part of no message, or more than is missing");
+    on_bytes(payload, len);
+}
+
+// Of the message that arrives.
+void Connection::on_bytes(const uint8_t *payload, size_t len) {
+    arriving_.missing -= len;
+    shared_.completions.moved += len;
+    if (tp::Receive *receive = arriving_.receive) {
+        shared_.copied += receive->into.scatter(payload, len);
+        if (arriving_.missing) return;
+        shared_.completions.push(receive->done(arriving_.tag, arriving_.length));
+        shared_.matcher.release(receive);
+    } else if (tp::Message *message = arriving_.message) {
+        if (len) memcpy(message->data + message->arrived, payload, len);
+        shared_.copied += len;
+        message->arrived += len;
+        if (!arriving_.missing) arriving_ = {};
+        return; // credit is given when it is taken
+    }
+    if (arriving_.missing) return;
+    give_credit(window_cost(arriving_.length));
+    arriving_ = {};
 }
 
 void Connection::on_bulk(const Head &head, Remote *remote) {
@@ -106,8 +129,15 @@ void Connection::on_withdraw(const Head &head) {
 // The wire gives the memory of an operation back.
 void Connection::on_done(Job *job, bool ok) {
     flying_.remove(job);
+    if (job->whole) return on_part_sent(job, ok);
     if (ok && !job->canceled) return on_arrived(job);
     finish(job, job->canceled ? DTRAIN_ERR_CANCELED : job->failure);
+}
+
+void Connection::on_part_sent(Job *part, bool ok) {
+    Job *message = part->whole;
+    shared_.jobs.put(part);
+    if (!--message->parts && !message->memory.remaining()) on_done(message, ok);
 }
 
 void Connection::on_arrived(Job *job) {

@@ -3,11 +3,6 @@
 #include "rdm/connection.h"
 
 namespace dtrain::rdm {
-namespace {
-
-uint64_t window_cost(uint64_t length) { return length + tp::Matcher::message_cost; }
-
-} // namespace
 
 void Connection::post(Job *message) {
     queue_.push_back(message);
@@ -37,6 +32,7 @@ Sent Connection::send_head(Head head, Operation *payload) {
 bool Connection::send_message() {
     Job *message = queue_.front();
     const uint64_t length = message->length;
+    if (message->begun) return send_part({.kind = Kind::part});
     Head head{.kind = Kind::eager, .tag = message->tag, .length = length};
     const bool eager = length <= shared_.eager_limit && window_cost(length) <= peer_window_;
     if (!eager) {
@@ -44,6 +40,8 @@ bool Connection::send_message() {
             return false; // until one of them is fetched
         head.kind = Kind::bulk;
         head.id = message->id;
+    } else if (length > shared_.part_limit) {
+        return send_part(head);
     }
     const Sent result = send_head(head, !eager || length ? message : nullptr);
     if (result == Sent::busy || result == Sent::broken) {
@@ -59,6 +57,35 @@ bool Connection::send_message() {
         finish(message, DTRAIN_OK);
     else
         flying_.push_back(message);
+    return true;
+}
+
+// The next bytes of an eager message that one packet cannot hold.
+bool Connection::send_part(const Head &head) {
+    Job *message = queue_.front(), *part = shared_.jobs.get();
+    if (!part) return !(shared_.attention = true);
+    part->kind = Job::Kind::part;
+    part->connection = this;
+    part->whole = message;
+    part->memory = message->memory;
+    part->memory.truncate(shared_.part_limit);
+    const uint64_t length = part->memory.remaining();
+    const Sent result = send_head(head, part);
+    if (result == Sent::busy || result == Sent::broken) {
+        shared_.jobs.put(part);
+        return !(shared_.attention = true);
+    }
+    if (!message->begun) peer_window_ -= window_cost(message->length);
+    message->begun = true;
+    message->parts++;
+    message->memory.advance(length);
+    shared_.completions.moved += length;
+    flying_.push_back(part);
+    if (!message->memory.remaining()) {
+        queue_.remove(message);
+        flying_.push_back(message);
+    }
+    if (result == Sent::now) on_done(part, true);
     return true;
 }
 

@@ -40,8 +40,8 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     const WireAttr &attr = wire_->attr();
     shared_.wire = wire_.get();
     most_eager_ = shared_.eager_limit =
-        std::min<uint64_t>({attr.eager_limit, attr.packet_limit - Head::wire_length,
-                            window - tp::Matcher::message_cost});
+        std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost);
+    shared_.part_limit = attr.packet_limit - Head::wire_length;
     host().random(own_.id.data(), own_.id.size());
     own_.machine = tp::machine_fingerprint("pid");
     own_.pid = htole32(uint32_t(getpid()));

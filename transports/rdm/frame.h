@@ -6,7 +6,10 @@
 //   proof     proof.
 //   verdict   the answer to a hello or a proof.
 // Then:
-//   eager     tag, length; then length bytes. Uses up length + Matcher::message_cost of the window.
+//   eager     tag, length; then length bytes, or as many as fit in the packet: the rest follows in
+//             parts, before the next eager or bulk. Uses up length + Matcher::message_cost of the
+//             window.
+//   part      more bytes of the eager message that was begun.
 //   bulk      tag, length, id: a bulk message, which its sender calls id.
 //   withdraw  id: the sender wants the memory of that message back; whoever has not begun to fetch
 //             it drops it. length 1: it has it back; whoever fetches it breaks off.
@@ -35,7 +38,8 @@ enum class Kind : uint8_t {
     credit,
     arrived,
     ping,
-    bye
+    bye,
+    part
 };
 
 inline constexpr uint64_t window = 256 << 10;    // bytes of eager messages that a receiver may keep

@@ -12,10 +12,13 @@ namespace dtrain::rdm {
 
 // What an operation of the wire is for.
 struct Job : Operation {
-    enum class Kind : uint8_t { message, transfer, put, get };
+    enum class Kind : uint8_t { message, transfer, put, get, part };
     Kind kind = Kind::message;
     bool canceled = false; // its endpoint is gone
     bool bulk = false;     // a message that was announced
+    bool begun = false;    // a message whose first part went out; memory is what has yet to
+    uint32_t parts = 0;    // of it, with the wire
+    Job *whole = nullptr;  // the message that this is a part of
     Connection *connection = nullptr;
     dtrain_tp_ep *endpoint = nullptr;
     uint64_t cookie = 0, tag = 0, length = 0;
@@ -33,6 +36,7 @@ struct Shared {
     const tp::Host host;
     Wire *wire = nullptr;
     uint64_t eager_limit = 0;
+    uint64_t part_limit = 0; // bytes of a payload that fit in a packet
     tp::IdTable<Channel> channels;
     tp::Matcher matcher;
     tp::Completions completions;

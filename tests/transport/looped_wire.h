@@ -1,0 +1,92 @@
+// A wire whose packets come back to the device that sent them. It takes as many at a time as a case
+// lets it, and gives back the memory of payloads in progress().
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "rdm/device.h"
+
+#include <deque>
+#include <vector>
+
+namespace dtrain::test {
+
+class LoopedWire final : public rdm::Wire {
+  public:
+    explicit LoopedWire(rdm::Protocol *protocol) : protocol_(*protocol) {
+        attr_.packet_limit = rdm::least_packet;
+        attr_.eager_limit = 64 << 10;
+        attr_.bulk_limit = 1 << 20;
+    }
+    size_t room = SIZE_MAX; // packets that it takes until told otherwise
+    bool stuck = false;     // nothing comes back
+
+    void break_link() { protocol_.on_broken(&link_, "broken by the test"); }
+
+    dtrain_status_t open(const char *) override { return DTRAIN_OK; }
+    const rdm::WireAttr &attr() const override { return attr_; }
+    size_t address(uint8_t *) override { return 0; }
+    std::string route(const uint8_t *, size_t) override { return ""; }
+    int event_fd() const override { return -1; }
+    bool arm() override { return packets_.empty(); }
+    bool progress() override {
+        for (size_t n = stuck ? 0 : packets_.size(); n; n--) {
+            const Packet packet = std::move(packets_.front());
+            packets_.pop_front();
+            if (packet.payload) protocol_.on_sent(packet.payload, true);
+            protocol_.on_packet(packet.bytes.data(), packet.bytes.size());
+        }
+        return true;
+    }
+    bool quiet() override { return packets_.empty(); }
+    rdm::Link *link(const uint8_t *, size_t) override { return &link_; }
+    void unlink(rdm::Link *) override {
+        for (const Packet &packet : packets_)
+            if (packet.payload) protocol_.on_sent(packet.payload, false);
+        packets_.clear();
+    }
+    rdm::Sent send(rdm::Link *, const void *head, size_t len, rdm::Operation *payload) override {
+        if (!room) return rdm::Sent::busy;
+        room--;
+        const auto *first = static_cast<const uint8_t *>(head);
+        Packet packet{std::vector<uint8_t>(first, first + len), payload};
+        if (payload) {
+            tp::IovCursor from = payload->memory;
+            packet.bytes.resize(len + from.remaining());
+            from.gather(packet.bytes.data() + len, from.remaining());
+        }
+        packets_.push_back(std::move(packet));
+        return payload ? rdm::Sent::later : rdm::Sent::now;
+    }
+    rdm::Sent announce(rdm::Link *, const void *, size_t, rdm::Operation *) override {
+        return rdm::Sent::busy;
+    }
+    bool withdraw(rdm::Operation *) override { return true; }
+    void break_off(rdm::Operation *) override {}
+    void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {}
+    void drop(rdm::Link *, rdm::Remote *) override {}
+    dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
+        return DTRAIN_ERR_UNSUPPORTED;
+    }
+    void dereg(dtrain_tp_mr_t *) override {}
+    dtrain_status_t rkey(dtrain_tp_mr_t *, void *, size_t) override {
+        return DTRAIN_ERR_UNSUPPORTED;
+    }
+    rdm::RegistrationCounts registrations() const override { return {}; }
+    rdm::Sent put(rdm::Link *, rdm::Operation *, uint64_t, const void *) override {
+        return rdm::Sent::broken;
+    }
+    rdm::Sent get(rdm::Link *, rdm::Operation *, uint64_t, const void *) override {
+        return rdm::Sent::broken;
+    }
+
+  private:
+    struct Packet {
+        std::vector<uint8_t> bytes;
+        rdm::Operation *payload;
+    };
+    rdm::Protocol &protocol_;
+    rdm::WireAttr attr_;
+    rdm::Link link_;
+    std::deque<Packet> packets_;
+};
+
+} // namespace dtrain::test
