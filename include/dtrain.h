@@ -373,7 +373,8 @@ DTRAIN_API dtrain_status_t dtrain_allgather(dtrain_comm_t *comm, const void *sen
                                             uint64_t count, uint32_t dtype,
                                             const dtrain_op_params_t *params,
                                             dtrain_request_t **request_p);
-/* Block r of counts[r] elements lands at recv + displs[r] (elements; NULL: packed). */
+/* Block r of counts[r] elements lands at recv + displs[r] (elements; NULL: packed). Both arrays are
+ * the same on all ranks, else DTRAIN_ERR_MISMATCH. */
 DTRAIN_API dtrain_status_t dtrain_allgatherv(dtrain_comm_t *comm, const void *send, void *recv,
                                              const uint64_t *counts, const uint64_t *displs,
                                              uint32_t dtype, const dtrain_op_params_t *params,
@@ -389,7 +390,8 @@ DTRAIN_API dtrain_status_t dtrain_gather(dtrain_comm_t *comm, const void *send, 
                                          uint64_t count, uint32_t dtype, int32_t root,
                                          const dtrain_op_params_t *params,
                                          dtrain_request_t **request_p);
-/* counts and displs (NULL: packed) as in allgatherv, given on every rank. */
+/* counts and displs (NULL: packed) as in allgatherv: the same on every rank, though only root's
+ * buffer has the blocks. */
 DTRAIN_API dtrain_status_t dtrain_gatherv(dtrain_comm_t *comm, const void *send, void *recv,
                                           const uint64_t *counts, const uint64_t *displs,
                                           uint32_t dtype, int32_t root,

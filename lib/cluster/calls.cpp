@@ -46,6 +46,11 @@ template <size_t n> const char *pick(const char *const (&names)[n], uint8_t i) {
     return i < n ? names[i] : "?";
 }
 
+bool has_layout(CallKind kind) {
+    return kind == CallKind::reduce_scatterv || kind == CallKind::all_gatherv ||
+           kind == CallKind::gatherv || kind == CallKind::scatterv;
+}
+
 } // namespace
 
 const char *name(CallKind kind) { return pick(kinds, uint8_t(kind)); }
@@ -59,6 +64,8 @@ std::string describe(const CallRecord &record) {
     if (record.dtype != 0) add(" %s", pick(dtypes, record.dtype));
     if (record.kind == CallKind::postscale)
         add(" by %.17g", std::bit_cast<double>(record.count));
+    else if (has_layout(record.kind)) // of which the record has a hash
+        add(" counts/displs #%08x", uint32_t(record.count));
     else if (record.dtype != 0)
         add("[%llu]", static_cast<unsigned long long>(record.count));
     else if (record.count != 0)

@@ -133,10 +133,14 @@ cluster::CallRecord record_of(const Call &call, int32_t size) {
     record.op = has_op(call.kind) ? uint8_t(call.op) : uint8_t(0);
     record.root = has_root(call.kind) || over_graph(call.kind) ? call.root : -1;
     record.count = call.count;
-    // Ragged counts must agree, except in all_to_allv, where each rank has its own.
+    // Ragged counts and displacements must agree, except in all_to_allv, where each rank has its
+    // own: schedules of several messages cut the blocks where the buffer does.
     if (call.ragged && call.kind != Kind::alltoall) {
-        record.count = 0;
-        for (int32_t r = 0; r < size; r++) record.count = mix(record.count, call.counts[r]);
+        record.count = call.displs != nullptr;
+        for (int32_t r = 0; r < size; r++) {
+            record.count = mix(record.count, call.counts[r]);
+            if (call.displs != nullptr) record.count = mix(record.count, call.displs[r]);
+        }
     } else if (call.ragged) {
         record.count = 0;
     }

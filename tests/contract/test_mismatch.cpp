@@ -17,6 +17,15 @@ dtrain_status_t share(dtrain_comm_t *comm, int32_t root) {
     return dtrain_broadcast(comm, data.data(), 100, DTRAIN_F32, root, nullptr, nullptr);
 }
 
+// Blocks of 4, `second` and 2 elements; `gap` elements lie before the second, unless they are
+// packed.
+dtrain_status_t gather_blocks(dtrain_comm_t *comm, uint64_t second, uint64_t gap, bool packed) {
+    const uint64_t counts[] = {4, second, 2}, displs[] = {0, 4 + gap, 4 + gap + second};
+    std::vector<float> from(16), to(32);
+    return dtrain_allgatherv(comm, from.data(), to.data(), counts, packed ? nullptr : displs,
+                             DTRAIN_F32, nullptr, nullptr);
+}
+
 struct Difference {
     const char *what;
     std::function<dtrain_status_t(dtrain_comm_t *)> most, odd; // odd: rank 1's
@@ -52,6 +61,18 @@ const Difference differences[] = {
      [](auto *c) { return share(c, 0); },
      [](auto *c) { return share(c, 2); },
      {"root 0", "root 2"}},
+    {"counts of blocks",
+     [](auto *c) { return gather_blocks(c, 4, 0, true); },
+     [](auto *c) { return gather_blocks(c, 3, 0, true); },
+     {"all_gatherv f32 counts/displs #", "rank 1"}},
+    {"displacements",
+     [](auto *c) { return gather_blocks(c, 4, 0, false); },
+     [](auto *c) { return gather_blocks(c, 4, 1, false); },
+     {"all_gatherv f32 counts/displs #", "rank 1"}},
+    {"displacements on one rank only",
+     [](auto *c) { return gather_blocks(c, 4, 1, false); },
+     [](auto *c) { return gather_blocks(c, 4, 1, true); },
+     {"all_gatherv f32 counts/displs #", "rank 1"}},
     {"order",
      [](auto *c) {
          dtrain_status_t s = share(c, 0);
