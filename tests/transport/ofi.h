@@ -3,6 +3,7 @@
 #pragma once
 #include "transport/conformance.h"
 #include "transport/loaded.h"
+#include "transport/rdm_cases.h"
 
 namespace dtrain::test {
 
@@ -14,7 +15,7 @@ inline int run_over_ofi(const char *provider, std::map<std::string, const char *
     subject.copies_messages = false;
     left_out["descriptors_close_on_exec"] = "libfabric opens descriptors that do not close on exec";
     subject.left_out = std::move(left_out);
-    return run_conformance();
+    return run_conformance(rdm_cases);
 }
 
 } // namespace dtrain::test

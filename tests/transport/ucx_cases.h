@@ -4,6 +4,7 @@
 #pragma once
 #include "cases_remote.h"
 #include "child.h"
+#include "rdm_cases.h"
 #include "rig.h"
 
 #include <netinet/in.h>
@@ -100,6 +101,7 @@ inline void what_strangers_send_is_dropped(void **) {
 }
 
 inline const CMUnitTest ucx_cases[] = {
+    rdm_cases[0],
     cmocka_unit_test(keys_that_are_none_reach_nothing),
     cmocka_unit_test(networks_that_are_not_here_are_named),
     cmocka_unit_test(a_child_of_a_user_is_refused),

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/connection.h"
 
+#include <utility>
+
 namespace dtrain::rdm {
 namespace {
 
 constexpr int64_t withdrawal_limit_ns = 1'000'000'000;
+constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for what was given up
 
 } // namespace
 
@@ -66,6 +69,8 @@ void Connection::tick(int64_t now_ns) {
     flush();
     if (withdrawn_ && now_ns - withdrawn_ns_ > withdrawal_limit_ns)
         fail("the peer does not give back memory of a message that was withdrawn");
+    if (holds_unwanted() && now_ns - unwanted_ns_ > unwanted_limit_ns)
+        fail("the peer does not end what was given up here");
 }
 
 void Connection::cancel(const Endpoint *endpoint) {
@@ -87,7 +92,25 @@ void Connection::cancel(const Endpoint *endpoint) {
         job->endpoint = nullptr;
         if (job->bulk) withdraw(job); // else it is done in a moment, without the peer
     }
+    if (endpoints.empty()) give_up();
     flush();
+}
+
+// Nobody here uses the connection any more: what is under way may end, but not take for ever.
+void Connection::give_up() {
+    if (!holds_unwanted()) unwanted_ns_ = shared_.host.now_ns();
+    arriving_.unwanted = arriving_.receive != nullptr;
+    for (const JobList *list : {&queue_, &flying_})
+        for (Job *job = list->front(); job; job = JobList::next(job)) job->unwanted = true;
+}
+
+bool Connection::holds_unwanted() const {
+    const auto has = [](const JobList &list) {
+        Job *job = list.front();
+        while (job && !job->unwanted) job = JobList::next(job);
+        return job != nullptr;
+    };
+    return arriving_.unwanted || has(queue_) || has(flying_);
 }
 
 void Connection::withdraw(Job *message) {

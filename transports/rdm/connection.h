@@ -50,14 +50,14 @@ class Connection {
     void abandon();
     void say_goodbye(); // best effort
     // Called now and then: pings a peer that was sent nothing since the last time, and gives up on
-    // one that holds memory which was withdrawn long ago.
+    // one that holds memory which was withdrawn, or has not filled it, for long.
     void tick(int64_t now_ns);
 
     void post(Job *message);
     Sent put(Job *job, uint64_t remote_address, const void *rkey);
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
     void cancel(const Endpoint *endpoint); // its messages complete with DTRAIN_ERR_CANCELED
-    bool waits_for_memory() const { return withdrawn_; } // that the peer still reads
+    bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // from the peer
     // A receive took this kept message, or nobody wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
     // The same for one that is complete, also when its connection is gone.
@@ -92,12 +92,15 @@ class Connection {
     void on_part_sent(Job *part, bool ok);
     void on_withdraw(const Head &head);
     void withdraw(Job *message);
+    bool holds_unwanted() const;
+    void give_up();
     void take_arriving(tp::Receive *receive);
 
     struct Arriving {                   // an eager message, of which bytes are missing
         tp::Receive *receive = nullptr; // where it goes, or
         tp::Message *message = nullptr; // where it is kept; neither: nobody wants it any more
         uint64_t tag = 0, length = 0, missing = 0;
+        bool unwanted = false; // as Job::unwanted
     };
     static uint64_t window_cost(uint64_t length) { return length + tp::Matcher::message_cost; }
 
@@ -120,6 +123,7 @@ class Connection {
     uint32_t sent_at_tick_ = 0;
     uint32_t withdrawn_ = 0;   // messages whose memory was asked back and is still away
     int64_t withdrawn_ns_ = 0; // when, the last time
+    int64_t unwanted_ns_ = 0;  // since when something is unwanted
 };
 
 } // namespace dtrain::rdm

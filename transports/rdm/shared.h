@@ -19,6 +19,7 @@ struct Job : Operation {
     bool begun = false;    // a message whose first part went out; memory is what has yet to
     uint32_t parts = 0;    // of it, with the wire
     Job *whole = nullptr;  // the message that this is a part of
+    bool unwanted = false; // it was under way when the last endpoint went
     Connection *connection = nullptr;
     dtrain_tp_ep *endpoint = nullptr;
     uint64_t cookie = 0, tag = 0, length = 0;
