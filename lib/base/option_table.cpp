@@ -87,6 +87,9 @@ constexpr OptionSpec table[] = {
      "tmpfs folder for shared memory; empty: anonymous memory, which needs none"},
     {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,
      "an operation without progress for this long is compared with the other ranks' calls"},
+    {"stall.limit", "90s", duration, 0, ever, nullptr,
+     "a collective fails when nothing has moved on any of its ranks for this long though all have "
+     "called it; 0: only when its own timeout is over"},
     {"tcp.congestion", "auto", text, 0, 0, nullptr,
      "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
     {"tcp.interface", "", text, 0, 0, nullptr,

@@ -5,6 +5,7 @@
 #include "cluster/names.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtrain::cluster {
 namespace {
@@ -36,6 +37,7 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
     const bool insists = again && mine.stalled && mine.last() == before;
 
     Outcome out;
+    out.stuck = nothing_moves(group, rank, report);
     for (const auto &[other, entry] : group.entries)
         if (other != rank && out.mismatch.empty())
             out.mismatch = difference(rank, mine.calls, other, entry.calls);
@@ -52,6 +54,22 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
             out.behind.push_back({members[size_t(r)], rank, mine.last()});
     }
     return out;
+}
+
+// Who goes on says nothing more, so all have to say it twice: after the first time each was asked
+// what was still so.
+bool CallBook::nothing_moves(Group &group, int32_t rank, const wire::Calls &report) {
+    if (!report.stuck) {
+        if (report.stalled) { // else it was only asked for its calls
+            group.stuck.clear();
+            group.all_were_stuck = false;
+        }
+        return false;
+    }
+    group.stuck.insert(rank);
+    if (group.stuck.size() < report.members.size()) return false;
+    group.stuck.clear();
+    return std::exchange(group.all_were_stuck, true);
 }
 
 CallBook::Group &CallBook::group_of(uint64_t group) {

@@ -4,6 +4,7 @@
 #include "wire/control.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class CallBook {
         // is asked once, and again only for one that stalls on (it may have had no answer yet).
         std::vector<int32_t> wanted;
         std::vector<Behind> behind;
+        bool stuck = false; // nothing of the group moves on any member
     };
     // `member` must be in report.members.
     Outcome report(int32_t member, const wire::Calls &report);
@@ -37,10 +39,13 @@ class CallBook {
     struct Group {
         uint64_t used = 0;                // when, by turn_
         std::map<int32_t, Entry> entries; // by rank in the group
+        std::set<int32_t> stuck;          // ranks that have said so since ...
+        bool all_were_stuck = false;      // ... all had
     };
     static constexpr size_t max_groups = 1024; // then the one not heard of for longest goes
 
     Group &group_of(uint64_t group);
+    static bool nothing_moves(Group &group, int32_t rank, const wire::Calls &report);
 
     std::map<uint64_t, Group> groups_;
     uint64_t turn_ = 0;

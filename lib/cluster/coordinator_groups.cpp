@@ -29,10 +29,16 @@ bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, 
 bool Coordinator::calls(int32_t member, const wire::Calls &report, Actions &actions) {
     if (!in_group(member, report.members)) return false;
     CallBook::Outcome outcome = call_book_.report(member, report);
+    wire::GroupFailed failed{report.group, report.members, DTRAIN_OK, {}, -1};
     if (!outcome.mismatch.empty()) {
+        failed.status = DTRAIN_ERR_MISMATCH;
+        failed.text = "ranks made different calls: " + outcome.mismatch;
+    } else if (outcome.stuck) {
+        failed.status = DTRAIN_ERR_TIMEOUT;
+        failed.text = "nothing moves on any rank any more (option stall.limit)";
+    }
+    if (failed.status != DTRAIN_OK) {
         call_book_.forget(report.group);
-        wire::GroupFailed failed{report.group, report.members, DTRAIN_ERR_MISMATCH,
-                                 "ranks made different calls: " + outcome.mismatch, -1};
         for (int32_t other : report.members) to(other, failed, actions);
     }
     for (int32_t other : outcome.wanted) to(other, wire::CallsWanted{report.group}, actions);

@@ -137,10 +137,11 @@ Status Job::fail_group(uint64_t group, std::span<const int32_t> members, Status 
 }
 
 Status Job::report_calls(uint64_t group, std::span<const int32_t> members, bool stalled,
-                         std::span<const CallRecord> calls) {
+                         std::span<const CallRecord> calls, bool stuck) {
     if (Status s = check_members(members); s != DTRAIN_OK) return s;
     if (calls.size() > wire::max_calls) calls = calls.last(wire::max_calls);
-    return state_->post(wire::Calls{group, list(members), stalled, {calls.begin(), calls.end()}});
+    return state_->post(
+        wire::Calls{group, list(members), stalled, {calls.begin(), calls.end()}, stuck});
 }
 
 Status Job::shrink(uint64_t group, std::span<const int32_t> members, const TagSet &used,

@@ -118,9 +118,10 @@ class Job {
                       const std::string &text, int32_t guilty);
     // The last calls of this rank in the group (oldest first, at most wire::max_calls). stalled:
     // the last of them makes no progress; the coordinator then asks the other ranks for theirs. A
-    // difference fails the group on all members with DTRAIN_ERR_MISMATCH, naming both sides.
+    // difference fails the group on all members with DTRAIN_ERR_MISMATCH, naming both sides. stuck:
+    // it has made none for too long; when this is so on all members, DTRAIN_ERR_TIMEOUT.
     Status report_calls(uint64_t group, std::span<const int32_t> members, bool stalled,
-                        std::span<const CallRecord> calls);
+                        std::span<const CallRecord> calls, bool stuck = false);
     // Agrees with the other members alive on who is left. Blocking; calls work() itself.
     // DTRAIN_ERR_TIMEOUT names the members that did not call it; DTRAIN_ERR_LIMIT: no tag is free.
     Status shrink(uint64_t group, std::span<const int32_t> members, const TagSet &used,

@@ -9,8 +9,8 @@ namespace dtrain::cluster {
 
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
     : agent_(agent), helper_(helper), options_(options),
-      op_timeout_ns_(options.number("op.timeout")), mesh_(agent),
-      staging_(uint64_t(options.number("chunk.bytes"))) {}
+      op_timeout_ns_(options.number("op.timeout")), stall_limit_ns_(options.number("stall.limit")),
+      mesh_(agent), staging_(uint64_t(options.number("chunk.bytes"))) {}
 
 Session::~Session() {
     if (job_ == nullptr) return;

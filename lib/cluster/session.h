@@ -60,6 +60,7 @@ class Session final : public Observer, public engine::Background, public engine:
     const Options &options() const { return options_; }
     // Option op.timeout: looking one up takes longer than a small operation.
     int64_t op_timeout_ns() const { return op_timeout_ns_; }
+    int64_t stall_limit_ns() const { return stall_limit_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }
     uint32_t workers() const { return workers_; }
@@ -107,7 +108,7 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Agent &agent_;
     engine::Helper &helper_;
     const Options &options_;
-    const int64_t op_timeout_ns_;
+    const int64_t op_timeout_ns_, stall_limit_ns_;
     Identity identity_;
     uint32_t workers_ = 0;
     uint32_t ranks_per_core_ = 1;

@@ -185,7 +185,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     void note_gone(uint32_t member, const char *why);
     void fail_operation(engine::Operation &operation);
     std::string describe_operation(const engine::Operation &operation) const;
-    void report(bool stalled, uint64_t up_to);
+    void report(bool stalled, bool stuck, uint64_t up_to);
     Status faulty();
 
     std::shared_ptr<cluster::Session> session_;

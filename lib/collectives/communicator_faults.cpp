@@ -62,6 +62,9 @@ void Communicator::break_with(Status status, int32_t guilty_rank, const char *te
 
 void Communicator::fail_operation(engine::Operation &operation) {
     std::string text = describe_operation(operation) + ": " + fault_.text;
+    const std::string missing =
+        fault_.status == DTRAIN_ERR_TIMEOUT ? operation.missing() : std::string();
+    if (!missing.empty()) text += "; it waits for " + missing;
     operation.fail(agent_, {.status = fault_.status, .peer = fault_.rank}, text.c_str());
 }
 
@@ -140,12 +143,13 @@ void Communicator::operation_stalled(engine::Operation &operation) {
             return break_with(DTRAIN_ERR_PEER, int32_t(r), gone_[r].c_str(), true);
     if (operation.sequence == 0 || agent_.now() - reported_ns_ < report_interval) return;
     reported_ns_ = agent_.now();
-    report(true, operation.sequence);
+    const int64_t limit = session_->stall_limit_ns();
+    report(true, limit > 0 && agent_.stuck_for() >= limit, operation.sequence);
 }
 
 // ---- comparing calls ----
 
-void Communicator::report(bool stalled, uint64_t up_to) {
+void Communicator::report(bool stalled, bool stuck, uint64_t up_to) {
     std::vector<cluster::CallRecord> calls;
     {
         std::lock_guard order(order_);
@@ -155,10 +159,10 @@ void Communicator::report(bool stalled, uint64_t up_to) {
             if (records_[seq % kept_records].seq == seq)
                 calls.push_back(records_[seq % kept_records]);
     }
-    (void)session_->job().report_calls(uid_, member_ids_, stalled, calls);
+    (void)session_->job().report_calls(uid_, member_ids_, stalled, calls, stuck);
 }
 
-void Communicator::calls_wanted() { report(false, 0); }
+void Communicator::calls_wanted() { report(false, false, 0); }
 
 void Communicator::rank_behind(int32_t rank, uint64_t seq) {
     int64_t now = agent_.clock().now_ns();

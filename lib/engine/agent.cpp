@@ -330,6 +330,13 @@ void Agent::check_time() {
     });
 }
 
+int64_t Agent::stuck_for() {
+    int64_t moved_ns = 0;
+    for_each_active(
+        [&](const Operation *operation) { moved_ns = std::max(moved_ns, operation->moved_ns); });
+    return now_ns_ - moved_ns;
+}
+
 void Agent::record(const Operation &operation, const Outcome &outcome) {
     if (!timeline_.on()) return;
     trace::Record record = {.begin_ns = operation.begun_ns,

@@ -108,6 +108,8 @@ class Agent {
     Precedence &precedence() { return precedence_; }
     // Calls f(operation) for each that is active; f may finish it.
     template <class F> void for_each_active(F &&f) { for_each(active_, f); }
+    // For how long nothing of any operation has moved.
+    int64_t stuck_for();
 
     Clock &clock() { return clock_; }
     Log &log() { return log_; }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <set>
+#include <utility>
 
 namespace dtrain::engine {
 
@@ -286,6 +288,21 @@ bool ScheduleRun::waits_for(uint32_t rank) const {
     return std::any_of(memory_->ready.begin(), memory_->ready.end(), concerns);
 }
 
+// The ways that something is on, a few of them.
+std::string ScheduleRun::missing() const {
+    constexpr size_t most = 2;
+    std::set<std::pair<int32_t, uint32_t>> ways; // rank and rail
+    for (const StepRun &run : memory_->steps) {
+        const Step &step = params_.plan->schedule.steps[index(run)];
+        if (run.pending && ways.size() < most) ways.insert({step.peer, rail(step)});
+    }
+    std::string text;
+    for (auto [rank, rail] : ways)
+        text += (text.empty() ? "rank " : ", rank ") + std::to_string(rank) + " over " +
+                params_.mesh->way(params_.members[uint32_t(rank)], rail);
+    return text;
+}
+
 void ScheduleRun::timed_out(Agent &) {
     std::string text = "timed out";
     for (uint32_t i : memory_->ready) {
@@ -295,6 +312,8 @@ void ScheduleRun::timed_out(Agent &) {
         if (!trouble.empty()) text += "; rank " + std::to_string(peer) + ": " + trouble;
         if (!trouble.empty()) break;
     }
+    const std::string awaited = missing();
+    if (!awaited.empty()) text += "; it waits for " + awaited;
     broken(DTRAIN_ERR_TIMEOUT, -1, text.c_str());
 }
 

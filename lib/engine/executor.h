@@ -53,6 +53,7 @@ class ScheduleRun final : public Operation {
     int advance(Agent &agent) override;
     void fail(Agent &agent, const Outcome &outcome, const char *text) override;
     void stalled(Agent &agent) override;
+    std::string missing() const override;
     void timed_out(Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;

@@ -159,6 +159,11 @@ std::string Mesh::trouble(uint32_t member, uint32_t rail) const {
     return trouble(*peers_[member][rail]);
 }
 
+std::string Mesh::way(uint32_t member, uint32_t number) const {
+    const Rail &rail = *peers_[member][number];
+    return name(rail) + route(rail);
+}
+
 bool Mesh::is_up(uint32_t member, uint32_t number) {
     Rail &rail = *peers_[member][number];
     dtrain_tp_ep_t *ep = nullptr;

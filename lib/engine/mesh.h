@@ -73,6 +73,8 @@ class Mesh {
     // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
     std::string trouble(uint32_t member) const;
     std::string trouble(uint32_t member, uint32_t rail) const;
+    // "ofi (rail 1) from card rxe1 to ..."
+    std::string way(uint32_t member, uint32_t rail) const;
     MessageOrder &order() { return order_; }
 
   private:

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <string>
 
 namespace dtrain::engine {
 
@@ -47,6 +48,8 @@ class Operation {
     virtual void stalled(Agent &) {}
     // Whether something of this rank (of the owner's group) is missing.
     virtual bool waits_for(uint32_t /*rank*/) const { return false; }
+    // What is missing, in words: "rank 1 over ofi (rail 1) ..."; "": it does not know.
+    virtual std::string missing() const { return {}; }
     // Its deadline has passed: it has to fail.
     virtual void timed_out(Agent &agent) = 0;
     // What it is, for the timeline; times and outcome are the agent's. Without a name it is not

@@ -69,6 +69,7 @@ struct Calls {
     std::vector<int32_t> members;
     bool stalled = false;
     std::vector<CallRecord> calls; // seq ascending
+    bool stuck = false;            // stalled for longer than option stall.limit allows
 };
 struct CallsWanted {
     uint64_t group = 0;

@@ -127,7 +127,7 @@ Message unpack(Reader &r, const fb::GroupFailed &t) {
     return m;
 }
 Message unpack(Reader &r, const fb::Calls &t) {
-    Calls m{t.group(), r.members(t.members()), t.stalled(), {}};
+    Calls m{t.group(), r.members(t.members()), t.stalled(), {}, t.stuck()};
     r.check(t.calls() == nullptr || t.calls()->size() <= max_calls, "list of calls");
     if (t.calls() == nullptr || r.error != nullptr) return m;
     for (const fb::Call *c : *t.calls()) {

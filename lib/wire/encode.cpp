@@ -54,7 +54,7 @@ Offset<fb::Calls> pack(Builder &b, const Calls &m) {
     for (const CallRecord &c : m.calls)
         calls.emplace_back(c.seq, c.count, c.root, uint8_t(c.kind), c.dtype, c.op);
     return fb::CreateCalls(b, m.group, b.CreateVector(m.members), m.stalled,
-                           b.CreateVectorOfStructs(calls));
+                           b.CreateVectorOfStructs(calls), m.stuck);
 }
 Offset<fb::CallsWanted> pack(Builder &b, const CallsWanted &m) {
     return fb::CreateCallsWanted(b, m.group);

@@ -90,6 +90,24 @@ void each_is_asked_once(void **) {
     assert_true(book.report(6, report(true, {before, reduce})).wanted == last); // since then
 }
 
+// All have to say twice that nothing moves; who moves on in between takes it back.
+void a_stuck_group_is_found(void **) {
+    const CallRecord reduce{17, 100, -1, CallKind::all_reduce, DTRAIN_F32, DTRAIN_SUM};
+    const auto stuck = [&](CallBook &book, int32_t member, bool it_is = true) {
+        wire::Calls calls = report(true, {reduce});
+        calls.stuck = it_is;
+        return book.report(member, calls).stuck;
+    };
+    CallBook book;
+    for (int32_t member : {5, 6, 7, 5, 6, 6}) assert_false(stuck(book, member));
+    assert_true(stuck(book, 7));
+    book.forget(8);
+    for (int32_t member : {5, 6, 7, 5, 6}) assert_false(stuck(book, member));
+    assert_false(stuck(book, 5, false)); // it goes on
+    for (int32_t member : {5, 6, 7, 5, 6}) assert_false(stuck(book, member));
+    assert_true(stuck(book, 7));
+}
+
 void shrinks_are_decided_once(void **) {
     std::set<int32_t> dead;
     uint64_t uid = 100;
@@ -157,13 +175,10 @@ void names(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(silence_is_noticed_in_time),
-        cmocka_unit_test(own_absence_is_no_silence),
-        cmocka_unit_test(calls_are_compared),
-        cmocka_unit_test(each_is_asked_once),
-        cmocka_unit_test(shrinks_are_decided_once),
-        cmocka_unit_test(the_larger_side_goes_on),
-        cmocka_unit_test(names),
+        cmocka_unit_test(silence_is_noticed_in_time), cmocka_unit_test(own_absence_is_no_silence),
+        cmocka_unit_test(calls_are_compared),         cmocka_unit_test(each_is_asked_once),
+        cmocka_unit_test(a_stuck_group_is_found),     cmocka_unit_test(shrinks_are_decided_once),
+        cmocka_unit_test(the_larger_side_goes_on),    cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
