@@ -56,7 +56,7 @@ class Session final : public Observer, public engine::Background, public engine:
     Job &job() { return *job_; }
     engine::Mesh &mesh() { return mesh_; }
     engine::Agent &agent() { return agent_; }
-    engine::Staging &staging() { return staging_; } // under the agent's lock
+    engine::Staging &staging() { return *staging_; } // under the agent's lock
     const Options &options() const { return options_; }
     // Option op.timeout: looking one up takes longer than a small operation.
     int64_t op_timeout_ns() const { return op_timeout_ns_; }
@@ -114,7 +114,7 @@ class Session final : public Observer, public engine::Background, public engine:
     uint32_t ranks_per_core_ = 1;
     std::unique_ptr<Job> job_;
     engine::Mesh mesh_;
-    engine::Staging staging_;
+    std::unique_ptr<engine::Staging> staging_;
     std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock
     std::mutex tags_mutex_;
     TagSet tags_{};

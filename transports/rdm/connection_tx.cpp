@@ -63,7 +63,10 @@ bool Connection::send_message() {
 // The next bytes of an eager message that one packet cannot hold.
 bool Connection::send_part(const Head &head) {
     Job *message = queue_.front(), *part = shared_.jobs.get();
-    if (!part) return !(shared_.attention = true);
+    if (!part) {
+        shared_.attention = true; // later there may be memory
+        return false;
+    }
     part->kind = Job::Kind::part;
     part->connection = this;
     part->whole = message;
@@ -73,7 +76,8 @@ bool Connection::send_part(const Head &head) {
     const Sent result = send_head(head, part);
     if (result == Sent::busy || result == Sent::broken) {
         shared_.jobs.put(part);
-        return !(shared_.attention = true);
+        shared_.attention = true;
+        return false;
     }
     if (!message->begun) peer_window_ -= window_cost(message->length);
     message->begun = true;

@@ -38,7 +38,7 @@ struct Rank final : OperationListener, Mesh::Listener {
     transport::Host host{options, log, monotonic_clock()};
     Agent agent{monotonic_clock(), log};
     std::unique_ptr<Mesh> mesh;
-    Staging staging{4096};
+    Staging staging{{}, 4096};
     Request request;
     int started = 0, ended = 0;
 
