@@ -1039,7 +1039,7 @@ typedef struct dtrain_device_stats { /* of bytes of the program's memory, both w
     uint64_t copied;   /* by the transport, between the program's memory and its own            */
     uint64_t in_place; /* that the network took from, or brought to, the program's memory: in
                           RDMA libraries without a copy                                         */
-    /* Memory that is registered with the network now: by dtrain_mem_register() and the like, */
+    /* Memory that is registered with the network now: by the program, by the library itself, */
     uint64_t registrations, registered_bytes;
     uint64_t cache_entries, cache_bytes; /* and what the transport keeps (option ofi.cache)     */
     /* Pieces of messages that the program has not registered: they were in the cache, or had to be

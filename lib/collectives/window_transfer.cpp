@@ -34,11 +34,10 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// From how many bytes in a piece on the kernel is faster, measured with up to 8 ranks
-// (`bench/compare
-// --kinds allgather,alltoall`). It costs more for a byte, but spares the copy into the ring: one of
-// two, or, as all ranks read the same, one of as many as there are ranks. Where not everyone takes,
-// those who only give would be idle.
+// From how many bytes in a piece on the kernel is faster, measured with up to 8 ranks by
+// bench/compare. It costs more for a byte, but spares the copy into the ring: one of two, or, as
+// all ranks read the same, one of as many as there are ranks. Where not everyone takes, those who
+// only give would be idle.
 uint64_t least_by_kernel(const CollectiveSpec &spec) {
     switch (spec.kind) {
     case Kind::alltoall: return 64 << 10;
