@@ -1,8 +1,7 @@
-// The wire over libfabric: its beginning and end, links, and packets that go out.
+// The wire over libfabric: its beginning, sleep and end.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
 #include "common/number.h"
-#include "common/route.h"
 #include "ofi/locked_memory.h"
 
 #include <algorithm>
@@ -18,9 +17,7 @@ constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
 constexpr uint32_t stale_limit = 3;       // times that events told of nothing
-constexpr size_t max_card_name = 32;
 constexpr int most_unread = 100'000;
-constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
 
 // What is known of providers. A packet has to be one that the provider delivers in order: what it
 // moves by a rendezvous of its own it completes late, and shared memory only when it was received.
@@ -41,16 +38,6 @@ const Model &model_of(const std::string &provider) {
     const Model *model = models;
     while (*model->provider && provider != model->provider) model++;
     return *model;
-}
-
-// Of the IP address that these bytes begin with; 0: they do not.
-size_t ip_length(const uint8_t *address, size_t len) {
-    sockaddr beginning;
-    if (len < sizeof beginning) return 0;
-    memcpy(&beginning, address, sizeof beginning);
-    const bool is_ip = beginning.sa_family == AF_INET || beginning.sa_family == AF_INET6;
-    const size_t needed = is_ip ? tp::length_of(&beginning) : 0;
-    return needed <= len ? needed : 0;
 }
 
 } // namespace
@@ -137,200 +124,6 @@ bool Wire::post(Buffer *buffer) {
     message.addr = FI_ADDR_UNSPEC;
     message.context = &buffer->libfabric;
     return !fi_recvmsg(fabric_.endpoint.get(), &message, FI_MULTI_RECV);
-}
-
-// Libfabric's; behind an IP address the card's name, for messages.
-size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
-    size_t len = rdm::max_fabric_address;
-    if (fi_getname(&fabric_.endpoint->fid, out, &len)) return 0;
-    if (ip_length(out, len) != len) return len;
-    const std::string card = fabric_.info->domain_attr->name;
-    return len + card.copy(reinterpret_cast<char *>(out) + len, max_card_name);
-}
-
-std::string Wire::route(const uint8_t *address, size_t len) {
-    sockaddr_storage own{}, peer{};
-    size_t own_len = sizeof own;
-    const size_t ip_len = ip_length(address, len);
-    if (!ip_len || fi_getname(&fabric_.endpoint->fid, &own, &own_len))
-        return "option ofi.domain chooses other cards";
-    memcpy(&peer, address, ip_len);
-    const auto name_len = int(std::min(len - ip_len, max_card_name));
-    char cards[256];
-    snprintf(cards, sizeof cards, "from card %s to card %.*s: ", fabric_.info->domain_attr->name,
-             name_len, reinterpret_cast<const char *>(address + ip_len));
-    return cards + tp::route_text(reinterpret_cast<sockaddr *>(&own),
-                                  reinterpret_cast<sockaddr *>(&peer), "ofi.domain");
-}
-
-rdm::Link *Wire::link(const uint8_t *address, size_t len) {
-    const size_t ip_len = ip_length(address, len);
-    Peer *peer = find_peer(address, ip_len ? ip_len : std::min(len, rdm::max_fabric_address));
-    auto *made = peer ? new (std::nothrow) ofi::Link : nullptr;
-    if (!made) {
-        if (peer) release(peer);
-        host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is no address of a peer, or out of memory");
-        return nullptr;
-    }
-    made->peer = peer;
-    links_.push_back(made);
-    return made;
-}
-
-Peer *Wire::find_peer(const uint8_t *address, size_t len) {
-    for (Peer *peer = peers_.front(); peer; peer = peers_.next(peer))
-        if (peer->length == len && !memcmp(peer->address, address, len)) {
-            peer->links++;
-            return peer;
-        }
-    auto *peer = new (std::nothrow) Peer;
-    if (!peer) return nullptr;
-    peer->length = len;
-    peer->links = 1;
-    memcpy(peer->address, address, len);
-    if (fi_av_insert(fabric_.peers.get(), peer->address, 1, &peer->number, 0, nullptr) == 1) {
-        peers_.push_back(peer);
-        return peer;
-    }
-    delete peer;
-    return nullptr;
-}
-
-void Wire::release(Peer *peer) {
-    if (--peer->links) return;
-    peers_.remove(peer);
-    fi_av_remove(fabric_.peers.get(), &peer->number, 1, 0);
-    delete peer;
-}
-
-void Wire::unlink(rdm::Link *which) {
-    auto *link = static_cast<ofi::Link *>(which);
-    if (!link->why) link->why = "given up";
-    links_.remove(link);
-    end_all(link);
-    // Libfabric still has memory of operations that are over. Usually it notices soon that the peer
-    // is gone; when it does not, there is nobody to exchange bytes with.
-    const int64_t end = host_.now_ns() + patience_ns;
-    while (link->under_way && host_.now_ns() < end) complete();
-    for (Packet &packet : packets_)
-        if (packet.link == link && packet.payload)
-            protocol_.on_sent(std::exchange(packet.payload, nullptr), false);
-    for (Answer *a = answers_.front(); a; a = answers_.next(a))
-        if (a->link == link) a->link = nullptr;
-    release(link->peer);
-    link->given_up = true;
-    lend(link);
-    back(link);
-}
-
-// One operation more, and less, that libfabric has.
-void Wire::lend(ofi::Link *link) {
-    link->under_way++;
-    under_way_++;
-}
-
-void Wire::back(ofi::Link *link) {
-    under_way_--;
-    if (--link->under_way == 0 && link->given_up) delete link;
-}
-
-Sent Wire::send(rdm::Link *link, const void *head, size_t len, Operation *payload) {
-    if (!flush_answers()) return Sent::busy; // they go first
-    return send_packet(static_cast<ofi::Link *>(link), head, len, payload);
-}
-
-Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload) {
-    if (link->why) return Sent::broken;
-    const size_t total = len + (payload ? payload->memory.remaining() : 0);
-    if (total <= inject_limit_ && !ends_) {
-        uint8_t bytes[Packet::size];
-        if (total <= sizeof bytes) {
-            memcpy(bytes, head, len);
-            if (payload) tp::IovCursor(payload->memory).gather(bytes + len, total - len);
-            const auto error =
-                int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer->number));
-            if (error) return refused(link, error);
-            if (payload) traffic_.copied += total - len;
-            return Sent::now;
-        }
-    }
-    if (free_packets_.empty()) return Sent::busy;
-    Packet *packet = free_packets_.back();
-    packet->link = link;
-    packet->kind = Context::Kind::packet;
-    packet->payload = nullptr;
-    memcpy(packet->bytes, head, len);
-    if (total > Packet::size) return send_payload(link, packet, len, payload);
-    if (payload) tp::IovCursor(payload->memory).gather(packet->bytes + len, total - len);
-    const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
-                                   link->peer->number, &packet->libfabric));
-    if (error) return refused(link, error);
-    if (payload) traffic_.copied += total - len;
-    free_packets_.pop_back();
-    unsent_++;
-    lend(link);
-    return Sent::now;
-}
-
-// A payload that goes out from where it is.
-Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload) {
-    iovec pieces[tp::max_iov + 1];
-    pieces[0] = {packet->bytes, len};
-    int n = payload->memory.describe(pieces + 1, payload->memory.remaining());
-    const bool copies = size_t(n) + 1 > fabric_.info->tx_attr->iov_limit;
-    if (copies) {
-        const uint64_t length = payload->memory.remaining();
-        packet->copy.reset(new (std::nothrow) uint8_t[length]);
-        if (!packet->copy) return Sent::busy;
-        tp::IovCursor(payload->memory).gather(packet->copy.get(), length);
-        pieces[1] = {packet->copy.get(), length};
-        n = 1;
-    }
-    fi_msg message{};
-    message.msg_iov = pieces;
-    message.iov_count = size_t(n) + 1;
-    message.addr = link->peer->number;
-    message.context = &packet->libfabric;
-    packet->kind = copies ? Context::Kind::packet : Context::Kind::payload;
-    packet->payload = copies ? nullptr : payload;
-    const auto error = int(fi_sendmsg(fabric_.endpoint.get(), &message, 0));
-    if (error) { // the payload is still its sender's
-        packet->payload = nullptr;
-        packet->copy.reset();
-        return refused(link, error);
-    }
-    (copies ? traffic_.copied : traffic_.in_place) += payload->memory.remaining();
-    free_packets_.pop_back();
-    unsent_++;
-    lend(link);
-    return copies ? Sent::now : Sent::later;
-}
-
-Sent Wire::refused(ofi::Link *link, int error) {
-    if (error == -FI_EAGAIN) return Sent::busy;
-    break_link(link, fi_strerror(-error));
-    return Sent::broken;
-}
-
-void Wire::answer(ofi::Link *link, const void *bytes, size_t len) {
-    if (flush_answers() && send_packet(link, bytes, len, nullptr) != Sent::busy) return;
-    Answer *late = answer_pool_.get();
-    if (!late) return break_link(link, "out of memory");
-    late->link = link;
-    late->length = len;
-    memcpy(static_cast<void *>(&late->grant), bytes, len);
-    answers_.push_back(late);
-}
-
-bool Wire::flush_answers() {
-    while (Answer *first = answers_.front()) {
-        if (first->link &&
-            send_packet(first->link, &first->grant, first->length, nullptr) == Sent::busy)
-            return false;
-        answers_.remove(first);
-        answer_pool_.put(first);
-    }
-    return true;
 }
 
 bool Wire::arm() {

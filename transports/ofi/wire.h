@@ -127,18 +127,21 @@ class Wire final : public rdm::Wire {
 
     // wire.cpp
     dtrain_status_t open_buffers();
+    bool post(Buffer *buffer);
+    void clear_stale_signals();
+
+    // link.cpp
     Peer *find_peer(const uint8_t *address, size_t len);
     void release(Peer *peer);
-    bool post(Buffer *buffer);
-    Sent send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload);
-    Sent send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload);
-    bool can_send_in_place(const Operation &payload) const;
-    Sent refused(ofi::Link *link, int error);
     void lend(ofi::Link *link);
     void back(ofi::Link *link);
+
+    // packets.cpp
+    Sent send_packet(ofi::Link *link, const void *head, size_t len, Operation *payload);
+    Sent send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload);
+    Sent refused(ofi::Link *link, int error);
     void answer(ofi::Link *link, const void *bytes, size_t len);
     bool flush_answers();
-    void clear_stale_signals();
 
     // progress.cpp
     bool receive();
