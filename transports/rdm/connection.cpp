@@ -153,7 +153,7 @@ void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *rece
         shared.matcher.release(receive);
     }
     if (auto *origin = static_cast<Connection *>(message->origin)) {
-        origin->give_credit(message->length + tp::Matcher::message_cost);
+        origin->give_credit(message->length);
         origin->flush();
     }
     shared.matcher.release(message);

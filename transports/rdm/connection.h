@@ -5,6 +5,7 @@
 // which it was sent, except that control heads overtake messages that wait for the wire.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/eager_window.h"
 #include "common/fd.h"
 #include "common/hello.h"
 #include "common/queue.h"
@@ -81,7 +82,7 @@ class Connection {
     bool send_part(const Head &head);
     Sent began(Job *job, Sent result);
     void control(const Head &head);
-    void give_credit(uint64_t bytes);
+    void give_credit(uint64_t length);
     bool accept(const Head &head);
     void on_arrived(Job *job);
     void finish(Job *job, dtrain_status_t status);
@@ -102,7 +103,6 @@ class Connection {
         uint64_t tag = 0, length = 0, missing = 0;
         bool unwanted = false; // as Job::unwanted
     };
-    static uint64_t window_cost(uint64_t length) { return length + tp::Matcher::message_cost; }
 
     Shared &shared_;
     const tp::DeviceId peer_;
@@ -114,12 +114,10 @@ class Connection {
     JobList queue_;  // messages not begun
     JobList flying_; // with the wire
     Arriving arriving_;
-    tp::IdTable<Job> announced_;    // bulk messages, which are flying, too
-    tp::Queue<Head> control_;       // heads that wait for the wire
-    uint64_t peer_window_ = window; // what the peer has room for
-    uint64_t credit_due_ = 0;       // what the peer does not know yet that there is room for
-    uint64_t own_window_ = window;  // what the peer may still send eagerly
-    uint32_t announcements_ = 0;    // of the peer, not fetched and not dropped
+    tp::IdTable<Job> announced_; // bulk messages, which are flying, too
+    tp::Queue<Head> control_;    // heads that wait for the wire
+    tp::EagerWindow window_{window};
+    uint32_t announcements_ = 0; // of the peer, not fetched and not dropped
     uint32_t sent_at_tick_ = 0;
     uint32_t withdrawn_ = 0;   // messages whose memory was asked back and is still away
     int64_t withdrawn_ns_ = 0; // when, the last time

@@ -10,8 +10,7 @@ constexpr uint32_t completion_of[] = {DTRAIN_TP_SEND, DTRAIN_TP_RECV, DTRAIN_TP_
 } // namespace
 
 bool Connection::accept(const Head &head) {
-    peer_window_ += head.credit;
-    if (peer_window_ > window) fail("protocol error: more credit than was used");
+    if (!window_.refill(head.credit)) fail("protocol error: more credit than was used");
     return !broken_;
 }
 
@@ -35,9 +34,8 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
 
 void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) {
     const uint64_t length = head.length;
-    if (arriving_.missing || length < len || (length && !len) || window_cost(length) > own_window_)
+    if (arriving_.missing || length < len || (length && !len) || !window_.take(length))
         return fail("protocol error: a message outside the window");
-    own_window_ -= window_cost(length);
     arriving_ = {.tag = head.tag, .length = length, .missing = length};
     arriving_.receive = shared_.matcher.match(head.tag);
     if (!arriving_.receive) {
@@ -71,7 +69,7 @@ void Connection::on_bytes(const uint8_t *payload, size_t len) {
         return; // credit is given when it is taken
     }
     if (arriving_.missing) return;
-    give_credit(window_cost(arriving_.length));
+    give_credit(arriving_.length);
     arriving_ = {};
 }
 

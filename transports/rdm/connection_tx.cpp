@@ -23,9 +23,9 @@ void Connection::flush() {
 
 // Every head takes along what credit is due.
 Sent Connection::send_head(Head head, Operation *payload) {
-    head.credit = uint32_t(credit_due_);
+    head.credit = window_.due();
     const Sent result = rdm::send(*shared_.wire, *channel_, head, nullptr, 0, payload);
-    if (result == Sent::now || result == Sent::later) own_window_ += std::exchange(credit_due_, 0);
+    if (result == Sent::now || result == Sent::later) window_.told();
     return result;
 }
 
@@ -34,7 +34,7 @@ bool Connection::send_message() {
     const uint64_t length = message->length;
     if (message->begun) return send_part({.kind = Kind::part});
     Head head{.kind = Kind::eager, .tag = message->tag, .length = length};
-    const bool eager = length <= shared_.eager_limit && window_cost(length) <= peer_window_;
+    const bool eager = length <= shared_.eager_limit && window_.has_room(length);
     if (!eager) {
         if (announced_.size() >= announce_limit || !announced_.insert(message, &message->id))
             return false; // until one of them is fetched
@@ -52,7 +52,7 @@ bool Connection::send_message() {
     queue_.remove(message);
     message->bulk = !eager;
     shared_.completions.moved += length;
-    if (eager) peer_window_ -= window_cost(length);
+    if (eager) window_.sent(length);
     if (result == Sent::now)
         finish(message, DTRAIN_OK);
     else
@@ -79,7 +79,7 @@ bool Connection::send_part(const Head &head) {
         shared_.attention = true;
         return false;
     }
-    if (!message->begun) peer_window_ -= window_cost(message->length);
+    if (!message->begun) window_.sent(message->length);
     message->begun = true;
     message->parts++;
     message->memory.advance(length);
@@ -113,9 +113,9 @@ void Connection::control(const Head &head) {
     if (!control_.push(head)) fail("out of memory");
 }
 
-void Connection::give_credit(uint64_t bytes) {
-    credit_due_ += bytes;
-    if (credit_due_ >= window / 2 && control_.empty()) control({.kind = Kind::credit});
+// For a message of that length.
+void Connection::give_credit(uint64_t length) {
+    if (window_.give_back(length) && control_.empty()) control({.kind = Kind::credit});
 }
 
 } // namespace dtrain::rdm

@@ -84,7 +84,7 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
         message->taken_by = receive;
     } else { // the rest of it goes nowhere
         in_message_ = nullptr;
-        give_credit(message->length + tp::Matcher::message_cost);
+        give_credit(message->length);
         shared_.matcher.release(message);
     }
     write();
@@ -97,7 +97,7 @@ void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *rece
         shared.matcher.release(receive);
     }
     if (auto *origin = static_cast<Connection *>(message->origin))
-        origin->give_credit(message->length + tp::Matcher::message_cost);
+        origin->give_credit(message->length);
     shared.matcher.release(message);
 }
 

@@ -7,6 +7,7 @@
 // and there are never more of those than the peer's announcements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/eager_window.h"
 #include "common/id_table.h"
 #include "common/queue.h"
 #include "tcp/frame.h"
@@ -75,7 +76,7 @@ class Connection : public Pollable {
     bool write_frame(uint64_t *bytes);
     void frame_written();
     void control(const Frame &frame);
-    void give_credit(uint64_t bytes);
+    void give_credit(uint64_t length);
     void finish(Send *send, dtrain_status_t status);
     void cancel_queued(SendList *list, const Endpoint *endpoint, bool withdraw);
     void orphan_current();
@@ -107,14 +108,13 @@ class Connection : public Pollable {
     uint8_t out_header_[Frame::wire_length]; // of the frame being written
     size_t out_header_left_ = 0;
     uint64_t out_payload_left_ = 0;
-    Send *out_send_ = nullptr;      // whose payload it is
-    bool blocked_ = false;          // the socket took less than it was given
-    SendList queue_;                // messages not begun
-    SendList streams_;              // granted messages with bytes left
-    tp::IdTable<Send> announced_;   // messages that wait for their grant
-    tp::Queue<Frame> control_;      // control frames that wait for the socket
-    uint64_t peer_window_ = window; // what the peer has room for
-    uint64_t credit_due_ = 0;       // what the peer does not know yet that there is room for
+    Send *out_send_ = nullptr;    // whose payload it is
+    bool blocked_ = false;        // the socket took less than it was given
+    SendList queue_;              // messages not begun
+    SendList streams_;            // granted messages with bytes left
+    tp::IdTable<Send> announced_; // messages that wait for their grant
+    tp::Queue<Frame> control_;    // control frames that wait for the socket
+    tp::EagerWindow window_{window};
 
     Frame in_; // being read
     uint8_t in_header_[Frame::wire_length];
@@ -124,7 +124,6 @@ class Connection : public Pollable {
     tp::Message *in_message_ = nullptr;
     Transfer *in_transfer_ = nullptr;
     tp::IdTable<Transfer> transfers_; // granted, not complete
-    uint64_t own_window_ = window;    // what the peer may still send eagerly
     uint32_t announcements_ = 0;      // of the peer, without their grant
 };
 

@@ -108,8 +108,7 @@ void Connection::payload_complete() {
 }
 
 bool Connection::on_frame() {
-    peer_window_ += in_.credit;
-    if (peer_window_ > window) return fail("protocol error: more credit than was used");
+    if (!window_.refill(in_.credit)) return fail("protocol error: more credit than was used");
     switch (in_.kind) {
     case FrameKind::eager: return on_eager();
     case FrameKind::announce: return on_announce();
@@ -122,13 +121,11 @@ bool Connection::on_frame() {
 }
 
 bool Connection::on_eager() {
-    const uint64_t cost = in_.length + tp::Matcher::message_cost;
-    if (in_.length > eager_limit || cost > own_window_)
+    if (in_.length > eager_limit || !window_.take(in_.length))
         return fail("protocol error: a message outside the window");
-    own_window_ -= cost;
     in_payload_left_ = in_.length;
     if ((in_receive_ = shared_.matcher.match(in_.tag))) {
-        give_credit(cost);
+        give_credit(in_.length);
     } else {
         in_message_ = shared_.matcher.keep(in_.tag, in_.length);
         if (!in_message_) return fail("out of memory");

@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint64_t write_budget = 1 << 20; // bytes per call, so that reading gets its turn
 
-uint64_t window_cost(const Send &send) { return send.length + tp::Matcher::message_cost; }
-
 } // namespace
 
 void Connection::post(Send *send) {
@@ -85,8 +83,8 @@ bool Connection::next_frame() {
 bool Connection::next_message() {
     Send *send = queue_.front();
     if (!send) return false;
-    if (send->length <= shared_.eager_limit && window_cost(*send) <= peer_window_) {
-        peer_window_ -= window_cost(*send);
+    if (send->length <= shared_.eager_limit && window_.has_room(send->length)) {
+        window_.sent(send->length);
         queue_.remove(send);
         begin({FrameKind::eager, 0, send->tag, send->length, 0, 0}, send, send->length);
         return true;
@@ -105,8 +103,8 @@ void Connection::next_piece() {
 
 // Every frame takes along what credit is due.
 void Connection::begin(Frame frame, Send *payload, uint64_t payload_length) {
-    frame.credit = uint32_t(credit_due_);
-    own_window_ += std::exchange(credit_due_, 0);
+    frame.credit = window_.due();
+    window_.told();
     frame.encode(out_header_);
     out_header_left_ = sizeof out_header_;
     out_payload_left_ = payload_length;
@@ -120,10 +118,9 @@ void Connection::control(const Frame &frame) {
     reason_ = "out of memory";
 }
 
-void Connection::give_credit(uint64_t bytes) {
-    credit_due_ += bytes;
-    if (credit_due_ < window / 2 || !control_.empty()) return;
-    control({FrameKind::credit, 0, 0, 0, 0, 0});
+// For a message of that length.
+void Connection::give_credit(uint64_t length) {
+    if (window_.give_back(length) && control_.empty()) control({FrameKind::credit, 0, 0, 0, 0, 0});
 }
 
 void Connection::finish(Send *send, dtrain_status_t status) {
