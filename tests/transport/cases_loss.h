@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <string>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
+#include <utility>
 
 namespace dtrain::test {
 
@@ -17,6 +20,14 @@ inline void need_processes() {
     if (subject.processes) return;
     print_message("this transport lives in one process\n");
     skip();
+}
+
+// Libfabric's shm leaves files of a process that was killed.
+inline void clean_up_after(pid_t pid) {
+    std::error_code error;
+    for (const auto &file : std::filesystem::directory_iterator("/dev/shm", error))
+        if (file.path().filename().string().starts_with(std::to_string(pid) + ":"))
+            std::filesystem::remove(file.path(), error);
 }
 
 // A process with a device of its own. It is made before the case opens devices, for the sake of
@@ -52,7 +63,7 @@ class PeerProcess {
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);
         waitpid(pid_, nullptr, 0);
-        pid_ = 0;
+        clean_up_after(std::exchange(pid_, 0));
     }
     Bytes address;
 
