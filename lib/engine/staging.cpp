@@ -10,15 +10,10 @@ namespace {
 constexpr uint64_t usual_bytes = 2 << 20; // per context
 constexpr uint64_t page = 4096;
 
-Staging::Devices worth_it(Staging::Devices devices) {
-    auto writes = [](const auto &device) { return device->has(DTRAIN_TP_CAP_PUT); };
-    return std::any_of(devices.begin(), devices.end(), writes) ? devices : Staging::Devices{};
-}
-
 } // namespace
 
 Staging::Staging(Devices devices, uint64_t buffer_bytes)
-    : devices_(worth_it(devices)), buffer_bytes_((buffer_bytes + page - 1) / page * page),
+    : devices_(devices), buffer_bytes_((buffer_bytes + page - 1) / page * page),
       most_(std::max<size_t>(2, usual_bytes / buffer_bytes_)) {}
 
 Staging::~Staging() {
@@ -46,13 +41,7 @@ void *Staging::make() {
     void *buffer = std::aligned_alloc(page, buffer_bytes_);
     if (buffer == nullptr) return nullptr;
     made_++;
-    if (devices_.empty()) return buffer;
-    dtrain_mem_params_t params = {};
-    params.address = buffer;
-    params.length = buffer_bytes_;
-    std::unique_ptr<memory::Registration> registration;
-    // Without one, as when too much memory is locked, transports register it for each message.
-    if (memory::Registration::make(devices_, params, registration) == DTRAIN_OK)
+    if (auto registration = memory::Registration::make_own(devices_, buffer, buffer_bytes_))
         registered_.push_back(std::move(registration));
     return buffer;
 }

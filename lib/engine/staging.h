@@ -27,7 +27,7 @@ class Staging { // under the agent's lock
     void *make();
     void drop(void *buffer);
 
-    const Devices devices_; // that registering is worth while for; or none
+    const Devices devices_;
     const uint64_t buffer_bytes_;
     const size_t most_;
     std::vector<void *> free_;

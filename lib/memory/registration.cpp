@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/registration.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,6 +66,19 @@ Status Registration::make(std::span<const std::unique_ptr<transport::Device>> de
     if (Status s = made->register_everywhere(); s != DTRAIN_OK) return s;
     out = std::move(made);
     return DTRAIN_OK;
+}
+
+std::unique_ptr<Registration>
+Registration::make_own(std::span<const std::unique_ptr<transport::Device>> devices, void *address,
+                       uint64_t bytes) {
+    auto writes = [](const auto &device) { return device->has(DTRAIN_TP_CAP_PUT); };
+    std::unique_ptr<Registration> made;
+    if (std::none_of(devices.begin(), devices.end(), writes)) return made;
+    dtrain_mem_params_t params = {};
+    params.address = address;
+    params.length = bytes;
+    (void)make(devices, params, made);
+    return made;
 }
 
 Status Registration::allocate(std::span<const std::unique_ptr<transport::Device>> devices,

@@ -18,6 +18,11 @@ class Registration {
     // All devices or none. The range must be mapped; what kind of memory it is, is checked.
     static Status make(std::span<const std::unique_ptr<transport::Device>> devices,
                        const dtrain_mem_params_t &params, std::unique_ptr<Registration> &out);
+    // Of a buffer of the library's own. nullptr: no device gains by it, or it is impossible, as
+    // when too much memory is locked; transports then register it for each message.
+    static std::unique_ptr<Registration>
+    make_own(std::span<const std::unique_ptr<transport::Device>> devices, void *address,
+             uint64_t bytes);
     // New memory, shared with the other processes of the host where a transport can.
     static Status allocate(std::span<const std::unique_ptr<transport::Device>> devices,
                            uint64_t bytes, std::unique_ptr<Registration> &out);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/mman.h>
+#include <utility>
 
 namespace dtrain::ps {
 namespace {
@@ -40,7 +41,14 @@ bool Buffer::allocate(uint64_t bytes) {
     return true;
 }
 
+void Buffer::register_once(std::span<const std::unique_ptr<transport::Device>> devices) const {
+    if (std::exchange(asked_, true) || empty()) return;
+    registration_ = memory::Registration::make_own(devices, data_, bytes_);
+}
+
 void Buffer::reset() {
+    registration_.reset();
+    asked_ = false;
     if (mapped_)
         munmap(data_, bytes_);
     else

@@ -1,8 +1,16 @@
 // Zeroed memory for a shard: 64-byte aligned, on huge pages where that is worth it.
+//
+// What messages leave from, or come into, is registered with the transports once. Who drops the
+// last reference to such a buffer, or gives it other memory, holds the agent's lock: so shards hand
+// copies to the thread that writes checkpoints, and take over buffers from it, never the reverse.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "memory/registration.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
 
 namespace dtrain::ps {
@@ -22,11 +30,15 @@ class Buffer {
         std::swap(data_, other.data_);
         std::swap(bytes_, other.bytes_);
         std::swap(mapped_, other.mapped_);
+        std::swap(registration_, other.registration_);
+        std::swap(asked_, other.asked_);
     }
 
     // False when there is no memory; what was held before is given back first.
     bool allocate(uint64_t bytes);
     void reset();
+    // Under the agent's lock, whose devices these are.
+    void register_once(std::span<const std::unique_ptr<transport::Device>> devices) const;
     bool empty() const { return data_ == nullptr; }
     uint64_t bytes() const { return bytes_; } // that it takes
     char *at(uint64_t byte) const { return static_cast<char *>(data_) + byte; }
@@ -35,6 +47,8 @@ class Buffer {
     void *data_ = nullptr;
     size_t bytes_ = 0;
     bool mapped_ = false; // not from the heap
+    mutable std::unique_ptr<memory::Registration> registration_;
+    mutable bool asked_ = false; // whether there is one or not
 };
 
 } // namespace dtrain::ps

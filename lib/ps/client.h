@@ -20,6 +20,7 @@
 
 namespace dtrain::ps {
 
+class Buffer;
 class Lane;
 struct ClientTable;
 struct LaneContext;
@@ -32,6 +33,7 @@ struct Outgoing {
     uint64_t payload_bytes = 0;
     void *answer = nullptr; // where the values of the answer go: the caller's memory
     uint64_t answer_bytes = 0;
+    const Buffer *scratch = nullptr; // of the client's own, that they lie in; or none
     Lane *lane = nullptr;
     void *wire = nullptr; // the wire's own, from the first send until it is settled
     // Set by Wire::send(): it has taken a copy, so no on_sent() follows.

@@ -19,6 +19,8 @@ Status Inbox::open() {
             buffer->bytes.reset(new (std::nothrow) char[most_bytes_]);
             if (buffer->bytes == nullptr)
                 return fail(DTRAIN_ERR_NO_MEMORY, "no memory for receive buffers");
+            buffer->registration =
+                memory::Registration::make_own(agent_.devices(), buffer->bytes.get(), most_bytes_);
             buffers_.push_back(std::move(buffer));
             if (Status s = listen(*buffers_.back()); s != DTRAIN_OK) return s;
         }

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/mesh.h"
 #include "engine/tag.h"
+#include "memory/registration.h"
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace dtrain::ps {
 
-// Under the agent's lock.
+// Under the agent's lock, its destruction too.
 class Inbox {
   public:
     // take(source member, message aligned to 8 bytes, its bytes); tag: with any source.
@@ -30,6 +31,7 @@ class Inbox {
         Inbox *inbox = nullptr;
         transport::Device *device = nullptr;
         std::unique_ptr<char[]> bytes;
+        std::unique_ptr<memory::Registration> registration; // of them, and goes before them
         bool pending = false;
     };
     static void received(engine::Completion *self, const dtrain_tp_done_t &event);

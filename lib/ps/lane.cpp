@@ -181,10 +181,13 @@ void Lane::make_room_for_text(Slot &s) {
     s.answer = s.room.get();
 }
 
-char *Lane::scratch_of(const Slot &s, uint64_t bytes) {
-    std::vector<char> &scratch = scratch_[s.header.sequence % request_window];
-    if (scratch.size() < bytes) scratch.resize(bytes);
-    return scratch.data();
+char *Lane::scratch_of(Slot &s, uint64_t bytes) {
+    if (bytes == 0) return nullptr;
+    Buffer &scratch = scratch_[s.header.sequence % request_window];
+    const bool fits = bytes <= scratch.bytes();
+    if (!fits && !scratch.allocate(std::max(bytes, 2 * scratch.bytes()))) throw std::bad_alloc();
+    s.scratch = &scratch;
+    return scratch.at(0);
 }
 
 void Lane::attach(const Range &chunk, Slot &s) {

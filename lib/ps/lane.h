@@ -7,6 +7,7 @@
 // while a pull is being repeated. Nothing but the end follows a change of mode before its answer:
 // so the server knows in which mode it is due.
 #pragma once
+#include "ps/buffer.h"
 #include "ps/client.h"
 #include "ps/counters.h"
 #include "ps/turns.h"
@@ -101,7 +102,7 @@ class Lane {
     void attach(const Range &chunk, Slot &slot); // the caller's memory, or scratch
     void attach_narrow(const Range &chunk, Slot &slot);
     void deliver(const Slot &slot) const; // what a pull has brought, where it is not yet
-    char *scratch_of(const Slot &slot, uint64_t bytes);
+    char *scratch_of(Slot &slot, uint64_t bytes);
     void attach_rows(const Range &rows, Slot &slot);
     static void make_room_for_text(Slot &slot);
     bool learn_states(const void *payload, uint64_t bytes); // false: not those of other servers
@@ -127,7 +128,7 @@ class Lane {
     LaneContext &context_;
     std::deque<Piece> queue_;
     std::array<Slot, request_window> slots_;
-    std::array<std::vector<char>, request_window> scratch_; // by slot
+    std::array<Buffer, request_window> scratch_; // by slot
     uint64_t next_ = 0, oldest_ = 0; // sequence numbers: of the next request, the oldest in flight
     uint32_t pulls_ = 0;             // in flight
     uint64_t changing_ = UINT64_MAX; // the change of mode in flight

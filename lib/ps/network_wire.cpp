@@ -12,7 +12,8 @@ constexpr uint32_t longest_held = 8; // rounds that poll in vain
 
 NetworkWire::NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self,
                          const ServerList &servers)
-    : agent_(agent), mesh_(mesh), self_(self), servers_(servers), packs_(mesh, request_tag(self)),
+    : agent_(agent), mesh_(mesh), self_(self), servers_(servers), headers_(agent),
+      packs_(agent, mesh, request_tag(self)),
       inbox_(agent, packed_answers_tag(0), most_pack_bytes,
              [this](uint32_t member, const char *message, uint64_t bytes) {
                  take_pack(member, message, bytes);
@@ -58,6 +59,7 @@ NetworkWire::Slot &NetworkWire::slot_of(uint32_t server, Outgoing &request) {
         slots_.push_back(std::make_unique<Slot>());
         Slot &fresh = *slots_.back();
         fresh.wire = this;
+        fresh.headers = headers_.take<Headers>();
         fresh.sent.slot = fresh.answered.slot = &fresh;
         fresh.sent.done = &NetworkWire::sent;
         fresh.answered.done = &NetworkWire::answered;
@@ -74,7 +76,8 @@ NetworkWire::Slot &NetworkWire::slot_of(uint32_t server, Outgoing &request) {
 
 Status NetworkWire::listen(Slot &slot) {
     const Outgoing &request = *slot.request;
-    dtrain_tp_iov_t iov[] = {{.addr = &slot.header, .len = sizeof slot.header, .mr = nullptr},
+    ResponseHeader &header = slot.headers->response;
+    dtrain_tp_iov_t iov[] = {{.addr = &header, .len = sizeof header, .mr = nullptr},
                              {.addr = request.answer, .len = request.answer_bytes, .mr = nullptr}};
     uint32_t member = servers_.member(slot.server);
     Status s = mesh_.recv(member, answer_tag(member, request.header.table, request.header.sequence),
@@ -85,14 +88,22 @@ Status NetworkWire::listen(Slot &slot) {
     return DTRAIN_OK;
 }
 
+void NetworkWire::register_scratch(uint32_t member, const Outgoing &request) {
+    if (request.scratch != nullptr && mesh_.device(member)->has(DTRAIN_TP_CAP_PUT))
+        request.scratch->register_once(agent_.devices());
+}
+
 Status NetworkWire::send(uint32_t server, Outgoing &request) {
     const bool packed = request.answer_bytes <= most_packed;
     if (packed) request.header.flags |= packed_answer;
     if (packed && request.payload_bytes <= most_packed) return pack(server, request);
     Slot &slot = slot_of(server, request);
+    register_scratch(servers_.member(server), request);
     if (!packed && !slot.answered.pending)
         if (Status s = listen(slot); s != DTRAIN_OK) return s;
-    dtrain_tp_iov_t iov[] = {{.addr = &request.header, .len = sizeof request.header, .mr = nullptr},
+    RequestHeader &header = slot.headers->request;
+    header = request.header;
+    dtrain_tp_iov_t iov[] = {{.addr = &header, .len = sizeof header, .mr = nullptr},
                              {.addr = const_cast<void *>(request.payload), // is only read
                               .len = request.payload_bytes,
                               .mr = nullptr}};
@@ -185,15 +196,16 @@ void NetworkWire::answered(engine::Completion *self, const dtrain_tp_done_t &eve
     NetworkWire &wire = *slot.wire;
     half.pending = false;
     wire.pending_--;
+    const ResponseHeader &header = slot.headers->response;
     bool came = event.status == DTRAIN_OK || event.status == DTRAIN_ERR_TRUNCATED;
     if (came) slot.unanswered--;
     if (slot.withdrawing) return wire.settle(slot);
-    if (came && event.bytes < sizeof slot.header)
+    if (came && event.bytes < sizeof header)
         return wire.client_->on_fragment(*slot.request, event.bytes, wire.agent_.now());
     // Longer than the receive is an answer to the request that was canceled, or not well-formed:
     // its header tells.
-    if (!came || !wire.client_->on_response(*slot.request, slot.header,
-                                            event.bytes - sizeof slot.header, wire.agent_.now()))
+    if (!came || !wire.client_->on_response(*slot.request, header, event.bytes - sizeof header,
+                                            wire.agent_.now()))
         (void)wire.listen(slot); // an old answer, sent twice; send() listens if this fails
 }
 

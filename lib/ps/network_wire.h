@@ -11,6 +11,7 @@
 #include "engine/mesh.h"
 #include "engine/tag.h"
 #include "ps/client.h"
+#include "ps/header_memory.h"
 #include "ps/inbox.h"
 #include "ps/pack_sender.h"
 #include "ps/server_list.h"
@@ -37,7 +38,7 @@ constexpr uint64_t packed_answers_tag(uint32_t server_member) {
                             answer_bit | packed_bit);
 }
 
-// Under the agent's lock.
+// Under the agent's lock, its destruction too.
 class NetworkWire final {
   public:
     // servers: outlives it.
@@ -75,6 +76,10 @@ class NetworkWire final {
         Slot *slot = nullptr;
         bool pending = false;
     };
+    struct Headers {
+        RequestHeader request;
+        ResponseHeader response;
+    };
     struct Slot {
         NetworkWire *wire = nullptr;
         Outgoing *request = nullptr;
@@ -82,7 +87,7 @@ class NetworkWire final {
         Half sent, answered;
         bool withdrawing = false;
         int32_t unanswered = 0; // how often it was sent without an answer to it
-        ResponseHeader header;
+        Headers *headers = nullptr;
     };
     // Answers with this tag may come that nobody waits for any more.
     struct Late {
@@ -95,6 +100,7 @@ class NetworkWire final {
     Status pack(uint32_t server, Outgoing &request);
     void take_pack(uint32_t member, const char *message, uint64_t bytes);
     Status listen(Slot &slot);
+    void register_scratch(uint32_t member, const Outgoing &request);
     void settle(Slot &slot);
     void move();
     void flush_when_worth();
@@ -106,6 +112,7 @@ class NetworkWire final {
     const uint32_t self_;
     const ServerList &servers_;
     uint32_t pending_ = 0;
+    HeaderMemory headers_;
     std::vector<std::unique_ptr<Slot>> slots_;
     std::vector<Slot *> free_, withdrawn_;
     std::vector<Outgoing *> copies_withdrawn_;

@@ -5,7 +5,6 @@
 #include "ps/placement_balance.h"
 #include "ps/table_operation.h"
 
-#include <algorithm>
 #include <sched.h>
 
 namespace dtrain::ps {
@@ -129,7 +128,13 @@ Node::~Node() {
         }
         if (agent_.work() == 0) sched_yield();
     }
-    agent_.locked([&] { agent_.finish(&service_, {}, ""); });
+    agent_.locked([&] {
+        agent_.finish(&service_, {}, "");
+        client_.reset(); // and what is registered
+        network_.reset();
+        port_.reset();
+        server_.reset();
+    });
 }
 
 // ---- the client's wire ----
@@ -254,49 +259,6 @@ std::string Node::metrics() {
     ServerReport report;
     agent_.locked([&] { report = server_->report(); });
     return metrics_text(servers_.number(session_->self()), report);
-}
-
-// ---- members ----
-
-void Node::lose_server(uint32_t server, const char *text) {
-    client_->on_server_lost(server, text);
-    network_->drop(server);
-}
-
-void Node::member_lost(uint32_t member, Status, const char *text) {
-    if (client_ != nullptr && servers_.number(member) != ServerList::none &&
-        member != session_->self())
-        lose_server(servers_.number(member), text);
-    if (server_ != nullptr && member < session_->workers())
-        server_->on_worker_lost(member, port_->responses());
-    check_deserted();
-}
-
-void Node::member_left(uint32_t member) {
-    if (server_ != nullptr && member < session_->workers())
-        server_->on_worker_left(member, port_->responses());
-    if (client_ != nullptr && servers_.number(member) != ServerList::none &&
-        member != session_->self()) {
-        const bool dedicated = member >= session_->workers();
-        const std::string text =
-            (dedicated ? "server " + std::to_string(member - session_->workers())
-                       : "rank " + std::to_string(member)) +
-            " has left the job";
-        lose_server(servers_.number(member), text.c_str());
-    }
-    check_deserted();
-}
-
-void Node::failed(Status, const char *text, int32_t) {
-    for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++)
-        if (m != session_->self()) member_lost(m, DTRAIN_ERR_PEER, text);
-}
-
-void Node::check_deserted() {
-    work();
-    if (server_ == nullptr || deserted_told_ || !server_->deserted()) return;
-    deserted_told_ = true;
-    deserted_.complete({});
 }
 
 } // namespace dtrain::ps

@@ -10,18 +10,24 @@ Status PackSender::make_room(uint32_t member, uint64_t bytes) {
     if (open_[member] != nullptr && !open_[member]->pack.has_room_for(bytes) && !send(member))
         return DTRAIN_ERR_BUSY;
     if (open_[member] != nullptr) return DTRAIN_OK;
-    if (spare_.empty()) spare_.emplace_back();
+    if (spare_.empty()) add_spare();
     parcels_.splice(parcels_.end(), spare_, spare_.begin());
     Parcel &parcel = parcels_.back();
     parcel.place = std::prev(parcels_.end());
-    parcel.done = &sent;
-    parcel.sender = this;
     parcel.member = member;
     parcel.pack.clear();
     if (peers_ != nullptr) parcel.charge = Charge(peers_[member], most_pack_bytes);
     open_[member] = &parcel;
     filled_++;
     return DTRAIN_OK;
+}
+
+void PackSender::add_spare() {
+    Parcel &parcel = spare_.emplace_back();
+    parcel.done = &sent;
+    parcel.sender = this;
+    parcel.registration =
+        memory::Registration::make_own(agent_.devices(), parcel.pack.data(), most_pack_bytes);
 }
 
 bool PackSender::send(uint32_t member) {

@@ -2,22 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/mesh.h"
+#include "memory/registration.h"
 #include "ps/pack.h"
 #include "ps/peer_memory.h"
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <vector>
 
 namespace dtrain::ps {
 
-// Under the agent's lock. What is lost with a connection is not told: who misses an answer asks
-// again.
+// Under the agent's lock, its destruction too. What is lost with a connection is not told: who
+// misses an answer asks again.
 class PackSender {
   public:
     // tag: of all messages. peers: by member, to whom packs are charged; outlives this.
-    PackSender(engine::Mesh &mesh, uint64_t tag, PeerMemory *peers = nullptr)
-        : mesh_(mesh), tag_(tag), peers_(peers) {}
+    PackSender(engine::Agent &agent, engine::Mesh &mesh, uint64_t tag, PeerMemory *peers = nullptr)
+        : agent_(agent), mesh_(mesh), tag_(tag), peers_(peers) {}
 
     // Copies; bytes: at most most_packed. DTRAIN_ERR_BUSY: not taken, the transport is behind.
     template <class Header>
@@ -42,7 +44,8 @@ class PackSender {
         PackSender *sender = nullptr;
         uint32_t member = 0;
         Pack pack;
-        uint32_t added = 0; // while it is being filled
+        std::unique_ptr<memory::Registration> registration; // of its memory, and goes before it
+        uint32_t added = 0;                                 // while it is being filled
         Charge charge;
         std::list<Parcel>::iterator place;
     };
@@ -52,7 +55,9 @@ class PackSender {
     bool send(uint32_t member);       // false: the transport is behind
     void close_open(uint32_t member); // it is no longer filled
     void forget(Parcel &parcel);
+    void add_spare();
 
+    engine::Agent &agent_;
     engine::Mesh &mesh_;
     const uint64_t tag_;
     PeerMemory *const peers_;

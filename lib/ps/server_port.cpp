@@ -16,12 +16,12 @@ static_assert(buffer_bytes >= most_pack_bytes);
 
 ServerPort::ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
                        uint32_t workers)
-    : mesh_(mesh), server_(server), self_(self), workers_(workers),
+    : agent_(agent), mesh_(mesh), server_(server), self_(self), workers_(workers),
       inbox_(agent, request_tag(0), buffer_bytes,
              [this](uint32_t worker, const char *message, uint64_t bytes) {
                  if (worker < workers_) take(worker, message, bytes);
              }),
-      packs_(mesh, packed_answers_tag(self), server.peers()) {}
+      packs_(agent, mesh, packed_answers_tag(self), server.peers()), headers_(agent) {}
 
 Status ServerPort::open() { return inbox_.open(); }
 
@@ -58,7 +58,7 @@ int ServerPort::send() {
 void ServerPort::send(Response &&response) {
     response.packed = response.packed && response.bytes <= most_packed; // as a worker may ask for
     if (response.packed && pack(response)) return;
-    if (spare_.empty()) spare_.emplace_back();
+    if (spare_.empty()) spare_.emplace_back().header = headers_.take<ResponseHeader>();
     answers_.splice(answers_.end(), spare_, spare_.begin());
     Answer &answer = answers_.back();
     answer.place = std::prev(answers_.end());
@@ -88,7 +88,9 @@ bool ServerPort::post(Answer &answer) {
         if (taken) release(answer);
         return taken;
     }
-    dtrain_tp_iov_t iov[] = {{.addr = &r.header, .len = sizeof r.header, .mr = nullptr},
+    register_memory(r);
+    *answer.header = r.header;
+    dtrain_tp_iov_t iov[] = {{.addr = answer.header, .len = sizeof r.header, .mr = nullptr},
                              {.addr = const_cast<void *>(r.payload), // is only read
                               .len = r.bytes,
                               .mr = nullptr}};
@@ -101,6 +103,12 @@ bool ServerPort::post(Answer &answer) {
     }
     release(answer); // the worker will ask again, or is lost
     return true;
+}
+
+void ServerPort::register_memory(const Response &r) {
+    const bool large = r.hold != nullptr && r.bytes > most_packed;
+    if (large && mesh_.device(r.worker)->has(DTRAIN_TP_CAP_PUT))
+        r.hold->register_once(agent_.devices());
 }
 
 bool ServerPort::pack(const Response &r) {

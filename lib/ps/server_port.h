@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/mesh.h"
+#include "ps/header_memory.h"
 #include "ps/inbox.h"
 #include "ps/pack_sender.h"
 #include "ps/server.h"
@@ -13,7 +14,7 @@
 
 namespace dtrain::ps {
 
-// Under the agent's lock.
+// Under the agent's lock, its destruction too.
 class ServerPort {
   public:
     ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
@@ -31,21 +32,25 @@ class ServerPort {
     struct Answer : engine::Completion {
         ServerPort *port = nullptr;
         Response response;
-        Charge charge; // of this
+        ResponseHeader *header = nullptr; // as it travels
+        Charge charge;                    // of this
         std::list<Answer>::iterator place;
     };
     void take(uint32_t worker, const char *message, uint64_t bytes);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     void send(Response &&response);
     bool post(Answer &answer); // false: held back
+    void register_memory(const Response &response);
     bool pack(const Response &response);
     void release(Answer &answer);
 
+    engine::Agent &agent_;
     engine::Mesh &mesh_;
     Server &server_;
     const uint32_t self_, workers_;
     Inbox inbox_;
     PackSender packs_;
+    HeaderMemory headers_;
     std::list<Answer> answers_, spare_; // nodes move between them
     std::vector<Answer *> held_back_;
     Responses responses_;
