@@ -142,6 +142,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
         session_->options().number("eager.bytes") < 0)
         limit_eager(setup.eager_bytes);
     chunk_bytes_ = setup.chunk_bytes;
+    agent_.locked([&] { session_->staging().widen(chunk_bytes_); });
     exchange_bytes_ = setup.exchange_bytes;
     allreduce_by_messages_ = setup.algorithm >= 0;
     std::optional<Algorithm> forced;

@@ -77,6 +77,7 @@ void Communicator::apply_tuning(Setup &setup) const {
 
 // All ranks at the same point of the order of calls.
 void Communicator::set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages) {
+    agent_.locked([&] { session_->staging().widen(chunk_bytes); });
     std::lock_guard order(order_);
     exchange_bytes_ = exchange_bytes;
     chunk_bytes_ = chunk_bytes;

@@ -146,7 +146,7 @@ bool ScheduleRun::issue(uint32_t i) {
             memory_->steps[i].staging = buffer;
             staged_++;
         } else {
-            params_.staging->give_back(buffer, step.bytes);
+            params_.staging->give_back(buffer);
         }
         break;
     }
@@ -237,7 +237,7 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
         run.step_done(i);
     }
     if (step_run.staging != nullptr) {
-        run.params_.staging->give_back(step_run.staging, step.bytes);
+        run.params_.staging->give_back(step_run.staging);
         step_run.staging = nullptr;
         run.staged_--;
     }
