@@ -6,8 +6,10 @@
 #include "rdm/cards.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <rdma/fi_errno.h>
+#include <strings.h>
 #include <vector>
 
 namespace dtrain::rdm {
@@ -52,6 +54,15 @@ void add_unoffered(std::vector<Card> &cards) {
     }
 }
 
+// Whether the environment asks rxm for a shared receive context, in libfabric's words.
+bool shares_receives() {
+    const char *value = getenv("FI_OFI_RXM_USE_SRX");
+    if (!value) return false;
+    for (const char *yes : {"1", "true", "yes", "on"})
+        if (!strcasecmp(value, yes)) return true;
+    return false;
+}
+
 // The first name in the list that no card has; "": there is none.
 std::string missing(const std::string &named, const std::vector<Card> &cards) {
     for (size_t begin = 0, end; begin < named.size(); begin = end + 1) {
@@ -82,6 +93,10 @@ dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
                          "makes it use TCP",
                          unusable.empty() ? "the kernel has none" : unusable.c_str());
     }
+    if (cards[0].device.starts_with("verbs;ofi_rxm") && shares_receives())
+        return host.fail(DTRAIN_ERR_UNSUPPORTED,
+                         "ofi: FI_OFI_RXM_USE_SRX is set: over verbs libfabric then takes the "
+                         "end of a large message for a message of its own; unset it");
     Choice choice = Choice::of(host, "ofi.domain");
     if (const std::string name = missing(choice.named, cards); !name.empty())
         return host.fail(DTRAIN_ERR_UNSUPPORTED,
