@@ -13,8 +13,8 @@ std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fab
     std::unique_ptr<Registration> made(new (std::nothrow) Registration);
     *error = -FI_ENOMEM;
     if (!made) return nullptr;
-    made->start_ = reinterpret_cast<uintptr_t>(address);
-    made->length_ = length;
+    made->start = reinterpret_cast<uintptr_t>(address);
+    made->length = length;
     made->virtual_ = fabric.needs(FI_MR_VIRT_ADDR);
     uint64_t key = 0; // where the provider does not choose it: one that nobody guesses
     if (!fabric.needs(FI_MR_PROV_KEY)) host.random(&key, std::min(sizeof key, key_bytes));
@@ -28,35 +28,6 @@ std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fab
                                          (*error = fi_mr_enable(handle))))
         return nullptr;
     return made;
-}
-
-bool Registrations::add(Registration *registration) {
-    try {
-        by_start_.emplace(registration->start(), registration);
-    } catch (const std::bad_alloc &) {
-        return false;
-    }
-    bytes_ += registration->length();
-    longest_ = std::max(longest_, registration->length());
-    return true;
-}
-
-void Registrations::remove(Registration *registration) {
-    auto [at, end] = by_start_.equal_range(registration->start());
-    while (at != end && at->second != registration) ++at;
-    if (at == end) return;
-    by_start_.erase(at);
-    bytes_ -= registration->length();
-}
-
-Registration *Registrations::find(const void *address, uint64_t length) const {
-    const auto start = reinterpret_cast<uintptr_t>(address);
-    for (auto at = by_start_.upper_bound(start); at != by_start_.begin();) {
-        --at;
-        if (at->second->covers(address, length)) return at->second;
-        if (start - at->first > longest_) break; // none further down reaches this far
-    }
-    return nullptr;
 }
 
 } // namespace dtrain::ofi

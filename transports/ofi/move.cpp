@@ -52,18 +52,17 @@ rdm::RegistrationCounts Wire::registrations() const {
     return counts;
 }
 
-// The caller's registration of a piece, which it named or not.
+// The caller's, or nullptr.
 Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece,
                                uint64_t len) const {
-    auto *named = static_cast<Registration *>(memory.registration());
-    return named && named->covers(piece, len) ? named : registered_.find(piece, len);
+    return static_cast<Registration *>(registered_.find(memory, piece, len));
 }
 
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const auto &registration = *static_cast<Registration *>(mr);
     if (len < sizeof(RemoteKey))
         return host_.fail(DTRAIN_ERR_TRUNCATED, "ofi: a key takes %zu bytes", sizeof(RemoteKey));
-    const uint64_t start = registration.start(), length = registration.length();
+    const uint64_t start = registration.start, length = registration.length;
     const RemoteKey key{start, length,
                         registration.target(reinterpret_cast<void *>(start), length)};
     memcpy(buf, &key, sizeof key);

@@ -38,7 +38,7 @@ class RegistrationCache {
     void count(rdm::RegistrationCounts *counts) const;
     // Nobody who knows its keys may reach the memory any more.
     void revoke(const Registration &registration) {
-        if (kept_) kept_->forget(registration.start(), registration.length());
+        if (kept_) kept_->forget(registration.start, registration.length);
     }
 
   private:

@@ -199,7 +199,7 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
-    Registrations registered_;                // by the caller
+    rdm::Registrations registered_;           // by the caller
     RegistrationCache cache_{host_, fabric_}; // of the rest
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;

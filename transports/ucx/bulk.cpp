@@ -10,24 +10,6 @@
 namespace dtrain::ucx {
 namespace {
 
-// Describes the memory to UCX; the pieces are the request's.
-Buffer describe(tp::IovCursor &memory, Request *request, ucp_request_param_t &param) {
-    static_assert(sizeof(ucp_dt_iov_t) == sizeof(iovec));
-    const auto n = memory.describe(reinterpret_cast<iovec *>(request->pieces), memory.remaining());
-    if (n > 1) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-        param.datatype = ucp_dt_make_iov();
-        return {request->pieces, size_t(n)};
-    }
-    uint64_t len;
-    if (!memory.piece(&len)) return {};
-    if (const auto *mr = static_cast<const Registration *>(memory.registration())) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-        param.memh = mr->handle;
-    }
-    return {request->pieces[0].buffer, request->pieces[0].length};
-}
-
 // What comes from `offset` on; nothing of an operation that was given up.
 tp::IovCursor rest(const Request &request, uint64_t offset) {
     tp::IovCursor rest;
@@ -37,6 +19,23 @@ tp::IovCursor rest(const Request &request, uint64_t offset) {
 }
 
 } // namespace
+
+// Describes the memory to UCX; the pieces are the request's. Of several pieces UCX takes no handle,
+// and registers them for the time of the message.
+Buffer Wire::describe(const tp::IovCursor &memory, Request *request,
+                      ucp_request_param_t &param) const {
+    static_assert(sizeof(ucp_dt_iov_t) == sizeof(iovec));
+    const auto n = memory.describe(reinterpret_cast<iovec *>(request->pieces), memory.remaining());
+    const ucp_dt_iov_t &first = request->pieces[0];
+    if (n > 1) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        return {request->pieces, size_t(n)};
+    }
+    if (n == 0) return {};
+    name_registration(memory, first.buffer, first.length, param);
+    return {first.buffer, first.length};
+}
 
 ucs_status_t Wire::create_piecemeal() {
     ucp_generic_dt_ops_t type{};

@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/list.h"
-#include "rdm/wire.h"
+#include "rdm/registrations.h"
 
 #include <ucp/api/ucp.h>
 
@@ -94,9 +94,8 @@ struct Way {
     tp::Link<Way> link;
 };
 
-struct Registration : dtrain_tp_mr {
+struct Registration : rdm::Registered {
     ucp_mem_h handle = nullptr;
-    uint64_t address = 0, length = 0;
 };
 
 } // namespace dtrain::ucx

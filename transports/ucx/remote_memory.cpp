@@ -54,19 +54,29 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
                           "(ulimit -l) may be too low",
                           static_cast<unsigned long long>(mem.length), ucs_status_string(status));
     mr->wire = this;
-    mr->address = uint64_t(uintptr_t(mem.address));
+    mr->start = uint64_t(uintptr_t(mem.address));
     mr->length = mem.length;
-    registered_.count++;
-    registered_.bytes += mr->length;
+    if (!registered_.add(mr.get())) {
+        ucp_mem_unmap(context_.get(), mr->handle);
+        return failed("a registration", UCS_ERR_NO_MEMORY);
+    }
     *mr_p = mr.release();
     return DTRAIN_OK;
 }
 
 void Wire::dereg(dtrain_tp_mr_t *mr) {
     std::unique_ptr<Registration> gone(static_cast<Registration *>(mr));
-    registered_.count--;
-    registered_.bytes -= gone->length;
+    registered_.remove(gone.get());
     ucp_mem_unmap(context_.get(), gone->handle);
+}
+
+// What is registered already UCX need not register for the time of the operation.
+void Wire::name_registration(const tp::IovCursor &memory, const void *piece, uint64_t len,
+                             ucp_request_param_t &param) const {
+    const auto *own = static_cast<const Registration *>(registered_.find(memory, piece, len));
+    if (!own) return;
+    param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+    param.memh = own->handle;
 }
 
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
@@ -78,7 +88,7 @@ dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     Rkey rkey{};
     const bool fits = packed_len <= sizeof rkey.packed && len >= sizeof rkey;
     if (fits) {
-        rkey.address = htole64(own.address);
+        rkey.address = htole64(own.start);
         rkey.length = htole64(own.length);
         rkey.packed_len = htole32(uint32_t(packed_len));
         memcpy(rkey.packed, packed, packed_len);
@@ -120,10 +130,7 @@ rdm::Sent Wire::remote(Request::Kind kind, rdm::Link *to, rdm::Operation *operat
     while (uint8_t *piece = operation->memory.piece(&len)) {
         if (request->status != UCS_OK) break;
         ucp_request_param_t param = shared;
-        if (auto *mr = static_cast<Registration *>(operation->memory.registration())) {
-            param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
-            param.memh = mr->handle;
-        }
+        name_registration(operation->memory, piece, len, param);
         started(request,
                 kind == Request::Kind::put
                     ? ucp_put_nbx(endpoint, piece, len, remote_address, request->rkey, &param)

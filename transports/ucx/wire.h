@@ -51,7 +51,9 @@ class Wire final : public rdm::Wire {
     dtrain_status_t reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) override;
     void dereg(dtrain_tp_mr_t *mr) override;
     dtrain_status_t rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) override;
-    rdm::RegistrationCounts registrations() const override { return registered_; }
+    rdm::RegistrationCounts registrations() const override {
+        return {.count = registered_.count(), .bytes = registered_.bytes()};
+    }
     rdm::Sent put(rdm::Link *link, rdm::Operation *from, uint64_t remote_address,
                   const void *rkey) override;
     rdm::Sent get(rdm::Link *link, rdm::Operation *into, uint64_t remote_address,
@@ -87,6 +89,8 @@ class Wire final : public rdm::Wire {
     static void on_error(void *way, ucp_ep_h endpoint, ucs_status_t status);
 
     ucs_status_t create_piecemeal();
+    Buffer describe(const tp::IovCursor &memory, Request *request,
+                    ucp_request_param_t &param) const;
     void give_back(Request *announced);
     static ucs_status_t on_packet(void *wire, const void *head, size_t head_len, void *data,
                                   size_t len, const ucp_am_recv_param_t *param);
@@ -94,6 +98,8 @@ class Wire final : public rdm::Wire {
                                 size_t len, const ucp_am_recv_param_t *param);
     rdm::Sent remote(Request::Kind kind, rdm::Link *link, rdm::Operation *operation,
                      uint64_t remote_address, const void *rkey);
+    void name_registration(const tp::IovCursor &memory, const void *piece, uint64_t len,
+                           ucp_request_param_t &param) const;
 
     const tp::Host host_;
     rdm::Protocol &protocol_;
@@ -112,7 +118,7 @@ class Wire final : public rdm::Wire {
     tp::List<Way, &Way::link> ways_;
     tp::List<Request, &Request::done> done_; // the protocol does not know yet
     bool broken_links_ = false;              // nor of some of these
-    rdm::RegistrationCounts registered_;     // by the caller; the rest is UCX's
+    rdm::Registrations registered_;          // by the caller; the rest is UCX's
     uint32_t unused_ways_ = 0;
     bool sweep_ = false;   // some of them may have to go
     bool copying_ = false; // none of the networks touches memory of processes by itself
