@@ -24,8 +24,9 @@ constexpr OptionSpec table[] = {
      "newest checkpoints that saving another one leaves; 0: all"},
     {"checkpoint.restore", "no", boolean, 0, 0, nullptr,
      "tables are made with what the newest checkpoint has of them; the same on all ranks"},
-    {"chunk.bytes", "256K", size, 4 * KiB, GiB, nullptr,
-     "pieces into which schedules cut large messages"},
+    {"chunk.bytes", "auto", auto_size, 4 * KiB, GiB, nullptr,
+     "pieces into which schedules cut large messages; auto: what \"dtrain-bench tune\" found, else "
+     "256K, and over networks of remote writes 1M (of all rails)"},
     {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,
      "longest message that goes out before its receiver has a place for it, up to the transport's "
      "own limit; auto: what \"dtrain-bench tune\" found, else that limit"},

@@ -10,8 +10,7 @@ namespace dtrain::cluster {
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
     : agent_(agent), helper_(helper), options_(options),
       op_timeout_ns_(options.number("op.timeout")), stall_limit_ns_(options.number("stall.limit")),
-      mesh_(agent), staging_(std::make_unique<engine::Staging>(
-                        agent.devices(), uint64_t(options.number("chunk.bytes")))) {}
+      mesh_(agent), staging_(std::make_unique<engine::Staging>(agent.devices())) {}
 
 Session::~Session() {
     if (job_ == nullptr) return;

@@ -55,6 +55,8 @@ bool parse_algorithm(std::string_view name, Algorithm &out);
 
 class Graph;
 
+inline constexpr uint64_t usual_chunk = 256 << 10;
+
 // One rank's call. Spans belong to the caller. All ranks agree on everything but rank, in_place
 // and, for alltoall, the counts and displacements.
 struct CollectiveSpec {
@@ -74,7 +76,7 @@ struct CollectiveSpec {
     std::span<const uint64_t> counts, displs;
     std::span<const uint64_t> recv_counts,
         recv_displs;                    // the output of alltoall; empty: as the input
-    uint64_t chunk_bytes = 256 * 1024;  // pieces of large messages, > 0
+    uint64_t chunk_bytes = usual_chunk; // pieces of large messages, > 0
     const Topology *topology = nullptr; // the same on all ranks; nullptr: all are alike
     const Graph *graph = nullptr;       // of the neighbours' kinds; outlives the building of plans
 };

@@ -213,7 +213,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
     std::unique_ptr<PeerMemory> peer_memory_;  // together with window_
-    uint64_t chunk_bytes_ = 0, exchange_bytes_ = 0;
+    uint64_t chunk_bytes_ = usual_chunk, exchange_bytes_ = 0;
     bool allreduce_by_messages_ = false; // although there is a window
 
     // Under the agent's lock.

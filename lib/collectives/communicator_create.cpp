@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t world_uid = 1;
 // Each rank maps all of it when it starts.
 constexpr uint64_t largest_window = 16 << 20;
+constexpr uint64_t written_chunk = 1 << 20; // of pieces that are written remotely
 
 // What a transport says of one message, measured between two ranks with a core each.
 struct Reach {
@@ -64,7 +65,6 @@ Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vecto
       failed_(members_.size()) {
     auto me = std::find(members_.begin(), members_.end(), session_->self());
     rank_ = uint32_t(me - members_.begin());
-    chunk_bytes_ = uint64_t(session_->options().number("chunk.bytes"));
 }
 
 Topology Communicator::find_topology() const {
@@ -162,7 +162,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
 void Communicator::offer(Setup &setup) {
     const Options &options = session_->options();
     engine::Mesh &mesh = session_->mesh();
-    setup.chunk_bytes = uint64_t(options.number("chunk.bytes"));
+    setup.chunk_bytes = usual_chunk;
     setup.algorithm = -1;
     setup.adapts = int32_t(options.number("tuning.adapt"));
     Algorithm algorithm; // "auto" and "window" are the same: none that uses messages
@@ -178,12 +178,18 @@ void Communicator::offer(Setup &setup) {
         const bool is_remote = session_->job().members()[members_[r]].host != own_host;
         const uint32_t rails = mesh.rails(members_[r]);
         far.slow_down_to(attr, is_remote, rails);
+        // Each message waits for the place that it is written to, so pieces are larger; but all
+        // rails need some.
+        if (mesh.device(members_[r])->has(DTRAIN_TP_CAP_PUT))
+            setup.chunk_bytes = std::max(setup.chunk_bytes, written_chunk / rails);
         if (topology_.levels() > 0 && topology_.group(0, int32_t(r)) == topology_.group(0, 0))
             near.slow_down_to(attr, is_remote, rails);
     }
     setup.model = network_model(far, near, session_->ranks_per_core());
     setup.exchange_bytes = WindowExchange::default_allreduce_bytes;
     apply_tuning(setup);
+    if (const int64_t chunk = options.number("chunk.bytes"); chunk > 0)
+        setup.chunk_bytes = uint64_t(chunk);
     if (size() == 1 || uint32_t(size()) > max_window_ranks || !same ||
         !device->has(DTRAIN_TP_CAP_WINDOW) ||
         device->attr().window_handle_len > sizeof setup.handle)

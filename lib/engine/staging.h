@@ -15,7 +15,7 @@ namespace dtrain::engine {
 class Staging { // under the agent's lock
   public:
     using Devices = std::span<const std::unique_ptr<transport::Device>>;
-    Staging(Devices devices, uint64_t piece_bytes);
+    explicit Staging(Devices devices, uint64_t piece_bytes = 0);
     ~Staging();
     // Pieces may have so many bytes from now on.
     void widen(uint64_t piece_bytes);
