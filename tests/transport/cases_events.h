@@ -37,9 +37,14 @@ inline void an_idle_device_arms_and_stays_quiet(void **) {
     Pair pair;
     drive_rounds(pair.both(), 100);
     for (Node *node : pair.both()) {
-        settle(*node);
-        assert_true(ops().event_fd(node->dev) >= 0);
-        assert_false(readable(ops().event_fd(node->dev), 20));
+        const int fd = ops().event_fd(node->dev);
+        assert_true(fd >= 0);
+        bool quiet = false;
+        for (int look = 0; look < 3 && !quiet; look++) { // a timer may ring now and then
+            settle(*node);
+            quiet = !readable(fd, 20);
+        }
+        assert_true(quiet);
     }
 }
 

@@ -16,9 +16,15 @@ class LoopedWire final : public rdm::Wire {
         attr_.eager_limit = 64 << 10;
         attr_.bulk_limit = 1 << 20;
     }
-    size_t room = SIZE_MAX; // packets that it takes until told otherwise
-    bool stuck = false;     // nothing comes back
+    size_t room = SIZE_MAX;      // packets that it takes until told otherwise
+    bool stuck = false;          // nothing comes back
+    uint32_t late = 0;           // calls of progress() without anything
+    uint32_t *unheard = nullptr; // gets how many packets had not come back at the end
 
+    ~LoopedWire() override {
+        if (unheard) *unheard = uint32_t(packets_.size());
+    }
+    rdm::WireAttr &attributes() { return attr_; }
     void break_link() { protocol_.on_broken(&link_, "broken by the test"); }
 
     dtrain_status_t open(const char *) override { return DTRAIN_OK; }
@@ -28,6 +34,7 @@ class LoopedWire final : public rdm::Wire {
     int event_fd() const override { return -1; }
     bool arm() override { return packets_.empty(); }
     bool progress() override {
+        if (late) return late--, true;
         for (size_t n = stuck ? 0 : packets_.size(); n; n--) {
             const Packet packet = std::move(packets_.front());
             packets_.pop_front();
@@ -36,12 +43,12 @@ class LoopedWire final : public rdm::Wire {
         }
         return true;
     }
-    bool quiet() override { return packets_.empty(); }
+    bool quiet() override { return unheard || packets_.empty(); }
     rdm::Link *link(const uint8_t *, size_t) override { return &link_; }
     void unlink(rdm::Link *) override {
-        for (const Packet &packet : packets_)
-            if (packet.payload) protocol_.on_sent(packet.payload, false);
-        packets_.clear();
+        for (Packet &packet : packets_)
+            if (packet.payload) protocol_.on_sent(std::exchange(packet.payload, nullptr), false);
+        if (!unheard) packets_.clear();
     }
     rdm::Sent send(rdm::Link *, const void *head, size_t len, rdm::Operation *payload) override {
         if (!room) return rdm::Sent::busy;

@@ -43,7 +43,7 @@ const Model &model_of(const std::string &provider) {
 } // namespace
 
 Wire::~Wire() {
-    // Over verbs, libfabric 1.17 crashes when something that came is not read before the end.
+    // Over verbs, libfabric crashes when something that came is not read before the end.
     fi_cq_data_entry unread;
     for (int i = 0; fabric_.rx && i < most_unread; i++)
         if (fi_cq_read(fabric_.rx.get(), &unread, 1) != 1) break;
@@ -64,6 +64,7 @@ dtrain_status_t Wire::open(const char *device) {
     inject_limit_ = info.tx_attr->inject_size;
     chunk_limit_ = std::min<uint64_t>(chunk_limit, info.ep_attr->max_msg_size);
     attr_.within_machine = shm || !strcmp(info.domain_attr->name, "lo");
+    attr_.closes_quietly = provider != "verbs;ofi_rxm";
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);

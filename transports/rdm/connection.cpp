@@ -59,7 +59,8 @@ void Connection::abandon() {
 }
 
 void Connection::say_goodbye() {
-    if (up() && !broken_) send_head({.kind = Kind::bye}, nullptr);
+    if (!up() || broken_ || goodbye_) return;
+    goodbye_ = send_head({.kind = Kind::bye}, nullptr) == Sent::now;
 }
 
 void Connection::tick(int64_t now_ns) {

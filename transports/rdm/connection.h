@@ -49,7 +49,8 @@ class Connection {
     void flush();
     // Completes everything under way with DTRAIN_ERR_PEER and gives up the link.
     void abandon();
-    void say_goodbye(); // best effort
+    void say_goodbye();                                // best effort; nothing follows it
+    bool may_hear() const { return up() && !broken_; } // something may still come
     // Called now and then: pings a peer that was sent nothing since the last time, and gives up on
     // one that holds memory which was withdrawn, or has not filled it, for long.
     void tick(int64_t now_ns);
@@ -109,6 +110,7 @@ class Connection {
     std::unique_ptr<Channel> channel_;
     tp::Fd process_;
     bool broken_ = false;
+    bool goodbye_ = false; // was said
     const char *reason_ = "";
 
     JobList queue_;  // messages not begun

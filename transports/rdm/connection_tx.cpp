@@ -10,7 +10,7 @@ void Connection::post(Job *message) {
 }
 
 void Connection::flush() {
-    if (!up() || broken_) return;
+    if (!up() || broken_ || goodbye_) return;
     while (!control_.empty()) {
         const Sent result = send_head(control_.front(), nullptr);
         if (result == Sent::busy) shared_.attention = true;

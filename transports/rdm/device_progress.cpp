@@ -214,13 +214,19 @@ void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
     shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
-// Lets what was sent get out, after a look at who has gone already.
+// Lets what was sent get out, after a look at who has gone already. Who has answered the goodbye
+// sends nothing any more.
 void Device::drain() {
     for (int i = 0; i < last_rounds; i++) wire_->progress();
     wire_->quiet(); // from here on it takes care
     for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
+    const auto is_over = [this] {
+        Connection *c = wire_->attr().closes_quietly ? nullptr : connections_.front();
+        while (c && !c->may_hear()) c = connections_.next(c);
+        return !c && wire_->quiet();
+    };
     const int64_t end = host().now_ns() + drain_ms * 1'000'000;
-    while (!wire_->quiet() && host().now_ns() < end) wire_->progress();
+    while (!is_over() && host().now_ns() < end) wire_->progress();
 }
 
 } // namespace dtrain::rdm

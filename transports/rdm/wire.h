@@ -88,6 +88,7 @@ struct RegistrationCounts {
 
 struct WireAttr {
     bool within_machine = false; // nobody on another machine can link to address()
+    bool closes_quietly = true;  // false: it may crash on what arrives while it closes
     uint64_t caps = 0;           // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
     uint64_t bulk_limit = 0;     // bytes of one bulk message
     uint32_t packet_limit = 0;   // bytes of head and payload; at least least_packet
