@@ -10,6 +10,18 @@
 namespace dtrain::ucx {
 namespace {
 
+// Describes the memory to UCX; the pieces are the request's.
+Buffer describe(const tp::IovCursor &memory, Request *request, ucp_request_param_t &param) {
+    static_assert(sizeof(ucp_dt_iov_t) == sizeof(iovec));
+    const auto n = memory.describe(reinterpret_cast<iovec *>(request->pieces), memory.remaining());
+    if (n > 1) {
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+        param.datatype = ucp_dt_make_iov();
+        return {request->pieces, size_t(n)};
+    }
+    return n ? Buffer{request->pieces[0].buffer, request->pieces[0].length} : Buffer{};
+}
+
 // What comes from `offset` on; nothing of an operation that was given up.
 tp::IovCursor rest(const Request &request, uint64_t offset) {
     tp::IovCursor rest;
@@ -19,23 +31,6 @@ tp::IovCursor rest(const Request &request, uint64_t offset) {
 }
 
 } // namespace
-
-// Describes the memory to UCX; the pieces are the request's. Of several pieces UCX takes no handle,
-// and registers them for the time of the message.
-Buffer Wire::describe(const tp::IovCursor &memory, Request *request,
-                      ucp_request_param_t &param) const {
-    static_assert(sizeof(ucp_dt_iov_t) == sizeof(iovec));
-    const auto n = memory.describe(reinterpret_cast<iovec *>(request->pieces), memory.remaining());
-    const ucp_dt_iov_t &first = request->pieces[0];
-    if (n > 1) {
-        param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-        param.datatype = ucp_dt_make_iov();
-        return {request->pieces, size_t(n)};
-    }
-    if (n == 0) return {};
-    name_registration(memory, first.buffer, first.length, param);
-    return {first.buffer, first.length};
-}
 
 ucs_status_t Wire::create_piecemeal() {
     ucp_generic_dt_ops_t type{};
@@ -90,6 +85,10 @@ rdm::Sent Wire::announce(rdm::Link *to, const void *head, size_t len, rdm::Opera
     if (!copying_) traffic_.in_place += request->bulk_len;
     const auto [address, count] =
         copying_ ? piecemeal(request, piecemeal_, param) : describe(bulk->memory, request, param);
+    // Not of several pieces, of which UCX takes no handle; nor where messages go: UCX 1.13 confuses
+    // the devices of a receiver's handle.
+    if (!(param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))
+        name_registration(bulk->memory, address, count, param);
     started(request, ucp_am_send_nbx(link->way->endpoint, bulk_id, request->memory, len, address,
                                      count, &param));
     finish_start(request);

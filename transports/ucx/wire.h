@@ -89,8 +89,6 @@ class Wire final : public rdm::Wire {
     static void on_error(void *way, ucp_ep_h endpoint, ucs_status_t status);
 
     ucs_status_t create_piecemeal();
-    Buffer describe(const tp::IovCursor &memory, Request *request,
-                    ucp_request_param_t &param) const;
     void give_back(Request *announced);
     static ucs_status_t on_packet(void *wire, const void *head, size_t head_len, void *data,
                                   size_t len, const ucp_am_recv_param_t *param);
