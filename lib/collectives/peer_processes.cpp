@@ -5,11 +5,25 @@
 
 #include <cerrno>
 #include <cstring>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 namespace dtrain::collectives {
 namespace {
+
+constexpr int end_ms = 200;
+
+// Of one that is being killed, the kernel cannot read any more a moment before it is gone.
+bool ends(pid_t process) {
+    const auto fd = int(syscall(SYS_pidfd_open, process, 0));
+    if (fd < 0) return errno == ESRCH;
+    pollfd end = {.fd = fd, .events = POLLIN, .revents = 0};
+    const bool ended = poll(&end, 1, end_ms) > 0;
+    close(fd);
+    return ended;
+}
 
 // 0, or an error number.
 int read_process(pid_t process, void *to, uint64_t from, uint64_t bytes) {
@@ -58,7 +72,8 @@ bool PeerProcesses::find(uint32_t rank) {
 Status PeerProcesses::read(uint32_t rank, void *to, uint64_t from, uint64_t bytes) const {
     const int error = read_process(found_[rank], to, from, bytes);
     if (error == 0) return DTRAIN_OK;
-    if (error == ESRCH) return fail(DTRAIN_ERR_PEER, "its process (%d) is gone", found_[rank]);
+    if (error == ESRCH || ends(found_[rank]))
+        return fail(DTRAIN_ERR_PEER, "its process (%d) is gone", found_[rank]);
     return fail(DTRAIN_ERR_IO,
                 "the kernel cannot copy %llu bytes at %#llx of its process (%d), where its "
                 "buffer is said to be: %s; if that is memory of a special kind, set "
