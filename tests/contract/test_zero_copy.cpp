@@ -109,15 +109,20 @@ void memory_that_is_not_registered_is_each_time(void **) {
     });
 }
 
+dtrain_table_t *dense_table(dtrain_comm_t *comm) {
+    dtrain_table_params_t params;
+    DTRAIN_INIT(&params);
+    params.dtype = DTRAIN_F32;
+    params.length = count;
+    dtrain_table_t *table = nullptr;
+    OK(dtrain_table_create(comm, "w", &params, &table));
+    return table;
+}
+
 void pushes_and_pulls_copy_nothing(void **) {
     need_counters();
     ranks::run(1, 1, network, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
-        dtrain_table_params_t params;
-        DTRAIN_INIT(&params);
-        params.dtype = DTRAIN_F32;
-        params.length = count;
-        dtrain_table_t *table = nullptr;
-        OK(dtrain_table_create(comm, "w", &params, &table));
+        dtrain_table_t *table = dense_table(comm);
         Registered vector(context, 1);
         moves_in_place(context, "push", bytes, [&] {
             OK(dtrain_table_push(table, 0, count, vector.data(), nullptr, nullptr));
@@ -146,12 +151,7 @@ template <class F> void registers_nothing(dtrain_context_t *context, dtrain_comm
 void pushes_and_pulls_register_nothing(void **) {
     need_counters();
     ranks::run(2, 0, network, [](int, dtrain_context_t *context, dtrain_comm_t *comm) {
-        dtrain_table_params_t params;
-        DTRAIN_INIT(&params);
-        params.dtype = DTRAIN_F32;
-        params.length = count;
-        dtrain_table_t *table = nullptr;
-        OK(dtrain_table_create(comm, "w", &params, &table));
+        dtrain_table_t *table = dense_table(comm);
         Registered vector(context, 1);
         registers_nothing(context, comm, [&] {
             OK(dtrain_table_push(table, 0, count, vector.data(), nullptr, nullptr));

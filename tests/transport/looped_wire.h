@@ -5,6 +5,7 @@
 #include "rdm/device.h"
 
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace dtrain::test {

@@ -26,7 +26,9 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
         if (!shared_.completions.reserve(1)) return fail("out of memory");
         shared_.completions.push({0, 0, 0, head.tag, DTRAIN_OK, DTRAIN_TP_PUT_ARRIVED, 0});
         break;
-    case Kind::bye: say_goodbye(); return fail("closed by the peer");
+    case Kind::bye:
+        if (!shared_.wire->attr().closes_quietly) say_goodbye(); // the peer waits for it
+        return fail("closed by the peer");
     default: return fail("protocol error: a packet of an unknown kind");
     }
     flush();

@@ -16,7 +16,7 @@
 //   credit    nothing but the credit that every head may carry.
 //   arrived   tag: the immediate of a put that has arrived.
 //   ping      nothing: finds out whether the network still has a way to the peer.
-//   bye       the sender closes, or answers a bye; nothing follows.
+//   bye       the sender closes, or (WireAttr::closes_quietly) answers a bye; nothing follows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "rdm/wire.h"
