@@ -274,7 +274,8 @@ typedef struct dtrain_comm_params {
  *   "tcp://host:port"     rank 0 listens there
  *   "file:///dir/name"    rank 0 writes its address there; a name serves one job
  *   "oob"                 the callback
- * While waiting it logs after 2 s and then every 10 s who is missing. */
+ * While waiting it logs after 2 s and then every 10 s who is missing. One job may follow another at
+ * the same address: who comes before all have left the one before waits for them. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);

@@ -59,6 +59,7 @@ class Coordinator {
 
     // coordinator_join.cpp: until the job runs
     void join(Link link, const wire::Join &join, int64_t now, Actions &actions);
+    void join_later(Link link, Actions &actions);
     void start(int64_t now, Actions &actions);
     void say_who_is_missing(int64_t now, Actions &actions);
     void rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions);

@@ -18,13 +18,28 @@ bool loopback(const std::string &address) {
 
 void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
-    if (phase_ != Phase::gathering)
-        return refuse(link, DTRAIN_ERR_STATE, "the job is complete already", actions);
+    if (phase_ != Phase::gathering) return join_later(link, actions);
     if (Status s = gathering_->admit(connection.member, connection.remote, join); s != DTRAIN_OK)
         return refuse(link, s, std::string("rank 0 refused: ") + error_text(), actions);
     connection.seated = true;
     seats_[connection.member] = link;
-    if (gathering_->complete()) start(now, actions);
+    if (gathering_->complete()) return start(now, actions);
+    to(connection.member, wire::Waiting{}, actions);
+}
+
+// Programs make one job after another at the same address: a member that has left waits for the
+// others to leave, too. One that was lost can only be another process of its number.
+void Coordinator::join_later(Link link, Actions &actions) {
+    auto gone = state_.gone.find(links_[link].member);
+    if (phase_ != Phase::over && gone != state_.gone.end() && !gone->second.left)
+        return refuse(link, DTRAIN_ERR_STATE,
+                      "a job goes on here without this process: " + gone->second.text, actions);
+    refuse(link, DTRAIN_ERR_BUSY,
+           phase_ == Phase::over ? "it has not closed its job before, which is over"
+                                 : text("it is in a job already, which has not ended (%d of %d "
+                                        "members left)",
+                                        state_.alive_count(), state_.size()),
+           actions);
 }
 
 void Coordinator::start(int64_t now, Actions &actions) {

@@ -49,6 +49,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
     connected_ = true;
     if (phase_ == Phase::connecting) {
         phase_ = Phase::joining;
+        obstacle_ = "it has not answered";
         const Identity &me = settings_.identity;
         wire::Join join;
         join.workers = me.workers;
@@ -69,7 +70,14 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
     if (phase_ != Phase::connecting) return;
     if (event.status == DTRAIN_ERR_AUTH)
         return end(event.status, "joining the job: rank 0: " + event.text, actions);
-    obstacle_ = event.text;
+    dial_later(event.text, now);
+}
+
+void MemberProtocol::dial_later(const std::string &why, int64_t now) {
+    link_ = 0;
+    connected_ = admitted_ = false;
+    phase_ = Phase::connecting;
+    obstacle_ = why;
     backoff_ = std::clamp(2 * backoff_, first_retry, slowest_retry);
     retry_at_ = now + backoff_;
 }
@@ -77,11 +85,17 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
 void MemberProtocol::received(const wire::Message &message, int64_t now, Actions &actions) {
     if (phase_ == Phase::over) return;
     watch_.heard(state_.coordinator, now);
-    if (const auto *over = std::get_if<wire::Over>(&message))
-        return end(over->status, over->text, actions);
+    if (const auto *over = std::get_if<wire::Over>(&message)) {
+        if (phase_ != Phase::joining || over->status != DTRAIN_ERR_BUSY)
+            return end(over->status, over->text, actions);
+        actions.emplace_back(Close{link_}); // a job before this one has not ended there
+        return dial_later(over->text, now);
+    }
     if (phase_ == Phase::joining) {
         if (const auto *w = std::get_if<wire::Waiting>(&message)) {
-            obstacle_ = w->text;
+            admitted_ = true;
+            obstacle_ = w->text.empty() ? "it waits for others" : w->text;
+            if (w->text.empty()) return;
             actions.emplace_back(Report{*w});
         } else if (const auto *r = std::get_if<wire::Roster>(&message)) {
             roster(*r, now, actions);
@@ -144,7 +158,9 @@ void MemberProtocol::shrunk(const wire::ShrinkReply &reply, Actions &actions) {
 void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
     link_ = 0;
     connected_ = false;
-    if (phase_ == Phase::joining)
+    if (phase_ == Phase::joining && !admitted_) // perhaps it was of a job before, that ended
+        dial_later("it ended: " + why, now);
+    else if (phase_ == Phase::joining)
         end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
     else if (phase_ == Phase::running)
         coordinator_gone(state_.lost(state_.coordinator, why), true, now, actions);

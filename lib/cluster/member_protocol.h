@@ -43,6 +43,7 @@ class MemberProtocol {
     enum class Phase { idle, connecting, joining, running, seeking, over };
 
     void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
+    void dial_later(const std::string &why, int64_t now);
     void connecting_tick(int64_t now, Actions &actions);
     void roster(const wire::Roster &roster, int64_t now, Actions &actions);
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
@@ -65,6 +66,7 @@ class MemberProtocol {
     Membership state_;
     Link link_ = 0, next_link_ = 3; // own numbers are 3 modulo 4; the coordinator's calls 1
     bool connected_ = false;        // link_ is up
+    bool admitted_ = false;         // while joining: the coordinator has said that it gathers us
     Watch watch_;
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting

@@ -36,7 +36,7 @@ struct Join {
     Peer self;
 };
 struct Waiting {
-    std::string text;
+    std::string text; // "": you are admitted, and there is nothing to say yet
 };
 struct Roster { // members [first, first + members.size()) of total
     uint64_t job = 0, epoch = 0;

@@ -40,7 +40,8 @@ class Network {
             s.job = seed;
             s.self.role = uint8_t(s.identity.role);
             s.self.index = s.identity.index;
-            hosts_.emplace_back().node = std::make_unique<Node>(s);
+            hosts_.emplace_back().settings = s;
+            hosts_.back().node = std::make_unique<Node>(s);
         }
     }
 
@@ -69,6 +70,17 @@ class Network {
     void start(int n) {
         hosts_[size_t(n)].started = true;
         perform(n, node(n).start(now_));
+    }
+    // The process of a crashed one again, for the next job.
+    void restart(int n) {
+        Host &host = hosts_[size_t(n)];
+        host.life++;
+        host.crashed = false;
+        host.settings.job++;
+        host.settings.join_deadline = now_ + join_timeout;
+        host.tick_at = INT64_MAX;
+        host.node = std::make_unique<Node>(host.settings);
+        start(n);
     }
     // silenced: what it has sent and is not yet there is lost, too.
     void crash(int n, bool silenced = false) {
@@ -115,7 +127,9 @@ class Network {
         }
     };
     struct Host {
+        Settings settings;
         std::unique_ptr<Node> node;
+        int life = 0; // times it was restarted
         bool started = false, crashed = false, stopped = false;
         std::vector<std::function<void()>> held; // what came while it was stopped
         int64_t tick_at = INT64_MAX;
@@ -182,18 +196,25 @@ class Network {
     int64_t delay() { return draw(0, 20) == 0 ? draw(0, 30 * ms) : draw(10 * us, 2 * ms); }
 
     void dial(int n, const Dial &dial) {
-        int to =
-            dial.address.empty() ? 0 : std::stoi(dial.address.substr(dial.address.find(':') + 1));
+        int to = 0, life = -1;
+        if (!dial.address.empty()) std::sscanf(dial.address.c_str(), "sim:%d:%d", &to, &life);
         if (cuts_.contains({n, to}) || cuts_.contains({to, n}))
-            return at(now_ + wire::handshake_timeout, [this, n, link = dial.link] {
-                step(n, DialFailed{link, DTRAIN_ERR_TIMEOUT, false, "no answer"});
-            });
-        at(now_ + delay(), [this, n, to, link = dial.link] { connect(n, to, link); });
+            return at(now_ + wire::handshake_timeout,
+                      [this, n, own = this->life(n), link = dial.link] {
+                          if (own == this->life(n))
+                              step(n, DialFailed{link, DTRAIN_ERR_TIMEOUT, false, "no answer"});
+                      });
+        at(now_ + delay(), [this, n, own = this->life(n), to, life, link = dial.link] {
+            if (own == this->life(n)) connect(n, to, life, link);
+        });
     }
 
-    void connect(int n, int to, Link link) {
+    int life(int n) const { return hosts_[size_t(n)].life; }
+
+    // life: of the process meant, or -1: at the rendezvous
+    void connect(int n, int to, int life, Link link) {
         Host &host = hosts_[size_t(to)];
-        if (host.crashed || !host.started)
+        if (host.crashed || !host.started || (life >= 0 && life != host.life))
             return step(n, DialFailed{link, DTRAIN_ERR_NOT_FOUND, true, "connection refused"});
         if (crashed(n)) return;
         auto c = std::make_shared<Wire>();
@@ -203,20 +224,21 @@ class Network {
         c->end[1].link = next_accepted_ += 2;
         wires_[next_accepted_] = c;
         step(to, Accepted{c->end[1].link, n, "10.0.0." + std::to_string(n), "10.0.0.0"});
-        step(n, Dialled{link, "sim:" + std::to_string(n)});
+        step(n, Dialled{link, text("sim:%d:%d", n, this->life(n))});
     }
 
     WirePtr find(int n, Link link, int &side) {
         for (auto &[id, c] : wires_)
             for (side = 0; side < 2; side++)
-                if (c->end[side].node == n && c->end[side].link == link) return c;
+                if (c->end[side].node == n && c->end[side].link == link && c->end[side].open)
+                    return c;
         return nullptr;
     }
 
     void send(int n, const Send &send) {
         int side = 0;
         WirePtr c = find(n, send.link, side);
-        if (c == nullptr || !c->end[side].open) return;
+        if (c == nullptr) return;
         wire::Message message; // through its bytes, as over a real wire
         if (wire::decode(wire::encode(*send.message), message) != DTRAIN_OK) {
             broken_message = error_text();

@@ -56,12 +56,32 @@ void four_ranks_and_two_servers(void **) {
     assert_int_equal(open_descriptors(), before);
 }
 
+// The next job at the same address, which rank 1 joins before rank 0 has left the one before.
+void one_job_after_another(void **) {
+    int port = 0;
+    close(listen_somewhere(port));
+    auto ranks = make_ranks(2, 0, tcp_rendezvous(port));
+    join_all(ranks);
+    for (int i = 0; i < 10; i++) {
+        auto next = make_ranks(2, 0, tcp_rendezvous(port));
+        ranks[1]->stop();
+        std::thread early([&] { next[1]->join(); });
+        usleep(useconds_t(i * 2000));
+        ranks[0]->stop();
+        next[0]->join();
+        early.join();
+        for (auto &rank : next) assert_string_equal(rank->text.c_str(), "");
+        ranks = std::move(next);
+    }
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(one_process),
         cmocka_unit_test(four_ranks_and_two_servers),
+        cmocka_unit_test(one_job_after_another),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
