@@ -53,7 +53,7 @@ class IovCursor {
     }
     // Of what piece() has returned: its number, and its registration or nullptr.
     uint32_t index() const { return index_; }
-    dtrain_tp_mr_t *registration() const { return iov_[index_].mr; }
+    dtrain_tp_mr_t *registration() const { return remaining_ ? iov_[index_].mr : nullptr; }
     // len <= remaining()
     void advance(uint64_t len) {
         while (len) {
