@@ -54,16 +54,17 @@ static double latency(const side_t *my, int size, int rounds) {
 /* Bytes per second from rank 0 to rank 1, with several messages on their way at a time. */
 static double bandwidth(const side_t *my, int size, int rounds) {
     unsigned char done = 0;
+    dtrain_op_params_t op = my->op;
+    op.flags = DTRAIN_OP_AWAITED; /* at once, so that no other thread has to move them on */
     memset(my->in, 0, (size_t)size * WINDOW);
     double start = seconds();
     for (int round = 0; round < rounds; round++) {
         dtrain_request_t *requests[WINDOW];
         for (int i = 0; i < WINDOW; i++)
-            check(my->rank == 0
-                      ? dtrain_send(my->comm, my->out, (uint64_t)size, DTRAIN_U8, 1, 0, &my->op,
-                                    &requests[i])
-                      : dtrain_recv(my->comm, my->in + (size_t)i * (size_t)size, (uint64_t)size,
-                                    DTRAIN_U8, 0, 0, &my->op, &requests[i]),
+            check(my->rank == 0 ? dtrain_send(my->comm, my->out, (uint64_t)size, DTRAIN_U8, 1, 0,
+                                              &op, &requests[i])
+                                : dtrain_recv(my->comm, my->in + (size_t)i * (size_t)size,
+                                              (uint64_t)size, DTRAIN_U8, 0, 0, &op, &requests[i]),
                   "message");
         for (int i = 0; i < WINDOW; i++) {
             check(dtrain_request_wait(requests[i], -1), "message");
