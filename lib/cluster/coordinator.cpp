@@ -44,12 +44,11 @@ void Coordinator::turned_away(const TurnedAway &event) {
 void Coordinator::received(Link link, const wire::Message &message, int64_t now, Actions &actions) {
     auto at = links_.find(link);
     if (at == links_.end()) return;
-    const auto *join = std::get_if<wire::Join>(&message);
-    if (phase_ == Phase::over && join == nullptr)
+    if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
         return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
     watch_.heard(at->second.member, now);
-    if (join != nullptr)
-        this->join(link, *join, now, actions);
+    if (const auto *m = std::get_if<wire::Join>(&message))
+        join(link, *m, now, actions);
     else if (const auto *r = std::get_if<wire::Rejoin>(&message))
         rejoin(link, *r, now, actions);
     else if (at->second.seated)

@@ -48,7 +48,7 @@ struct Heartbeat {
 };
 struct Leave {};
 struct Over {
-    Status status = DTRAIN_OK;
+    Status status = DTRAIN_OK; // DTRAIN_ERR_BUSY, in answer to Join: come again
     std::string text;
 };
 struct Gone {
