@@ -25,10 +25,14 @@ template <class F> Status guard(F &&body) noexcept {
 // Copies a caller's *_params (NULL: all default). A shorter struct, of an older program, leaves the
 // rest zero; of a longer one the part unknown here must be zero.
 template <class T> Status take(T &out, const T *in) {
+    uint32_t size = 0;
+    if (in != nullptr) std::memcpy(&size, in, sizeof size);
+    if (size == sizeof out) { // nearly always
+        std::memcpy(static_cast<void *>(&out), in, sizeof out);
+        return DTRAIN_OK;
+    }
     std::memset(static_cast<void *>(&out), 0, sizeof out);
     if (in != nullptr) {
-        uint32_t size = 0;
-        std::memcpy(&size, in, sizeof size);
         if (size < 8)
             return fail(DTRAIN_ERR_INVALID, "struct_size %u is not set (use DTRAIN_INIT)", size);
         const auto *bytes = reinterpret_cast<const unsigned char *>(in);

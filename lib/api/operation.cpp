@@ -47,6 +47,7 @@ Status refuse_scaling(const char *what) {
 
 Holds::Holds(const Operation &operation, engine::Request &request) : request_(request) {
     const dtrain_mem *mems[] = {operation.params.send_mem, operation.params.recv_mem};
+    if (mems[1] == mems[0]) mems[1] = nullptr;
     for (int i = 0; i < 2; i++)
         if (mems[i] != nullptr) {
             request.holds[i] = &mems[i]->registration->users;

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace dtrain::collectives {
 namespace {
@@ -288,18 +289,17 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
 
 // ---- point to point ----
 
-Status Communicator::post_message(const MessageOperation::Params &params,
-                                  const CallOptions &options) {
+Status Communicator::post_message(MessageOperation::Params &&params, const CallOptions &options) {
     auto go = [&](MessageOperation &message) {
         message.deadline_ns = deadline(options.timeout_ns);
         hand_over(&message, options);
         return DTRAIN_OK;
     };
     if (options.blocking) {
-        MessageOperation message(options.request, params, true);
+        MessageOperation message(options.request, std::move(params), true);
         return message.run(agent_) ? DTRAIN_OK : go(message);
     }
-    auto *message = new (*options.request) MessageOperation(options.request, params);
+    auto *message = new (*options.request) MessageOperation(options.request, std::move(params));
     return options.awaited && message->run(agent_) ? DTRAIN_OK : go(*message);
 }
 
@@ -319,7 +319,7 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
     params.buffer = const_cast<void *>(buffer); // sends do not write
     params.bytes = bytes;
-    return post_message(params, options);
+    return post_message(std::move(params), options);
 }
 
 // One member for each transport that leads to some rank but not to rank 0.
@@ -356,7 +356,7 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
     params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
     params.buffer = buffer;
     params.bytes = bytes;
-    return post_message(params, options);
+    return post_message(std::move(params), options);
 }
 
 Status Communicator::run(const Call &call, int64_t timeout_ns) {

@@ -178,7 +178,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
         bool wanted = agent_.timeline().on() || explainer_ != nullptr || adaptation_ != nullptr;
         return wanted ? agent_.clock().now_ns() : 0;
     }
-    Status post_message(const MessageOperation::Params &params, const CallOptions &options);
+    Status post_message(MessageOperation::Params &&params, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 
     void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);

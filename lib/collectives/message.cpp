@@ -14,8 +14,8 @@ constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transpo
 
 } // namespace
 
-MessageOperation::MessageOperation(engine::Request *completed, const Params &params, bool on_stack)
-    : Operation(completed), params_(params), on_stack_(on_stack) {
+MessageOperation::MessageOperation(engine::Request *completed, Params &&params, bool on_stack)
+    : Operation(completed), params_(std::move(params)), on_stack_(on_stack) {
     text_[0] = '\0';
     done = &event;
     completed->cancellable = this;

@@ -23,7 +23,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
         void *buffer = nullptr;
         uint64_t bytes = 0;
     };
-    MessageOperation(engine::Request *completed, const Params &params, bool on_stack = false);
+    MessageOperation(engine::Request *completed, Params &&params, bool on_stack = false);
 
     // Instead of posting it, for a blocking call: moves the message without the agent's bookkeeping
     // as long as there is nothing else to do and the peer answers soon. False: post it, begun or

@@ -13,6 +13,7 @@ class MessageOrder {
   public:
     // Nobody else who was held back before has the same member and tag.
     bool is_next(uint32_t member, uint64_t tag, const void *who) const {
+        if (held_.empty()) return true;
         auto same = [&](const Held &h) { return h.member == member && h.tag == tag; };
         auto first = std::find_if(held_.begin(), held_.end(), same);
         return first == held_.end() || first->who == who;
@@ -23,7 +24,7 @@ class MessageOrder {
     }
     // It has its place in the transport, or needs none any more.
     void release(const void *who) {
-        std::erase_if(held_, [&](const Held &h) { return h.who == who; });
+        if (!held_.empty()) std::erase_if(held_, [&](const Held &h) { return h.who == who; });
     }
 
   private:

@@ -14,6 +14,7 @@ class LoopedWire final : public rdm::Wire {
   public:
     explicit LoopedWire(rdm::Protocol *protocol) : protocol_(*protocol) {
         attr_.packet_limit = rdm::least_packet;
+        attr_.copy_limit = 256;
         attr_.eager_limit = 64 << 10;
         attr_.bulk_limit = 1 << 20;
     }
@@ -61,8 +62,10 @@ class LoopedWire final : public rdm::Wire {
             packet.bytes.resize(len + from.remaining());
             from.gather(packet.bytes.data() + len, from.remaining());
         }
+        if (packet.bytes.size() <= attr_.copy_limit) packet.payload = nullptr;
+        const bool now = !packet.payload;
         packets_.push_back(std::move(packet));
-        return payload ? rdm::Sent::later : rdm::Sent::now;
+        return now ? rdm::Sent::now : rdm::Sent::later;
     }
     rdm::Sent announce(rdm::Link *, const void *, size_t, rdm::Operation *) override {
         return rdm::Sent::busy;

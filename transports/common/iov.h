@@ -77,6 +77,19 @@ class IovCursor {
             memcpy(static_cast<uint8_t *>(to) + at, piece, part);
         });
     }
+    // As gather(), but does not advance.
+    uint64_t peek(void *to, uint64_t len) const {
+        const uint64_t total = std::min(len, remaining_);
+        uint64_t offset = offset_;
+        for (uint64_t at = 0, i = index_; at < total; i++, offset = 0) {
+            const uint64_t part = std::min(iov_[i].len - offset, total - at);
+            if (!part) continue;
+            memcpy(static_cast<uint8_t *>(to) + at, static_cast<uint8_t *>(iov_[i].addr) + offset,
+                   part);
+            at += part;
+        }
+        return total;
+    }
     // Describes up to `bytes` of what comes next in out[0..max_iov); returns the number of pieces.
     // Does not advance.
     int describe(struct iovec *out, uint64_t bytes) const {

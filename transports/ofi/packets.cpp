@@ -19,7 +19,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
         uint8_t bytes[Packet::size];
         if (total <= sizeof bytes) {
             memcpy(bytes, head, len);
-            if (payload) tp::IovCursor(payload->memory).gather(bytes + len, total - len);
+            if (payload) payload->memory.peek(bytes + len, total - len);
             const auto error =
                 int(fi_inject(fabric_.endpoint.get(), bytes, total, link->peer->number));
             if (error) return refused(link, error);
@@ -34,7 +34,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     packet->payload = nullptr;
     memcpy(packet->bytes, head, len);
     if (total > Packet::size) return send_payload(link, packet, len, payload);
-    if (payload) tp::IovCursor(payload->memory).gather(packet->bytes + len, total - len);
+    if (payload) payload->memory.peek(packet->bytes + len, total - len);
     const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
                                    link->peer->number, &packet->libfabric));
     if (error) return refused(link, error);
@@ -55,7 +55,7 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
         const uint64_t length = payload->memory.remaining();
         packet->copy.reset(new (std::nothrow) uint8_t[length]);
         if (!packet->copy) return Sent::busy;
-        tp::IovCursor(payload->memory).gather(packet->copy.get(), length);
+        payload->memory.peek(packet->copy.get(), length);
         pieces[1] = {packet->copy.get(), length};
         n = 1;
     }

@@ -55,6 +55,8 @@ class Connection {
     // one that holds memory which was withdrawn, or has not filled it, for long.
     void tick(int64_t now_ns);
 
+    // A message that leaves nothing to be remembered. False: not possible now, post() it.
+    bool send_now(uint64_t message_tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length);
     void post(Job *message);
     Sent put(Job *job, uint64_t remote_address, const void *rkey);
     Sent get(Job *job, uint64_t remote_address, const void *rkey);

@@ -4,6 +4,20 @@
 
 namespace dtrain::rdm {
 
+bool Connection::send_now(uint64_t message_tag, const dtrain_tp_iov_t *iov, uint32_t n,
+                          uint64_t length) {
+    if (!up() || broken_ || goodbye_ || queue_.front() || !control_.empty()) return false;
+    if (length > std::min(shared_.copy_limit, shared_.eager_limit) || !window_.has_room(length))
+        return false;
+    Operation payload;
+    payload.memory.assign(iov, n, length);
+    const Head head{.kind = Kind::eager, .tag = message_tag, .length = length};
+    if (send_head(head, length ? &payload : nullptr) != Sent::now) return false;
+    window_.sent(length);
+    shared_.completions.moved += length;
+    return true;
+}
+
 void Connection::post(Job *message) {
     queue_.push_back(message);
     flush();

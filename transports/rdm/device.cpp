@@ -42,6 +42,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     most_eager_ = shared_.eager_limit =
         std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost);
     shared_.part_limit = attr.packet_limit - Head::wire_length;
+    shared_.copy_limit = std::max<uint64_t>(attr.copy_limit, Head::wire_length) - Head::wire_length;
     host().random(own_.id.data(), own_.id.size());
     own_.machine = tp::machine_fingerprint("pid");
     own_.pid = htole32(uint32_t(getpid()));
@@ -177,24 +178,27 @@ void Device::disconnect(Endpoint *ep) {
     delete ep;
 }
 
-// What an operation of the caller needs to begin; nullptr: *status and its text say why not.
-Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
-                      uint64_t cookie, dtrain_status_t *status) {
-    uint64_t length;
+// An operation of the caller, for whose completion there is room then.
+dtrain_status_t Device::admit(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                              uint64_t *length) {
     const uint64_t limit = wire_->attr().bulk_limit;
-    if (!tp::iov_length(iov, n, &length) || length > limit) {
-        *status = host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes", own_.kind,
-                              tp::max_iov, static_cast<unsigned long long>(limit));
-        return nullptr;
-    }
-    if (!ep->connection) {
-        *status = host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", own_.kind);
-        return nullptr;
-    }
+    if (!tp::iov_length(iov, n, length) || *length > limit)
+        return host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes", own_.kind,
+                           tp::max_iov, static_cast<unsigned long long>(limit));
+    if (!ep.connection) return host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", own_.kind);
+    return shared_.completions.reserve(1) ? DTRAIN_OK : no_memory();
+}
+
+dtrain_status_t Device::no_memory() {
+    return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
+}
+
+// For one that was admitted. nullptr: out of memory, and it is not any more.
+Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                      uint64_t length, uint64_t cookie) {
     Job *job = shared_.jobs.get();
-    if (!job || !shared_.completions.reserve(1)) {
-        if (job) shared_.jobs.put(job);
-        *status = host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
+    if (!job) {
+        shared_.completions.unreserve();
         return nullptr;
     }
     job->kind = kind;
@@ -208,9 +212,15 @@ Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, 
 
 dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                              uint64_t cookie) {
-    dtrain_status_t status;
-    Job *job = make_job(Job::Kind::message, ep, iov, n, cookie, &status);
-    if (!job) return status;
+    uint64_t length;
+    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    if (status != DTRAIN_OK) return status;
+    if (ep->connection->send_now(tag, iov, n, length)) {
+        shared_.completions.push({cookie, length, tag, 0, DTRAIN_OK, DTRAIN_TP_SEND, 0});
+        return DTRAIN_OK;
+    }
+    Job *job = make_job(Job::Kind::message, ep, iov, n, length, cookie);
+    if (!job) return no_memory();
     job->tag = tag;
     ep->connection->post(job);
     return DTRAIN_OK;
@@ -251,18 +261,22 @@ void Device::take(tp::Message *message, tp::Receive *receive) {
 
 dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory to,
                             uint64_t imm, uint64_t cookie) {
-    dtrain_status_t status;
-    Job *job = make_job(Job::Kind::put, ep, iov, n, cookie, &status);
-    if (!job) return status;
+    uint64_t length;
+    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    if (status != DTRAIN_OK) return status;
+    Job *job = make_job(Job::Kind::put, ep, iov, n, length, cookie);
+    if (!job) return no_memory();
     job->imm = imm;
     return begun(job, ep->connection->put(job, to.address, to.rkey));
 }
 
 dtrain_status_t Device::get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
                             uint64_t cookie) {
-    dtrain_status_t status;
-    Job *job = make_job(Job::Kind::get, ep, iov, n, cookie, &status);
-    if (!job) return status;
+    uint64_t length;
+    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    if (status != DTRAIN_OK) return status;
+    Job *job = make_job(Job::Kind::get, ep, iov, n, length, cookie);
+    if (!job) return no_memory();
     return begun(job, ep->connection->get(job, from.address, from.rkey));
 }
 

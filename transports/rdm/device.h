@@ -70,8 +70,11 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t begin(const Address &peer, Connection *connection);
     void take(tp::Message *message, tp::Receive *receive);
     void report(const Endpoint &ep, uint32_t kind, dtrain_status_t status);
+    dtrain_status_t admit(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                          uint64_t *length);
+    dtrain_status_t no_memory();
     Job *make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
-                  uint64_t cookie, dtrain_status_t *status);
+                  uint64_t length, uint64_t cookie);
     dtrain_status_t begun(Job *job, Sent sent);
     bool watch(int fd, void *what);
     bool look_is_due();
@@ -89,7 +92,7 @@ class Device : private Protocol, private Lobby::Owner {
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to
     bool fast_timer_ = false, slow_timer_ = false;
-    uint32_t ticks_ = 0;
+    uint32_t ticks_ = 0, told_ = 0;
     int64_t looked_ns_ = 0;
 };
 

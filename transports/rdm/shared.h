@@ -37,7 +37,8 @@ struct Shared {
     const tp::Host host;
     Wire *wire = nullptr;
     uint64_t eager_limit = 0;
-    uint64_t part_limit = 0; // bytes of a payload that fit in a packet
+    uint64_t part_limit = 0; // bytes of a payload that fit in a packet,
+    uint64_t copy_limit = 0; // and of one that the wire copies at once
     tp::IdTable<Channel> channels;
     tp::Matcher matcher;
     tp::Completions completions;

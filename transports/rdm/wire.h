@@ -92,6 +92,7 @@ struct WireAttr {
     uint64_t caps = 0;           // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
     uint64_t bulk_limit = 0;     // bytes of one bulk message
     uint32_t packet_limit = 0;   // bytes of head and payload; at least least_packet
+    uint32_t copy_limit = 0;     // the same, of a packet for which send() is never Sent::later
     uint32_t eager_limit = 0;    // bytes of a payload up to which packets beat a bulk message
     uint32_t rkey_len = 0;
     uint64_t latency_ns = 0, bandwidth_bps = 0; // these four as in dtrain_tp_attr_t

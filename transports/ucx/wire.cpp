@@ -85,6 +85,7 @@ dtrain_status_t Wire::open(const char *) {
     // What fits in one piece of the network need not be put together.
     attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
                                     networks.only_tcp ? most_tcp_packet : most_packet);
+    attr_.copy_limit = uint32_t(Request::room);
     attr_.eager_limit = attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
     // What is got over shared memory may be written after a link is given up.

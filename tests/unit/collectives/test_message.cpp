@@ -9,6 +9,7 @@
 #include <cstring>
 #include <random>
 #include <thread>
+#include <utility>
 
 using namespace dtrain;
 using namespace dtrain::collectives;
@@ -183,23 +184,23 @@ struct Mixed {
         if (any) params.elsewhere = {2};
         params.tag = tag_of(any ? 0 : uint32_t(source));
         params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
-        post(zero, params, value, request, deadline_ns);
+        post(zero, std::move(params), value, request, deadline_ns);
     }
     void send(uint32_t from, uint32_t &value, engine::Request &request) {
         MessageOperation::Params params;
         params.mesh = from == 1 ? &one.mesh : &two.mesh;
         params.tag = tag_of(from);
-        post(from == 1 ? one : two, params, value, request, INT64_MAX);
+        post(from == 1 ? one : two, std::move(params), value, request, INT64_MAX);
     }
     static uint64_t tag_of(uint32_t source) {
         return engine::make_tag(0, source, engine::TagClass::point_to_point, 7);
     }
-    void post(Process &process, MessageOperation::Params &params, uint32_t &value,
+    void post(Process &process, MessageOperation::Params &&params, uint32_t &value,
               engine::Request &request, int64_t deadline_ns) {
         params.listener = &owner;
         params.buffer = &value;
         params.bytes = sizeof value;
-        auto *message = new (request) MessageOperation(&request, params);
+        auto *message = new (request) MessageOperation(&request, std::move(params));
         message->deadline_ns = deadline_ns;
         process.agent.post(message, true);
     }
