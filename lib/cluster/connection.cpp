@@ -82,8 +82,8 @@ Status Connection::take_frames(std::vector<wire::Message> &messages) {
         at += used;
         messages.push_back(std::move(message));
     }
-    if (at == in_.size()) // nothing is kept for messages that seldom come
-        in_ = {};
+    if (at == in_.size())             // nothing is kept for messages that seldom come
+        in_ = std::vector<uint8_t>(); // "= {}" would keep it
     else
         in_.erase(in_.begin(), in_.begin() + long(at));
     return DTRAIN_OK;
@@ -106,7 +106,7 @@ Status Connection::flush() {
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }
-    out_ = {};
+    out_ = std::vector<uint8_t>(); // a roster may have been in it
     sent_ = 0;
     return DTRAIN_OK;
 }

@@ -85,7 +85,7 @@ void Driver::run(Actions actions, int64_t now) {
     for (;;) {
         for (Action &action : actions) perform(action, now);
         encoded_.reset();
-        frame_ = {};
+        frame_ = std::vector<uint8_t>();
         if (events_.empty()) return;
         Event event = std::move(events_.front());
         events_.pop_front();
