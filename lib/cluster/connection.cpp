@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t read_size = 16 << 10; // per call, so that nobody keeps the others waiting
 constexpr size_t handshake_size = 512; // read before authentication
+constexpr int last_reads = 64;         // per call, of what nobody wants any more
 
 wire::Nonce fresh_nonce() {
     wire::Nonce nonce;
@@ -114,6 +115,16 @@ Status Connection::flush() {
 void Connection::drain(int64_t deadline) {
     state_ = State::draining;
     deadline_ = deadline;
+}
+
+bool Connection::wind_up() {
+    state_ = State::draining;
+    Status s = flush();
+    if (s == DTRAIN_OK && !wants_to_write()) shutdown(fd_.get(), SHUT_WR);
+    bool more = true;
+    for (int i = 0; s == DTRAIN_OK && more && i < last_reads; i++) s = read_some(more);
+    in_.clear();
+    return s != DTRAIN_OK;
 }
 
 } // namespace dtrain::cluster

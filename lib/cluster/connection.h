@@ -36,6 +36,9 @@ class Connection {
 
     Status send(std::span<const uint8_t> frame); // queues and tries; DTRAIN_ERR_LIMIT: too slow
     void drain(int64_t deadline); // no more reading or sending; done once !wants_to_write()
+    // Instead, when there is time to wait for the peer: true once it has closed the connection,
+    // too. Closing with bytes unread would reset it, and what was said last may be lost.
+    bool wind_up();
 
   private:
     Status flush();

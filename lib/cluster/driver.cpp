@@ -295,20 +295,40 @@ Status Driver::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t no
 }
 
 void Driver::leave(int64_t now) {
-    for (Action &action : node_.leave()) perform(action, now);
-    events_.clear();
-    int64_t until = now + leave_timeout;
-    for (auto &[link, connection] : connections_)
-        while (connection->state() == Connection::State::draining && connection->wants_to_write()) {
-            pollfd wait{connection->fd(), POLLOUT, 0};
-            int64_t left = until - monotonic_clock().now_ns();
-            if (left <= 0 || poll(&wait, 1, int(left / ms) + 1) <= 0) break;
-            if (connection->ready_to_write() != DTRAIN_OK) break;
-        }
-    connections_.clear();
+    // First: who hears that this member leaves and still finds it listening would wait for it.
     listener_.reset();
     rendezvous_.close();
+    for (Action &action : node_.leave())
+        if (!std::holds_alternative<Close>(action)) perform(action, now); // all are closed here
+    const std::string text = error_text(); // perhaps why this member leaves
+    wind_up(now + leave_timeout);
+    set_error_text(text.c_str());
+    connections_.clear();
+    events_.clear();
     reports_.clear();
+}
+
+void Driver::wind_up(int64_t until) {
+    using State = Connection::State;
+    std::erase_if(connections_, [](const auto &one) {
+        return one.second->state() != State::open && one.second->state() != State::draining;
+    });
+    std::vector<pollfd> fds(connections_.size(), pollfd{-1, 0, POLLIN});
+    for (;;) {
+        size_t i = 0;
+        std::erase_if(connections_, [&](const auto &one) {
+            return fds[i++].revents != 0 && one.second->wind_up();
+        });
+        fds.clear();
+        for (const auto &[link, connection] : connections_) {
+            const int events = POLLIN | (connection->wants_to_write() ? POLLOUT : 0);
+            fds.push_back({connection->fd(), short(events), 0});
+        }
+        const int64_t left = until - monotonic_clock().now_ns();
+        if (fds.empty() || left <= 0) return;
+        const int ready = poll(fds.data(), fds.size(), int(left / ms) + 1);
+        if (ready == 0 || (ready < 0 && errno != EINTR)) return;
+    }
 }
 
 } // namespace dtrain::cluster

@@ -28,7 +28,7 @@ class Driver {
     bool has_reports() const { return !reports_.empty(); }
     Status post(wire::Message message, int64_t now);
     Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
-    void leave(int64_t now); // closes everything; waits a little for what is queued to go out
+    void leave(int64_t now); // closes everything; waits a little for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }
 
   private:
@@ -49,6 +49,7 @@ class Driver {
     void broken(Link link, Status status);
     void expire(int64_t now);
     void drop_oldest_stranger();
+    void wind_up(int64_t until);
     Status listen_beside(int fd);
 
     std::string secret_, listen_address_;

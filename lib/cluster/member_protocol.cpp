@@ -66,7 +66,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
 void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &actions) {
     if (event.link != link_) return;
     link_ = 0;
-    if (phase_ == Phase::seeking) return candidate_failed(event.refused, now, actions);
+    if (phase_ == Phase::seeking) return candidate_unreached(event, now, actions);
     if (phase_ != Phase::connecting) return;
     if (event.status == DTRAIN_ERR_AUTH)
         return end(event.status, "joining the job: rank 0: " + event.text, actions);

@@ -55,6 +55,7 @@ class MemberProtocol {
     // member_seeking.cpp
     void coordinator_gone(const wire::Gone &gone, bool dead, int64_t now, Actions &actions);
     void seek(int64_t now, Actions &actions);
+    void candidate_unreached(const DialFailed &event, int64_t now, Actions &actions);
     void candidate_failed(bool is_gone, int64_t now, Actions &actions);
     void candidate_gone(const wire::Gone &gone, int64_t now, Actions &actions);
     void seeking_tick(int64_t now, Actions &actions);
@@ -72,7 +73,8 @@ class MemberProtocol {
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
     std::string obstacle_; // what kept it from joining so far
 
-    int32_t candidate_ = -1; // seeking
+    int32_t candidate_ = -1;     // seeking
+    int32_t dialled_again_ = -1; // the last one that was
     bool clean_ = false, dead_ = false;
     std::set<int32_t> unreachable_;
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;

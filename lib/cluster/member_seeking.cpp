@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/member_protocol.h"
 
+#include <utility>
+
 namespace dtrain::cluster {
 namespace {
 
@@ -23,6 +25,7 @@ void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t
     clean_ = gone.left;
     dead_ = dead;
     unreachable_.clear();
+    dialled_again_ = -1;
     seek_until_ = now + seek_timeouts * settings_.heartbeat_timeout;
     state_.gone[gone.member] = gone;
     actions.emplace_back(Report{gone});
@@ -49,6 +52,13 @@ wire::Rejoin MemberProtocol::rejoin() const {
     wire::Rejoin message{state_.job, state_.epoch, self_, {}, shrunk_};
     for (const auto &[member, gone] : state_.gone) message.gone.push_back(gone);
     return message;
+}
+
+// A process that ends closes what it had not answered yet. The next attempt is refused.
+void MemberProtocol::candidate_unreached(const DialFailed &event, int64_t now, Actions &actions) {
+    if (event.status == DTRAIN_ERR_PEER && std::exchange(dialled_again_, candidate_) != candidate_)
+        return dial(candidate_, state_.peers[size_t(candidate_)].listener, now, actions);
+    candidate_failed(event.refused, now, actions);
 }
 
 void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {

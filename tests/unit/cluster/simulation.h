@@ -86,6 +86,8 @@ class Network {
     void crash(int n, bool silenced = false) {
         if (crashed(n)) return;
         hosts_[size_t(n)].crashed = true;
+        hosts_[size_t(n)].ended = now_;
+        hosts_[size_t(n)].dropped.clear();
         for (auto &[id, c] : wires_)
             for (int side : {0, 1})
                 if (c->end[side].node == n) {
@@ -131,6 +133,8 @@ class Network {
         std::unique_ptr<Node> node;
         int life = 0; // times it was restarted
         bool started = false, crashed = false, stopped = false;
+        int64_t ended = 0;                       // when it crashed
+        std::set<int> dropped;                   // whom the system had accepted for it at that time
         std::vector<std::function<void()>> held; // what came while it was stopped
         int64_t tick_at = INT64_MAX;
     };
@@ -214,6 +218,10 @@ class Network {
     // life: of the process meant, or -1: at the rendezvous
     void connect(int n, int to, int life, Link link) {
         Host &host = hosts_[size_t(to)];
+        // The system had accepted it for a process that ends.
+        if (host.crashed && now_ - host.ended < 30 * ms && draw(0, 1) == 0 &&
+            host.dropped.insert(n).second)
+            return step(n, DialFailed{link, DTRAIN_ERR_PEER, false, "closed by it"});
         if (host.crashed || !host.started || (life >= 0 && life != host.life))
             return step(n, DialFailed{link, DTRAIN_ERR_NOT_FOUND, true, "connection refused"});
         if (crashed(n)) return;
