@@ -2,6 +2,7 @@
 // lets it, and gives back the memory of payloads in progress().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "check.h"
 #include "rdm/device.h"
 
 #include <deque>
@@ -62,6 +63,7 @@ class LoopedWire final : public rdm::Wire {
             packet.bytes.resize(len + from.remaining());
             from.gather(packet.bytes.data() + len, from.remaining());
         }
+        assert_true(packet.bytes.size() <= attr_.packet_limit);
         if (packet.bytes.size() <= attr_.copy_limit) packet.payload = nullptr;
         const bool now = !packet.payload;
         packets_.push_back(std::move(packet));

@@ -22,6 +22,27 @@ void a_busy_wire_gets_a_message_part_by_part(void **) {
     }
 }
 
+// Below what the wire copies, and above; at once, and when it is busy at first.
+void small_messages_go_or_wait(void **) {
+    for (const size_t length : {0, 1, 208, 209, 4047, 4048, 4049})
+        for (const bool busy : {false, true}) {
+            Looped looped;
+            looped.sent.resize(length);
+            looped.got.resize(length);
+            if (busy) looped.wire->room = 0;
+            looped.receive();
+            looped.send();
+            for (int i = 0; i < 3; i++) looped.progress();
+            assert_int_equal(looped.is_done(send_cookie), !busy);
+            assert_int_equal(looped.is_done(receive_cookie), !busy);
+            looped.wire->room = SIZE_MAX;
+            for (int i = 0; i < 3; i++) looped.progress();
+            assert_int_equal(looped.status(send_cookie), DTRAIN_OK);
+            assert_int_equal(looped.status(receive_cookie), DTRAIN_OK);
+            assert_true(looped.got == looped.sent);
+        }
+}
+
 // Its receiver gets all of it, and what another endpoint sends then.
 void an_endpoint_goes_in_the_middle_of_its_message(void **) {
     Looped looped;
@@ -75,6 +96,7 @@ int main() {
     using namespace dtrain::test;
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_busy_wire_gets_a_message_part_by_part),
+        cmocka_unit_test(small_messages_go_or_wait),
         cmocka_unit_test(an_endpoint_goes_in_the_middle_of_its_message),
         cmocka_unit_test(a_link_breaks_in_the_middle_of_a_message),
     };

@@ -42,7 +42,9 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     most_eager_ = shared_.eager_limit =
         std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost);
     shared_.part_limit = attr.packet_limit - Head::wire_length;
-    shared_.copy_limit = std::max<uint64_t>(attr.copy_limit, Head::wire_length) - Head::wire_length;
+    shared_.copy_limit =
+        std::clamp(attr.copy_limit, uint32_t(Head::wire_length), attr.packet_limit) -
+        Head::wire_length;
     host().random(own_.id.data(), own_.id.size());
     own_.machine = tp::machine_fingerprint("pid");
     own_.pid = htole32(uint32_t(getpid()));
@@ -179,8 +181,8 @@ void Device::disconnect(Endpoint *ep) {
 }
 
 // An operation of the caller, for whose completion there is room then.
-dtrain_status_t Device::admit(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
-                              uint64_t *length) {
+dtrain_status_t Device::prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                                uint64_t *length) {
     const uint64_t limit = wire_->attr().bulk_limit;
     if (!tp::iov_length(iov, n, length) || *length > limit)
         return host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes", own_.kind,
@@ -193,7 +195,7 @@ dtrain_status_t Device::no_memory() {
     return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
 }
 
-// For one that was admitted. nullptr: out of memory, and it is not any more.
+// For one that is prepared. nullptr: out of memory, and it is not any more.
 Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
                       uint64_t length, uint64_t cookie) {
     Job *job = shared_.jobs.get();
@@ -213,7 +215,7 @@ Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, 
 dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                              uint64_t cookie) {
     uint64_t length;
-    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    const dtrain_status_t status = prepare(*ep, iov, n, &length);
     if (status != DTRAIN_OK) return status;
     if (ep->connection->send_now(tag, iov, n, length)) {
         shared_.completions.push({cookie, length, tag, 0, DTRAIN_OK, DTRAIN_TP_SEND, 0});
@@ -262,7 +264,7 @@ void Device::take(tp::Message *message, tp::Receive *receive) {
 dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory to,
                             uint64_t imm, uint64_t cookie) {
     uint64_t length;
-    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    const dtrain_status_t status = prepare(*ep, iov, n, &length);
     if (status != DTRAIN_OK) return status;
     Job *job = make_job(Job::Kind::put, ep, iov, n, length, cookie);
     if (!job) return no_memory();
@@ -273,7 +275,7 @@ dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n
 dtrain_status_t Device::get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
                             uint64_t cookie) {
     uint64_t length;
-    const dtrain_status_t status = admit(*ep, iov, n, &length);
+    const dtrain_status_t status = prepare(*ep, iov, n, &length);
     if (status != DTRAIN_OK) return status;
     Job *job = make_job(Job::Kind::get, ep, iov, n, length, cookie);
     if (!job) return no_memory();

@@ -70,8 +70,8 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t begin(const Address &peer, Connection *connection);
     void take(tp::Message *message, tp::Receive *receive);
     void report(const Endpoint &ep, uint32_t kind, dtrain_status_t status);
-    dtrain_status_t admit(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
-                          uint64_t *length);
+    dtrain_status_t prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
+                            uint64_t *length);
     dtrain_status_t no_memory();
     Job *make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
                   uint64_t length, uint64_t cookie);
