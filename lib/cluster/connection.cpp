@@ -10,7 +10,6 @@ namespace {
 
 constexpr size_t read_size = 16 << 10; // per call, so that nobody keeps the others waiting
 constexpr size_t handshake_size = 512; // read before authentication
-constexpr int last_reads = 64;         // per call, of what nobody wants any more
 
 wire::Nonce fresh_nonce() {
     wire::Nonce nonce;
@@ -39,8 +38,7 @@ Status Connection::ready_to_write() {
 
 Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
     if (state_ == State::connecting) return ready_to_write(); // its error, if it has one
-    bool more = true;
-    Status end = read_some(more);
+    Status end = read_some();
     if (state_ == State::draining) { // only to notice the end
         in_.clear();
         return end;
@@ -59,14 +57,13 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
     return end;
 }
 
-Status Connection::read_some(bool &more) {
+Status Connection::read_some() {
     uint8_t bytes[read_size];
     ssize_t n;
     do n = recv(fd_.get(), bytes, state_ == State::handshaking ? handshake_size : read_size, 0);
     while (n < 0 && errno == EINTR);
     int error = errno;
     if (n > 0) in_.insert(in_.end(), bytes, bytes + n);
-    more = n > 0;
     if (n > 0 || (n < 0 && (error == EAGAIN || error == EWOULDBLOCK))) return DTRAIN_OK;
     if (n == 0 || error == ECONNRESET) return fail(DTRAIN_ERR_PEER, "connection closed");
     return fail_errno(error, "receiving");
@@ -119,12 +116,11 @@ void Connection::drain(int64_t deadline) {
 
 bool Connection::wind_up() {
     state_ = State::draining;
-    Status s = flush();
-    if (s == DTRAIN_OK && !wants_to_write()) shutdown(fd_.get(), SHUT_WR);
-    bool more = true;
-    for (int i = 0; s == DTRAIN_OK && more && i < last_reads; i++) s = read_some(more);
+    if (flush() != DTRAIN_OK) return true;
+    if (!wants_to_write()) shutdown(fd_.get(), SHUT_WR);
+    Status end = read_some();
     in_.clear();
-    return s != DTRAIN_OK;
+    return end != DTRAIN_OK;
 }
 
 } // namespace dtrain::cluster

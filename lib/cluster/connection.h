@@ -36,13 +36,14 @@ class Connection {
 
     Status send(std::span<const uint8_t> frame); // queues and tries; DTRAIN_ERR_LIMIT: too slow
     void drain(int64_t deadline); // no more reading or sending; done once !wants_to_write()
-    // Instead, when there is time to wait for the peer: true once it has closed the connection,
-    // too. Closing with bytes unread would reset it, and what was said last may be lost.
+    // Instead, when there is time to wait for the peer, whenever the socket is ready: true once it
+    // has closed the connection, too. Closing with bytes unread would reset it, and what was said
+    // last may be lost.
     bool wind_up();
 
   private:
     Status flush();
-    Status read_some(bool &more);
+    Status read_some();
     Status take_frames(std::vector<wire::Message> &messages);
 
     Fd fd_;

@@ -59,9 +59,9 @@ class LoopedWire final : public rdm::Wire {
         const auto *first = static_cast<const uint8_t *>(head);
         Packet packet{std::vector<uint8_t>(first, first + len), payload};
         if (payload) {
-            tp::IovCursor from = payload->memory;
-            packet.bytes.resize(len + from.remaining());
-            from.gather(packet.bytes.data() + len, from.remaining());
+            const uint64_t length = payload->memory.remaining();
+            packet.bytes.resize(len + length);
+            payload->memory.peek(packet.bytes.data() + len, length);
         }
         assert_true(packet.bytes.size() <= attr_.packet_limit);
         if (packet.bytes.size() <= attr_.copy_limit) packet.payload = nullptr;

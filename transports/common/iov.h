@@ -67,15 +67,22 @@ class IovCursor {
     }
     // Copies min(len, remaining()) bytes from `from` into the list; returns how many.
     uint64_t scatter(const void *from, uint64_t len) {
-        return copy(len, [from](uint8_t *piece, uint64_t at, uint64_t part) {
-            memcpy(piece, static_cast<const uint8_t *>(from) + at, part);
-        });
+        const uint64_t total = std::min(len, remaining_);
+        for (uint64_t at = 0; at < total;) {
+            uint64_t part;
+            uint8_t *to = piece(&part);
+            part = std::min(part, total - at);
+            memcpy(to, static_cast<const uint8_t *>(from) + at, part);
+            advance(part);
+            at += part;
+        }
+        return total;
     }
     // Copies min(len, remaining()) bytes from the list to `to`; returns how many.
     uint64_t gather(void *to, uint64_t len) {
-        return copy(len, [to](const uint8_t *piece, uint64_t at, uint64_t part) {
-            memcpy(static_cast<uint8_t *>(to) + at, piece, part);
-        });
+        const uint64_t total = peek(to, len);
+        advance(total);
+        return total;
     }
     // As gather(), but does not advance.
     uint64_t peek(void *to, uint64_t len) const {
@@ -104,18 +111,6 @@ class IovCursor {
     }
 
   private:
-    template <class Copy> uint64_t copy(uint64_t len, Copy &&copy_piece) {
-        const uint64_t total = std::min(len, remaining_);
-        for (uint64_t at = 0; at < total;) {
-            uint64_t part;
-            uint8_t *p = piece(&part);
-            part = std::min(part, total - at);
-            copy_piece(p, at, part);
-            advance(part);
-            at += part;
-        }
-        return total;
-    }
     dtrain_tp_iov_t iov_[max_iov];
     uint32_t index_ = 0;
     uint64_t offset_ = 0;

@@ -69,7 +69,7 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
     attr_.packet_limit = local_ ? uint32_t(Packet::size) : model.packet_limit;
-    attr_.copy_limit = std::min(uint32_t(Packet::size), attr_.packet_limit);
+    attr_.copy_limit = uint32_t(Packet::size);
     attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;

@@ -13,7 +13,8 @@ namespace {
 // than after so long.
 constexpr uint32_t look_every = 64;
 constexpr int64_t look_every_ns = 1'000'000;
-constexpr uint32_t tell_at_most = 16;           // times in a row, before the network has its turn
+// Of so many calls that have something to tell one looks at the network all the same.
+constexpr uint32_t network_every = 16;
 constexpr int64_t fast_tick_ns = 50'000'000;    // while somebody connects
 constexpr int64_t slow_tick_ns = 2'000'000'000; // to find peers that are gone
 constexpr int drain_ms = 200;
@@ -23,7 +24,7 @@ constexpr int last_rounds = 100; // for what a process that has ended sent befor
 
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
     // What is over is told at once: to look at the network takes a system call, or several.
-    if (!shared_.completions.empty() && !shared_.attention && ++told_ % tell_at_most)
+    if (!shared_.completions.empty() && !shared_.attention && ++told_ % network_every)
         return shared_.completions.pop(done, max);
     if (!wire_->progress())
         return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", own_.kind);

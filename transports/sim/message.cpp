@@ -62,7 +62,7 @@ dtrain_status_t send(dtrain_tp_ep_t *ep, uint64_t tag, const dtrain_tp_iov_t *io
             cost + Matcher::message_cost <= network.settings().buffer) {
             transfer->eager = true;
             transfer->data.reset(new uint8_t[length]);
-            IovCursor(transfer->iov).gather(transfer->data.get(), length);
+            transfer->iov.peek(transfer->data.get(), length);
         }
         return start(std::move(transfer), length);
     });

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t large = 60 << 10;
 
-// Two ends of a control connection, `to` the one that was dialled from.
+// Two ends of a control connection, dialled by a.
 struct Ends {
     Ends() {
         const Fd listener(socket(AF_INET, SOCK_STREAM, 0));
@@ -91,8 +91,8 @@ void both_may_wind_up_at_once(void **) {
     assert_true(ends.a->wind_up());
 }
 
-// A peer that does not stop keeps nobody.
-void who_winds_up_reads_a_bounded_amount(void **) {
+// And reads on, a bounded amount at a time.
+void a_peer_that_goes_on_sending_has_not_ended(void **) {
     Ends ends;
     const std::vector<uint8_t> frame = frame_of(large);
     for (int i = 0; i < 1000; i++) {
@@ -109,7 +109,7 @@ int main() {
         cmocka_unit_test(what_has_passed_is_not_kept),
         cmocka_unit_test(who_winds_up_ends_in_order),
         cmocka_unit_test(both_may_wind_up_at_once),
-        cmocka_unit_test(who_winds_up_reads_a_bounded_amount),
+        cmocka_unit_test(a_peer_that_goes_on_sending_has_not_ended),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

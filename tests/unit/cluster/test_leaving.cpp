@@ -17,7 +17,6 @@ std::string play(uint32_t seed) {
     std::string wrong;
     std::vector<int> left(size_t(workers + servers));
     int64_t last = 0;
-    Network *running = nullptr;
     Network net(seed, workers, servers, [&](int n, const wire::Message &message) {
         if (const auto *over = std::get_if<wire::Over>(&message))
             wrong = text("member %d: %s", n, over->text.c_str());
@@ -25,9 +24,8 @@ std::string play(uint32_t seed) {
         if (gone == nullptr) return;
         if (!gone->left) wrong = text("member %d: %s", n, gone->text.c_str());
         left[size_t(n)]++;
-        last = running->now();
+        last = net.now();
     });
-    running = &net;
     for (int n = 0; n < net.size(); n++) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
     net.run_until(second);
     const int64_t spread = std::array{2 * ms, 20 * ms, 300 * ms}[seed / 3 % 3];
