@@ -121,7 +121,14 @@ void all_sizes(int rounds, const ranks::Options &options) {
     for (int size : {1, 2, 3, 4, 5, 7, 8, 9, 12, 17}) many(size, rounds, options);
 }
 
-void in_shared_memory(void **) { all_sizes(40, {}); }
+// Under ThreadSanitizer ten times as slow.
+#ifdef __SANITIZE_THREAD__
+constexpr int rounds_in_shared_memory = 12;
+#else
+constexpr int rounds_in_shared_memory = 40;
+#endif
+
+void in_shared_memory(void **) { all_sizes(rounds_in_shared_memory, {}); }
 void over_tcp(void **) { all_sizes(12, {{"transports", "tcp"}}); }
 void over_shm_messages(void **) {
     for (const char *name : {"ring", "direct", "recursive_doubling", "halving_doubling",
