@@ -114,10 +114,10 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
         int64_t left = deadline_ns - clock_.now_ns();
         if (left <= 0) break;
         left = std::min(left, longest_sleep_);
-        if (poller)
-            sleep(left);
-        else
+        if (!poller)
             waitable.sleep(left);
+        else if (sleep(left))
+            idle.reset(); // large data that a network library moves unseen: more is on its way
         Idle::slept();
     }
     if (poller) resign_poller();
@@ -182,20 +182,21 @@ bool Agent::begin_sleep() {
     return arm_devices() && inbox_.load(std::memory_order_seq_cst) == nullptr;
 }
 
-void Agent::end_sleep() {
+bool Agent::end_sleep() {
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     eventfd_t value;
-    eventfd_read(wake_, &value);
+    return eventfd_read(wake_, &value) == 0;
 }
 
-void Agent::sleep(int64_t timeout_ns) {
+bool Agent::sleep(int64_t timeout_ns) {
     if (helper_.serve != nullptr) helper_.serve(helper_.arg);
+    bool event = true; // what keeps it from falling asleep is one, too
     if (begin_sleep()) {
         pollfd fd = {.fd = epoll_, .events = POLLIN, .revents = 0};
         timespec t = {timeout_ns / second, timeout_ns % second};
-        ppoll(&fd, 1, &t, nullptr);
+        event = ppoll(&fd, 1, &t, nullptr) > 0;
     }
-    end_sleep();
+    return !end_sleep() && event;
 }
 
 // ---- one round, under the lock ----

@@ -72,9 +72,9 @@ class Agent {
     bool pending() const { return pending_.load(std::memory_order_acquire) != 0; }
     bool has_poller() const { return has_poller_.load(std::memory_order_acquire); }
     // For the poller and the helper: when begin_sleep() returns true they may sleep until poll_fd()
-    // is readable; end_sleep() in any case.
+    // is readable; end_sleep() in any case, which tells whether a thread of ours has woken them.
     bool begin_sleep();
-    void end_sleep();
+    bool end_sleep();
     int poll_fd() const { return epoll_; }
     int64_t longest_sleep() const { return longest_sleep_; } // with devices that cannot wake: short
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
@@ -134,7 +134,7 @@ class Agent {
     void check_time();
     void settle();
     bool arm_devices();
-    void sleep(int64_t timeout_ns);
+    bool sleep(int64_t timeout_ns); // true: a device ended it
     void wake_sleeper();
 
     Clock &clock_;

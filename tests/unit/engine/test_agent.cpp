@@ -4,7 +4,10 @@
 #include "engine/agent.h"
 
 #include <atomic>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 using namespace dtrain;
@@ -151,6 +154,27 @@ void waiting_for_a_condition(void **) {
     rig.agent.wait_until([] { return false; }, rig.clock.now);
 }
 
+// A network library may move large data without a completion until its end. Who is woken by it
+// looks for a while before it falls asleep again.
+void an_event_keeps_the_poller_awake(void **) {
+    constexpr int looks = 2000, least_between = 8;
+    Rig rig;
+    int sleeps = 0;
+    rig.agent.set_helper({.serve = [](void *arg) { ++*static_cast<int *>(arg); }, .arg = &sleeps});
+    rig.agent.set_policy({.spin_ns = 1, .yield_ns = 1});
+    const int moving = eventfd(1, EFD_CLOEXEC); // stays readable
+    epoll_event event = {.events = EPOLLIN, .data = {}};
+    assert_int_equal(epoll_ctl(rig.agent.poll_fd(), EPOLL_CTL_ADD, moving, &event), 0);
+    Rounds::Seen seen;
+    Request request;
+    auto *operation = new (request) Rounds(&request, -1, &seen);
+    rig.agent.post(operation, true);
+    rig.agent.wait_until([&] { return seen.advanced >= looks; }, INT64_MAX);
+    assert_in_range(sleeps, 1, looks / least_between);
+    rig.agent.locked([&] { operation->fail(rig.agent, {.status = DTRAIN_ERR_CANCELED}, "end"); });
+    close(moving);
+}
+
 void the_helper_is_called_when_nobody_waits(void **) {
     Rig rig;
     int calls = 0;
@@ -254,6 +278,7 @@ int main() {
         cmocka_unit_test(a_stall_is_counted),
         cmocka_unit_test(waiting_ends_at_its_deadline),
         cmocka_unit_test(waiting_for_a_condition),
+        cmocka_unit_test(an_event_keeps_the_poller_awake),
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
