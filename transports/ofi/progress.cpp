@@ -10,14 +10,17 @@ namespace {
 
 constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
 constexpr uint32_t complete_every = 16;       // calls of progress(), when nothing is expected
+constexpr uint32_t receive_every = 8;         // of those that have taken something back
 
 } // namespace
 
 bool Wire::progress() {
     cache_.look();
+    // Over TCP every look into a queue that is empty is a system call, so what was waiting to go
+    // out and has gone is told before another one is made.
+    if ((under_way_ || ++idle_ % complete_every == 0) && complete() && ++told_ % receive_every)
+        return !broken_;
     const bool received_all = receive();
-    // Over TCP every look into a queue is a system call.
-    if (under_way_ || ++idle_ % complete_every == 0) complete();
     if (!answers_.empty()) flush_answers();
     while (Move *move = waiting_.front())
         if (!advance(move)) break;
@@ -64,22 +67,25 @@ void Wire::on_packet(const uint8_t *bytes, size_t len) {
     }
 }
 
-// Takes back what went out.
-void Wire::complete() {
+// Takes back what went out. True: memory of operations was among it.
+bool Wire::complete() {
     fi_cq_data_entry entries[batch];
+    bool told = false;
     for (size_t i = 0; i < max_batches; i++) {
         const ssize_t n = fi_cq_read(fabric_.tx.get(), entries, batch);
-        for (ssize_t k = 0; k < n; k++)
-            if (entries[k].op_context)
-                on_completed(static_cast<Context *>(entries[k].op_context), 0);
+        for (ssize_t k = 0; k < n; k++) {
+            auto *context = static_cast<Context *>(entries[k].op_context);
+            if (!context) continue;
+            told |= context->kind != Context::Kind::packet;
+            on_completed(context, 0);
+        }
         if (n == -FI_EAVAIL)
             on_error(fabric_.tx.get());
-        else if (n < 0) {
+        else if (n < 0)
             broken_ |= n != -FI_EAGAIN;
-            return;
-        } else if (n < ssize_t(batch))
-            return;
+        if (n < ssize_t(batch) && n != -FI_EAVAIL) break;
     }
+    return told;
 }
 
 void Wire::on_completed(Context *context, int error) {

@@ -145,7 +145,7 @@ class Wire final : public rdm::Wire {
 
     // progress.cpp
     bool receive();
-    void complete();
+    bool complete();
     void on_received(const fi_cq_data_entry &entry);
     void on_packet(const uint8_t *bytes, size_t len);
     void on_completed(Context *context, int error);
@@ -212,6 +212,7 @@ class Wire final : public rdm::Wire {
     Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
     uint32_t under_way_ = 0;      // what libfabric has to complete, of all links
     uint32_t idle_ = 0;           // calls of progress() without any
+    uint32_t told_ = 0;           // calls of progress() that took some of it back
     uint32_t stale_ = 0;          // times that arm() found events, and progress() nothing
     bool broken_links_ = false;
     bool broken_ = false;
