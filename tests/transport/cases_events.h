@@ -48,6 +48,24 @@ inline void an_idle_device_arms_and_stays_quiet(void **) {
     }
 }
 
+// Who has read all that came falls asleep at the first attempt or the second, as a rule.
+inline void a_message_that_was_read_keeps_nobody_awake(void **) {
+    need_caps(DTRAIN_TP_CAP_EVENT_FD);
+    constexpr int messages = 50, most = 3 * messages - 1;
+    Pair pair;
+    int attempts = 0;
+    for (int i = 0; i < messages; i++) {
+        pair.b.recv(1, exact, nullptr, 0, 1);
+        pair.a.send(pair.to_b, 1, {}, 2);
+        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 1);
+        await_ok(pair.both(), pair.a, DTRAIN_TP_SEND, 2);
+        drive_rounds(pair.both(), 100); // what follows by itself
+        const auto sleeps = [&] { return attempts++, ops().arm(pair.b.dev) == DTRAIN_OK; };
+        assert_true(drive({&pair.b}, sleeps));
+    }
+    assert_in_range(attempts, messages, most);
+}
+
 inline void arm_is_busy_while_there_are_completions(void **) {
     need_caps(DTRAIN_TP_CAP_EVENT_FD);
     Pair pair;
@@ -197,6 +215,7 @@ inline void many_connections_wake_one_device(void **) {
 
 inline const CMUnitTest event_cases[] = {
     cmocka_unit_test(an_idle_device_arms_and_stays_quiet),
+    cmocka_unit_test(a_message_that_was_read_keeps_nobody_awake),
     cmocka_unit_test(arm_is_busy_while_there_are_completions),
     cmocka_unit_test(a_message_wakes_an_armed_device),
     cmocka_unit_test(a_message_that_came_before_arm_is_seen),

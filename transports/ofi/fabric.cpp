@@ -31,14 +31,45 @@ int open_queue(Fabric &f, Handle<fid_cq> *queue, fi_wait_obj wait) {
     fi_cq_attr attr{};
     attr.format = FI_CQ_FORMAT_DATA;
     attr.wait_obj = wait;
+    attr.wait_set = f.waiting.get();
     fid_cq *made;
     const int error = fi_cq_open(f.domain.get(), &attr, &made, nullptr);
     if (!error) queue->reset(made);
     return error;
 }
 
+// Until 1.21 the fi_trywait() of libfabric's own RDM over TCP ("net", later "tcp") does nothing:
+// the signal of a completion that has been read stays. A wait set takes it back when it is asked.
+bool keeps_signals(const Fabric &f) {
+    const char *provider = f.info->fabric_attr->prov_name;
+    return !strcmp(provider, "net") || !strcmp(provider, "tcp");
+}
+
+// Both queues with one descriptor to sleep on. False: there is no such thing here.
+bool open_queues_in_set(Fabric &f) {
+    fi_wait_attr attr{};
+    attr.wait_obj = FI_WAIT_FD;
+    fid_wait *made;
+    int fd = -1;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (fi_wait_open(f.fabric.get(), &attr, &made)) return false;
+    f.waiting.reset(made);
+    f.events = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
+    if (!open_queue(f, &f.tx, FI_WAIT_SET) && !open_queue(f, &f.rx, FI_WAIT_SET) &&
+        !fi_control(&made->fid, FI_GETWAIT, &fd) &&
+        !epoll_ctl(f.events.get(), EPOLL_CTL_ADD, fd, &event))
+        return true;
+    f.tx.reset();
+    f.rx.reset();
+    f.events.reset();
+    f.waiting.reset();
+    return false;
+}
+
 // Both queues with a descriptor to sleep on, else both without.
 int open_queues(Fabric &f) {
+    if (keeps_signals(f) && open_queues_in_set(f)) return 0;
     if (!open_queue(f, &f.tx, FI_WAIT_FD) && !open_queue(f, &f.rx, FI_WAIT_FD)) {
         f.events = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
         for (fid_cq *queue : {f.tx.get(), f.rx.get()}) {
@@ -126,6 +157,7 @@ dtrain_status_t Fabric::open(const tp::Host &host, const std::string &provider,
 }
 
 bool Fabric::can_wait() const {
+    if (waiting) return fi_wait(waiting.get(), 0) == -FI_ETIMEDOUT;
     fid *queues[] = {&tx->fid, &rx->fid};
     return fi_trywait(fabric.get(), queues, 2) == FI_SUCCESS;
 }

@@ -35,7 +35,8 @@ struct Fabric {
     Handle<fid_fabric> fabric;
     Handle<fid_domain> domain;
     Handle<fid_av> peers;
-    Handle<fid_cq> tx, rx; // separate: some providers' completions cannot be told apart in one
+    Handle<fid_wait> waiting; // of both queues, where they cannot say whether it is safe to sleep
+    Handle<fid_cq> tx, rx;    // separate: some providers' completions cannot be told apart in one
     Handle<fid_ep> endpoint;
     tp::Fd
         events; // readable when either queue has something; none: the provider has no descriptors

@@ -9,7 +9,7 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
-constexpr uint32_t complete_every = 16;       // calls of progress(), when nothing is expected
+constexpr uint32_t complete_every = 1024;     // calls of progress(), when nothing is expected
 constexpr uint32_t receive_every = 8;         // of those that have taken something back
 
 } // namespace
@@ -18,7 +18,7 @@ bool Wire::progress() {
     cache_.look();
     // Over TCP every look into a queue that is empty is a system call, so what was waiting to go
     // out and has gone is told before another one is made.
-    if ((under_way_ || ++idle_ % complete_every == 0) && complete() && ++told_ % receive_every)
+    if ((under_way_ || idle_++ % complete_every == 0) && complete() && ++told_ % receive_every)
         return !broken_;
     const bool received_all = receive();
     if (!answers_.empty()) flush_answers();
@@ -49,7 +49,6 @@ bool Wire::receive() {
 }
 
 void Wire::on_received(const fi_cq_data_entry &entry) {
-    stale_ = 0;
     if (entry.flags & FI_REMOTE_CQ_DATA && entry.flags & (FI_RMA | FI_REMOTE_WRITE))
         return on_immediate(entry.data);
     if (entry.flags & FI_RECV && entry.len)
@@ -90,7 +89,6 @@ bool Wire::complete() {
 
 void Wire::on_completed(Context *context, int error) {
     ofi::Link *link = context->link;
-    stale_ = 0;
     if (error) break_link(link, fi_strerror(error));
     if (context->kind == Context::Kind::chunk) {
         on_chunk(static_cast<Chunk *>(context), error);

@@ -16,7 +16,6 @@ namespace {
 constexpr size_t packet_count = 256;
 constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
-constexpr uint32_t stale_limit = 3;       // times that events told of nothing
 constexpr int most_unread = 100'000;
 
 // What is known of providers. A packet has to be one that the provider delivers in order: what it
@@ -130,22 +129,10 @@ bool Wire::post(Buffer *buffer) {
 
 bool Wire::arm() {
     if (!answers_.empty() || !waiting_.empty() || failed_ || broken_links_) return false;
+    idle_ = 0; // the next progress() looks into both queues
     if (!fabric_.can_wait()) return false;
     pollfd events{fabric_.events.get(), POLLIN, 0};
-    if (::poll(&events, 1, 0) == 0) return true;
-    if (++stale_ >= stale_limit) clear_stale_signals();
-    return false;
-}
-
-// Fi_trywait() of "net" in libfabric 1.17 does not take back the signal of a completion that has
-// been read since, so that its descriptor stays readable for ever. A read that waits takes it back,
-// unless it finds something; then it returns at once.
-void Wire::clear_stale_signals() {
-    stale_ = 0;
-    fi_cq_data_entry entry;
-    if (fi_cq_sread(fabric_.tx.get(), &entry, 1, nullptr, 1) == 1 && entry.op_context)
-        on_completed(static_cast<Context *>(entry.op_context), 0);
-    if (fi_cq_sread(fabric_.rx.get(), &entry, 1, nullptr, 1) == 1) on_received(entry);
+    return ::poll(&events, 1, 0) == 0;
 }
 
 bool Wire::quiet() {

@@ -128,7 +128,6 @@ class Wire final : public rdm::Wire {
     // wire.cpp
     dtrain_status_t open_buffers();
     bool post(Buffer *buffer);
-    void clear_stale_signals();
 
     // link.cpp
     Peer *find_peer(const uint8_t *address, size_t len);
@@ -213,7 +212,6 @@ class Wire final : public rdm::Wire {
     uint32_t under_way_ = 0;      // what libfabric has to complete, of all links
     uint32_t idle_ = 0;           // calls of progress() without any
     uint32_t told_ = 0;           // calls of progress() that took some of it back
-    uint32_t stale_ = 0;          // times that arm() found events, and progress() nothing
     bool broken_links_ = false;
     bool broken_ = false;
 };
