@@ -129,10 +129,10 @@ bool Wire::post(Buffer *buffer) {
 
 bool Wire::arm() {
     if (!answers_.empty() || !waiting_.empty() || failed_ || broken_links_) return false;
-    idle_ = 0; // the next progress() looks into both queues
-    if (!fabric_.can_wait()) return false;
     pollfd events{fabric_.events.get(), POLLIN, 0};
-    return ::poll(&events, 1, 0) == 0;
+    if (fabric_.can_wait() && ::poll(&events, 1, 0) == 0) return true;
+    idle_ = 0; // the next progress() looks into both queues
+    return false;
 }
 
 bool Wire::quiet() {
