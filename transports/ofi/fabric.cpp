@@ -38,52 +38,44 @@ int open_queue(Fabric &f, Handle<fid_cq> *queue, fi_wait_obj wait) {
     return error;
 }
 
-// Until 1.21 the fi_trywait() of libfabric's own RDM over TCP ("net", later "tcp") does nothing:
-// the signal of a completion that has been read stays. A wait set takes it back when it is asked.
+// Before 1.18.1 the fi_trywait() of libfabric's own RDM over TCP ("net", in 1.18 "tcp") does
+// nothing: the signal of a completion that has been read stays. A wait set takes it back when it is
+// asked.
 bool keeps_signals(const Fabric &f) {
     const char *provider = f.info->fabric_attr->prov_name;
     return !strcmp(provider, "net") || !strcmp(provider, "tcp");
 }
 
-// Both queues with one descriptor to sleep on. False: there is no such thing here.
-bool open_queues_in_set(Fabric &f) {
+void open_wait_set(Fabric &f) {
     fi_wait_attr attr{};
     attr.wait_obj = FI_WAIT_FD;
     fid_wait *made;
-    int fd = -1;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (fi_wait_open(f.fabric.get(), &attr, &made)) return false;
-    f.waiting.reset(made);
+    if (!fi_wait_open(f.fabric.get(), &attr, &made)) f.waiting.reset(made);
+}
+
+// Both queues with a descriptor to sleep on, theirs or that of their set. False: there is none.
+bool open_queues_to_sleep_on(Fabric &f) {
+    const fi_wait_obj wait = f.waiting ? FI_WAIT_SET : FI_WAIT_FD;
+    if (open_queue(f, &f.tx, wait) || open_queue(f, &f.rx, wait)) return false;
     f.events = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
-    if (!open_queue(f, &f.tx, FI_WAIT_SET) && !open_queue(f, &f.rx, FI_WAIT_SET) &&
-        !fi_control(&made->fid, FI_GETWAIT, &fd) &&
-        !epoll_ctl(f.events.get(), EPOLL_CTL_ADD, fd, &event))
-        return true;
-    f.tx.reset();
-    f.rx.reset();
+    const auto watch = [&f](fid *source) {
+        int fd = -1;
+        epoll_event event{};
+        event.events = EPOLLIN;
+        return !fi_control(source, FI_GETWAIT, &fd) &&
+               !epoll_ctl(f.events.get(), EPOLL_CTL_ADD, fd, &event);
+    };
+    if (f.waiting ? watch(&f.waiting->fid) : watch(&f.tx->fid) && watch(&f.rx->fid)) return true;
     f.events.reset();
-    f.waiting.reset();
     return false;
 }
 
-// Both queues with a descriptor to sleep on, else both without.
 int open_queues(Fabric &f) {
-    if (keeps_signals(f) && open_queues_in_set(f)) return 0;
-    if (!open_queue(f, &f.tx, FI_WAIT_FD) && !open_queue(f, &f.rx, FI_WAIT_FD)) {
-        f.events = tp::Fd(epoll_create1(EPOLL_CLOEXEC));
-        for (fid_cq *queue : {f.tx.get(), f.rx.get()}) {
-            int fd = -1;
-            epoll_event event{};
-            event.events = EPOLLIN;
-            if (fi_control(&queue->fid, FI_GETWAIT, &fd) ||
-                epoll_ctl(f.events.get(), EPOLL_CTL_ADD, fd, &event))
-                f.events.reset();
-        }
-        if (f.events) return 0;
-    }
+    if (keeps_signals(f)) open_wait_set(f);
+    if (open_queues_to_sleep_on(f)) return 0;
     f.tx.reset();
     f.rx.reset();
+    f.waiting.reset();
     const int error = open_queue(f, &f.tx, FI_WAIT_NONE);
     return error ? error : open_queue(f, &f.rx, FI_WAIT_NONE);
 }
