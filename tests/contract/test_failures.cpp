@@ -104,15 +104,16 @@ void killed_over_tcp(void **) {
     kill_one(3, 0, 300000, over_tcp);
 }
 
-// A stopped process counts as lost after heartbeat.timeout; awake again it is told so.
-void stopped(void **) {
+// A stopped process counts as lost after heartbeat.timeout; awake again it is told so. What was on
+// its way to it, or from it, does not keep the others.
+void stop_one(uint64_t count) {
     constexpr int size = 3, silent = 1;
     ranks::Options options = {{"heartbeat.timeout", "1s"}};
     Job job;
     job.start(size, [&](int rank) {
         dtrain_context_t *context = ranks::make_context(options);
         dtrain_comm_t *comm = processes::join(job, context, rank, size);
-        dtrain_status_t s = sum_for_ever(comm, job.seen(rank), 100);
+        dtrain_status_t s = sum_for_ever(comm, job.seen(rank), count);
         REQUIRE(s == (rank == silent ? DTRAIN_ERR_FENCED : DTRAIN_ERR_PEER));
         if (rank != silent) go_on_with_survivors(comm, rank, size, silent);
         OK(dtrain_comm_destroy(comm));
@@ -128,6 +129,9 @@ void stopped(void **) {
     assert_int_not_equal(job.seen(silent).status, 0);
     std::printf("the one that slept: %s\n", job.seen(silent).text);
 }
+
+void stopped(void **) { stop_one(100); }
+void stopped_in_a_large_sum(void **) { stop_one(1'000'000); }
 
 // A rank that leaves in peace fails only those who still wait for it.
 void left_early(void **) {
@@ -220,6 +224,7 @@ int main(int, char **arguments) {
         cmocka_unit_test(killed_in_a_large_gather),
         cmocka_unit_test(killed_over_tcp),
         cmocka_unit_test(stopped),
+        cmocka_unit_test(stopped_in_a_large_sum),
         cmocka_unit_test(left_early),
         cmocka_unit_test(server_killed),
     };
