@@ -16,7 +16,7 @@ Sent Wire::announce(rdm::Link *link, const void *head, size_t len, Operation *op
     if (!flush_answers()) return Sent::busy;
     Move *bulk = make_move(Move::Kind::bulk, static_cast<ofi::Link *>(link), operation);
     if (!bulk) return Sent::busy;
-    host_.random(&bulk->name.token, sizeof bulk->name.token);
+    bulk->name.token = secrets_.next();
     packet.announce.bulk = bulk->name;
     memcpy(packet.head, head, len);
     const Sent sent = send_packet(bulk->link, &packet, sizeof packet.announce + len, nullptr);

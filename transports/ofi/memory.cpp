@@ -3,11 +3,12 @@
 #include "ofi/memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <rdma/fi_errno.h>
 
 namespace dtrain::ofi {
 
-std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fabric &fabric,
+std::unique_ptr<Registration> Registration::make(tp::Secrets &secrets, const Fabric &fabric,
                                                  void *address, uint64_t length, int *error) {
     const size_t key_bytes = fabric.info->domain_attr->mr_key_size;
     std::unique_ptr<Registration> made(new (std::nothrow) Registration);
@@ -16,8 +17,11 @@ std::unique_ptr<Registration> Registration::make(const tp::Host &host, const Fab
     made->start = reinterpret_cast<uintptr_t>(address);
     made->length = length;
     made->virtual_ = fabric.needs(FI_MR_VIRT_ADDR);
-    uint64_t key = 0; // where the provider does not choose it: one that nobody guesses
-    if (!fabric.needs(FI_MR_PROV_KEY)) host.random(&key, std::min(sizeof key, key_bytes));
+    uint64_t key = 0; // where the provider does not choose it
+    if (!fabric.needs(FI_MR_PROV_KEY)) {
+        const uint64_t secret = secrets.next();
+        memcpy(&key, &secret, std::min(sizeof key, key_bytes));
+    }
     fid_mr *handle;
     *error = fi_mr_reg(fabric.domain.get(), address, length,
                        FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0,

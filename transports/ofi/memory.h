@@ -1,6 +1,7 @@
 // Memory that the network card may reach.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/secrets.h"
 #include "ofi/fabric.h"
 #include "rdm/registrations.h"
 
@@ -14,7 +15,7 @@ struct Target {
 class Registration : public rdm::Registered {
   public:
     // nullptr, with libfabric's error: impossible.
-    static std::unique_ptr<Registration> make(const tp::Host &host, const Fabric &fabric,
+    static std::unique_ptr<Registration> make(tp::Secrets &secrets, const Fabric &fabric,
                                               void *address, uint64_t length, int *error);
     void *descriptor() const { return fi_mr_desc(handle_.get()); }
     Target target(const void *address, uint64_t bytes) const {

@@ -27,7 +27,7 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
     if (mem.mem_type != DTRAIN_MEM_HOST)
         return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: only memory of the host can be registered");
     int error;
-    auto made = Registration::make(host_, fabric_, mem.address, mem.length, &error);
+    auto made = Registration::make(secrets_, fabric_, mem.address, mem.length, &error);
     if (!made)
         return host_.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
                           "ofi: cannot register %llu bytes: %s; %s",

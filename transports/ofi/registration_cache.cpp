@@ -35,9 +35,9 @@ RegistrationCache::Held RegistrationCache::hold(void *address, uint64_t length, 
     }
     // First watched, then registered: what changes in between will be told.
     const bool watched = settled && watch_->watch(start, length);
-    auto made = Registration::make(host_, fabric_, address, length, error);
+    auto made = Registration::make(secrets_, fabric_, address, length, error);
     if (!made && kept_ && kept_->trim(0)) // there may be room for it now
-        made = Registration::make(host_, fabric_, address, length, error);
+        made = Registration::make(secrets_, fabric_, address, length, error);
     if (!made) return nullptr;
     misses_++;
     if (Kept::Entry *entry = watched ? kept_->add(start, length, std::move(made)) : nullptr)

@@ -25,7 +25,8 @@ class RegistrationCache {
     };
     using Held = std::unique_ptr<Registration, GiveBack>;
 
-    RegistrationCache(const tp::Host &host, const Fabric &fabric) : host_(host), fabric_(fabric) {}
+    RegistrationCache(const tp::Host &host, tp::Secrets &secrets, const Fabric &fabric)
+        : host_(host), secrets_(secrets), fabric_(fabric) {}
     void open(uint64_t limit);
 
     // nullptr, with libfabric's error: impossible.
@@ -45,6 +46,7 @@ class RegistrationCache {
     bool settle();
 
     const tp::Host &host_;
+    tp::Secrets &secrets_;
     const Fabric &fabric_;
     uint64_t hits_ = 0, misses_ = 0;
     std::shared_ptr<tp::MemoryWatch> watch_;

@@ -85,7 +85,7 @@ dtrain_status_t Wire::open_buffers() {
     if (!packet_bytes_) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for packets");
     int error = 0;
     if (local_)
-        packet_registration_ = Registration::make(host_, fabric_, packet_bytes_.get(),
+        packet_registration_ = Registration::make(secrets_, fabric_, packet_bytes_.get(),
                                                   packet_count * Packet::size, &error);
     packets_.resize(packet_count);
     for (size_t i = 0; i < packet_count && !error; i++) {
@@ -104,7 +104,7 @@ dtrain_status_t Wire::open_buffers() {
         if (!buffer->bytes) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for buffers");
         if (local_)
             buffer->registration =
-                Registration::make(host_, fabric_, buffer->bytes.get(), buffer_size, &error);
+                Registration::make(secrets_, fabric_, buffer->bytes.get(), buffer_size, &error);
         buffers_.push_back(std::move(buffer));
         if (!error && !post(buffers_.back().get())) error = -FI_EIO;
     }

@@ -184,6 +184,7 @@ class Wire final : public rdm::Wire {
     rdm::Protocol &protocol_;
     rdm::WireAttr attr_;
     Fabric fabric_;
+    tp::Secrets secrets_{host_}; // of messages and memory here
     size_t inject_limit_ = 0;
     uint64_t chunk_limit_ = 0;
     bool local_ = false; // what goes out has to be registered
@@ -198,8 +199,8 @@ class Wire final : public rdm::Wire {
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
-    rdm::Registrations registered_;           // by the caller
-    RegistrationCache cache_{host_, fabric_}; // of the rest
+    rdm::Registrations registered_;                     // by the caller
+    RegistrationCache cache_{host_, secrets_, fabric_}; // of the rest
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
     tp::IdTable<Move> moves_;
