@@ -17,6 +17,7 @@ namespace {
 using dtrain::ofi::Fabric;
 using dtrain::ofi::RegistrationCache;
 using dtrain::tp::Host;
+using dtrain::tp::Secrets;
 
 constexpr int samples = 101;
 
@@ -65,15 +66,15 @@ class Bench {
         });
     }
     // Without a cache: registered and given back.
-    double every_time() const {
-        RegistrationCache cache(host_, fabric_);
+    double every_time() {
+        RegistrationCache cache(host_, secrets_, fabric_);
         return each(samples, [&](char *range) { hold(cache, range); });
     }
     struct Kept {
         double first, again; // each range's first use, and later ones in no order
     };
-    Kept with_cache(size_t ranges) const {
-        RegistrationCache cache(host_, fabric_);
+    Kept with_cache(size_t ranges) {
+        RegistrationCache cache(host_, secrets_, fabric_);
         cache.open(UINT64_MAX);
         const Ranges memory(ranges, bytes_);
         std::vector<double> first, again;
@@ -108,6 +109,7 @@ class Bench {
     }
 
     const Host &host_;
+    Secrets secrets_{host_};
     const Fabric &fabric_;
     const size_t bytes_;
 };
@@ -135,7 +137,7 @@ int main(int argc, char **argv) {
     std::printf("us, over %s\n%8s%9s%11s%11s; again, of%8s%9s%9s\n", provider, "bytes", "lock",
                 "each time", "first use", "1 kept", "1000", "10000");
     for (size_t bytes : {4 << 10, 64 << 10, 1 << 20}) {
-        const Bench bench(host, fabric, bytes);
+        Bench bench(host, fabric, bytes);
         const Bench::Kept thousand = bench.with_cache(1000);
         std::printf("%8zu%9.2f%11.2f%11.2f%11s%8.2f%9.2f", bytes, bench.lock(), bench.every_time(),
                     thousand.first, "", bench.with_cache(1).again, thousand.again);
