@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Instructions of a small all-reduce and of a message inside a host, counted by callgrind: unlike
-times they are the same on a busy machine. usage: test_instructions.py FOLDER_OF_PROGRAMS SMALL_CALLS
+"""Instructions of a small all-reduce, and of a message inside a host or over the network libraries,
+counted by callgrind: unlike times they are the same on a busy machine.
+usage: test_instructions.py FOLDER_OF_PROGRAMS FOLDER_OF_PLUGINS SMALL_CALLS
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAMS, SMALL_CALLS = sys.argv.pop(1), sys.argv.pop(1)
+PROGRAMS, PLUGINS, SMALL_CALLS = (sys.argv.pop(1) for _ in range(3))
 CALLS = 2000
 ATTEMPTS = 8
 # Waiting for the other rank takes as long as it takes.
@@ -21,15 +22,17 @@ WAITING = ("::run_inline", "::step()", "WindowExchange::move", "sched_yield", "I
            "monotonic_clock", "clock_gettime")
 
 
-def count(function, waiting, *arguments):
-    """Instructions per call of one rank, without those of waiting; and the most costly functions."""
+def count(function, waiting, *arguments, options=None, library=""):
+    """Instructions per call of one rank in what has `library` in its path, without those of waiting;
+    in all; and the most costly functions."""
     with tempfile.TemporaryDirectory() as folder:
         command = [f"{PROGRAMS}/dtrain-run", "-n", "2", "--", "valgrind", "--tool=callgrind",
                    f"--callgrind-out-file={folder}/%p", f"--toggle-collect={function}",
                    SMALL_CALLS, str(CALLS), *arguments]
         # Under valgrind a process is slow to answer.
+        environment = dict(os.environ, DTRAIN_HEARTBEAT_TIMEOUT="60s", DTRAIN_PLUGIN_PATH=PLUGINS)
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
-                              env=dict(os.environ, DTRAIN_HEARTBEAT_TIMEOUT="60s"))
+                              env=environment | (options or {}))
         assert done.returncode == 0, done.stdout + done.stderr
         profile = sorted(pathlib.Path(folder).iterdir())[0]
         listing = subprocess.run(["callgrind_annotate", "--threshold=100", str(profile)],
@@ -40,15 +43,17 @@ def count(function, waiting, *arguments):
         if found and not any(word in found[2] for word in waiting):
             costs[found[2]] = costs.get(found[2], 0) + int(found[1].replace(",", ""))
     costs = {name: n / CALLS for name, n in costs.items() if n >= CALLS}
-    worst = sorted(costs.items(), key=lambda item: -item[1])[:12]
-    return sum(costs.values()), "\n".join(f"{n:8.0f}  {name[:100]}" for name, n in worst)
+    own = {name: n for name, n in costs.items() if library in name.rpartition("[")[2]}
+    worst = sorted(own.items(), key=lambda item: -item[1])[:12]
+    return (sum(own.values()), sum(costs.values()),
+            "\n".join(f"{n:8.0f}  {name[:100]}" for name, n in worst))
 
 
 class Instructions(unittest.TestCase):
     def check(self, limit, *arguments, function="dtrain_allreduce", waiting=WAITING):
         # A rank that loses its core waits in other ways, which cost more: the least counts.
         for _ in range(ATTEMPTS):
-            per_call, worst = count(function, waiting, *arguments)
+            per_call, _, worst = count(function, waiting, *arguments)
             if per_call < limit:
                 break
         print(f"{per_call:.0f} instructions per call (at most {limit})")
@@ -63,6 +68,23 @@ class Instructions(unittest.TestCase):
 
     def test_sending_a_message(self):  # it waits for nobody, as a receive does
         self.check(1900, "messages", function="dtrain_send", waiting=())  # seen: 1525
+
+    # What the network library and libc take besides is theirs: printed, not limited.
+    def check_over(self, limit, transport, options):
+        if not pathlib.Path(PLUGINS, f"libdtrain_transport_{transport}.so").exists():
+            self.skipTest(f"there is no transport {transport} in this build")
+        own, all_of_it, worst = count("dtrain_send", (), "messages", library="/libdtrain",
+                                      options=options | {"DTRAIN_TRANSPORTS": transport})
+        print(f"{own:.0f} of {all_of_it:.0f} instructions per message over {transport} are dtrain's "
+              f"(at most {limit})")
+        self.assertGreater(own, 200, "nothing was counted:\n" + worst)
+        self.assertLess(own, limit, "the most costly functions:\n" + worst)
+
+    def test_sending_over_libfabric(self):
+        self.check_over(950, "ofi", {"DTRAIN_OFI_PROVIDER": "shm"})  # seen: 766
+
+    def test_sending_over_ucx(self):
+        self.check_over(1350, "ucx", {"DTRAIN_UCX_TLS": "tcp"})  # seen: 1103
 
 
 if __name__ == "__main__":
