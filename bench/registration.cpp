@@ -3,6 +3,7 @@
 //
 // Usage: bench_registration [provider [domain]]. Libfabric's "net" registers without asking any
 // card; "lock" is what a card's driver does at least: it keeps the pages in their place.
+#include "fabric.h"
 #include "ofi/registration_cache.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 namespace {
 
+using bench::must;
 using dtrain::ofi::Fabric;
 using dtrain::ofi::RegistrationCache;
 using dtrain::tp::Host;
@@ -30,12 +32,6 @@ double now_us() {
 double median(std::vector<double> &values) {
     std::sort(values.begin(), values.end());
     return values[values.size() / 2];
-}
-
-void must(bool good, const char *what) {
-    if (good) return;
-    std::fprintf(stderr, "%s is impossible here\n", what);
-    std::exit(EXIT_FAILURE);
 }
 
 // Ranges of memory next to each other that are in use, as arrays of a program are.
@@ -114,22 +110,10 @@ class Bench {
     const size_t bytes_;
 };
 
-dtrain_tp_host_t services() {
-    dtrain_tp_host_t host{};
-    host.struct_size = sizeof host;
-    host.log = [](void *, int32_t, const char *line) { std::fprintf(stderr, "%s\n", line); };
-    host.fail = [](void *, dtrain_status_t status, const char *text) {
-        std::fprintf(stderr, "%s\n", text);
-        return status;
-    };
-    host.random = [](void *, void *buf, size_t len) { arc4random_buf(buf, len); };
-    return host;
-}
-
 } // namespace
 
 int main(int argc, char **argv) {
-    const dtrain_tp_host_t table = services();
+    const dtrain_tp_host_t table = bench::services();
     const Host host(&table);
     Fabric fabric;
     const char *provider = argc > 1 ? argv[1] : "net";
@@ -137,12 +121,12 @@ int main(int argc, char **argv) {
     std::printf("us, over %s\n%8s%9s%11s%11s; again, of%8s%9s%9s\n", provider, "bytes", "lock",
                 "each time", "first use", "1 kept", "1000", "10000");
     for (size_t bytes : {4 << 10, 64 << 10, 1 << 20}) {
-        Bench bench(host, fabric, bytes);
-        const Bench::Kept thousand = bench.with_cache(1000);
-        std::printf("%8zu%9.2f%11.2f%11.2f%11s%8.2f%9.2f", bytes, bench.lock(), bench.every_time(),
-                    thousand.first, "", bench.with_cache(1).again, thousand.again);
+        Bench cost(host, fabric, bytes);
+        const Bench::Kept thousand = cost.with_cache(1000);
+        std::printf("%8zu%9.2f%11.2f%11.2f%11s%8.2f%9.2f", bytes, cost.lock(), cost.every_time(),
+                    thousand.first, "", cost.with_cache(1).again, thousand.again);
         if (bytes < 1 << 20) // or it would take too much memory
-            std::printf("%9.2f", bench.with_cache(10000).again);
+            std::printf("%9.2f", cost.with_cache(10000).again);
         std::printf("\n");
     }
     return EXIT_SUCCESS;
