@@ -51,23 +51,28 @@ void every_way_is_seen(void **) {
     }
 }
 
+// Memory at this address and nowhere else. MAP_FAILED: there is some already.
+void *map_at(uint8_t *at, size_t bytes) {
+    return mmap(at, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+}
+
 // One thread unmaps, another gets the memory at once: it must not see it unchanged.
 void memory_of_another_thread_is_never_stale(void **) {
     const auto watch = need_watch();
     constexpr size_t bytes = 64 << 10;
+    // Far below what the kernel gives to others, as to the threads and a sanitizer here.
+    uint8_t *at = ChangingPages().at() - (uint64_t(64) << 30);
     for (int round = 0; round < 100; round++) {
-        void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        assert_true(at != MAP_FAILED && watch->watch(number(at), bytes));
+        assert_ptr_equal(map_at(at, bytes), at);
+        assert_true(watch->watch(number(at), bytes));
         uint64_t position = watch->position();
         std::thread thread([&] { munmap(at, bytes); });
-        void *again;
-        while ((again = mmap(at, bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)) ==
-               MAP_FAILED) {
+        while (map_at(at, bytes) == MAP_FAILED) {
         }
         assert_true(changed(*watch, &position, at, bytes));
         thread.join();
-        munmap(again, bytes);
+        munmap(at, bytes);
     }
 }
 
