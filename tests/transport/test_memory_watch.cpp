@@ -61,8 +61,7 @@ void *map_at(uint8_t *at, size_t bytes) {
 void memory_of_another_thread_is_never_stale(void **) {
     const auto watch = need_watch();
     constexpr size_t bytes = 64 << 10;
-    // Far below what the kernel gives to others, as to the threads and a sanitizer here.
-    uint8_t *at = ChangingPages().at() - (uint64_t(64) << 30);
+    uint8_t *at = unused_addresses(bytes);
     for (int round = 0; round < 100; round++) {
         assert_ptr_equal(map_at(at, bytes), at);
         assert_true(watch->watch(number(at), bytes));
