@@ -1,0 +1,149 @@
+// Posting, waiting and falling asleep. SPDX-License-Identifier: Apache-2.0
+#include "engine/agent.h"
+#include "engine/completion_queue.h"
+
+#include <algorithm>
+#include <ctime>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+namespace dtrain::engine {
+namespace {
+
+constexpr int follower_spins = 64;
+
+} // namespace
+
+// Who holds the lock starts it: everybody looks into the inbox after unlocking (settle()).
+void Agent::post_inside(Operation *operation) {
+    if (timeline_.on() && operation->begun_ns == 0) operation->begun_ns = clock_.now_ns();
+    pending_.fetch_add(1, std::memory_order_acq_rel);
+    Operation *head = inbox_.load(std::memory_order_relaxed);
+    do operation->next_posted_ = head;
+    while (!inbox_.compare_exchange_weak(head, operation, std::memory_order_seq_cst));
+}
+
+void Agent::post(Operation *operation, bool with_waiter) {
+    post_inside(operation);
+    settle();
+    if (!with_waiter && !has_poller()) call_helper();
+}
+
+void Agent::call_helper() {
+    if (helper_.wake != nullptr) helper_.wake(helper_.arg);
+}
+
+// Who holds the lock may have looked into the inbox before something was put there, so everybody
+// who unlocked or posted looks again; whoever gets the lock does it for all.
+void Agent::settle() {
+    while (inbox_.load(std::memory_order_seq_cst) != nullptr) {
+        std::unique_lock lock(mutex_, std::try_to_lock);
+        if (!lock.owns_lock()) return;
+        start_posted();
+        advance_woken();
+    }
+}
+
+template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t deadline_ns) {
+    bool poller = false;
+    WaitPolicy policy = this->policy();
+    policy.spin_ns *= patience_;
+    policy.yield_ns *= patience_;
+    Idle idle(policy);
+    int spins = 0;
+    while (!waitable.ready()) {
+        poller = poller || become_poller();
+        if (poller && work() > 0) {
+            idle.reset();
+            continue;
+        }
+        if (poller ? idle.pass() : spins++ < follower_spins) continue;
+        int64_t left = deadline_ns - clock_.now_ns();
+        if (left <= 0) break;
+        left = std::min(left, longest_sleep_);
+        if (!poller)
+            waitable.sleep(left);
+        else if (sleep(left))
+            idle.reset(); // large data that a network library moves unseen: more is on its way
+        Idle::slept();
+    }
+    if (poller) resign_poller();
+}
+
+void Agent::wait(Request &request, int64_t deadline_ns) {
+    struct {
+        Request &request;
+        bool ready() { return request.done(); }
+        void sleep(int64_t timeout_ns) { request.sleep(timeout_ns); }
+    } waitable{request};
+    wait_for(waitable, deadline_ns);
+}
+
+void Agent::wait(CompletionQueue &queue, int64_t deadline_ns) {
+    struct {
+        CompletionQueue &queue;
+        bool ready() { return !queue.empty(); }
+        void sleep(int64_t timeout_ns) {
+            pollfd fd = {.fd = queue.fd(), .events = POLLIN, .revents = 0};
+            timespec t = {timeout_ns / second, timeout_ns % second};
+            ppoll(&fd, 1, &t, nullptr);
+        }
+    } waitable{queue};
+    wait_for(waitable, deadline_ns);
+}
+
+void Agent::wait_until(const std::function<bool()> &ready, int64_t deadline_ns) {
+    struct {
+        const std::function<bool()> &ready;
+        void sleep(int64_t) { // another thread polls, and would not tell this one
+            timespec t = {0, 1 * ms};
+            nanosleep(&t, nullptr);
+        }
+    } waitable{ready};
+    wait_for(waitable, deadline_ns);
+}
+
+void Agent::resign_poller() {
+    has_poller_.store(false, std::memory_order_seq_cst);
+    if (pending()) call_helper();
+}
+
+void Agent::wake_sleeper() { eventfd_write(wake_, 1); }
+
+bool Agent::arm_devices() {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
+    rounds_ = 0; // time will have passed when the next round comes
+    for (auto &device : devices_)
+        if (device->has(DTRAIN_TP_CAP_EVENT_FD) &&
+            device->ops().arm(device->dev()) == DTRAIN_ERR_BUSY)
+            return false;
+    // What is seen in shared memory (windows) has no completion: look once more.
+    return advance_polled() == 0;
+}
+
+bool Agent::begin_sleep() {
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    // Whoever posts while the lock is held by this thread leaves it to this thread: look
+    // afterwards.
+    return arm_devices() && inbox_.load(std::memory_order_seq_cst) == nullptr;
+}
+
+bool Agent::end_sleep() {
+    sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    eventfd_t value;
+    return eventfd_read(wake_, &value) == 0;
+}
+
+bool Agent::sleep(int64_t timeout_ns) {
+    if (helper_.serve != nullptr) helper_.serve(helper_.arg);
+    bool event = true; // what keeps it from falling asleep is one, too
+    if (begin_sleep()) {
+        pollfd fd = {.fd = epoll_, .events = POLLIN, .revents = 0};
+        timespec t = {timeout_ns / second, timeout_ns % second};
+        event = ppoll(&fd, 1, &t, nullptr) > 0;
+    }
+    return !end_sleep() && event;
+}
+
+} // namespace dtrain::engine
