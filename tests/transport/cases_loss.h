@@ -35,15 +35,17 @@ inline void clean_up_after(pid_t pid) {
 // it gets the parent's address and says its own. The case begins with need_processes().
 class PeerProcess {
   public:
+    // How it makes progress after its body: all the time, or once per step() of its parent.
+    enum class Pace { own, in_steps };
     // body(node, parent's address) runs in the child, which then waits to be killed.
-    template <class Body> explicit PeerProcess(Body &&body) {
+    template <class Body> explicit PeerProcess(Body &&body, Pace pace = Pace::own) {
         int ends[2];
         assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         pid_ = fork();
         assert_true(pid_ >= 0);
         if (pid_ == 0) {
             ::close(ends[0]);
-            run(ends[1], body);
+            run(ends[1], body, pace);
         }
         ::close(ends[1]);
         parent_end_ = ends[0];
@@ -59,6 +61,11 @@ class PeerProcess {
         assert_int_equal(::recv(parent_end_, address.data(), address.size(), MSG_WAITALL),
                          address.size());
     }
+    void step() {
+        uint8_t token = 0;
+        assert_int_equal(write(parent_end_, &token, 1), 1);
+        assert_int_equal(::recv(parent_end_, &token, 1, 0), 1);
+    }
     void kill() {
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);
@@ -68,7 +75,7 @@ class PeerProcess {
     Bytes address;
 
   private:
-    template <class Body> [[noreturn]] static void run(int end, Body &&body) {
+    template <class Body> [[noreturn]] static void run(int end, Body &&body, Pace pace) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         Node node;
         const Bytes own = node.address();
@@ -77,7 +84,11 @@ class PeerProcess {
             write(end, own.data(), own.size()) != ssize_t(own.size()))
             _exit(1);
         body(node, to);
-        for (;;) node.progress();
+        for (uint8_t token = 0;;) {
+            if (pace == Pace::in_steps && ::recv(end, &token, 1, 0) != 1) _exit(1);
+            node.progress();
+            if (pace == Pace::in_steps && write(end, &token, 1) != 1) _exit(1);
+        }
     }
     pid_t pid_ = 0;
     int parent_end_ = -1;
@@ -171,19 +182,30 @@ inline void a_receiver_may_go_once_it_has_everything(void **) {
 inline void a_peer_killed_in_the_middle_of_a_message_fails_its_receive(void **) {
     need_processes();
     need_caps(DTRAIN_TP_CAP_PEER_LOST);
-    constexpr size_t len = 64 << 20; // takes long enough to be killed in
-    // Filling it takes a while, so before the peer has an address that we wait for.
-    PeerProcess child([sent = Bytes(len, 1)](Node &node, const Bytes &to) mutable {
-        node.send(node.start_connect(to, 1), 7, std::move(sent), 2);
-    });
+    constexpr size_t len = 64 << 20; // more than any transport moves in one step
+    // Filling it takes a while, so before the peer has an address that we wait for. In steps, or
+    // it would send all of it while we are not given the processor.
+    PeerProcess child(
+        [sent = Bytes(len, 1)](Node &node, const Bytes &to) mutable {
+            node.send(node.start_connect(to, 1), 7, std::move(sent), 2);
+        },
+        PeerProcess::Pace::in_steps);
+    const auto stepping = [&](auto &&reached) {
+        return [&child, reached] {
+            if (reached()) return true;
+            child.step();
+            return false;
+        };
+    };
     Node a;
     child.meet(a);
     dtrain_tp_ep_t *ep = a.start_connect(child.address, 5);
     assert_non_null(ep);
+    assert_true(drive({&a}, stepping([&] { return a.count(DTRAIN_TP_CONNECT) > 0; })));
     await_ok({&a}, a, DTRAIN_TP_CONNECT, 5);
     Bytes got(len);
     a.recv(7, got, 1);
-    assert_true(drive({&a}, [&] { return got[0] == 1; })); // it has begun
+    assert_true(drive({&a}, stepping([&] { return got[0] == 1; }))); // it has begun
     child.kill();
     await({&a}, a, DTRAIN_TP_PEER_LOST, 5);
     assert_int_equal(await({&a}, a, DTRAIN_TP_RECV, 1).status, DTRAIN_ERR_PEER);
