@@ -209,7 +209,8 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * Gives it back, with what was made with it: operations in flight end with a
      * {@link CanceledException}.
      *
-     * @throws BusyException another thread is in a call of it
+     * @throws BusyException another thread is in a call of it; what was made with it may be closed
+     *     already
      */
     @Override
     public void close() {
