@@ -37,14 +37,15 @@ static void receive_bytes(const side_t *my, void *bytes, int size) {
           "receive");
 }
 
-/* Half of a round trip. */
+/* Half of a round trip. Both send the same bytes, as fi_pingpong and ucx_perftest do: to answer
+ * with what has just come would measure how fast the processors' caches pass it on, too. */
 static double latency(const side_t *my, int size, int rounds) {
     memset(my->in, 0, (size_t)size);
     double start = seconds();
     for (int i = 0; i < rounds; i++) {
         if (my->rank == 0) send_bytes(my, my->out, size);
         receive_bytes(my, my->in, size);
-        if (my->rank == 1) send_bytes(my, my->in, size);
+        if (my->rank == 1) send_bytes(my, my->out, size);
     }
     double time = (seconds() - start) / (2 * rounds);
     compare(my, my->in, size);
