@@ -279,12 +279,17 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
     params.result_bytes = output_bytes(spec);
     params.name = kind_name(spec.kind);
     params.bytes = typical_bytes(spec);
-    auto *run = new (*options.request) engine::ScheduleRun(options.request, std::move(params));
-    run->sequence = mine.seq;
-    run->begun_ns = begun();
-    run->deadline_ns = deadline(options.timeout_ns);
-    hand_over(run, options);
-    return DTRAIN_OK;
+    auto go = [&](engine::ScheduleRun &run) {
+        run.sequence = mine.seq;
+        run.begun_ns = begun();
+        run.deadline_ns = deadline(options.timeout_ns);
+        hand_over(&run, options);
+        return DTRAIN_OK;
+    };
+    if (!options.blocking)
+        return go(*new (*options.request) engine::ScheduleRun(options.request, std::move(params)));
+    engine::ScheduleRun run(options.request, std::move(params), true);
+    return go(run);
 }
 
 // ---- point to point ----

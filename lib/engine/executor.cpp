@@ -37,8 +37,8 @@ uint32_t pop(std::vector<uint32_t> &heap) {
 
 } // namespace
 
-ScheduleRun::ScheduleRun(Request *completed, RunParams params)
-    : Operation(completed), params_(std::move(params)) {
+ScheduleRun::ScheduleRun(Request *completed, RunParams params, bool on_stack)
+    : Operation(completed), params_(std::move(params)), on_stack_(on_stack) {
     text_[0] = '\0';
 }
 
@@ -120,6 +120,8 @@ bool ScheduleRun::is_first(uint32_t i) const {
 }
 
 bool ScheduleRun::must_hold(uint32_t i) const {
+    if (!agent_->precedence().used()) [[likely]]
+        return false;
     const Step &step = params_.plan->schedule.steps[i];
     const uint64_t bound = agent_->precedence().bound(priority), moving = moving_[is_inward(step)];
     bool fits = moving <= bound && step.bytes <= bound - moving;

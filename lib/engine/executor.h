@@ -46,7 +46,8 @@ struct RunParams {
 
 class ScheduleRun final : public Operation {
   public:
-    ScheduleRun(Request *completed, RunParams params);
+    // on_stack: the caller waits until the request is done, and gives up the memory then.
+    ScheduleRun(Request *completed, RunParams params, bool on_stack = false);
     ~ScheduleRun() override;
 
     void start(Agent &agent) override;
@@ -57,6 +58,9 @@ class ScheduleRun final : public Operation {
     void timed_out(Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
+    void dispose() override {
+        if (!on_stack_) delete this;
+    }
 
   private:
     static void step_event(Completion *self, const dtrain_tp_done_t &event);
@@ -76,11 +80,16 @@ class ScheduleRun final : public Operation {
     void weigh(const Step &step, uint64_t count);
     void step_done(uint32_t i);
     void trace_begin(StepRun &step);
-    void trace_end(StepRun &step, StepKind kind);
+    void trace_end(StepRun &step, StepKind kind) {
+        if (step.begun_ns != 0) [[unlikely]]
+            record(step, kind);
+    }
+    void record(StepRun &step, StepKind kind);
     void broken(Status status, int32_t peer_rank, const char *what);
     void end_if_idle();
 
     const RunParams params_;
+    const bool on_stack_;
     Agent *agent_ = nullptr;
     std::unique_ptr<RunMemory> memory_;            // from start() on
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging

@@ -76,8 +76,7 @@ void ScheduleRun::trace_begin(StepRun &step) {
     if (agent_->timeline().on()) step.begun_ns = agent_->clock().now_ns();
 }
 
-void ScheduleRun::trace_end(StepRun &step_run, StepKind kind) {
-    if (step_run.begun_ns == 0) return;
+void ScheduleRun::record(StepRun &step_run, StepKind kind) {
     static constexpr const char *names[] = {"send",  "recv", "reduce",   "copy",  "reduce",
                                             "scale", "dots", "add_sums", "blend", "weigh"};
     const Step &step = params_.plan->schedule.steps[index(step_run)];

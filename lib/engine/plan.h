@@ -21,7 +21,8 @@ struct Plan {
     std::vector<uint32_t>
         first_successor; // of step i: [first_successor[i], first_successor[i + 1])
     std::vector<uint32_t> successors;
-    // Of the last run, for the next one: running again allocates nothing but the operation.
+    // Of the last run, for the next one: running again allocates nothing (but the operation of a
+    // request).
     mutable std::atomic<RunMemory *> spare{nullptr};
 
     static std::shared_ptr<const Plan> make(Schedule &&schedule, const char *algorithm = "");
