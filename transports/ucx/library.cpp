@@ -34,6 +34,8 @@ constexpr Setting required[] = {
     {"RNDV_SCHEME", "get_zcopy"},
     // Shared memory lets go of a peer when we say so; that it is gone, the protocol finds out.
     {"MM_ERROR_HANDLING", "y"},
+    // What it passes on in one piece: a packet of ours.
+    {"MM_SEG_SIZE", "16640"},
     // TCP connects without waiting (and survives that the peer refuses).
     {"CONN_NB", "y"},
     // What TCP sends and receives at once: a packet of ours, and large parts of bulk messages.

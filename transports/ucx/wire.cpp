@@ -7,7 +7,10 @@
 namespace dtrain::ucx {
 namespace {
 
-constexpr uint32_t most_packet = 8 << 10, most_tcp_packet = (128 << 10) + 64;
+// Of packets, head included: TCP and shared memory take as much in one piece.
+constexpr uint32_t most_packet = 8 << 10, most_tcp_packet = (128 << 10) + 64,
+                   most_shared_packet = (16 << 10) + 64;
+constexpr uint32_t most_shared_eager = 64 << 10; // in packets; it saves the rendezvous
 constexpr uint64_t bulk_limit = UINT64_C(1) << 40;
 
 } // namespace
@@ -83,10 +86,13 @@ dtrain_status_t Wire::open(const char *) {
         host_.log(DTRAIN_LOG_WARN,
                   "ucx: there is no RDMA device; UCX uses TCP (say so with ucx.tls)");
     // What fits in one piece of the network need not be put together.
+    const bool in_shared_memory = copying_ && networks.shared_memory;
     attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
-                                    networks.only_tcp ? most_tcp_packet : most_packet);
+                                    networks.only_tcp  ? most_tcp_packet
+                                    : in_shared_memory ? most_shared_packet
+                                                       : most_packet);
     attr_.copy_limit = uint32_t(Request::room);
-    attr_.eager_limit = attr_.packet_limit;
+    attr_.eager_limit = in_shared_memory ? most_shared_eager : attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
     // What is got over shared memory may be written after a link is given up.
     attr_.caps = DTRAIN_TP_CAP_PUT;
