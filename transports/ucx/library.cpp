@@ -38,9 +38,10 @@ constexpr Setting required[] = {
     {"MM_SEG_SIZE", "16640"},
     // TCP connects without waiting (and survives that the peer refuses).
     {"CONN_NB", "y"},
-    // What TCP sends and receives at once: a packet of ours, and large parts of bulk messages.
-    {"TX_SEG_SIZE", "132K"},
-    {"RX_SEG_SIZE", "132K"},
+    // What TCP sends and receives at once: a packet of ours, or two, and large parts of bulk
+    // messages.
+    {"TX_SEG_SIZE", "264K"},
+    {"RX_SEG_SIZE", "264K"},
     // Connections have pings of their own. UCX's would need the peer's number for an endpoint
     // before it is connected: UCX 1.13 aborts when one that asks for that over datagrams is
     // closed.
