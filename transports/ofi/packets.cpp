@@ -6,6 +6,11 @@
 #include <rdma/fi_errno.h>
 
 namespace dtrain::ofi {
+namespace {
+
+constexpr size_t most_injected = 8 << 10;
+
+} // namespace
 
 Sent Wire::send(rdm::Link *link, const void *head, size_t len, Operation *payload) {
     if (!flush_answers()) return Sent::busy; // they go first
@@ -16,7 +21,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     if (link->why) return Sent::broken;
     const size_t total = len + (payload ? payload->memory.remaining() : 0);
     if (total <= inject_limit_ && !ends_) {
-        uint8_t bytes[Packet::size];
+        uint8_t bytes[most_injected];
         if (total <= sizeof bytes) {
             memcpy(bytes, head, len);
             if (payload) payload->memory.peek(bytes + len, total - len);
@@ -33,7 +38,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     packet->kind = Context::Kind::packet;
     packet->payload = nullptr;
     memcpy(packet->bytes, head, len);
-    if (total > Packet::size) return send_payload(link, packet, len, payload);
+    if (total > packet_size_) return send_payload(link, packet, len, payload);
     if (payload) payload->memory.peek(packet->bytes + len, total - len);
     const auto error = int(fi_send(fabric_.endpoint.get(), packet->bytes, total, packet->descriptor,
                                    link->peer->number, &packet->libfabric));

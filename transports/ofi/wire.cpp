@@ -13,7 +13,8 @@
 namespace dtrain::ofi {
 namespace {
 
-constexpr size_t packet_count = 256;
+constexpr size_t packet_count = 256, packet_size = (16 << 10) + 64;
+constexpr size_t locked_packet_size = 8 << 10; // where all of them are locked, used or not
 constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
 constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
 constexpr int most_unread = 100'000;
@@ -31,7 +32,7 @@ constexpr Model models[] = {
     {"shm", 4096, 16 << 10, 600, 5'000'000'000},
     {"tcp;ofi_rxm", 16 << 10, 32 << 10, 8'000, 5'000'000'000},
     {"udp;ofi_rxd", 16 << 10, 16 << 10, 12'000, 250'000'000},
-    {"", Packet::size, Packet::size, 2'000, 10'000'000'000}, // all others
+    {"", locked_packet_size, locked_packet_size, 2'000, 10'000'000'000}, // all others
 };
 const Model &model_of(const std::string &provider) {
     const Model *model = models;
@@ -67,8 +68,9 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
-    attr_.packet_limit = local_ ? uint32_t(Packet::size) : model.packet_limit;
-    attr_.copy_limit = uint32_t(Packet::size);
+    packet_size_ = local_ ? locked_packet_size : packet_size;
+    attr_.packet_limit = local_ ? uint32_t(packet_size_) : model.packet_limit;
+    attr_.copy_limit = uint32_t(packet_size_);
     attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
     attr_.latency_ns = model.latency_ns;
@@ -81,15 +83,15 @@ dtrain_status_t Wire::open(const char *device) {
 }
 
 dtrain_status_t Wire::open_buffers() {
-    packet_bytes_.reset(new (std::nothrow) uint8_t[packet_count * Packet::size]);
+    packet_bytes_.reset(new (std::nothrow) uint8_t[packet_count * packet_size_]);
     if (!packet_bytes_) return host_.fail(DTRAIN_ERR_NO_MEMORY, "ofi: no memory for packets");
     int error = 0;
     if (local_)
         packet_registration_ = Registration::make(secrets_, fabric_, packet_bytes_.get(),
-                                                  packet_count * Packet::size, &error);
+                                                  packet_count * packet_size_, &error);
     packets_.resize(packet_count);
     for (size_t i = 0; i < packet_count && !error; i++) {
-        packets_[i].bytes = packet_bytes_.get() + i * Packet::size;
+        packets_[i].bytes = packet_bytes_.get() + i * packet_size_;
         if (local_) packets_[i].descriptor = packet_registration_->descriptor();
         free_packets_.push_back(&packets_[i]);
     }
@@ -108,7 +110,7 @@ dtrain_status_t Wire::open_buffers() {
         buffers_.push_back(std::move(buffer));
         if (!error && !post(buffers_.back().get())) error = -FI_EIO;
     }
-    if (local_) check_lock_limit(host_, packet_count * Packet::size + buffer_count * buffer_size);
+    if (local_) check_lock_limit(host_, packet_count * packet_size_ + buffer_count * buffer_size);
     if (!error) return DTRAIN_OK;
     const bool locked = error == -FI_ENOMEM || error == -FI_EPERM;
     return host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: cannot register memory for packets: %s%s%s",

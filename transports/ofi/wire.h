@@ -49,11 +49,10 @@ struct Buffer : Context { // for what comes in, many packets
     std::unique_ptr<Registration> registration;
 };
 
-struct Packet : Context { // on its way out
-    static constexpr size_t size = 8 << 10;
+struct Packet : Context {         // on its way out
     Operation *payload = nullptr; // that goes out from where it is
     void *descriptor = nullptr;
-    uint8_t *bytes = nullptr; // `size` of them
+    uint8_t *bytes = nullptr; // Wire::packet_size_ of them
     std::unique_ptr<uint8_t[]>
         copy; // of what goes out instead, in more pieces than libfabric takes
 };
@@ -186,6 +185,7 @@ class Wire final : public rdm::Wire {
     Fabric fabric_;
     tp::Secrets secrets_{host_}; // of messages and memory here
     size_t inject_limit_ = 0;
+    size_t packet_size_ = 0; // of packets that are copied, so that nobody looks for their end
     uint64_t chunk_limit_ = 0;
     bool local_ = false; // what goes out has to be registered
     bool ends_ = false;  // this process may end: what goes out has to be known to be out
