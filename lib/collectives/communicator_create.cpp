@@ -336,10 +336,9 @@ Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &o
     agent_.locked([&] {
         break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), "a rank shrinks the communicator", true);
     });
-    if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     cluster::ShrinkResult result;
-    if (Status s =
-            session_->job().shrink(uid_, member_ids_, session_->used_tags(), timeout_ns, result);
+    if (Status s = session_->job().shrink(uid_, member_ids_, session_->used_tags(),
+                                          time_limit(timeout_ns), result);
         s != DTRAIN_OK)
         return s;
     if (!session_->take_tag(result.tag_id))

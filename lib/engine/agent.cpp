@@ -133,6 +133,8 @@ void Agent::start_posted() {
         oldest = oldest->next_posted_;
         operation->index_ = uint32_t(active_.size());
         operation->moved_ns = now_ns_;
+        if (operation->time_limit_ns >= 0 && operation->time_limit_ns < INT64_MAX - now_ns_)
+            operation->deadline_ns = now_ns_ + operation->time_limit_ns;
         active_.push_back(operation);
         if (operation->polled) polled_.push_back(operation);
         if (operation->priority != 0) [[unlikely]]

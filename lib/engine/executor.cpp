@@ -243,7 +243,14 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
         step_run.staging = nullptr;
         run.staged_--;
     }
-    run.agent_->wake(&run);
+    run.moved_ns = run.agent_->now();
+    if (run.can_advance()) run.agent_->wake(&run);
+}
+
+// Most completions of sends let nothing begin.
+bool ScheduleRun::can_advance() const {
+    return left_ == 0 || outcome_.status != DTRAIN_OK || !memory_->ready.empty() ||
+           !memory_->held[0].empty() || !memory_->held[1].empty();
 }
 
 void ScheduleRun::broken(Status status, int32_t peer_rank, const char *what) {

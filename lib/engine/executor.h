@@ -79,6 +79,7 @@ class ScheduleRun final : public Operation {
     void work_on_sums(const Step &step, uint64_t count); // ADASUM
     void weigh(const Step &step, uint64_t count);
     void step_done(uint32_t i);
+    bool can_advance() const;
     void trace_begin(StepRun &step);
     void trace_end(StepRun &step, StepKind kind) {
         if (step.begun_ns != 0) [[unlikely]]

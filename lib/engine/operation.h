@@ -59,7 +59,8 @@ class Operation {
     virtual void dispose() { delete this; }
 
     Request *const request;
-    int32_t priority = 0; // higher goes first; before it is posted
+    int32_t priority = 0;       // higher goes first; before it is posted
+    int64_t time_limit_ns = -1; // from its start on, before it is posted; negative: none
     int64_t deadline_ns = INT64_MAX;
     int64_t begun_ns = 0;     // when the call was made, if somebody wants to know; else 0
     int64_t moved_ns = 0;     // when something moved last

@@ -10,7 +10,8 @@ namespace dtrain::ps {
 
 TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer &&transfer,
                                int64_t timeout_ns)
-    : Operation(completed), node_(node), transfer_(std::move(transfer)), timeout_ns_(timeout_ns) {
+    : Operation(completed), node_(node), transfer_(std::move(transfer)) {
+    time_limit_ns = timeout_ns;
     completed->cancellable = this;
     transfer_.owner = this;
     transfer_.done = [](Transfer *done) {
@@ -22,8 +23,6 @@ TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer 
 
 void TableOperation::start(engine::Agent &agent) {
     agent_ = &agent;
-    if (timeout_ns_ >= 0 && timeout_ns_ < INT64_MAX - agent.now())
-        deadline_ns = agent.now() + timeout_ns_;
     if (agent.precedence().used()) [[unlikely]]
         node_.client().use_priorities();
     node_.client().start(transfer_, agent.now());

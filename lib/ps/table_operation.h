@@ -24,7 +24,6 @@ class TableOperation final : public engine::Operation {
 
     Node &node_;
     Transfer transfer_;
-    const int64_t timeout_ns_;
     engine::Agent *agent_ = nullptr;
     bool done_ = false;
 };
