@@ -60,6 +60,10 @@ class Session final : public Observer, public engine::Background, public engine:
     const Options &options() const { return options_; }
     // Option op.timeout: looking one up takes longer than a small operation.
     int64_t op_timeout_ns() const { return op_timeout_ns_; }
+    // Of a call that asks for this one; 0: the option's. < 0: none.
+    int64_t time_limit(int64_t timeout_ns) const {
+        return timeout_ns != 0 ? timeout_ns : op_timeout_ns_;
+    }
     int64_t stall_limit_ns() const { return stall_limit_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }

@@ -31,12 +31,8 @@ uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
 
 } // namespace
 
-int64_t Communicator::time_limit(int64_t timeout_ns) const {
-    return timeout_ns != 0 ? timeout_ns : session_->op_timeout_ns();
-}
-
 int64_t Communicator::deadline(int64_t timeout_ns) const {
-    timeout_ns = time_limit(timeout_ns);
+    timeout_ns = session_->time_limit(timeout_ns);
     if (timeout_ns < 0) return INT64_MAX;
     int64_t deadline_ns;
     if (__builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &deadline_ns)) return INT64_MAX;
@@ -184,7 +180,7 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
             options.request->complete({.bytes = w.result_bytes});
             return DTRAIN_OK;
         }
-        operation.time_limit_ns = time_limit(options.timeout_ns);
+        operation.time_limit_ns = session_->time_limit(options.timeout_ns);
         hand_over(&operation, options);
         return DTRAIN_OK;
     };
@@ -286,7 +282,7 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
     auto go = [&](engine::ScheduleRun &run) {
         run.sequence = mine.seq;
         run.begun_ns = begun();
-        run.time_limit_ns = time_limit(options.timeout_ns);
+        run.time_limit_ns = session_->time_limit(options.timeout_ns);
         hand_over(&run, options);
         return DTRAIN_OK;
     };
@@ -300,7 +296,7 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
 
 Status Communicator::post_message(MessageOperation::Params &&params, const CallOptions &options) {
     auto go = [&](MessageOperation &message) {
-        message.time_limit_ns = time_limit(options.timeout_ns);
+        message.time_limit_ns = session_->time_limit(options.timeout_ns);
         hand_over(&message, options);
         return DTRAIN_OK;
     };

@@ -72,8 +72,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                      const CallOptions &options);
     // Posts an operation of another kind that listens to this communicator; waits if blocking.
     void hand_over(engine::Operation *operation, const CallOptions &options);
-    // 0: option op.timeout; < 0: none, INT64_MAX on the agent's clock.
-    int64_t time_limit(int64_t timeout_ns) const;
+    // On the agent's clock; 0: option op.timeout; < 0: INT64_MAX.
     int64_t deadline(int64_t timeout_ns) const;
     // Blocking collective, for the library's own use.
     Status run(const Call &call, int64_t timeout_ns = 0);

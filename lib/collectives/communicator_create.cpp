@@ -338,7 +338,7 @@ Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &o
     });
     cluster::ShrinkResult result;
     if (Status s = session_->job().shrink(uid_, member_ids_, session_->used_tags(),
-                                          time_limit(timeout_ns), result);
+                                          session_->time_limit(timeout_ns), result);
         s != DTRAIN_OK)
         return s;
     if (!session_->take_tag(result.tag_id))

@@ -15,7 +15,7 @@ constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transpo
 } // namespace
 
 MessageOperation::MessageOperation(engine::Request *completed, Params &&params, bool on_stack)
-    : Operation(completed), params_(std::move(params)), on_stack_(on_stack) {
+    : Operation(completed, on_stack), params_(std::move(params)) {
     text_[0] = '\0';
     done = &event;
     completed->cancellable = this;
@@ -152,10 +152,6 @@ void MessageOperation::describe(trace::Record &record) const {
     record.bytes = outcome_.bytes;
     record.group = engine::tag_group(params_.tag);
     if (params_.rank >= 0) record.peer = params_.rank;
-}
-
-void MessageOperation::dispose() {
-    if (!on_stack_) delete this;
 }
 
 void MessageOperation::wake() {

@@ -37,7 +37,6 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override { return params_.rank == int32_t(rank); }
     void describe(trace::Record &record) const override;
-    void dispose() override;
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
@@ -48,7 +47,6 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     int look_elsewhere(engine::Agent &agent);
 
     const Params params_;
-    const bool on_stack_;
     engine::Agent *agent_ = nullptr;                      // once it is posted
     bool pending_ = false, ended_ = false, lost_ = false; // in the transport, done, not any more
     // A receive that looks in several transports is in one at a time, so that it gets one message.

@@ -22,10 +22,9 @@ WindowCall with_own(WindowCall call, std::vector<uint64_t> &arrays) {
 
 WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &call,
                                  engine::OperationListener &listener, bool on_stack)
-    : Operation(completed),
+    : Operation(completed, on_stack),
       call_(on_stack || call.spec.counts.empty() ? call : with_own(call, kept_)),
-      rank_(uint32_t(call.spec.rank)), ranks_(uint32_t(call.spec.size)), listener_(listener),
-      on_stack_(on_stack) {
+      rank_(uint32_t(call.spec.rank)), ranks_(uint32_t(call.spec.size)), listener_(listener) {
     polled = true;
 }
 
@@ -84,10 +83,6 @@ void WindowOperation::describe(trace::Record &record) const {
     record.bytes = typical_bytes(call_.spec);
     record.group = call_.group;
     record.dtype = uint8_t(call_.dtype);
-}
-
-void WindowOperation::dispose() {
-    if (!on_stack_) delete this;
 }
 
 } // namespace dtrain::collectives

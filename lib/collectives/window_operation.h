@@ -45,7 +45,6 @@ class WindowOperation : public engine::Operation {
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
-    void dispose() override;
 
   protected:
     virtual Step move() = 0;                     // as step(), when it is its turn
@@ -95,7 +94,6 @@ class WindowOperation : public engine::Operation {
 
   private:
     engine::OperationListener &listener_;
-    const bool on_stack_;
     uint32_t announced_ = 0; // ranks below have announced the operation before
     bool posted_ = false;    // to the agent
     bool reported_ = false;  // a mismatch or failure, to the listener

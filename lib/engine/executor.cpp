@@ -38,7 +38,7 @@ uint32_t pop(std::vector<uint32_t> &heap) {
 } // namespace
 
 ScheduleRun::ScheduleRun(Request *completed, RunParams params, bool on_stack)
-    : Operation(completed), params_(std::move(params)), on_stack_(on_stack) {
+    : Operation(completed, on_stack), params_(std::move(params)) {
     text_[0] = '\0';
 }
 

@@ -46,7 +46,6 @@ struct RunParams {
 
 class ScheduleRun final : public Operation {
   public:
-    // on_stack: the caller waits until the request is done, and gives up the memory then.
     ScheduleRun(Request *completed, RunParams params, bool on_stack = false);
     ~ScheduleRun() override;
 
@@ -58,9 +57,6 @@ class ScheduleRun final : public Operation {
     void timed_out(Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
-    void dispose() override {
-        if (!on_stack_) delete this;
-    }
 
   private:
     static void step_event(Completion *self, const dtrain_tp_done_t &event);
@@ -90,7 +86,6 @@ class ScheduleRun final : public Operation {
     void end_if_idle();
 
     const RunParams params_;
-    const bool on_stack_;
     Agent *agent_ = nullptr;
     std::unique_ptr<RunMemory> memory_;            // from start() on
     uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging

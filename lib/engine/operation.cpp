@@ -13,4 +13,8 @@ void Operation::operator delete(Operation *operation, std::destroying_delete_t) 
     if (!of_request) ::operator delete(operation);
 }
 
+void Operation::dispose() {
+    if (!on_stack_) delete this;
+}
+
 } // namespace dtrain::engine

@@ -29,7 +29,9 @@ constexpr bool connection_lost(Status status) {
 // be pending in a transport, since the caller gets the buffers back.
 class Operation {
   public:
-    explicit Operation(Request *completed) : request(completed) {}
+    // on_stack: its poster waits until the request is done, and gives up the memory then.
+    explicit Operation(Request *completed, bool on_stack = false)
+        : request(completed), on_stack_(on_stack) {}
     virtual ~Operation() = default;
     // The operation of a request on the heap lives in memory that the request keeps, that of one on
     // a stack on the heap. Throws std::bad_alloc.
@@ -56,22 +58,23 @@ class Operation {
     // shown.
     virtual void describe(trace::Record &) const {}
     // Gives up the memory, before the request is completed.
-    virtual void dispose() { delete this; }
+    virtual void dispose();
 
     Request *const request;
-    int32_t priority = 0;       // higher goes first; before it is posted
-    int64_t time_limit_ns = -1; // from its start on, before it is posted; negative: none
-    int64_t deadline_ns = INT64_MAX;
-    int64_t begun_ns = 0;     // when the call was made, if somebody wants to know; else 0
-    int64_t moved_ns = 0;     // when something moved last
-    uint32_t stalls = 0;      // how often in a row stalled() was called
-    bool polled = false;      // before it is posted; from then on Agent::set_polled()
-    bool resting = false;     // Agent::rest()
-    uint64_t sequence = 0;    // for the owner: number of the call, 0: none
-    uint32_t owner_index = 0; // for the owner: place in a list of its own
+    int32_t priority = 0;            // higher goes first; before it is posted
+    int64_t time_limit_ns = -1;      // from its start on, before it is posted; negative: none
+    int64_t deadline_ns = INT64_MAX; // what follows from it
+    int64_t begun_ns = 0;            // when the call was made, if somebody wants to know; else 0
+    int64_t moved_ns = 0;            // when something moved last
+    uint32_t stalls = 0;             // how often in a row stalled() was called
+    bool polled = false;             // before it is posted; from then on Agent::set_polled()
+    bool resting = false;            // Agent::rest()
+    uint64_t sequence = 0;           // for the owner: number of the call, 0: none
+    uint32_t owner_index = 0;        // for the owner: place in a list of its own
 
   private:
     friend class Agent;
+    const bool on_stack_;
     Operation *next_posted_ = nullptr; // in the agent's inbox
     uint32_t index_ = 0;               // in the agent's list
     bool woken_ = false;               // in the list of those to advance

@@ -109,9 +109,9 @@ int64_t Queue::expiry(int64_t timeout_ns, int64_t now_ns) const {
 
 Status Queue::submit(Submission submission, const Buffers &buffers, engine::Request *request,
                      int64_t timeout_ns, bool blocking) {
-    if (timeout_ns == 0) timeout_ns = communicator_->session().op_timeout_ns();
     submission.submitted_ns = agent_.clock().now_ns();
-    submission.expires_ns = expiry(timeout_ns, submission.submitted_ns);
+    submission.expires_ns =
+        expiry(communicator_->session().time_limit(timeout_ns), submission.submitted_ns);
     {
         std::lock_guard lock(mutex_);
         if (Status s = check_open(); s != DTRAIN_OK) return s;

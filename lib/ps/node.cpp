@@ -182,10 +182,9 @@ void Node::rest_when_idle() {
 
 Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                   bool awaited) {
-    if (timeout_ns == 0) timeout_ns = session_->op_timeout_ns();
     const int32_t priority = transfer.priority;
-    auto *operation =
-        new (*request) TableOperation(request, *this, std::move(transfer), timeout_ns);
+    auto *operation = new (*request) TableOperation(request, *this, std::move(transfer));
+    operation->time_limit_ns = session_->time_limit(timeout_ns);
     operation->priority = priority;
     agent_.post(operation, blocking || awaited);
     if (blocking) agent_.wait(*request, INT64_MAX);

@@ -8,10 +8,8 @@
 
 namespace dtrain::ps {
 
-TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer &&transfer,
-                               int64_t timeout_ns)
+TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer &&transfer)
     : Operation(completed), node_(node), transfer_(std::move(transfer)) {
-    time_limit_ns = timeout_ns;
     completed->cancellable = this;
     transfer_.owner = this;
     transfer_.done = [](Transfer *done) {

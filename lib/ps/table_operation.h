@@ -10,8 +10,7 @@ class Node;
 
 class TableOperation final : public engine::Operation {
   public:
-    // timeout_ns: from the start on; negative: none.
-    TableOperation(engine::Request *completed, Node &node, Transfer &&transfer, int64_t timeout_ns);
+    TableOperation(engine::Request *completed, Node &node, Transfer &&transfer);
 
     void start(engine::Agent &agent) override;
     int advance(engine::Agent &agent) override;

@@ -68,8 +68,8 @@ dtrain_status_t Wire::open(const char *device) {
     attr_.caps = DTRAIN_TP_CAP_PUT | DTRAIN_TP_CAP_GET;
     attr_.bulk_limit = uint64_t{1} << 40;
     const Model &model = model_of(provider);
-    packet_size_ = local_ ? locked_packet_size : packet_size;
-    attr_.packet_limit = local_ ? uint32_t(packet_size_) : model.packet_limit;
+    attr_.packet_limit = local_ ? uint32_t(locked_packet_size) : model.packet_limit;
+    packet_size_ = std::min<size_t>(attr_.packet_limit, packet_size);
     attr_.copy_limit = uint32_t(packet_size_);
     attr_.eager_limit = model.eager_limit;
     attr_.rkey_len = rkey_length;
