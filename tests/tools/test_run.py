@@ -149,14 +149,14 @@ class Output(unittest.TestCase):
 class Failure(unittest.TestCase):
     def test_exit_status_rank_and_last_line(self):
         result = run(3, 'if [ $DTRAIN_RANK = 2 ]; then echo first >&2; echo "no such thing" >&2; '
-                        'exit 7; fi; sleep 1000')
+                        'exit 7; fi; sleep 1000', "--grace", "0.2")
         self.assertEqual(result.returncode, 7)
         self.assertIn("dtrain-run: rank 2 failed: exit status 7; its last line: no such thing\n",
                       result.stderr)
         self.assertEqual(result.stderr.count("failed"), 1)
 
     def test_signal(self):
-        result = run(2, 'if [ $DTRAIN_RANK = 1 ]; then kill -SEGV $$; fi; sleep 1000')
+        result = run(2, 'if [ $DTRAIN_RANK = 1 ]; then kill -SEGV $$; fi; sleep 1000', "--grace", "0")
         self.assertEqual(result.returncode, 128 + signal.SIGSEGV)
         self.assertIn("dtrain-run: rank 1 failed: killed by signal 11 (Segmentation fault)",
                       result.stderr)
@@ -164,10 +164,36 @@ class Failure(unittest.TestCase):
     def test_rank_that_ignores_term_is_killed(self):
         begin = time.monotonic()
         result = run(2, 'trap "" TERM; if [ $DTRAIN_RANK = 1 ]; then read line < <(sleep 0.2); exit 1; fi; '
-                        'while true; do sleep 1000 & wait; done')
+                        'while true; do sleep 1000 & wait; done', "--grace", "0.2")
         self.assertEqual(result.returncode, 1)
         self.assertIn("dtrain-run: rank 0 did not end in time; killed\n", result.stderr)
         self.assertGreater(time.monotonic() - begin, 1.9)
+
+    def test_others_may_say_what_they_were_told(self):
+        result = run(3, 'if [ $DTRAIN_RANK = 1 ]; then exit 7; fi; sleep 0.5; '
+                        'echo "rank 1 is lost" >&2; exit 8')
+        self.assertEqual(result.returncode, 7)
+        self.assertEqual(lines_by_rank("".join(
+            line + "\n" for line in result.stderr.splitlines() if line.startswith("["))),
+            {"0": ["rank 1 is lost"], "2": ["rank 1 is lost"]})
+        for rank, status in ((0, 8), (1, 7), (2, 8)):
+            self.assertIn(f"rank {rank} failed: exit status {status}", result.stderr)
+
+    def test_others_are_ended_after_the_grace_time(self):
+        begin = time.monotonic()
+        result = run(2, 'if [ $DTRAIN_RANK = 1 ]; then exit 7; fi; trap "exit 0" TERM; '
+                        'while true; do sleep 1000 & wait; done', "--grace", "0.5")
+        self.assertEqual(result.returncode, 7)
+        self.assertGreater(time.monotonic() - begin, 0.4)
+
+    def test_others_may_go_on(self):
+        result = run(2, 'if [ $DTRAIN_RANK = 1 ]; then exit 7; fi; sleep 1; echo "went on"',
+                     "--keep-going", "--grace", "0.1")
+        self.assertEqual((result.returncode, result.stdout), (7, "[0] went on\n"))
+
+    def test_servers_end_after_workers_that_failed(self):
+        result = run(1, "exit 7", "-s", "1", "--keep-going", "--server-program", "/usr/bin/cat")
+        self.assertEqual(result.returncode, 7)
 
     def test_timeout(self):
         result = run(2, "sleep 1000", "--timeout", "0.2")
@@ -187,6 +213,7 @@ class Failure(unittest.TestCase):
     def test_wrong_usage(self):
         for arguments in ([], ["-n", "2"], ["true"], ["-n", "0", "true"], ["-n", "x", "true"],
                           ["-n", "1", "-s", "-1", "true"], ["-n", "1", "--timeout", "0", "true"],
+                          ["-n", "1", "--grace", "-1", "true"],
                           ["--nonsense"]):
             result = subprocess.run([RUN, *arguments], capture_output=True, text=True,
                                     timeout=LIMIT, check=False)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double grace = 2;           /* seconds from TERM to KILL */
+static const double kill_after = 2;      /* seconds from TERM to KILL */
 static const double patience = 10;       /* for what takes its time after a signal of the user's */
 static const double server_patience = 5; /* for servers, once all workers have ended */
 static const double never = 1e300;
@@ -33,6 +34,7 @@ typedef struct job {
     int interrupted; /* the first signal passed on, or 0 */
     bool stopping;   /* TERM was sent */
     double deadline; /* --timeout */
+    double stop_at;  /* when the others' time is over, after a failure */
     double kill_at;  /* when KILL follows */
 } job_t;
 
@@ -49,7 +51,7 @@ static void signal_all(const job_t *job, int number) {
 static void stop(job_t *job) {
     if (job->stopping) return;
     job->stopping = true;
-    job->kill_at = now() + grace;
+    job->kill_at = now() + kill_after;
     signal_all(job, SIGTERM);
 }
 
@@ -70,16 +72,16 @@ static void handle_end(job_t *job, process_t *p) {
     stream_drain(&p->err);
     job->running--;
     if (!p->server) job->workers_running--;
-    if (job->workers_running == 0 && job->status == 0 && job->kill_at == never && job->running > 0)
+    if (job->workers_running == 0 && !job->stopping && job->kill_at == never && job->running > 0)
         job->kill_at = now() + server_patience;
-    if (p->status == 0 || job->status != 0) return;
+    if (p->status == 0) return;
+    if (!job->stopping && job->interrupted == 0) report(p);
+    if (job->status != 0) return;
     job->status = p->status;
-    if (job->interrupted != 0) {
+    if (job->interrupted != 0)
         job->kill_at = now() + patience; /* the others had the signal, too */
-        return;
-    }
-    if (!job->stopping) report(p);
-    stop(job);
+    else if (!job->options->keep_going)
+        job->stop_at = now() + job->options->grace; /* they hear of it by the library */
 }
 
 /* What was killed goes before what only failed: of two that ended at the same time, the latter
@@ -116,6 +118,10 @@ static void handle_time(job_t *job) {
         if (job->status == 0) job->status = 124;
         stop(job);
     }
+    if (t >= job->stop_at) {
+        job->stop_at = never;
+        stop(job);
+    }
     if (t >= job->kill_at) {
         for (int i = 0; i < job->count; i++) {
             char name[32];
@@ -129,7 +135,7 @@ static void handle_time(job_t *job) {
 }
 
 static void wait_for_events(job_t *job) {
-    const double next = job->deadline < job->kill_at ? job->deadline : job->kill_at;
+    const double next = fmin(fmin(job->deadline, job->kill_at), job->stop_at);
     const double left = next == never ? -1 : (next - now()) * 1000 + 1;
     struct pollfd *polled = job->polled + FIXED;
     for (int i = 0; i < job->count; i++) {
@@ -207,6 +213,7 @@ int job_run(const options_t *options) {
                  .count = options->workers + options->servers,
                  .deadline = options->timeout > 0 ? now() + options->timeout : never,
                  .kill_at = never,
+                 .stop_at = never,
                  .input.to = -1};
     allow_files(job.count);
     if (rendezvous_create(&rendezvous) != 0) return 1;

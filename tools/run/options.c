@@ -16,10 +16,17 @@ static const char usage[] =
     "      --mixed              the workers serve, too (without servers they do anyway)\n"
     "      --server-program P   instead of dtrain-server\n"
     "      --timeout SECONDS    end the job after that time\n"
+    "      --grace SECONDS      how long the others may go on after the first failure (5)\n"
+    "      --keep-going         let them go on for as long as they like\n"
     "      --version, --help\n"
     "Lines of output get the rank in front (s0, s1, ... for servers); rank 0 gets the input.\n"
-    "INT, TERM and HUP are passed on; a second INT kills. The first process to fail ends the job,\n"
-    "and its exit status is the job's (128 + the signal that killed it; 124 after the timeout).\n";
+    "INT, TERM and HUP are passed on; a second INT kills. When a process fails, the others hear of "
+    "it\n"
+    "by the library, and may say so, or go on without it, for the time of --grace; then they get "
+    "TERM,\n"
+    "and KILL 2 s later. The exit status is that of the first to fail (128 + the signal that "
+    "killed\n"
+    "it; 124 after the timeout).\n";
 
 static int parse_count(const char *what, const char *text, int min, int *count) {
     char *end;
@@ -33,11 +40,13 @@ static int parse_count(const char *what, const char *text, int min, int *count) 
     return 0;
 }
 
-static int parse_seconds(const char *text, double *seconds) {
+static int parse_seconds(const char *what, const char *text, bool may_be_0, double *seconds) {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end != 0 || !isfinite(value) || value <= 0 || value > 1e8) {
-        fprintf(stderr, "dtrain-run: --timeout %s: must be a number of seconds above 0\n", text);
+    if (end == text || *end != 0 || !isfinite(value) || value < 0 || value > 1e8 ||
+        (value == 0 && !may_be_0)) {
+        fprintf(stderr, "dtrain-run: %s %s: must be a number of seconds%s\n", what, text,
+                may_be_0 ? "" : " above 0");
         return -1;
     }
     *seconds = value;
@@ -56,17 +65,19 @@ static int complete(options_t *options, char **rest) {
 }
 
 int options_parse(options_t *options, int argc, char **argv) {
-    enum { SERVER_PROGRAM = 256, MIXED, TIMEOUT, VERSION, HELP };
+    enum { SERVER_PROGRAM = 256, MIXED, TIMEOUT, GRACE, KEEP_GOING, VERSION, HELP };
     static const struct option known[] = {{"workers", 1, NULL, 'n'},
                                           {"servers", 1, NULL, 's'},
                                           {"server-program", 1, NULL, SERVER_PROGRAM},
                                           {"mixed", 0, NULL, MIXED},
                                           {"timeout", 1, NULL, TIMEOUT},
+                                          {"grace", 1, NULL, GRACE},
+                                          {"keep-going", 0, NULL, KEEP_GOING},
                                           {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
                                           {NULL, 0, NULL, 0}};
     int option, result = 0;
-    *options = (options_t){0};
+    *options = (options_t){.grace = 5};
     /* '+': what follows the program's name is its own. */
     while (result == 0 && (option = getopt_long(argc, argv, "+n:s:", known, NULL)) != -1) {
         switch (option) {
@@ -74,7 +85,9 @@ int options_parse(options_t *options, int argc, char **argv) {
         case 's': result = parse_count("-s", optarg, 0, &options->servers); break;
         case SERVER_PROGRAM: options->server_program = optarg; break;
         case MIXED: options->mixed = true; break;
-        case TIMEOUT: result = parse_seconds(optarg, &options->timeout); break;
+        case TIMEOUT: result = parse_seconds("--timeout", optarg, false, &options->timeout); break;
+        case GRACE: result = parse_seconds("--grace", optarg, true, &options->grace); break;
+        case KEEP_GOING: options->keep_going = true; break;
         case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;
         default: return -1; /* getopt_long() has said why */

@@ -11,6 +11,8 @@ typedef struct options {
     int workers, servers;
     bool mixed;                 /* workers serve, too */
     double timeout;             /* seconds; 0: none */
+    double grace;               /* seconds that the others have after the first failure */
+    bool keep_going;            /* the others may go on for ever */
     const char *server_program; /* NULL: dtrain-server, beside this program or on the PATH */
     char **program;             /* and its arguments, NULL at the end */
 } options_t;
