@@ -225,6 +225,13 @@ typedef struct dtrain_tp_ops {
     /* From now on messages of more bytes wait for their receiver. More than attr.eager_limit: as
      * at the beginning. Peers need not agree. NULL: the limit stays as it is. */
     void (*limit_eager)(dtrain_tp_dev_t *dev, uint64_t bytes);
+    /* Ends the operations with this cookie (recv, send, put, get) at whatever stage they are: they
+     * complete with DTRAIN_ERR_CANCELED, or as usual if they were over. That takes 50 ms of
+     * progress() at most, whatever the peer does; at worst the connection ends, and is reported as
+     * lost. From the completion on nobody touches their memory. A peer whose receive had matched a
+     * send that is taken back gets DTRAIN_ERR_PEER for it. NULL: the core asks cancel(), and then
+     * disconnects. */
+    void (*withdraw)(dtrain_tp_dev_t *dev, uint64_t cookie);
 } dtrain_tp_ops_t;
 
 struct dtrain_tp_plugin {

@@ -89,6 +89,7 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
         session_params.oob = given.oob;
         session_params.oob_arg = given.oob_arg;
         session_params.timeout_ns = given.timeout_ns;
+        const int64_t begin_ns = context->agent->clock().now_ns();
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
@@ -97,7 +98,12 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
                                                  session->job().members()[size_t(self)].host);
             s != DTRAIN_OK)
             return s;
-        return Communicator::make_world(std::move(session), given.timeout_ns, made);
+        // What joining has left of the time.
+        const int64_t limit_ns =
+            given.timeout_ns != 0 ? given.timeout_ns : context->options.number("join.timeout");
+        const int64_t took_ns = context->agent->clock().now_ns() - begin_ns;
+        const int64_t left_ns = limit_ns < 0 ? -1 : std::max<int64_t>(limit_ns - took_ns, 1);
+        return Communicator::make_world(std::move(session), left_ns, made);
     });
 }
 

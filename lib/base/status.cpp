@@ -54,7 +54,8 @@ Status fail_errno(int error, const char *format, ...) {
     va_start(args, format);
     std::vsnprintf(what, sizeof what, format, args);
     va_end(args);
-    std::snprintf(whole, sizeof whole, "%s: %s", what, strerror_r(error, why, sizeof why));
+    std::snprintf(whole, sizeof whole, "%s: %s%s", what, strerror_r(error, why, sizeof why),
+                  error == EMFILE ? "; raise ulimit -n" : "");
     set_error_text(whole);
     return close_status(error);
 }

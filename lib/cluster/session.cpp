@@ -2,6 +2,7 @@
 #include "cluster/session.h"
 
 #include "cluster/cores.h"
+#include "cluster/descriptors.h"
 
 #include <algorithm>
 
@@ -32,6 +33,9 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
         join.transports.push_back({std::string(device->name()), device->address()});
     join.observer = session.get();
     join.log = &agent.log();
+    if (Status s = check_descriptors(params.identity, DescriptorRoom::now(), agent.log());
+        s != DTRAIN_OK)
+        return s;
     session->identity_ = params.identity;
     session->workers_ = uint32_t(params.identity.workers);
     if (Status s = Job::join(join, session->job_); s != DTRAIN_OK) return s;

@@ -39,6 +39,11 @@ int64_t Communicator::deadline(int64_t timeout_ns) const {
     return deadline_ns;
 }
 
+int64_t Communicator::timeout_until(int64_t deadline_ns) const {
+    if (deadline_ns == INT64_MAX) return -1;
+    return std::max<int64_t>(deadline_ns - agent_.clock().now_ns(), 1);
+}
+
 Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
     if (Status s = faulty(); s != DTRAIN_OK) return s;
     record.seq = ++seq_;

@@ -74,6 +74,8 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     void hand_over(engine::Operation *operation, const CallOptions &options);
     // On the agent's clock; 0: option op.timeout; < 0: INT64_MAX.
     int64_t deadline(int64_t timeout_ns) const;
+    // The timeout of what has to be over by then.
+    int64_t timeout_until(int64_t deadline_ns) const;
     // Blocking collective, for the library's own use.
     Status run(const Call &call, int64_t timeout_ns = 0);
 
@@ -140,12 +142,12 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                        std::unique_ptr<Communicator> &out);
     Topology find_topology() const;
     Status take_common_tag(bool joins, uint32_t &tag);
-    Status set_up(int64_t timeout_ns);
-    Status open_window(const Setup &setup, int64_t timeout_ns);
+    Status set_up(int64_t deadline_ns);
+    Status open_window(const Setup &setup, int64_t deadline_ns);
     void offer(Setup &setup);
     Status attach_window(const Setup &setup, int64_t deadline_ns);
-    Status check_rails(int64_t timeout_ns);
-    void try_rails(std::span<uint8_t> works);
+    Status check_rails(int64_t deadline_ns);
+    void try_rails(std::span<uint8_t> works, int64_t deadline_ns);
     uint32_t far_neighbour() const;
 
     Machine machine() const;

@@ -15,6 +15,7 @@ constexpr uint64_t world_uid = 1;
 // Each rank maps all of it when it starts.
 constexpr uint64_t largest_window = 16 << 20;
 constexpr uint64_t written_chunk = 1 << 20; // of pieces that are written remotely
+constexpr int64_t window_patience = 30 * second;
 
 // What a transport says of one message, measured between two ranks with a core each.
 struct Reach {
@@ -109,7 +110,7 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), std::move(members), uid, tag_id));
     made->session_->add_group(uid, made.get());
-    if (Status s = made->set_up(timeout_ns); s != DTRAIN_OK) return s;
+    if (Status s = made->set_up(made->deadline(timeout_ns)); s != DTRAIN_OK) return s;
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -126,17 +127,17 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
 
 // ---- set-up: what must be the same on all ranks is rank 0's choice ----
 
-Status Communicator::set_up(int64_t timeout_ns) {
+Status Communicator::set_up(int64_t deadline_ns) {
     Setup setup = {};
     if (rank_ == 0) offer(setup);
     if (size() > 1)
         if (Status s =
                 run({.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},
-                    timeout_ns);
+                    timeout_until(deadline_ns));
             s != DTRAIN_OK)
             return fail_within(s, "making a communicator of %d ranks", size());
     if (uid_ == world_uid && size() > 1 && session_->has_rails())
-        if (Status s = check_rails(timeout_ns); s != DTRAIN_OK) return s;
+        if (Status s = check_rails(deadline_ns); s != DTRAIN_OK) return s;
     // A rank's own option comes first; its devices have heard of it.
     if (uid_ == world_uid && setup.eager_bytes != 0 &&
         session_->options().number("eager.bytes") < 0)
@@ -150,7 +151,7 @@ Status Communicator::set_up(int64_t timeout_ns) {
     plans_->set_choice(setup.model, forced);
     prepared_.is_valid = false;
     if (size() > 1 && setup.window_bytes != 0)
-        if (Status s = open_window(setup, timeout_ns); s != DTRAIN_OK) return s;
+        if (Status s = open_window(setup, deadline_ns); s != DTRAIN_OK) return s;
     if (setup.adapts != 0 && size() > 1 && !forced)
         adaptation_ = std::make_unique<Adaptation>(setup.model);
     if (rank_ == 0 && session_->options().number("explain") != 0)
@@ -229,9 +230,13 @@ Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
 }
 
 // All ranks use the window, or none.
-Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
+Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
     Status mine = DTRAIN_OK;
-    if (rank_ != 0) mine = attach_window(setup, deadline(timeout_ns));
+    if (rank_ != 0) {
+        // Messages will do; who waits to the end leaves no time to say so.
+        const int64_t now_ns = agent_.clock().now_ns();
+        mine = attach_window(setup, now_ns + std::min(window_patience, (deadline_ns - now_ns) / 2));
+    }
     if (mine != DTRAIN_OK)
         agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
                            rank_, error_text());
@@ -248,9 +253,10 @@ Status Communicator::open_window(const Setup &setup, int64_t timeout_ns) {
                     .count = 1,
                     .op = DTRAIN_MIN,
                     .root = 0},
-                   timeout_ns);
+                   timeout_until(deadline_ns));
     if (s == DTRAIN_OK)
-        s = run({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0}, timeout_ns);
+        s = run({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0},
+                timeout_until(deadline_ns));
     if (s != DTRAIN_OK || all != 1) {
         agent_.locked([&] {
             peer_memory_.reset();

@@ -24,7 +24,7 @@ uint32_t Communicator::far_neighbour() const {
 }
 
 // The first rail is not judged: who cannot use it has said so, or will.
-void Communicator::try_rails(std::span<uint8_t> works) {
+void Communicator::try_rails(std::span<uint8_t> works, int64_t deadline_ns) {
     engine::Mesh &mesh = session_->mesh();
     const uint32_t rank = far_neighbour(), member = members_[rank];
     const auto rails = uint32_t(std::min<size_t>(mesh.rails(member), works.size()));
@@ -35,7 +35,7 @@ void Communicator::try_rails(std::span<uint8_t> works) {
         });
         return all || broken_.load(std::memory_order_acquire);
     };
-    agent_.wait_until(all_up, agent_.clock().now_ns() + patience_ns);
+    agent_.wait_until(all_up, std::min(deadline_ns, agent_.clock().now_ns() + patience_ns));
     agent_.locked([&] {
         for (uint32_t i = 1; i < rails; i++) {
             works[i] = mesh.is_up(member, i);
@@ -46,10 +46,10 @@ void Communicator::try_rails(std::span<uint8_t> works) {
     });
 }
 
-Status Communicator::check_rails(int64_t timeout_ns) {
+Status Communicator::check_rails(int64_t deadline_ns) {
     std::array<uint8_t, most_rails> mine, all{};
     mine.fill(1);
-    try_rails(mine);
+    try_rails(mine, deadline_ns);
     // Small messages, which take the first rail.
     Status s = run({.kind = Kind::reduce,
                     .send = mine.data(),
@@ -57,10 +57,10 @@ Status Communicator::check_rails(int64_t timeout_ns) {
                     .count = most_rails,
                     .op = DTRAIN_MIN,
                     .root = 0},
-                   timeout_ns);
+                   timeout_until(deadline_ns));
     if (s == DTRAIN_OK)
         s = run({.kind = Kind::broadcast, .recv = all.data(), .count = most_rails, .root = 0},
-                timeout_ns);
+                timeout_until(deadline_ns));
     if (s != DTRAIN_OK) return fail_within(s, "making a communicator of %d ranks", size());
     agent_.locked([&] {
         for (uint32_t i = 1; i < most_rails; i++)

@@ -99,14 +99,15 @@ void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &e
         message.at_ = (message.at_ + 1) % (1 + message.params_.elsewhere.size());
         return message.wake();
     }
-    message.lost_ = engine::connection_lost(event.status); // the listener finds out why
-    message.ended_ = !message.lost_;
-    if (message.lost_) return message.wake();
+    const bool received = message.params_.direction == Direction::receive;
+    const bool is_lost = engine::connection_lost(event.status); // the listener finds out why
+    message.lost_ = is_lost && !received; // who receives may get another message
+    message.ended_ = !is_lost;
+    if (is_lost) return message.wake();
     engine::Outcome &outcome = message.outcome_;
     if (outcome.status == DTRAIN_OK) {
         outcome.status = event.status;
         outcome.bytes = event.bytes;
-        bool received = message.params_.direction == Direction::receive;
         if (received && event.status >= DTRAIN_ERR_TRUNCATED)
             outcome.peer = int32_t(engine::tag_source(event.tag));
         if (event.status == DTRAIN_ERR_TRUNCATED)
@@ -126,15 +127,12 @@ void MessageOperation::fail(engine::Agent &agent, const engine::Outcome &outcome
     if (outcome_.status != DTRAIN_OK) return;
     outcome_ = outcome;
     std::snprintf(text_, sizeof text_, "%s", text);
-    if (pending_) params_.mesh->cancel(current(), this);
+    if (pending_) params_.mesh->withdraw(current(), this);
     agent.wake(this);
 }
 
 void MessageOperation::stalled(engine::Agent &) {
-    if (outcome_.status == DTRAIN_OK)
-        params_.listener->operation_stalled(*this);
-    else if (pending_)
-        params_.mesh->drop(current()); // what could not be withdrawn goes with its connection
+    if (outcome_.status == DTRAIN_OK) params_.listener->operation_stalled(*this);
 }
 
 void MessageOperation::timed_out(engine::Agent &agent) {

@@ -271,19 +271,13 @@ void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
     for (StepRun &run : memory_->steps) {
         if (!run.pending) continue;
         const Step &step = params_.plan->schedule.steps[index(run)];
-        params_.mesh->cancel(member(step), &run, rail(step));
+        params_.mesh->withdraw(member(step), &run, rail(step));
     }
     agent.wake(this); // ends in advance(): the caller may still be inside of this run
 }
 
 void ScheduleRun::stalled(Agent &) {
-    if (outcome_.status == DTRAIN_OK) {
-        params_.listener->operation_stalled(*this);
-        return;
-    }
-    // What could not be withdrawn goes with its connection.
-    for (StepRun &step : memory_->steps)
-        if (step.pending) params_.mesh->drop(member(params_.plan->schedule.steps[index(step)]));
+    if (outcome_.status == DTRAIN_OK) params_.listener->operation_stalled(*this);
 }
 
 bool ScheduleRun::waits_for(uint32_t rank) const {

@@ -94,7 +94,7 @@ Status Mesh::lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
 Status Mesh::connect(Rail &rail, dtrain_tp_ep_t *&ep) {
     if (rail.ep == nullptr) {
         int64_t now = agent_.clock().now_ns();
-        if (now < rail.next_ns) return DTRAIN_ERR_BUSY;
+        if (now < rail.next_ns) return between_attempts(rail);
         if (rail.attempts++ == 0) rail.first_ns = now;
         Status s = rail.device->ops().connect(rail.device->dev(), rail.address.data(),
                                               rail.address.size(), uint64_t(&rail), &rail.ep);
@@ -105,6 +105,13 @@ Status Mesh::connect(Rail &rail, dtrain_tp_ep_t *&ep) {
     }
     ep = rail.ep;
     return DTRAIN_OK;
+}
+
+// BUSY: it will be tried again. What this process lacks it will lack then, too.
+Status Mesh::between_attempts(const Rail &rail) const {
+    if (rail.failure != DTRAIN_ERR_LIMIT && rail.failure != DTRAIN_ERR_NO_MEMORY)
+        return DTRAIN_ERR_BUSY;
+    return fail(rail.failure, "%s", trouble(rail).c_str());
 }
 
 // BUSY: it will be tried again.
@@ -206,6 +213,12 @@ Status Mesh::recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_
 void Mesh::cancel(uint32_t member, Completion *completion, uint32_t rail) {
     transport::Device &device = *peers_[member][rail]->device;
     device.ops().cancel(device.dev(), uint64_t(completion));
+}
+
+void Mesh::withdraw(uint32_t member, Completion *completion, uint32_t number) {
+    Rail &rail = *peers_[member][number];
+    rail.device->withdraw(uint64_t(completion));
+    if (!rail.device->can_withdraw()) disconnect(rail);
 }
 
 void Mesh::purge(uint64_t tag, uint64_t mask) {

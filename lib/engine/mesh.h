@@ -53,8 +53,11 @@ class Mesh {
     // From `member`, or from any (the tag tells) of those who share its transport.
     Status recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
                 uint32_t n, Completion *completion, uint32_t rail = 0);
-    // Asks for an early end of what is pending with this completion.
+    // Asks for an early end of a receive that has not matched.
     void cancel(uint32_t member, Completion *completion, uint32_t rail = 0);
+    // Ends what is pending with this completion, whatever the member does: within 50 ms it is done,
+    // and from then on nobody touches its memory. At worst that costs the connection.
+    void withdraw(uint32_t member, Completion *completion, uint32_t rail = 0);
     void purge(uint64_t tag, uint64_t mask); // on all transports
     void drop(uint32_t member);              // the connections; the next send makes a new one
 
@@ -97,6 +100,7 @@ class Mesh {
                        const std::string &why);
     Status connect(Rail &rail, dtrain_tp_ep_t *&ep);
     void disconnect(Rail &rail);
+    Status between_attempts(const Rail &rail) const;
     Status attempt_failed(Rail &rail, Status status);
     std::string trouble(const Rail &rail) const;
     void tell(const Rail &rail, const char *text);

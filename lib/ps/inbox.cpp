@@ -41,8 +41,7 @@ Status Inbox::listen(Buffer &buffer) {
 void Inbox::close() {
     if (std::exchange(closed_, true)) return;
     for (auto &buffer : buffers_)
-        if (buffer->pending)
-            buffer->device->ops().cancel(buffer->device->dev(), uint64_t(buffer.get()));
+        if (buffer->pending) buffer->device->withdraw(uint64_t(buffer.get()));
 }
 
 void Inbox::received(engine::Completion *self, const dtrain_tp_done_t &event) {

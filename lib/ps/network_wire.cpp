@@ -122,8 +122,8 @@ void NetworkWire::withdraw(uint32_t server, Outgoing &request) {
     Slot &slot = slot_of(server, request);
     slot.withdrawing = true;
     uint32_t member = servers_.member(server);
-    if (slot.sent.pending) mesh_.cancel(member, &slot.sent);
-    if (slot.answered.pending) mesh_.cancel(member, &slot.answered);
+    if (slot.sent.pending) mesh_.withdraw(member, &slot.sent);
+    if (slot.answered.pending) mesh_.withdraw(member, &slot.answered);
     if (!slot.sent.pending && !slot.answered.pending) withdrawn_.push_back(&slot);
 }
 

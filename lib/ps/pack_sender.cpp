@@ -63,7 +63,7 @@ void PackSender::drop(uint32_t member) {
 
 void PackSender::close() {
     for (uint32_t m = 0; m < open_.size(); m++) drop(m);
-    for (Parcel &parcel : parcels_) mesh_.cancel(parcel.member, &parcel);
+    for (Parcel &parcel : parcels_) mesh_.withdraw(parcel.member, &parcel);
 }
 
 void PackSender::close_open(uint32_t member) {

@@ -30,7 +30,7 @@ void ServerPort::close() {
     packs_.close();
     for (Answer *answer : held_back_) release(*answer);
     held_back_.clear();
-    for (Answer &answer : answers_) mesh_.cancel(answer.response.worker, &answer);
+    for (Answer &answer : answers_) mesh_.withdraw(answer.response.worker, &answer);
 }
 
 void ServerPort::take(uint32_t worker, const char *message, uint64_t bytes) {

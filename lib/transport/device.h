@@ -48,6 +48,14 @@ class Device {
         if (ops_.limit_eager != nullptr) ops_.limit_eager(dev_, bytes);
     }
     uint64_t eager_limit() const { return eager_limit_; } // as it was limited
+    // As of the plugin's operation, if it has it.
+    bool can_withdraw() const { return ops_.withdraw != nullptr; }
+    void withdraw(uint64_t cookie) {
+        if (can_withdraw())
+            ops_.withdraw(dev_, cookie);
+        else
+            ops_.cancel(dev_, cookie);
+    }
     bool has(uint64_t capability) const { return (attr_.caps & capability) == capability; }
 
   private:

@@ -25,6 +25,8 @@ inline void nap() {
 
 struct Seen { // by one process
     std::atomic<int64_t> rounds{0}, failed_ns{0};
+    std::atomic<int64_t> begun_ns{0}, slowest_ns{0}, overslept_ns{0}; // for tests of bounds
+    std::atomic<int32_t> go{0};
     std::atomic<int32_t> status{0};
     char text[512] = {};
 };
@@ -73,12 +75,16 @@ class Job {
     // Until every process has done so many rounds.
     void wait_for_rounds(int count, int64_t rounds) {
         for (int i = 0; i < count; i++)
-            while (seen_[i].rounds < rounds) {
-                int status;
-                pid_t pid = pids_[size_t(i)];
-                REQUIRE(pid == 0 || waitpid(pid, &status, WNOHANG) == 0);
-                nap();
-            }
+            wait_for(i, [&](const Seen &seen) { return seen.rounds >= rounds; });
+    }
+    // Until a process, which lives so long, has seen something.
+    template <class Condition> void wait_for(int process, Condition &&has_seen) {
+        while (!has_seen(seen_[process])) {
+            int status;
+            pid_t pid = pids_[size_t(process)];
+            REQUIRE(pid == 0 || waitpid(pid, &status, WNOHANG) == 0);
+            nap();
+        }
     }
     void expect_good_ends() {
         for (size_t i = 0; i < pids_.size(); i++) {

@@ -66,6 +66,7 @@ class PeerProcess {
         assert_int_equal(write(parent_end_, &token, 1), 1);
         assert_int_equal(::recv(parent_end_, &token, 1, 0), 1);
     }
+    void signal(int number) { assert_int_equal(::kill(pid_, number), 0); }
     void kill() {
         if (pid_ <= 0) return;
         ::kill(pid_, SIGKILL);

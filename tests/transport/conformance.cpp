@@ -12,6 +12,7 @@
 #include "cases_remote.h"
 #include "cases_table.h"
 #include "cases_threads.h"
+#include "cases_withdraw.h"
 
 namespace dtrain::test {
 namespace {
@@ -38,6 +39,7 @@ int run_conformance(std::span<const CMUnitTest> own) {
     add(loss_cases);
     add(thread_cases);
     add(remote_cases);
+    add(withdraw_cases);
     add(own);
     for (CMUnitTest &test : all)
         if (const auto found = subject.left_out.find(test.name); found != subject.left_out.end())

@@ -23,6 +23,7 @@ struct Subject {
     bool processes = true;                        // devices of different processes reach each other
     bool authenticates = true;                    // refuses peers with another secret
     bool copies_messages = true;                  // long ones, too, from and to registered memory
+    bool library_writes_late = false;             // to memory that it was told to let go
     size_t library_memory = 0;                    // bytes that the library below needs in a flood
     std::map<std::string, const char *> left_out; // cases that the library below cannot do, and why
 };

@@ -73,8 +73,19 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
     return status;
 }
 
+// Held operations that were posted once wait for that completion.
+template <class Which> void Device::drop_held(const Which &which, dtrain_status_t status) {
+    for (Operation *o = held_.front(), *next = nullptr; o; o = next) {
+        next = decltype(held_)::next(o);
+        if (!which(*o)) continue;
+        held_.remove(o);
+        o->to_post = 0;
+        if (!o->posted) complete(o, status);
+    }
+}
+
 void Device::disconnect(Endpoint *endpoint) {
-    drop_held(*endpoint, DTRAIN_ERR_CANCELED);
+    drop_held([=](const Operation &o) { return o.endpoint == endpoint; }, DTRAIN_ERR_CANCELED);
     for (Operation *o = all_.front(); o; o = decltype(all_)::next(o))
         if (o->endpoint == endpoint) o->endpoint = nullptr;
     if (endpoint->inner) {
@@ -84,25 +95,29 @@ void Device::disconnect(Endpoint *endpoint) {
     delete endpoint;
 }
 
-// Held operations that were posted once wait for that completion.
-void Device::drop_held(const Endpoint &endpoint, dtrain_status_t status) {
-    for (Operation *o = held_.front(), *next = nullptr; o; o = next) {
-        next = decltype(held_)::next(o);
-        if (o->endpoint != &endpoint) continue;
-        held_.remove(o);
-        o->to_post = 0;
-        if (!o->posted) complete(o, status);
-    }
-}
-
 void Device::break_endpoint(Endpoint &endpoint) {
     counts_.resets++;
     ops.disconnect(endpoint.inner);
     endpoint.inner = nullptr;
-    drop_held(endpoint, DTRAIN_ERR_PEER);
+    drop_held([&](const Operation &o) { return o.endpoint == &endpoint; }, DTRAIN_ERR_PEER);
     for (Operation *o = all_.front(); o; o = decltype(all_)::next(o))
         if (o->endpoint == &endpoint) o->reset = true;
     own_.push({endpoint.cookie, 0, 0, 0, DTRAIN_ERR_PEER, DTRAIN_TP_PEER_LOST, 0});
+}
+
+void Device::withdraw(uint64_t cookie) {
+    withdraw_inner(cookie); // receives
+    const auto is_it = [cookie](const Operation &o) { return o.cookie == cookie; };
+    drop_held(is_it, DTRAIN_ERR_CANCELED);
+    for (Operation *o = all_.front(); o; o = decltype(all_)::next(o))
+        if (is_it(*o)) withdraw_inner(inner_cookie(o));
+}
+
+void Device::withdraw_inner(uint64_t cookie) {
+    if (ops.withdraw)
+        ops.withdraw(inner, cookie);
+    else
+        ops.cancel(inner, cookie);
 }
 
 // Makes a completion of the wrapped transport the caller's own. False: there is nothing to report.

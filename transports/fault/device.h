@@ -48,6 +48,7 @@ class Device {
 
     dtrain_status_t connect(const void *address, size_t len, uint64_t cookie, Endpoint **out);
     void disconnect(Endpoint *endpoint);
+    void withdraw(uint64_t cookie);
     dtrain_status_t send(Endpoint &endpoint, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                          uint64_t cookie);
     // A put() or get(): issue(inner cookie) hands it to the wrapped transport.
@@ -85,7 +86,8 @@ class Device {
     dtrain_status_t post(Operation &operation);
     bool must_wait(const Operation &operation) const;
     void release_held();
-    void drop_held(const Endpoint &endpoint, dtrain_status_t status);
+    template <class Which> void drop_held(const Which &which, dtrain_status_t status);
+    void withdraw_inner(uint64_t cookie);
     void break_endpoint(Endpoint &endpoint);
     bool translate(dtrain_tp_done_t &done);
 

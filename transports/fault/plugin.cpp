@@ -260,6 +260,7 @@ constexpr dtrain_tp_ops_t table = {
     .counters = nullptr,
     .route = nullptr,
     .limit_eager = &limit_eager,
+    .withdraw = [](dtrain_tp_dev_t *dev, uint64_t cookie) { from(dev).withdraw(cookie); },
 };
 
 } // namespace

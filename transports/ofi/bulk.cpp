@@ -1,10 +1,12 @@
 // The wire over libfabric: bulk messages, which their sender writes into the memory that their
 // receiver grants. Nothing of a packet is believed before it is checked.
 // SPDX-License-Identifier: Apache-2.0
+#include "ofi/locked_memory.h"
 #include "ofi/wire.h"
 
 #include <cstring>
 #include <rdma/fi_errno.h>
+#include <utility>
 
 namespace dtrain::ofi {
 
@@ -94,6 +96,7 @@ bool Wire::place(Transfer *transfer, Grant *grant) {
         int error = 0;
         uint8_t *piece = rest.piece(&len);
         Registration *registration = registered(rest, piece, len);
+        transfer->given[grant->count] = registration;
         if (!registration) {
             auto &own = transfer->registrations[grant->count];
             own = cache_.hold(piece, len, &error);
@@ -159,10 +162,16 @@ void Wire::on_failed(const uint8_t *bytes, size_t len) {
     if (Transfer *transfer = transfers_.find(packet.transfer)) end(transfer, false);
 }
 
-// Its sender may not write any more.
-void Wire::revoke(const Transfer &transfer) {
+// Its sender may not write any more: the keys that it knows are those of nothing.
+void Wire::revoke(Transfer &transfer) {
     for (const auto &own : transfer.registrations)
         if (own) cache_.revoke(*own);
+    for (Registration *&given : transfer.given)
+        if (given && !std::exchange(given, nullptr)->renew(secrets_, fabric_))
+            host_.log(DTRAIN_LOG_WARN,
+                      "ofi: memory that was registered cannot be registered "
+                      "again, after a message to it was given up; %s",
+                      raise_lock_limit);
 }
 
 void Wire::end(Transfer *transfer, bool ok) {

@@ -10,7 +10,7 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t max_card_name = 32;
-constexpr int64_t patience_ns = 100'000'000; // with what a lost link still has of our memory
+constexpr int64_t patience_ns = 20'000'000; // with what a lost link still has of our memory
 
 // Of the IP address that these bytes begin with; 0: they do not.
 size_t ip_length(const uint8_t *address, size_t len) {

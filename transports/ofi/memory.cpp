@@ -34,4 +34,12 @@ std::unique_ptr<Registration> Registration::make(tp::Secrets &secrets, const Fab
     return made;
 }
 
+bool Registration::renew(tp::Secrets &secrets, const Fabric &fabric) {
+    handle_.reset();
+    int error;
+    const auto fresh = make(secrets, fabric, reinterpret_cast<void *>(start), length, &error);
+    if (fresh) handle_ = std::move(fresh->handle_);
+    return bool(fresh);
+}
+
 } // namespace dtrain::ofi

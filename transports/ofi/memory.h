@@ -17,6 +17,9 @@ class Registration : public rdm::Registered {
     // nullptr, with libfabric's error: impossible.
     static std::unique_ptr<Registration> make(tp::Secrets &secrets, const Fabric &fabric,
                                               void *address, uint64_t length, int *error);
+    // The same memory under another key; the old one is worth nothing. False: it has none now.
+    bool renew(tp::Secrets &secrets, const Fabric &fabric);
+    bool is_usable() const { return bool(handle_); }
     void *descriptor() const { return fi_mr_desc(handle_.get()); }
     Target target(const void *address, uint64_t bytes) const {
         const auto at = reinterpret_cast<uintptr_t>(address);

@@ -55,13 +55,16 @@ rdm::RegistrationCounts Wire::registrations() const {
 // The caller's, or nullptr.
 Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece,
                                uint64_t len) const {
-    return static_cast<Registration *>(registered_.find(memory, piece, len));
+    auto *found = static_cast<Registration *>(registered_.find(memory, piece, len));
+    return found && found->is_usable() ? found : nullptr;
 }
 
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const auto &registration = *static_cast<Registration *>(mr);
     if (len < sizeof(RemoteKey))
         return host_.fail(DTRAIN_ERR_TRUNCATED, "ofi: a key takes %zu bytes", sizeof(RemoteKey));
+    if (!registration.is_usable())
+        return host_.fail(DTRAIN_ERR_STATE, "ofi: this registration was lost; make another one");
     const uint64_t start = registration.start, length = registration.length;
     const RemoteKey key{start, length,
                         registration.target(reinterpret_cast<void *>(start), length)};

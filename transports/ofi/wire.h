@@ -79,7 +79,8 @@ struct Transfer {
     Operation *operation = nullptr;
     ofi::Link *link = nullptr;
     uint32_t id = 0;
-    RegistrationCache::Held registrations[tp::max_iov]; // of pieces that were not registered
+    RegistrationCache::Held registrations[tp::max_iov]; // of pieces that were not registered,
+    Registration *given[tp::max_iov] = {};              // and of those that were
 };
 
 struct Chunk : Context { // one write or read of a move
@@ -157,7 +158,7 @@ class Wire final : public rdm::Wire {
     void on_failed(const uint8_t *bytes, size_t len);
     void on_immediate(uint64_t immediate);
     bool place(Transfer *transfer, Grant *grant);
-    void revoke(const Transfer &transfer);
+    void revoke(Transfer &transfer);
     void end(Transfer *transfer, bool ok);
     void end_all(ofi::Link *link);
     void fail_later(Operation *fetched);

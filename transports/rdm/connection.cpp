@@ -7,7 +7,7 @@
 namespace dtrain::rdm {
 namespace {
 
-constexpr int64_t withdrawal_limit_ns = 1'000'000'000;
+constexpr int64_t withdrawal_limit_ns = 30'000'000;
 constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for what was given up
 
 } // namespace
@@ -31,6 +31,12 @@ void Connection::establish(std::unique_ptr<Channel> channel, tp::Fd process) {
 void Connection::fail(const char *reason) {
     if (!broken_) reason_ = reason;
     broken_ = shared_.attention = true;
+}
+
+// The peer might not find out by itself: the network knows no connections.
+void Connection::quit(const char *reason) {
+    say_goodbye();
+    fail(reason);
 }
 
 void Connection::abandon() {
@@ -69,18 +75,35 @@ void Connection::tick(int64_t now_ns) {
     sent_at_tick_ = channel_->sent;
     flush();
     if (withdrawn_ && now_ns - withdrawn_ns_ > withdrawal_limit_ns)
-        fail("the peer does not give back memory of a message that was withdrawn");
+        quit("memory of an operation that was withdrawn does not come back");
     if (holds_unwanted() && now_ns - unwanted_ns_ > unwanted_limit_ns)
-        fail("the peer does not end what was given up here");
+        quit("the peer does not end what was given up here");
 }
 
 void Connection::cancel(const Endpoint *endpoint) {
+    withdraw_jobs([endpoint](const Job &job) { return job.endpoint == endpoint; });
+    if (endpoints.empty()) give_up();
+    flush();
+}
+
+void Connection::withdraw(uint64_t cookie) {
+    if (arriving_.receive && arriving_.receive->cookie == cookie) { // what is missing goes nowhere
+        shared_.completions.push(arriving_.receive->failed(DTRAIN_ERR_CANCELED));
+        shared_.matcher.release(std::exchange(arriving_.receive, nullptr));
+    }
+    withdraw_jobs([cookie](const Job &job) {
+        return (job.receive ? job.receive->cookie : job.cookie) == cookie;
+    });
+    flush();
+}
+
+template <class Which> void Connection::withdraw_jobs(const Which &which) {
+    const auto is_meant = [&](const Job &job) { return !job.whole && !job.canceled && which(job); };
     for (Job *message = queue_.front(), *next; message; message = next) {
         next = JobList::next(message);
-        if (message->endpoint != endpoint) continue;
+        if (!is_meant(*message)) continue;
         if (message->begun) { // its peer waits for the rest
-            message->canceled = true;
-            message->endpoint = nullptr;
+            withdraw(message);
             continue;
         }
         queue_.remove(message);
@@ -88,13 +111,8 @@ void Connection::cancel(const Endpoint *endpoint) {
     }
     for (Job *job = flying_.front(), *next; job; job = next) {
         next = JobList::next(job);
-        if (job->endpoint != endpoint) continue;
-        job->canceled = true;
-        job->endpoint = nullptr;
-        if (job->bulk) withdraw(job); // else it is done in a moment, without the peer
+        if (is_meant(*job)) withdraw(job);
     }
-    if (endpoints.empty()) give_up();
-    flush();
 }
 
 // Nobody here uses the connection any more: what is under way may end, but not take for ever.
@@ -114,12 +132,17 @@ bool Connection::holds_unwanted() const {
     return arriving_.unwanted || has(queue_) || has(flying_);
 }
 
-void Connection::withdraw(Job *message) {
-    const bool back = shared_.wire->withdraw(message);
-    control({.kind = Kind::withdraw, .id = message->id, .length = back ? 1u : 0u});
-    withdrawn_++;
-    withdrawn_ns_ = shared_.host.now_ns();
-    if (back) on_done(message, false);
+void Connection::withdraw(Job *job) {
+    job->canceled = true;
+    job->endpoint = nullptr;
+    if (!withdrawn_++) withdrawn_ns_ = shared_.host.now_ns();
+    if (job->bulk) {
+        const bool back = shared_.wire->withdraw(job);
+        control({.kind = Kind::withdraw, .id = job->id, .length = back ? 1u : 0u});
+        if (back) on_done(job, false);
+    } else if (job->receive && shared_.wire->attr().breaks_off_any_time) {
+        shared_.wire->break_off(job);
+    } // else the wire gives it back in a moment
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {

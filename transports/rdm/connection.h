@@ -41,7 +41,8 @@ class Connection {
     bool up() const { return channel_ && channel_->link; }
     bool broken() const { return broken_; } // unusable; abandon() is due
     const char *reason() const { return reason_; }
-    void fail(const char *reason);
+    void fail(const char *reason); // from outside
+    void quit(const char *reason); // by this side, which tells the peer
 
     // The handshake is over. `process` is the peer's, if it runs here: its end is the peer's.
     void establish(std::unique_ptr<Channel> channel, tp::Fd process);
@@ -60,7 +61,10 @@ class Connection {
     void post(Job *message);
     Sent put(Job *job, uint64_t remote_address, const void *rkey);
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
-    void cancel(const Endpoint *endpoint); // its messages complete with DTRAIN_ERR_CANCELED
+    // These complete what they name with DTRAIN_ERR_CANCELED: at once, or when the wire gives it
+    // back; if that takes too long, the connection ends.
+    void cancel(const Endpoint *endpoint);                                   // its messages
+    void withdraw(uint64_t cookie);                                          // anything
     bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // from the peer
     // A receive took this kept message, or nobody wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
@@ -95,7 +99,8 @@ class Connection {
     void on_bytes(const uint8_t *payload, size_t len);
     void on_part_sent(Job *part, bool ok);
     void on_withdraw(const Head &head);
-    void withdraw(Job *message);
+    template <class Which> void withdraw_jobs(const Which &which);
+    void withdraw(Job *job);
     bool holds_unwanted() const;
     void give_up();
     void take_arriving(tp::Receive *receive);
@@ -123,8 +128,8 @@ class Connection {
     tp::EagerWindow window_{window};
     uint32_t announcements_ = 0; // of the peer, not fetched and not dropped
     uint32_t sent_at_tick_ = 0;
-    uint32_t withdrawn_ = 0;   // messages whose memory was asked back and is still away
-    int64_t withdrawn_ns_ = 0; // when, the last time
+    uint32_t withdrawn_ = 0;   // jobs that are canceled, whose memory is still away
+    int64_t withdrawn_ns_ = 0; // since when
     int64_t unwanted_ns_ = 0;  // since when something is unwanted
 };
 

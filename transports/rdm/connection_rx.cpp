@@ -10,7 +10,7 @@ constexpr uint32_t completion_of[] = {DTRAIN_TP_SEND, DTRAIN_TP_RECV, DTRAIN_TP_
 } // namespace
 
 bool Connection::accept(const Head &head) {
-    if (!window_.refill(head.credit)) fail("protocol error: more credit than was used");
+    if (!window_.refill(head.credit)) quit("protocol error: more credit than was used");
     return !broken_;
 }
 
@@ -23,13 +23,13 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
     case Kind::credit:
     case Kind::ping: break;
     case Kind::arrived:
-        if (!shared_.completions.reserve(1)) return fail("out of memory");
+        if (!shared_.completions.reserve(1)) return quit("out of memory");
         shared_.completions.push({0, 0, 0, head.tag, DTRAIN_OK, DTRAIN_TP_PUT_ARRIVED, 0});
         break;
     case Kind::bye:
         if (!shared_.wire->attr().closes_quietly) say_goodbye(); // the peer waits for it
         return fail("closed by the peer");
-    default: return fail("protocol error: a packet of an unknown kind");
+    default: return quit("protocol error: a packet of an unknown kind");
     }
     flush();
 }
@@ -37,12 +37,12 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
 void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) {
     const uint64_t length = head.length;
     if (arriving_.missing || length < len || (length && !len) || !window_.take(length))
-        return fail("protocol error: a message outside the window");
+        return quit("protocol error: a message outside the window");
     arriving_ = {.tag = head.tag, .length = length, .missing = length};
     arriving_.receive = shared_.matcher.match(head.tag);
     if (!arriving_.receive) {
         arriving_.message = shared_.matcher.keep(head.tag, length);
-        if (!arriving_.message) return fail("out of memory");
+        if (!arriving_.message) return quit("out of memory");
         arriving_.message->origin = this;
     }
     on_bytes(payload, len);
@@ -50,7 +50,7 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
 
 void Connection::on_part(const uint8_t *payload, size_t len) {
     if (!len || len > arriving_.missing)
-        return fail("protocol error: a part of no message, or more than is missing");
+        return quit("protocol error: a part of no message, or more than is missing");
     on_bytes(payload, len);
 }
 
@@ -88,7 +88,7 @@ void Connection::on_bulk(const Head &head, Remote *remote) {
             return;
         }
     }
-    fail("protocol error: a bulk message outside the limits, or out of memory");
+    quit("protocol error: a bulk message outside the limits, or out of memory");
     shared_.wire->drop(channel_->link, remote);
 }
 
@@ -123,7 +123,7 @@ void Connection::on_withdraw(const Head &head) {
     if (tp::Message *message = shared_.matcher.take_if(withdrawn)) return taken(message, nullptr);
     if (!head.length) return; // it is on its way, or over
     for (Job *job = flying_.front(); job; job = JobList::next(job))
-        if (job->receive && job->id == id) return shared_.wire->break_off(job);
+        if (job->receive && job->id == id && !job->canceled) return shared_.wire->break_off(job);
 }
 
 // The wire gives the memory of an operation back.
@@ -150,7 +150,7 @@ void Connection::on_arrived(Job *job) {
 
 void Connection::finish(Job *job, dtrain_status_t status) {
     if (job->bulk) announced_.remove(job->id);
-    if (job->bulk && job->canceled) withdrawn_--;
+    if (job->canceled) withdrawn_--;
     if (tp::Receive *receive = job->receive) {
         shared_.completions.push(status == DTRAIN_OK ? receive->done(job->tag, job->length)
                                                      : receive->failed(status));

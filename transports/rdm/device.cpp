@@ -250,6 +250,12 @@ void Device::cancel(uint64_t cookie) {
     shared_.matcher.release(receive);
 }
 
+void Device::withdraw(uint64_t cookie) {
+    cancel(cookie);
+    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->withdraw(cookie);
+    set_timer();
+}
+
 void Device::purge(uint64_t wanted, uint64_t mask) {
     while (tp::Message *message = shared_.matcher.take(wanted, mask)) take(message, nullptr);
 }

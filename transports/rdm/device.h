@@ -33,6 +33,7 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
                          uint64_t cookie);
     void cancel(uint64_t cookie);
+    void withdraw(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
     struct RemoteMemory {
         uint64_t address;
@@ -91,7 +92,7 @@ class Device : private Protocol, private Lobby::Owner {
     tp::TagTable<Connection> connections_;
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to
-    bool fast_timer_ = false, slow_timer_ = false;
+    int64_t tick_ns_ = 0;    // of the timer; 0: off
     uint32_t ticks_ = 0, told_ = 0;
     int64_t looked_ns_ = 0;
 };

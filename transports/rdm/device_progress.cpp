@@ -15,8 +15,9 @@ constexpr uint32_t look_every = 64;
 constexpr int64_t look_every_ns = 1'000'000;
 // Of so many calls that have something to tell one looks at the network all the same.
 constexpr uint32_t network_every = 16;
-constexpr int64_t fast_tick_ns = 50'000'000;    // while somebody connects
-constexpr int64_t slow_tick_ns = 2'000'000'000; // to find peers that are gone
+constexpr int64_t withdrawal_tick_ns = 5'000'000; // while memory is to come back
+constexpr int64_t lobby_tick_ns = 50'000'000;     // while somebody connects
+constexpr int64_t idle_tick_ns = 2'000'000'000;   // to find peers that are gone
 constexpr int drain_ms = 200;
 constexpr int last_rounds = 100; // for what a process that has ended sent before
 
@@ -86,14 +87,11 @@ void Device::look_around() {
 }
 
 void Device::set_timer() {
-    bool fast = !lobby_.idle();
-    const bool slow = connections_.front();
+    int64_t ns = !lobby_.idle() ? lobby_tick_ns : connections_.front() ? idle_tick_ns : 0;
     for (Connection *c = connections_.front(); c; c = connections_.next(c))
-        fast |= c->waits_for_memory();
-    if (fast == fast_timer_ && slow == slow_timer_) return;
-    fast_timer_ = fast;
-    slow_timer_ = slow;
-    const int64_t ns = fast ? fast_tick_ns : slow ? slow_tick_ns : 0;
+        if (c->waits_for_memory()) ns = withdrawal_tick_ns;
+    if (ns == tick_ns_) return;
+    tick_ns_ = ns;
     itimerspec when{};
     when.it_interval = when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
     timerfd_settime(timer_.get(), 0, &when, nullptr);

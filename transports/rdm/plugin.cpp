@@ -127,6 +127,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.counters = [](dtrain_tp_dev_t *dev, dtrain_tp_counters_t *c) { return dev->counters(c); };
     ops.route = route;
     ops.limit_eager = [](dtrain_tp_dev_t *dev, uint64_t bytes) { dev->limit_eager(bytes); };
+    ops.withdraw = [](dtrain_tp_dev_t *dev, uint64_t cookie) { dev->withdraw(cookie); };
     return ops;
 }
 

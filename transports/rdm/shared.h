@@ -14,7 +14,7 @@ namespace dtrain::rdm {
 struct Job : Operation {
     enum class Kind : uint8_t { message, transfer, put, get, part };
     Kind kind = Kind::message;
-    bool canceled = false; // its endpoint is gone
+    bool canceled = false; // withdrawn, but with the wire still
     bool bulk = false;     // a message that was announced
     bool begun = false;    // a message whose first part went out; memory is what has yet to
     uint32_t parts = 0;    // of it, with the wire

@@ -87,13 +87,14 @@ struct RegistrationCounts {
 };
 
 struct WireAttr {
-    bool within_machine = false; // nobody on another machine can link to address()
-    bool closes_quietly = true;  // false: it may crash on what arrives while it closes
-    uint64_t caps = 0;           // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
-    uint64_t bulk_limit = 0;     // bytes of one bulk message
-    uint32_t packet_limit = 0;   // bytes of head and payload; at least least_packet
-    uint32_t copy_limit = 0;     // the same, of a packet for which send() is never Sent::later
-    uint32_t eager_limit = 0;    // bytes of a payload up to which packets beat a bulk message
+    bool within_machine = false;      // nobody on another machine can link to address()
+    bool closes_quietly = true;       // false: it may crash on what arrives while it closes
+    bool breaks_off_any_time = false; // break_off() also of a message that was not withdrawn
+    uint64_t caps = 0;                // of DTRAIN_TP_CAP_*: PUT, GET, CUDA, DMABUF
+    uint64_t bulk_limit = 0;          // bytes of one bulk message
+    uint32_t packet_limit = 0;        // bytes of head and payload; at least least_packet
+    uint32_t copy_limit = 0;          // the same, of a packet for which send() is never Sent::later
+    uint32_t eager_limit = 0;         // bytes of a payload up to which packets beat a bulk message
     uint32_t rkey_len = 0;
     uint64_t latency_ns = 0, bandwidth_bps = 0; // these four as in dtrain_tp_attr_t
     uint64_t remote_latency_ns = 0, remote_bandwidth_bps = 0;
@@ -124,7 +125,8 @@ class Wire {
     // origin), of a device of this kind. nullptr, with the text: impossible. An address that nobody
     // listens at is on_broken() later, or never answers.
     virtual Link *link(const uint8_t *address, size_t len) = 0;
-    // Completes everything under way on it, ok or not, before it returns.
+    // Completes everything under way on it, ok or not, before it returns; from then on the peer
+    // cannot write to its memory.
     virtual void unlink(Link *link) = 0;
 
     // One packet: head (copied) and payload (nullptr: none; then not Sent::later), at most

@@ -16,7 +16,7 @@ using Status = dtrain_status_t;
 using Name = std::array<uint8_t, 16>;
 
 // Grows with every change of what two processes share: sockets' messages, rings, windows.
-inline constexpr uint32_t layout_version = 2;
+inline constexpr uint32_t layout_version = 3;
 
 struct Address {
     std::array<char, 4> magic{'d', 't', 's', 'h'};

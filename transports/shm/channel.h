@@ -11,6 +11,10 @@
 // connector tells when it has found nothing more to copy, and the acceptor then grants nothing
 // more: it is through. If a copy fails on either side, because the peer is gone or the kernel
 // cannot reach its memory, the acceptor asks for pieces, and the connection tells who is gone.
+//
+// Either side may give up a message at any time and has its memory back. An acceptor that does goes
+// on as before and throws away what comes. A connector says `withdrawn` and forgets the message
+// once nothing is granted any more; what both copy it revokes (parts.h) and ends as usual.
 #pragma once
 #include "shm/parts.h"
 #include "shm/ring.h"
@@ -33,7 +37,7 @@ inline constexpr uint64_t credit = 256 << 10;
 
 inline constexpr uint64_t least_direct = 48 << 10; // below, its round trips and calls cost more
 
-enum class FrameKind : uint16_t { eager = 1, offer, piece, copied, not_copied };
+enum class FrameKind : uint16_t { eager = 1, offer, piece, copied, not_copied, withdrawn };
 
 struct Frame {
     uint32_t bytes = 0; // that follow

@@ -80,6 +80,15 @@ void Device::cancel(uint64_t cookie) {
     shared_.stir();
 }
 
+void Device::withdraw(uint64_t cookie) {
+    cancel(cookie);
+    for (Inbound *inbound = inbounds_.front(); inbound; inbound = inbounds_.next(inbound))
+        if (inbound->is_up()) inbound->withdraw(cookie);
+    for (Endpoint *endpoint = endpoints_.front(); endpoint; endpoint = endpoints_.next(endpoint))
+        endpoint->withdraw(cookie);
+    shared_.stir();
+}
+
 void Device::purge(uint64_t wanted, uint64_t mask) {
     while (tp::Message *message = shared_.matcher.take(wanted, mask))
         static_cast<Receiver *>(message->origin)->discard(message);

@@ -22,6 +22,7 @@ class Device final : private Watcher {
     Status recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
                 uint64_t cookie);
     void cancel(uint64_t cookie);
+    void withdraw(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
 
     uint64_t moved() const { return shared_.done.moved; }

@@ -52,6 +52,12 @@ Status Endpoint::send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint
     return DTRAIN_OK;
 }
 
+void Endpoint::withdraw(uint64_t cookie) {
+    if (!is_pending()) return;
+    sender_.withdraw(cookie);
+    advance();
+}
+
 void Endpoint::advance() {
     if (state_ == State::up && !sender_.advance()) lose(DTRAIN_ERR_TRANSPORT);
 }
@@ -62,9 +68,10 @@ void Endpoint::on_readable() {
         Fd passed;
         ssize_t n = receive_message(fd_, message, sizeof message, passed);
         if (n == -EAGAIN) return;
-        Status status = n == 0  ? DTRAIN_ERR_PEER
-                        : n < 0 ? DTRAIN_ERR_TRANSPORT
-                                : on_message(message, static_cast<size_t>(n), passed);
+        Status status = n == 0         ? DTRAIN_ERR_PEER
+                        : n == -EMFILE ? DTRAIN_ERR_LIMIT
+                        : n < 0        ? DTRAIN_ERR_TRANSPORT
+                                       : on_message(message, static_cast<size_t>(n), passed);
         if (status != DTRAIN_OK) lose(status);
     }
 }

@@ -24,6 +24,7 @@ class Endpoint final : public Watcher {
     // Starts connecting. On failure there is nothing to disconnect.
     Status start();
     Status send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie);
+    void withdraw(uint64_t cookie); // a send
     // Moves what is pending.
     void advance();
     bool is_pending() const { return sender_.is_pending(); }

@@ -36,10 +36,11 @@ void Inbound::on_readable() {
         ssize_t n = receive_message(fd_, message, sizeof message, passed);
         if (n == -EAGAIN) return;
         bool intact = n > 0 || !is_up() || receiver_.receive_last();
-        Status status = !intact  ? DTRAIN_ERR_TRANSPORT
-                        : n == 0 ? DTRAIN_ERR_PEER
-                        : n < 0  ? DTRAIN_ERR_TRANSPORT
-                                 : on_message(message, static_cast<size_t>(n), passed);
+        Status status = !intact        ? DTRAIN_ERR_TRANSPORT
+                        : n == 0       ? DTRAIN_ERR_PEER
+                        : n == -EMFILE ? DTRAIN_ERR_LIMIT
+                        : n < 0        ? DTRAIN_ERR_TRANSPORT
+                                       : on_message(message, static_cast<size_t>(n), passed);
         if (status != DTRAIN_OK) lose(status);
     }
 }

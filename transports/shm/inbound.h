@@ -16,7 +16,7 @@ class Inbound final : public Watcher {
   public:
     Inbound(Shared &shared, Fd &&fd)
         : shared_(shared), accepted_ns_(shared.host.now_ns()), fd_(std::move(fd)),
-          receiver_(shared.matcher, shared.done, shared.bell) {
+          receiver_(shared.host, shared.matcher, shared.done, shared.bell) {
         transcript_.acceptor = shared.own;
     }
     ~Inbound() { close(); }
@@ -24,6 +24,7 @@ class Inbound final : public Watcher {
     Status start();
     // Takes what has come.
     void receive();
+    void withdraw(uint64_t cookie) { receiver_.withdraw(cookie); } // a receive that has matched
     bool is_up() const { return state_ == State::up; }
     bool is_stranger() const { return state_ == State::greeting || state_ == State::proving; }
     bool is_late(int64_t now_ns) const {

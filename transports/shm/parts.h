@@ -24,6 +24,18 @@ class Parts {
     bool are_taken(uint64_t of_bytes) const {
         return taken_.load(std::memory_order_relaxed) >= of_bytes;
     }
+    // The sender says so around each part that it takes: who closes and then finds nothing being
+    // written knows that nothing more will be.
+    void begin_write() { is_writing_.store(1); }
+    void end_write() { is_writing_.store(0, std::memory_order_release); }
+    bool is_being_written() const { return is_writing_.load() != 0; }
+    // The sender: its memory is not that of the message in this slot any more. Who has copied from
+    // it looks afterwards. It stays so until the slot is free again.
+    void revoke(uint16_t slot) { revoked_.store(slot + 1u); }
+    void forget(uint16_t slot) {
+        if (is_revoked(slot)) revoked_.store(0);
+    }
+    bool is_revoked(uint16_t slot) const { return revoked_.load() == slot + 1u; }
     // A part of a message of so many bytes, or none. It lies within them, whatever the peer does.
     Part take(uint64_t of_bytes) {
         uint64_t begin = taken_.load(std::memory_order_relaxed);
@@ -36,7 +48,10 @@ class Parts {
     }
 
   private:
-    std::atomic<uint64_t> taken_; // bytes; in shared memory
+    // In shared memory.
+    std::atomic<uint64_t> taken_; // bytes
+    std::atomic<uint32_t> is_writing_;
+    std::atomic<uint32_t> revoked_; // a slot + 1
 };
 
 } // namespace dtrain::shm

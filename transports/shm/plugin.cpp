@@ -153,6 +153,7 @@ constexpr dtrain_tp_ops_t ops = {
     .counters = nullptr,
     .route = nullptr,
     .limit_eager = [](dtrain_tp_dev_t *dev, uint64_t bytes) { device_of(dev)->limit_eager(bytes); },
+    .withdraw = [](dtrain_tp_dev_t *dev, uint64_t cookie) { device_of(dev)->withdraw(cookie); },
 };
 
 } // namespace

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/receiver.h"
 
+#include <utility>
+
 namespace dtrain::shm {
+namespace {
+
+// A part of a message is written in less than a millisecond, if its process runs.
+constexpr int64_t writing_limit_ns = 40'000'000;
+
+} // namespace
 
 void Receiver::open(Segment &&segment, const Name &peer, const PeerProcess &process) {
     channel_.open(std::move(segment), peer);
@@ -14,6 +22,7 @@ void Receiver::open(Segment &&segment, const Name &peer, const PeerProcess &proc
 bool Receiver::receive() {
     if (!granting_.empty()) write_grants();
     if (copies()) copy();
+    if (patience_ns_ != 0) end_withdrawal();
     if (ring_.available() == 0) return ring_.intact() && grants_.intact();
     Step step = Step::taken;
     while (step == Step::taken && ring_.left() != 0) step = take_frame();
@@ -36,6 +45,7 @@ Receiver::Step Receiver::take_frame() {
     case FrameKind::piece: return take_piece(frame);
     case FrameKind::copied:
     case FrameKind::not_copied: return take_end_of_copy(frame);
+    case FrameKind::withdrawn: return take_withdrawal(frame);
     }
     return Step::broken;
 }
@@ -99,7 +109,8 @@ Receiver::Step Receiver::take_piece(const Frame &frame) {
         incoming == copying_ || frame.bytes > incoming->left)
         return Step::broken;
     ring_.advance(sizeof frame);
-    take_bytes(frame.bytes, incoming->receive->into);
+    tp::IovCursor nowhere;
+    take_bytes(frame.bytes, incoming->receive != nullptr ? incoming->receive->into : nowhere);
     incoming->left -= frame.bytes;
     done_.moved += frame.bytes;
     if (incoming->left == 0) end(*incoming);
@@ -144,7 +155,7 @@ void Receiver::copy_next() {
 // There are parts of it left.
 bool Receiver::copies() const {
     return copying_ != nullptr && copying_->state == Incoming::State::receiving &&
-           !channel_.memory()->parts.are_taken(copying_->left);
+           copying_->receive != nullptr && !channel_.memory()->parts.are_taken(copying_->left);
 }
 
 // One part at a time.
@@ -170,10 +181,83 @@ Receiver::Step Receiver::take_end_of_copy(const Frame &frame) {
     ring_.advance(sizeof frame);
     copying_ = nullptr;
     bool is_complete = frame.kind == FrameKind::copied && !copy_failed_;
-    if (is_complete) incoming->left = 0;
+    if (std::exchange(patience_ns_, 0) != 0) fail(*incoming, DTRAIN_ERR_CANCELED);
+    if (channel_.memory()->parts.is_revoked(incoming->slot)) fail(*incoming, DTRAIN_ERR_PEER);
+    if (is_complete || incoming->receive == nullptr) incoming->left = 0;
     grant(*incoming); // of nothing more; or of pieces
     copy_next();
     return Step::taken;
+}
+
+// The sender has its memory back. It may have been through already.
+Receiver::Step Receiver::take_withdrawal(const Frame &frame) {
+    Incoming *incoming = incoming_.find(frame.slot);
+    if (frame.bytes != 0 || incoming == nullptr) return Step::broken;
+    ring_.advance(sizeof frame);
+    const auto offered = [&](const tp::Message &m) {
+        return m.origin == this && m.announced && m.id == frame.slot;
+    };
+    switch (incoming->state) {
+    case Incoming::State::none: return Step::taken;
+    case Incoming::State::announced:
+        if (tp::Message *message = matcher_.take_if(offered)) release(message);
+        break;
+    case Incoming::State::queued: to_copy_.remove(incoming); break;
+    case Incoming::State::granting: granting_.remove(incoming); break;
+    case Incoming::State::receiving: break;
+    }
+    fail(*incoming, DTRAIN_ERR_PEER);
+    const bool was_copied = incoming == copying_;
+    if (was_copied) {
+        copying_ = nullptr;
+        patience_ns_ = 0;
+    }
+    incoming->left = 0;
+    grant(*incoming); // of nothing
+    if (was_copied) copy_next();
+    return Step::taken;
+}
+
+void Receiver::withdraw(uint64_t cookie) {
+    incoming_.for_each([&](Incoming &incoming) {
+        if (incoming.receive != nullptr && incoming.receive->cookie == cookie) withdraw(incoming);
+    });
+}
+
+void Receiver::withdraw(Incoming &incoming) {
+    if (&incoming == copying_ && incoming.state == Incoming::State::receiving) {
+        Parts &parts = channel_.memory()->parts;
+        parts.close();
+        copy_failed_ = true;
+        if (patience_ns_ == 0) patience_ns_ = host_.now_ns() + writing_limit_ns;
+        return end_withdrawal();
+    }
+    fail(incoming, DTRAIN_ERR_CANCELED);
+    if (incoming.state == Incoming::State::receiving) return; // the rest goes nowhere
+    incoming.left = 0;
+    if (incoming.state == Incoming::State::queued) {
+        to_copy_.remove(&incoming);
+        grant(incoming);                // of nothing
+    } else if (&incoming == copying_) { // and granting
+        copying_ = nullptr;
+        copy_next();
+    }
+}
+
+// A process that was stopped in the middle of a part has nearly always written it: it stops when it
+// leaves the kernel.
+void Receiver::end_withdrawal() {
+    if (channel_.memory()->parts.is_being_written() && host_.now_ns() < patience_ns_) return;
+    patience_ns_ = 0;
+    fail(*copying_, DTRAIN_ERR_CANCELED);
+}
+
+// What still comes of it goes nowhere.
+void Receiver::fail(Incoming &incoming, Status status) {
+    tp::Receive *receive = std::exchange(incoming.receive, nullptr);
+    if (receive == nullptr) return;
+    done_.push(receive->failed(status));
+    matcher_.release(receive);
 }
 
 void Receiver::grant(Incoming &incoming) {
@@ -245,21 +329,16 @@ void Receiver::publish() {
 
 void Receiver::fail() {
     auto offered_here = [this](const tp::Message &m) { return m.origin == this && m.announced; };
-    while (tp::Message *message = matcher_.take_if(offered_here)) {
-        kept_--;
-        matcher_.release(message);
-    }
+    while (tp::Message *message = matcher_.take_if(offered_here)) release(message);
     while (granting_.pop_front() != nullptr) {
     }
     while (to_copy_.pop_front() != nullptr) {
     }
     copying_ = nullptr;
+    patience_ns_ = 0;
     channel_.memory()->parts.close(); // where they go may soon be used for something else
     incoming_.for_each([this](Incoming &incoming) {
-        if (incoming.receive != nullptr) {
-            done_.push(incoming.receive->failed(DTRAIN_ERR_PEER));
-            matcher_.release(incoming.receive);
-        }
+        fail(incoming, DTRAIN_ERR_PEER);
         incoming = {};
     });
 }

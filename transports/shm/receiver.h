@@ -12,8 +12,8 @@ namespace dtrain::shm {
 
 class Receiver {
   public:
-    Receiver(tp::Matcher &matcher, tp::Completions &done, const Doorbell &bell)
-        : matcher_(matcher), done_(done), bell_(bell) {}
+    Receiver(const Host &host, tp::Matcher &matcher, tp::Completions &done, const Doorbell &bell)
+        : host_(host), matcher_(matcher), done_(done), bell_(bell) {}
 
     // process: as in Sender.
     void open(Segment &&segment, const Name &peer, const PeerProcess &process);
@@ -22,6 +22,9 @@ class Receiver {
     bool receive();
     // The same, and leaves nothing: the peer is gone.
     bool receive_last();
+    // Ends a receive that has begun with DTRAIN_ERR_CANCELED: at once, unless the peer is just
+    // writing to its memory.
+    void withdraw(uint64_t cookie);
     // Ends what has begun to arrive, and forgets what was only offered: nothing comes any more.
     void fail();
     // Messages that came through here are still kept: their origin is this object.
@@ -48,10 +51,10 @@ class Receiver {
         uint16_t slot = 0;
         uint64_t tag = 0;
         uint64_t length = 0;
-        uint64_t from = 0; // the sender's address; 0: in pieces only
-        uint64_t left = 0; // bytes that are still to come
-        tp::Receive *receive = nullptr;
-        tp::Link<Incoming> link; // in granting_ or to_copy_
+        uint64_t from = 0;              // the sender's address; 0: in pieces only
+        uint64_t left = 0;              // bytes that are still to come
+        tp::Receive *receive = nullptr; // begun: nullptr: withdrawn, what comes goes nowhere
+        tp::Link<Incoming> link;        // in granting_ or to_copy_
     };
     enum class Step { taken, held, broken };
 
@@ -60,6 +63,7 @@ class Receiver {
     Step take_offer(const Frame &frame);
     Step take_piece(const Frame &frame);
     Step take_end_of_copy(const Frame &frame);
+    Step take_withdrawal(const Frame &frame);
     void take_bytes(uint64_t bytes, tp::IovCursor &into);
     void begin(Incoming &incoming, tp::Receive *receive);
     void grant(Incoming &incoming);
@@ -72,10 +76,14 @@ class Receiver {
     bool copies() const;
     void write_grants();
     void end(Incoming &incoming);
+    void withdraw(Incoming &incoming);
+    void end_withdrawal();
+    void fail(Incoming &incoming, Status status);
     void finish(tp::Receive *receive, uint64_t tag, uint64_t length);
     void release(tp::Message *message);
     void publish();
 
+    const Host &host_;
     tp::Matcher &matcher_;
     tp::Completions &done_;
     const Doorbell &bell_;
@@ -88,7 +96,8 @@ class Receiver {
     tp::List<Incoming, &Incoming::link> to_copy_;
     Incoming *copying_ = nullptr; // one at a time: both sides take parts of the same
     bool copy_failed_ = false;
-    bool is_last_ = false; // receive_last()
+    int64_t patience_ns_ = 0; // copying_ is withdrawn, and ends then at the latest; 0: it is not
+    bool is_last_ = false;    // receive_last()
     uint64_t kept_cost_ = 0;
     uint64_t kept_ = 0;
 };

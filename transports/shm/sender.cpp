@@ -32,6 +32,7 @@ Status Sender::post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64
 bool Sender::advance() {
     if (channel_.memory() == nullptr) return true;
     if (offers_ != 0 && !take_grants()) return false;
+    if (!to_tell_.empty()) tell_withdrawals();
     while (!waiting_.empty() && start(waiting_.front())) {
     }
     if (!copying_.empty()) copy();
@@ -107,9 +108,13 @@ bool Sender::take_grants() {
 bool Sender::take_grant(const Grant &grant) {
     Slot *slot = slots_.find(grant.slot);
     SendOp *op = slot != nullptr ? slot->op : nullptr;
-    if (op == nullptr || op->granted || grant.bytes > op->length ||
-        (grant.address != 0 && !op->direct))
+    if (op == nullptr || grant.bytes > op->length || (grant.address != 0 && !op->direct))
         return false;
+    if (op->withdrawn) { // granted before the receiver knew, or the last word
+        if (grant.bytes == 0) release(op);
+        return true;
+    }
+    if (op->granted) return false;
     if (grant.bytes == 0) {
         complete(op, DTRAIN_OK);
         return true;
@@ -128,9 +133,11 @@ void Sender::copy() {
     Parts &parts = channel_.memory()->parts;
     uint64_t bytes;
     const uint8_t *from = op->from.piece(&bytes);
+    parts.begin_write();
     Part part = parts.take(bytes);
     bool copied =
         part.bytes == 0 || process_.write(op->into + part.begin, from + part.begin, part.bytes);
+    parts.end_write();
     done_.moved += part.bytes;
     if (copied && !parts.are_taken(bytes)) return;
     Frame frame{0, copied ? FrameKind::copied : FrameKind::not_copied, op->slot, op->tag};
@@ -170,14 +177,53 @@ void Sender::write_frame(const Frame &frame, tp::IovCursor &from) {
     written_ = true;
 }
 
-void Sender::complete(SendOp *op, Status status) {
+void Sender::withdraw(uint64_t cookie) {
+    for (SendOp *op = waiting_.front(), *next; op != nullptr; op = next) {
+        next = Ops::next(op);
+        if (op->cookie != cookie) continue;
+        waiting_.remove(op);
+        complete(op, DTRAIN_ERR_CANCELED);
+    }
+    slots_.for_each([&](Slot &slot) {
+        if (slot.op != nullptr && slot.op->cookie == cookie && !slot.op->withdrawn)
+            take_back(slot.op);
+    });
+}
+
+// Of an offered message.
+void Sender::take_back(SendOp *op) {
+    const bool is_direct = op->into != 0;
+    if (is_direct) channel_.memory()->parts.revoke(op->slot); // before its owner has the memory
+    if (op->granted) (is_direct ? copying_ : streaming_).remove(op);
+    op->withdrawn = true;
+    op->to_tell = op->granted || !is_direct; // else the end of copying has been told
+    if (op->to_tell) to_tell_.push_back(op);
+    report(*op, DTRAIN_ERR_CANCELED);
+}
+
+void Sender::tell_withdrawals() {
+    while (!to_tell_.empty() && ring_.has_room(sizeof(Frame))) {
+        SendOp *op = to_tell_.pop_front();
+        op->to_tell = false;
+        const FrameKind kind = op->into != 0 ? FrameKind::copied : FrameKind::withdrawn;
+        ring_.write_unit(Frame{0, kind, op->slot, op->tag});
+        written_ = true;
+    }
+}
+
+void Sender::report(const SendOp &op, Status status) {
+    done_.push({op.cookie, op.length, op.tag, 0, status, DTRAIN_TP_SEND, 0});
+}
+
+void Sender::release(SendOp *op) {
     if (op->offered) {
         *slots_.find(op->slot) = {nullptr, free_slot_};
         free_slot_ = op->slot;
         offers_--;
     }
+    if (op->to_tell) to_tell_.remove(op);
+    if (op->withdrawn) channel_.memory()->parts.forget(op->slot);
     pending_--;
-    done_.push({op->cookie, op->length, op->tag, 0, status, DTRAIN_TP_SEND, 0});
     ops_.put(op);
 }
 
@@ -194,7 +240,9 @@ void Sender::fail(Status status) {
     while (copying_.pop_front() != nullptr) {
     }
     slots_.for_each([&](Slot &slot) {
-        if (slot.op != nullptr) complete(slot.op, status);
+        if (slot.op == nullptr) return;
+        if (!slot.op->withdrawn) report(*slot.op, status);
+        release(slot.op);
     });
 }
 
@@ -205,6 +253,7 @@ void Sender::set_asleep(bool asleep) {
 bool Sender::can_advance() {
     if (channel_.memory() == nullptr) return false;
     if (offers_ != 0 && grants_.available() != 0) return true;
+    if (!to_tell_.empty()) return ring_.has_room(sizeof(Frame));
     if (SendOp *op = waiting_.front())
         return ring_.has_room(frame_size(is_eager(*op) ? op->length : sizeof(Offer)));
     if (!copying_.empty()) return ring_.has_room(sizeof(Frame));

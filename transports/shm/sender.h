@@ -15,8 +15,10 @@ struct SendOp {
     uint64_t length = 0;
     tp::IovCursor from;
     bool offered = false, granted = false, direct = false;
-    uint64_t into = 0; // the receiver's address, if it is copied directly
-    uint16_t slot = 0; // once offered
+    bool withdrawn = false; // its owner knows; the slot stays taken until the receiver is through
+    bool to_tell = false;   // in Sender::to_tell_
+    uint64_t into = 0;      // the receiver's address, if it is copied directly
+    uint16_t slot = 0;      // once offered
     tp::Link<SendOp> link;
 };
 
@@ -34,6 +36,8 @@ class Sender {
                 uint64_t cookie);
     // Moves what can be moved. False: the peer broke the rules; then fail().
     bool advance();
+    // Ends what has this cookie with DTRAIN_ERR_CANCELED.
+    void withdraw(uint64_t cookie);
     // Ends all that is pending with this status.
     void fail(Status status);
     bool is_pending() const { return pending_ != 0; }
@@ -59,7 +63,14 @@ class Sender {
     void stream();
     void copy();
     void write_frame(const Frame &frame, tp::IovCursor &from);
-    void complete(SendOp *op, Status status);
+    void take_back(SendOp *op);
+    void tell_withdrawals();
+    void report(const SendOp &op, Status status);
+    void release(SendOp *op);
+    void complete(SendOp *op, Status status) {
+        report(*op, status);
+        release(op);
+    }
 
     tp::Pool<SendOp> &ops_;
     tp::Completions &done_;
@@ -72,6 +83,7 @@ class Sender {
     Ops waiting_;   // not started: the connection is not up, or the ring is full
     Ops streaming_; // granted, with bytes still to send
     Ops copying_;   // granted, to be copied directly together with the receiver
+    Ops to_tell_;   // withdrawn, which the receiver has to hear
     LazyArray<Slot, max_offers> slots_;
     uint32_t free_slot_ = no_slot; // of those that were used before
     uint32_t used_slots_ = 0;      // ever

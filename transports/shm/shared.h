@@ -41,7 +41,9 @@ inline void log_loss(const Host &host, uint32_t pid, Status status) {
                       : status == DTRAIN_ERR_AUTH ? "it has another secret; set the option secret "
                                                     "alike everywhere"
                       : status == DTRAIN_ERR_TRANSPORT ? "it broke the protocol"
-                                                       : "no memory for its messages";
+                      : status == DTRAIN_ERR_LIMIT
+                          ? "this process has no file descriptors left; raise ulimit -n"
+                          : "no memory for its messages";
     bool stranger = pid == 0 && status == DTRAIN_ERR_TRANSPORT;
     host.log(stranger || status == DTRAIN_ERR_PEER ? DTRAIN_LOG_DEBUG : DTRAIN_LOG_ERROR,
              "shm: the connection with process %u is lost: %s", pid, why);

@@ -117,6 +117,8 @@ ssize_t receive_message(const Fd &fd, void *data, size_t len, Fd &passed) {
         std::memcpy(&received, CMSG_DATA(header), sizeof received);
         passed = Fd(received);
     }
+    if (message.msg_flags & MSG_CTRUNC)
+        return -EMFILE; // a descriptor came that there is no room for
     return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 

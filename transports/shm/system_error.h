@@ -25,7 +25,8 @@ inline Status status_of(int error) {
 
 // what: the call that failed, and on what.
 inline Status fail_errno(const Host &host, int error, const char *what) {
-    return host.fail(status_of(error), "shm: %s: %s", what, std::strerror(error));
+    return host.fail(status_of(error), "shm: %s: %s%s", what, std::strerror(error),
+                     error == EMFILE ? "; raise ulimit -n" : "");
 }
 
 } // namespace dtrain::shm

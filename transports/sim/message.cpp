@@ -108,6 +108,14 @@ void cancel(dtrain_tp_dev_t *dev, uint64_t cookie) {
     device.matcher.release(receive);
 }
 
+// A receive that has matched is over.
+void withdraw(dtrain_tp_dev_t *dev, uint64_t cookie) {
+    cancel(dev, cookie);
+    Device &device = from(dev);
+    std::lock_guard lock(device.network.mutex());
+    device.network.withdraw(device, cookie);
+}
+
 void purge(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask) {
     Device &device = from(dev);
     Network &network = device.network;

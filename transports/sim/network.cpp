@@ -183,6 +183,16 @@ void Network::disconnect(Endpoint *endpoint) {
     bury_closed();
 }
 
+void Network::withdraw(const Device &source, uint64_t cookie) {
+    drop(
+        [&](const Transfer &t) {
+            return t.source == &source && t.cookie == cookie && t.kind != DTRAIN_TP_CONNECT &&
+                   !t.eager;
+        },
+        DTRAIN_ERR_CANCELED);
+    bury_closed();
+}
+
 void Network::bury_closed() {
     for (size_t i = 0; i < devices_.size();)
         if (devices_[i]->closed && !devices_[i]->flying)

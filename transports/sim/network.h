@@ -126,6 +126,7 @@ class Network {
     void complete(Device &device, const dtrain_tp_done_t &done);
     void finish(Transfer *transfer, dtrain_status_t status); // completes and frees it
     void disconnect(Endpoint *endpoint);
+    void withdraw(const Device &source, uint64_t cookie); // sends, puts and gets
     void wake(Device &device);
 
     std::map<uint64_t, Registration *> regions;

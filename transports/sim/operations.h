@@ -33,6 +33,7 @@ dtrain_status_t send(dtrain_tp_ep_t *ep, uint64_t tag, const dtrain_tp_iov_t *io
 dtrain_status_t recv(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask,
                      const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie);
 void cancel(dtrain_tp_dev_t *dev, uint64_t cookie);
+void withdraw(dtrain_tp_dev_t *dev, uint64_t cookie);
 void purge(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask);
 
 // memory.cpp

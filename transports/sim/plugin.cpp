@@ -190,6 +190,7 @@ constexpr dtrain_tp_ops_t ops = {
     .counters = nullptr,
     .route = nullptr,
     .limit_eager = limit_eager,
+    .withdraw = &withdraw,
 };
 
 } // namespace

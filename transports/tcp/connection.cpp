@@ -47,14 +47,11 @@ void Connection::abandon() {
         finish(send, DTRAIN_ERR_PEER);
     }
     while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; }))
-        finish(t, t->receive->failed(DTRAIN_ERR_PEER));
+        finish(t, DTRAIN_ERR_PEER);
     in_transfer_ = nullptr;
     tp::Receive *receive = std::exchange(in_receive_, nullptr);
     if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
-    if (receive) {
-        shared_.completions.push(receive->failed(DTRAIN_ERR_PEER));
-        shared_.matcher.release(receive);
-    }
+    if (receive) end(receive, DTRAIN_ERR_PEER);
     // Of what it sent, only messages that are whole remain.
     const auto lost = [this](const tp::Message &m) {
         return m.origin == this && (m.announced || &m == in_message_);
@@ -82,10 +79,8 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
         deliver(shared_, message, receive);
     } else if (receive) {
         message->taken_by = receive;
-    } else { // the rest of it goes nowhere
-        in_message_ = nullptr;
-        give_credit(message->length);
-        shared_.matcher.release(message);
+    } else {
+        drop_arriving();
     }
     write();
 }

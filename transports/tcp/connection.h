@@ -55,7 +55,9 @@ class Connection : public Pollable {
     void abandon();
 
     void post(Send *send);
-    void cancel(const Endpoint *endpoint); // completes its sends with DTRAIN_ERR_CANCELED
+    // These complete what they name with DTRAIN_ERR_CANCELED, at once.
+    void withdraw(const Endpoint *endpoint); // its sends
+    void withdraw(uint64_t cookie);          // sends, and receives that have matched
     // A receive took this kept message, or nobody wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
     // The same when its connection is gone, so that it is complete.
@@ -78,7 +80,9 @@ class Connection : public Pollable {
     void control(const Frame &frame);
     void give_credit(uint64_t length);
     void finish(Send *send, dtrain_status_t status);
-    void cancel_queued(SendList *list, const Endpoint *endpoint, bool withdraw);
+    template <class Which> void withdraw_sends(const Which &which);
+    template <class Which>
+    void withdraw_queued(SendList *list, const Which &which, bool is_announced);
     void orphan_current();
 
     // connection_rx.cpp
@@ -95,7 +99,10 @@ class Connection : public Pollable {
     void payload_written(uint64_t len);
     void payload_complete();
     void grant(tp::Receive *receive, uint64_t message_tag, uint64_t length, uint32_t send_id);
-    void finish(Transfer *transfer, const dtrain_tp_done_t &done);
+    void finish(Transfer *transfer, dtrain_status_t failure = DTRAIN_OK);
+    void end(tp::Receive *receive, dtrain_status_t failure);
+    void withdraw_receives(uint64_t cookie);
+    void drop_arriving();
     bool fail(const char *reason);
 
     Shared &shared_;

@@ -49,7 +49,7 @@ bool Connection::consume(const uint8_t *bytes, size_t len) {
             const size_t part = size_t(std::min<uint64_t>(len, in_payload_left_));
             if (in_receive_)
                 in_receive_->into.scatter(bytes, part);
-            else if (in_transfer_)
+            else if (in_transfer_ && in_transfer_->receive)
                 in_transfer_->receive->into.scatter(bytes, part);
             else if (in_message_) {
                 memcpy(in_message_->data + in_message_->arrived, bytes, part);
@@ -78,7 +78,8 @@ bool Connection::consume(const uint8_t *bytes, size_t len) {
 int Connection::describe_payload(iovec *out) {
     if (!in_payload_left_) return 0;
     if (in_receive_) return in_receive_->into.describe(out, in_payload_left_);
-    if (in_transfer_) return in_transfer_->receive->into.describe(out, in_payload_left_);
+    if (in_transfer_ && in_transfer_->receive)
+        return in_transfer_->receive->into.describe(out, in_payload_left_);
     if (!in_message_) return 0;
     out[0] = {in_message_->data + in_message_->arrived, in_payload_left_};
     return 1;
@@ -100,8 +101,7 @@ void Connection::payload_complete() {
         shared_.completions.push(receive->done(in_.tag, in_.length));
         shared_.matcher.release(receive);
     } else if (Transfer *transfer = std::exchange(in_transfer_, nullptr)) {
-        if (!transfer->receive->into.remaining())
-            finish(transfer, transfer->receive->done(transfer->tag, transfer->length));
+        if (!transfer->left) finish(transfer);
     } else if (tp::Message *message = std::exchange(in_message_, nullptr)) {
         if (message->taken_by) deliver(shared_, message, message->taken_by);
     }
@@ -166,7 +166,7 @@ void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t leng
             return;
         }
         receive->into.truncate(granted);
-        *transfer = {receive, message_tag, length, frame.peer_id, send_id};
+        *transfer = {receive, message_tag, length, granted, frame.peer_id, send_id};
     } else {
         shared_.completions.push(done);
         shared_.matcher.release(receive);
@@ -191,9 +191,9 @@ bool Connection::on_grant() {
 
 bool Connection::on_data() {
     Transfer *transfer = transfers_.find(in_.id);
-    if (!transfer || !in_.length || in_.length > data_limit ||
-        in_.length > transfer->receive->into.remaining())
+    if (!transfer || !in_.length || in_.length > data_limit || in_.length > transfer->left)
         return fail("protocol error: data that nobody asked for");
+    transfer->left -= in_.length;
     in_payload_left_ = in_.length;
     in_transfer_ = transfer;
     return true;
@@ -202,7 +202,7 @@ bool Connection::on_data() {
 bool Connection::on_withdraw() {
     const uint32_t id = in_.id;
     if (Transfer *t = transfers_.find_if([id](const Transfer &x) { return x.send_id == id; })) {
-        finish(t, t->receive->failed(DTRAIN_ERR_PEER));
+        finish(t, DTRAIN_ERR_PEER);
         return true;
     }
     const auto withdrawn = [this, id](const tp::Message &m) {
@@ -215,11 +215,41 @@ bool Connection::on_withdraw() {
     return true;
 }
 
-void Connection::finish(Transfer *transfer, const dtrain_tp_done_t &done) {
-    shared_.completions.push(done);
-    shared_.matcher.release(transfer->receive);
+void Connection::finish(Transfer *transfer, dtrain_status_t failure) {
+    tp::Receive *receive = transfer->receive;
+    if (receive && failure == DTRAIN_OK) {
+        shared_.completions.push(receive->done(transfer->tag, transfer->length));
+        shared_.matcher.release(receive);
+    } else if (receive) {
+        end(receive, failure);
+    }
     transfers_.remove(transfer->id);
     shared_.transfers.put(transfer);
+}
+
+void Connection::end(tp::Receive *receive, dtrain_status_t failure) {
+    shared_.completions.push(receive->failed(failure));
+    shared_.matcher.release(receive);
+}
+
+// What still comes for them goes nowhere, so that the connection serves the others.
+void Connection::withdraw_receives(uint64_t cookie) {
+    const auto is_it = [cookie](const tp::Receive *r) { return r && r->cookie == cookie; };
+    if (is_it(in_receive_)) end(std::exchange(in_receive_, nullptr), DTRAIN_ERR_CANCELED);
+    if (in_message_ && is_it(in_message_->taken_by)) {
+        end(in_message_->taken_by, DTRAIN_ERR_CANCELED);
+        drop_arriving();
+    }
+    const auto goes_there = [&](const Transfer &t) { return is_it(t.receive); };
+    while (Transfer *transfer = transfers_.find_if(goes_there))
+        end(std::exchange(transfer->receive, nullptr), DTRAIN_ERR_CANCELED);
+}
+
+// Of the message that is being kept nothing more is wanted.
+void Connection::drop_arriving() {
+    tp::Message *message = std::exchange(in_message_, nullptr);
+    give_credit(message->length);
+    shared_.matcher.release(message);
 }
 
 bool Connection::fail(const char *reason) {

@@ -130,25 +130,34 @@ void Connection::finish(Send *send, dtrain_status_t status) {
     shared_.sends.put(send);
 }
 
-void Connection::cancel(const Endpoint *endpoint) {
-    cancel_queued(&queue_, endpoint, false);
-    cancel_queued(&streams_, endpoint, true);
-    const auto mine = [endpoint](const Send &send) { return send.endpoint == endpoint; };
-    while (Send *send = announced_.find_if(mine)) {
+void Connection::withdraw(const Endpoint *endpoint) {
+    withdraw_sends([endpoint](const Send &send) { return send.endpoint == endpoint; });
+}
+
+void Connection::withdraw(uint64_t cookie) {
+    withdraw_receives(cookie);
+    withdraw_sends([cookie](const Send &send) { return send.cookie == cookie; });
+}
+
+template <class Which> void Connection::withdraw_sends(const Which &which) {
+    withdraw_queued(&queue_, which, false);
+    withdraw_queued(&streams_, which, true);
+    while (Send *send = announced_.find_if(which)) {
         announced_.remove(send->id);
         control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
         finish(send, DTRAIN_ERR_CANCELED);
     }
-    if (out_send_ && !out_send_->orphan && mine(*out_send_)) orphan_current();
+    if (out_send_ && !out_send_->orphan && which(*out_send_)) orphan_current();
     write();
 }
 
-void Connection::cancel_queued(SendList *list, const Endpoint *endpoint, bool withdraw) {
+template <class Which>
+void Connection::withdraw_queued(SendList *list, const Which &which, bool is_announced) {
     for (Send *send = list->front(), *next; send; send = next) {
         next = SendList::next(send);
-        if (send->endpoint != endpoint) continue;
+        if (!which(*send)) continue;
         list->remove(send);
-        if (withdraw) control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
+        if (is_announced) control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
         finish(send, DTRAIN_ERR_CANCELED);
     }
 }

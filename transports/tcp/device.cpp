@@ -121,7 +121,7 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
 void Device::disconnect(Endpoint *ep) {
     if (Connection *connection = ep->connection) {
         connection->endpoints.remove(ep);
-        connection->cancel(ep);
+        connection->withdraw(ep);
         if (!connection->up() && connection->endpoints.empty()) {
             if (connection->handshake) lobby_.forget(connection->handshake);
             remove(connection);
@@ -177,6 +177,11 @@ void Device::cancel(uint64_t cookie) {
     if (!receive) return;
     shared_.completions.push(receive->failed(DTRAIN_ERR_CANCELED));
     shared_.matcher.release(receive);
+}
+
+void Device::withdraw(uint64_t cookie) {
+    cancel(cookie);
+    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->withdraw(cookie);
 }
 
 void Device::purge(uint64_t wanted, uint64_t mask) {

@@ -28,6 +28,7 @@ class Device : private Lobby::Owner {
     dtrain_status_t recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
                          uint64_t cookie);
     void cancel(uint64_t cookie);
+    void withdraw(uint64_t cookie);
     void purge(uint64_t wanted, uint64_t mask);
     uint64_t moved() const { return shared_.completions.moved; }
     void limit_eager(uint64_t bytes) { shared_.eager_limit = std::min(bytes, eager_limit); }

@@ -116,6 +116,7 @@ constexpr dtrain_tp_ops_t make_ops() {
     ops.moved = moved;
     ops.route = route;
     ops.limit_eager = [](dtrain_tp_dev_t *dev, uint64_t bytes) { dev->limit_eager(bytes); };
+    ops.withdraw = [](dtrain_tp_dev_t *dev, uint64_t cookie) { dev->withdraw(cookie); };
     return ops;
 }
 constexpr dtrain_tp_ops_t ops = make_ops();

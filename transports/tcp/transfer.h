@@ -24,10 +24,11 @@ struct Send { // an accepted send() that is not complete
 };
 using SendList = tp::List<Send, &Send::link>;
 
-struct Transfer { // a receive whose data is on its way, after a grant
-    tp::Receive *receive = nullptr;
+struct Transfer {                   // a receive whose data is on its way, after a grant
+    tp::Receive *receive = nullptr; // nullptr: withdrawn, what comes goes nowhere
     uint64_t tag = 0;
-    uint64_t length = 0; // as sent; receive->into is cut to what was granted
+    uint64_t length = 0; // as sent
+    uint64_t left = 0;   // of what was granted, not yet announced by a data frame
     uint32_t id = 0;
     uint32_t send_id = 0; // the sender's number for it
 };

@@ -94,6 +94,7 @@ dtrain_status_t Wire::open(const char *) {
     attr_.copy_limit = uint32_t(Request::room);
     attr_.eager_limit = in_shared_memory ? most_shared_eager : attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
+    attr_.breaks_off_any_time = copying_; // UCX itself knows no memory of ours
     // What is got over shared memory may be written after a link is given up.
     attr_.caps = DTRAIN_TP_CAP_PUT;
     if (!networks.shared_memory) attr_.caps |= DTRAIN_TP_CAP_GET;

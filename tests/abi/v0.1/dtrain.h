@@ -274,7 +274,8 @@ typedef struct dtrain_comm_params {
  *   "tcp://host:port"     rank 0 listens there
  *   "file:///dir/name"    rank 0 writes its address there; a name serves one job
  *   "oob"                 the callback
- * While waiting it logs after 2 s and then every 10 s who is missing. */
+ * While waiting it logs after 2 s and then every 10 s who is missing. One job may follow another at
+ * the same address: who comes before all have left the one before waits for them. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);
@@ -373,7 +374,8 @@ DTRAIN_API dtrain_status_t dtrain_allgather(dtrain_comm_t *comm, const void *sen
                                             uint64_t count, uint32_t dtype,
                                             const dtrain_op_params_t *params,
                                             dtrain_request_t **request_p);
-/* Block r of counts[r] elements lands at recv + displs[r] (elements; NULL: packed). */
+/* Block r of counts[r] elements lands at recv + displs[r] (elements; NULL: packed). Both arrays are
+ * the same on all ranks, else DTRAIN_ERR_MISMATCH. */
 DTRAIN_API dtrain_status_t dtrain_allgatherv(dtrain_comm_t *comm, const void *send, void *recv,
                                              const uint64_t *counts, const uint64_t *displs,
                                              uint32_t dtype, const dtrain_op_params_t *params,
@@ -389,7 +391,8 @@ DTRAIN_API dtrain_status_t dtrain_gather(dtrain_comm_t *comm, const void *send, 
                                          uint64_t count, uint32_t dtype, int32_t root,
                                          const dtrain_op_params_t *params,
                                          dtrain_request_t **request_p);
-/* counts and displs (NULL: packed) as in allgatherv, given on every rank. */
+/* counts and displs (NULL: packed) as in allgatherv: the same on every rank, though only root's
+ * buffer has the blocks. */
 DTRAIN_API dtrain_status_t dtrain_gatherv(dtrain_comm_t *comm, const void *send, void *recv,
                                           const uint64_t *counts, const uint64_t *displs,
                                           uint32_t dtype, int32_t root,
@@ -1037,7 +1040,7 @@ typedef struct dtrain_device_stats { /* of bytes of the program's memory, both w
     uint64_t copied;   /* by the transport, between the program's memory and its own            */
     uint64_t in_place; /* that the network took from, or brought to, the program's memory: in
                           RDMA libraries without a copy                                         */
-    /* Memory that is registered with the network now: by dtrain_mem_register() and the like, */
+    /* Memory that is registered with the network now: by the program, by the library itself, */
     uint64_t registrations, registered_bytes;
     uint64_t cache_entries, cache_bytes; /* and what the transport keeps (option ofi.cache)     */
     /* Pieces of messages that the program has not registered: they were in the cache, or had to be
