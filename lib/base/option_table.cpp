@@ -48,7 +48,7 @@ constexpr OptionSpec table[] = {
      "silence after which a process counts as lost"},
     {"join.timeout", "300s", duration, 1 * ms, ever, nullptr, "how long joining a job may take"},
     {"listen.address", "", text, 0, 0, nullptr,
-     "own address or name for control connections; empty: by the route to the coordinator"},
+     "own address or name to listen at; empty: all interfaces, of which the others try the best"},
     {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
     {"ofi.cache", "0", integer, 0, 1'000'000, nullptr,
      "MiB of memory that the libfabric transport keeps registered on its own account, and watches; "
@@ -80,7 +80,8 @@ constexpr OptionSpec table[] = {
      "a worker serves tables, too, beside the job's dedicated servers (without any all do)"},
     {"secret", "", text, 0, 0, nullptr,
      "shared secret of the job; when set, every connection proves that it knows it", true},
-    {"secret.file", "", text, 0, 0, nullptr, "file that holds the secret"},
+    {"secret.file", "", text, 0, 0, nullptr,
+     "file that holds the secret; only its owner may use it"},
     {"shm.copy", "auto", choice, 0, 0, "auto|ring",
      "how messages of 48 KiB and more, large all-gathers and all-to-alls are copied inside a host;"
      " auto: once, from process to process, where the kernel lets us; ring: through shared memory"},
@@ -96,7 +97,7 @@ constexpr OptionSpec table[] = {
     {"tcp.interface", "", text, 0, 0, nullptr,
      "network interfaces or own addresses for data, one rail each, as in eth0,eth1; the same "
      "twice: "
-     "two connections; empty: the interface of the control connection"},
+     "two connections; empty: all, the one on the way to the rendezvous first"},
     {"timeline", "", text, 0, 0, nullptr,
      "file for a timeline of each rank's operations: %r is the rank, without it \".<rank>.json\" "
      "is appended; empty: none"},

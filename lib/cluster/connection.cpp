@@ -20,16 +20,17 @@ wire::Nonce fresh_nonce() {
 } // namespace
 
 Connection::Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
-                       int32_t peer, int64_t deadline)
-    : fd_(std::move(fd)), side_(side), handshake_(side, secret, self, peer, fresh_nonce()),
+                       int32_t peer, int64_t deadline, uint16_t meeting)
+    : fd_(std::move(fd)), side_(side), handshake_(side, secret, self, peer, fresh_nonce(), meeting),
       state_(side == wire::Handshake::Side::dialler ? State::connecting : State::handshaking),
       deadline_(deadline) {}
 
 Status Connection::ready_to_write() {
     if (state_ == State::connecting) {
         if (int error = connect_result(fd_.get()); error != 0)
-            return error == ECONNREFUSED ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused")
-                                         : fail_errno(error, "connecting");
+            return error == ECONNREFUSED
+                       ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused, nobody listens there")
+                       : fail_errno(error, "connecting");
         state_ = State::handshaking;
         if (Status s = handshake_.advance(in_, out_); s < 0) return s;
     }

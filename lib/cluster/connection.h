@@ -20,11 +20,14 @@ class Connection {
     };
 
     Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
-               int32_t peer, int64_t deadline);
+               int32_t peer, int64_t deadline, uint16_t meeting = 0); // as wire::Handshake's
 
     State state() const { return state_; }
     int fd() const { return fd_.get(); }
     int32_t peer() const { return handshake_.peer(); }
+    // Dialling: which address it is meant for, also while there is no answer from there.
+    const Endpoint &where() const { return where_; }
+    void set_where(Endpoint where) { where_ = std::move(where); }
     int64_t deadline() const { return deadline_; } // of the handshake, or of draining
     bool dialling() const { return side_ == wire::Handshake::Side::dialler; }
     bool wants_to_write() const { return state_ == State::connecting || sent_ < out_.size(); }
@@ -51,6 +54,7 @@ class Connection {
     wire::Handshake handshake_;
     State state_;
     int64_t deadline_;
+    Endpoint where_;
     std::vector<uint8_t> in_, out_;
     size_t sent_ = 0; // bytes of out_
 };

@@ -1,6 +1,7 @@
 // The coordinator until the job runs: gathering a new one, collecting members after a takeover.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/coordinator.h"
+#include "cluster/socket.h"
 
 #include <algorithm>
 
@@ -9,10 +10,6 @@ namespace {
 
 constexpr int64_t line_interval = 10 * second;
 constexpr size_t roster_chunk = 64; // members per message, which keeps it far below max_frame
-
-bool loopback(const std::string &address) {
-    return address.starts_with("127.") || address == "::1";
-}
 
 } // namespace
 
@@ -45,17 +42,13 @@ void Coordinator::join_later(Link link, Actions &actions) {
 void Coordinator::start(int64_t now, Actions &actions) {
     state_.peers = gathering_->take_members();
     gathering_.reset();
-    bool remote = false;
-    for (const auto &[link, c] : links_) remote |= link != local_link && !loopback(c.remote);
     std::string own = "local";
     for (const auto &[member, link] : seats_) {
         const Connection &c = links_[link];
         wire::Peer &peer = state_.peers[size_t(member)];
         if (link != local_link) own = c.local;
         std::string port = peer.listener.substr(peer.listener.rfind(':') + 1);
-        // Of no use to members on other machines, so it cannot take over.
-        if (remote && link != local_link && loopback(c.remote)) peer.listener.clear();
-        peer.label = text("%s:%s pid %d", c.remote.c_str(), port.c_str(), peer.pid);
+        peer.label = text("%s pid %d", join_endpoint(c.remote, port).c_str(), peer.pid);
     }
     wire::Peer &self = state_.peers[size_t(state_.coordinator)];
     self.label = text("%s pid %d", own.c_str(), self.pid);

@@ -18,6 +18,11 @@ namespace {
 constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1;
 constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
 
+// An attempt's number is that of its Dial and which one it is: odd, as a Dial's.
+constexpr int attempt_shift = 48;
+Link attempt_of(Link dial, size_t number) { return dial | Link(number) << attempt_shift; }
+Link dial_of(Link attempt) { return attempt & ((Link{1} << attempt_shift) - 1); }
+
 Status watch(int epoll, int fd, uint64_t mark) {
     epoll_event event{};
     event.events = EPOLLIN;
@@ -54,6 +59,7 @@ int64_t Driver::next_deadline() const {
     for (const auto &[link, connection] : connections_)
         if (connection->state() != Connection::State::open)
             next = std::min(next, connection->deadline());
+    for (const auto &[link, dial] : dials_) next = std::min(next, dial.next_deadline());
     return next;
 }
 
@@ -73,7 +79,7 @@ void Driver::work(int64_t now) {
         else if (mark == listener_mark)
             accept_all(now);
         else
-            ready(mark, ready_now[i].events);
+            ready(mark, ready_now[i].events, now);
     }
     expire(now);
     run({}, now);
@@ -95,7 +101,7 @@ void Driver::run(Actions actions, int64_t now) {
 
 void Driver::perform(Action &action, int64_t now) {
     if (const auto *s = std::get_if<Send>(&action))
-        send(*s);
+        send(*s, now);
     else if (const auto *c = std::get_if<Close>(&action))
         close(c->link, now);
     else if (const auto *d = std::get_if<Dial>(&action))
@@ -108,24 +114,57 @@ void Driver::perform(Action &action, int64_t now) {
 
 void Driver::dial(const Dial &dial, int64_t now) {
     std::vector<SocketAddress> addresses;
-    Endpoint endpoint;
-    Status s = dial.address.empty() ? rendezvous_.find(addresses)
-                                    : parse_endpoint(dial.address, "listener", endpoint);
-    if (s == DTRAIN_OK && !dial.address.empty()) s = resolve(endpoint, addresses);
-    Fd fd;
-    if (s == DTRAIN_OK) // a name's addresses take turns
-        s = begin_connect(addresses[size_t(dial.link / 4) % addresses.size()], fd);
-    if (s != DTRAIN_OK) {
-        bool refused = s == DTRAIN_ERR_NOT_FOUND && !dial.address.empty();
-        events_.push_back(DialFailed{dial.link, s, refused, error_text()});
+    if (Status s = find(dial.address, addresses); s != DTRAIN_OK) {
+        events_.push_back(DialFailed{dial.link, s, false, error_text()});
         return;
     }
-    add(dial.link,
-        std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::dialler, secret_, self_,
-                                     dial.member, now + wire::handshake_timeout));
+    dials_.try_emplace(dial.link, std::move(addresses), dial.member);
+    advance(dial.link, now);
 }
 
-void Driver::send(const Send &send) {
+Status Driver::find(const std::string &address, std::vector<SocketAddress> &out) {
+    if (address.empty()) return rendezvous_.find(out);
+    Place place;
+    Status s = Place::parse(address, "listener", place);
+    return s == DTRAIN_OK ? place.candidates(out) : s;
+}
+
+void Driver::advance(Link link, int64_t now) {
+    for (;;) {
+        auto dial = dials_.find(link);
+        if (dial == dials_.end()) return;
+        const SocketAddress *candidate = dial->second.next(now);
+        if (candidate == nullptr) break;
+        Fd fd;
+        if (Status s = begin_connect(*candidate, fd); s != DTRAIN_OK) {
+            dial->second.failed(endpoint_of(*candidate), s, error_text());
+            continue;
+        }
+        auto attempt = std::make_unique<Connection>(
+            std::move(fd), wire::Handshake::Side::dialler, secret_, self_, dial->second.member(),
+            now + wire::handshake_timeout, rendezvous_.meeting());
+        attempt->set_where(endpoint_of(*candidate));
+        add(attempt_of(link, dial->second.begun()), std::move(attempt), now);
+    }
+    auto dial = dials_.find(link);
+    if (!dial->second.over()) return;
+    events_.push_back(dial->second.outcome(link));
+    dials_.erase(dial);
+}
+
+// This attempt is the connection from now on; the others are given up.
+Link Driver::settle(Link attempt) {
+    const Link link = dial_of(attempt);
+    auto node = connections_.extract(attempt);
+    std::erase_if(connections_,
+                  [&](const auto &one) { return one.first != link && dial_of(one.first) == link; });
+    node.key() = link;
+    connections_.insert(std::move(node));
+    dials_.erase(link);
+    return link;
+}
+
+void Driver::send(const Send &send, int64_t now) {
     auto at = connections_.find(send.link);
     if (at == connections_.end()) return; // it broke; the event is on its way
     if (send.message != encoded_) {
@@ -135,12 +174,14 @@ void Driver::send(const Send &send) {
     }
     Status s = at->second->send(frame_);
     if (s != DTRAIN_OK)
-        broken(send.link, s);
+        broken(send.link, s, now);
     else
         update_interest(send.link, *at->second);
 }
 
 void Driver::close(Link link, int64_t now) {
+    if (dials_.erase(link) > 0)
+        std::erase_if(connections_, [&](const auto &one) { return dial_of(one.first) == link; });
     auto at = connections_.find(link);
     if (at == connections_.end()) return;
     Connection &connection = *at->second;
@@ -164,9 +205,11 @@ void Driver::accept_all(int64_t now) {
         if (!fd) return;
         prepare_accepted(fd.get());
         drop_oldest_stranger();
-        add(next_accepted_, std::make_unique<Connection>(
-                                std::move(fd), wire::Handshake::Side::listener, secret_, self_,
-                                wire::Handshake::anybody, now + wire::handshake_timeout));
+        add(next_accepted_,
+            std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, secret_,
+                                         self_, wire::Handshake::anybody,
+                                         now + wire::handshake_timeout, rendezvous_.meeting()),
+            now);
         next_accepted_ += 2;
     }
 }
@@ -182,13 +225,13 @@ void Driver::drop_oldest_stranger() {
     if (strangers >= wire::max_strangers) remove(oldest);
 }
 
-void Driver::add(Link link, std::unique_ptr<Connection> connection) {
+void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now) {
     epoll_event event{};
     event.events = connection->wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.u64 = link;
     int added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd(), &event);
     connections_[link] = std::move(connection);
-    if (added != 0) broken(link, fail_errno(errno, "epoll_ctl"));
+    if (added != 0) broken(link, fail_errno(errno, "epoll_ctl"), now);
 }
 
 void Driver::remove(Link link) { // closing the descriptor takes it out of epoll
@@ -202,7 +245,7 @@ void Driver::update_interest(Link link, const Connection &connection) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
 }
 
-void Driver::ready(Link link, uint32_t events) {
+void Driver::ready(Link link, uint32_t events, int64_t now) {
     auto at = connections_.find(link);
     if (at == connections_.end()) return; // closed by an earlier event of this round
     Connection &connection = *at->second;
@@ -213,43 +256,51 @@ void Driver::ready(Link link, uint32_t events) {
     if (s == DTRAIN_OK && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
         s = connection.ready_to_read(messages);
     if (connection.state() == Connection::State::open && before != Connection::State::open)
-        opened(link, connection);
+        link = opened(link, connection);
     for (wire::Message &message : messages) events_.push_back(Received{link, std::move(message)});
     bool drained =
         connection.state() == Connection::State::draining && !connection.wants_to_write();
     if (s != DTRAIN_OK)
-        broken(link, s);
+        broken(link, s, now);
     else if (drained)
         remove(link);
     else
         update_interest(link, connection);
 }
 
-void Driver::opened(Link link, Connection &connection) {
-    Endpoint local = local_endpoint(connection.fd()), remote = remote_endpoint(connection.fd());
+Link Driver::opened(Link link, Connection &connection) {
     if (!connection.dialling()) {
-        events_.push_back(Accepted{link, connection.peer(), remote.host, local.host});
-        return;
+        events_.push_back(Accepted{link, connection.peer(), remote_endpoint(connection.fd()).host,
+                                   local_endpoint(connection.fd()).host});
+        return link;
     }
+    link = settle(link);
     // A member that cannot listen is no candidate for taking over; nothing else needs it.
-    Status s = listener_ ? DTRAIN_OK : listen_beside(connection.fd());
-    Endpoint own = s == DTRAIN_OK ? local_endpoint(listener_.get()) : Endpoint{};
-    events_.push_back(Dialled{link, s == DTRAIN_OK ? join_endpoint(own.host, own.port) : ""});
+    Status s = listener_ ? DTRAIN_OK : listen_beside(connection);
+    events_.push_back(
+        Dialled{link, s == DTRAIN_OK ? place_of(listener_.get()).text() : std::string()});
+    return link;
 }
 
-// Opens the own listener, at the address from which the coordinator is reached.
-Status Driver::listen_beside(int fd) {
-    std::string host = listen_address_.empty() ? local_endpoint(fd).host : listen_address_;
-    std::vector<SocketAddress> addresses;
+// Opens the own listener: as far as the coordinator's may be reached, too.
+Status Driver::listen_beside(const Connection &connection) {
+    const std::string own = local_endpoint(connection.fd()).host;
+    const bool local = is_loopback(own) && rendezvous_.is_local();
     Fd listener;
-    if (Status s = resolve({host, "0"}, addresses); s != DTRAIN_OK) return s;
-    if (Status s = listen_on(addresses[0], listener); s != DTRAIN_OK) return s;
+    if (listen_address_.empty() && !local) {
+        if (Status s = listen_everywhere("0", listener); s != DTRAIN_OK) return s;
+    } else {
+        std::vector<SocketAddress> addresses;
+        const std::string &host = listen_address_.empty() ? own : listen_address_;
+        if (Status s = resolve({host, "0"}, addresses); s != DTRAIN_OK) return s;
+        if (Status s = listen_on(addresses[0], listener); s != DTRAIN_OK) return s;
+    }
     if (Status s = watch(epoll_.get(), listener.get(), listener_mark); s != DTRAIN_OK) return s;
     listener_ = std::move(listener);
     return DTRAIN_OK;
 }
 
-void Driver::broken(Link link, Status status) {
+void Driver::broken(Link link, Status status, int64_t now) {
     auto at = connections_.find(link);
     if (at == connections_.end()) return;
     std::string why = error_text();
@@ -258,10 +309,15 @@ void Driver::broken(Link link, Status status) {
     if (connection.state() == State::open) {
         events_.push_back(Closed{link, why});
     } else if (connection.dialling() && connection.state() != State::draining) {
-        bool refused = status == DTRAIN_ERR_NOT_FOUND;
-        if (status == DTRAIN_ERR_PEER) why = "it closed the connection during the handshake";
-        events_.push_back(DialFailed{link, status, refused, why});
-    } else if (connection.state() == State::handshaking && status != DTRAIN_ERR_PEER) {
+        if (status == DTRAIN_ERR_PEER)
+            why = "it closed the connection during the handshake (it ends, has no file descriptors "
+                  "left (ulimit -n), or is no process of dtrain)";
+        if (auto dial = dials_.find(dial_of(link)); dial != dials_.end())
+            dial->second.failed(connection.where(), status, why);
+        remove(link);
+        return advance(dial_of(link), now);
+    } else if (connection.state() == State::handshaking && status != DTRAIN_ERR_PEER &&
+               status != DTRAIN_ERR_BUSY) { // of another job, which it goes on looking for
         events_.push_back(
             TurnedAway{connection.peer(), remote_endpoint(connection.fd()).host, why});
     }
@@ -275,9 +331,15 @@ void Driver::expire(int64_t now) {
             late.push_back(link);
     for (Link link : late) {
         bool connecting = connections_[link]->state() == Connection::State::connecting;
-        broken(link, fail(DTRAIN_ERR_TIMEOUT,
-                          connecting ? "no answer to connecting" : "no answer in the handshake"));
+        broken(link,
+               fail(DTRAIN_ERR_TIMEOUT,
+                    connecting ? "no answer to connecting" : "no answer in the handshake"),
+               now);
     }
+    std::vector<Link> waiting; // for another attempt
+    for (const auto &[link, dial] : dials_)
+        if (now >= dial.next_deadline()) waiting.push_back(link);
+    for (Link link : waiting) advance(link, now);
 }
 
 Status Driver::post(wire::Message message, int64_t now) {
@@ -304,6 +366,7 @@ void Driver::leave(int64_t now) {
     wind_up(now + leave_timeout);
     set_error_text(text.c_str());
     connections_.clear();
+    dials_.clear();
     events_.clear();
     reports_.clear();
 }

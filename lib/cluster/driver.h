@@ -4,6 +4,7 @@
 // One caller at a time; never blocks (but for a name's resolution while joining).
 #pragma once
 #include "cluster/connection.h"
+#include "cluster/dialling.h"
 #include "cluster/node.h"
 #include "cluster/rendezvous.h"
 
@@ -37,20 +38,23 @@ class Driver {
     void run(Actions actions, int64_t now); // and of the events that they cause
     void perform(Action &action, int64_t now);
     void dial(const Dial &dial, int64_t now);
-    void send(const Send &send);
+    Status find(const std::string &address, std::vector<SocketAddress> &out);
+    void advance(Link dial, int64_t now);
+    Link settle(Link attempt);
+    void send(const Send &send, int64_t now);
     void close(Link link, int64_t now);
 
     void accept_all(int64_t now);
-    void add(Link link, std::unique_ptr<Connection> connection);
+    void add(Link link, std::unique_ptr<Connection> connection, int64_t now);
     void remove(Link link);
     void update_interest(Link link, const Connection &connection);
-    void ready(Link link, uint32_t events);
-    void opened(Link link, Connection &connection);
-    void broken(Link link, Status status);
+    void ready(Link link, uint32_t events, int64_t now);
+    Link opened(Link link, Connection &connection); // the number that it has from now on
+    void broken(Link link, Status status, int64_t now);
     void expire(int64_t now);
     void drop_oldest_stranger();
     void wind_up(int64_t until);
-    Status listen_beside(int fd);
+    Status listen_beside(const Connection &connection);
 
     std::string secret_, listen_address_;
     int32_t self_;
@@ -58,6 +62,7 @@ class Driver {
     Rendezvous rendezvous_;
     Fd epoll_, wake_, reserve_, listener_;
     Connections connections_;
+    std::map<Link, Dialling> dials_; // their attempts are connections with numbers of their own
     Link next_accepted_ = 2;
     std::shared_ptr<const wire::Message> encoded_; // what frame_ holds, during run()
     std::vector<uint8_t> frame_;

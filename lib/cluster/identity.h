@@ -13,8 +13,9 @@ struct Identity {
     int32_t index = 0;   // rank among the workers, or number among the servers
     int32_t workers = 1; // of the whole job
     int32_t servers = 0;
-    std::string rendezvous; // "tcp://...", "file://...", "oob"; "" for a job of one process
-    int32_t listen_fd = -1; // a listening socket that worker 0 inherited, or -1
+    std::string rendezvous;  // "tcp://...", "file://...", "oob"; "" for a job of one process
+    int32_t master_port = 0; // of torch's MASTER_PORT: the port in `rendezvous`, or 0
+    int32_t listen_fd = -1;  // a listening socket that worker 0 inherited, or -1
 
     // Members of a job are numbered workers first, then servers.
     int32_t member() const { return role == Role::worker ? index : workers + index; }

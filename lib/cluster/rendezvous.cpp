@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/rendezvous.h"
 
+#include "cluster/interfaces.h"
 #include "wire/auth.h"
 #include "wire/limits.h"
 
@@ -8,6 +9,7 @@
 #include <arpa/inet.h>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <unistd.h>
@@ -40,15 +42,25 @@ Status write_whole(const std::string &path, const std::string &data) {
 
 std::string own_address(const std::string &rendezvous) {
     Endpoint endpoint;
-    if (!rendezvous.starts_with(tcp) ||
-        parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK)
+    if (rendezvous.starts_with(tcp)) {
+        if (parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK ||
+            endpoint.host == "localhost" || is_loopback(endpoint.host))
+            return "";
+        if (std::string own = local_address_towards(endpoint); !own.empty()) return own;
+        // Worker 0's own name may mean its loopback (Debian's 127.0.1.1).
+    } else if (rendezvous.empty()) {
         return "";
-    std::string own = local_address_towards(endpoint);
-    bool is_local =
-        endpoint.host == "localhost" || endpoint.host.starts_with("127.") || endpoint.host == "::1";
-    if (!own.empty() || is_local) return own;
-    // Worker 0's own name may mean its loopback (Debian's 127.0.1.1): where would packets leave?
-    return local_address_towards({"192.0.2.1", "9"}); // an address of documentation, RFC 5737
+    }
+    const std::vector<std::string> all = own_addresses();
+    return all.empty() ? "" : all[0];
+}
+
+std::array<uint16_t, 4> ports_beside(int32_t master_port) {
+    constexpr int32_t first = 1024, count = 32768 - first, step = 2053; // a prime
+    std::array<uint16_t, 4> ports{};
+    for (int32_t i = 0; i < int32_t(ports.size()); i++)
+        ports[size_t(i)] = uint16_t(first + (master_port + step * (i + 1)) % count);
+    return ports;
 }
 
 Status Rendezvous::parse(const Identity &identity, const std::string &listen_address,
@@ -56,12 +68,21 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
     identity_ = identity;
     oob_ = oob;
     oob_arg_ = oob_arg;
-    listen_host_ = listen_address.empty() ? "127.0.0.1" : listen_address;
+    listen_host_ = listen_address;
     const std::string &where = identity.rendezvous;
     if (single()) return DTRAIN_OK;
     if (where.starts_with(tcp)) {
         kind_ = Kind::tcp;
-        return parse_endpoint(where.substr(tcp.size()), "rendezvous", endpoint_);
+        if (Status s = parse_endpoint(where.substr(tcp.size()), "rendezvous", endpoint_);
+            s != DTRAIN_OK)
+            return s;
+        ports_ = {endpoint_.port};
+        if (identity.master_port == 0) return DTRAIN_OK;
+        meeting_ = uint16_t(identity.master_port);
+        ports_.clear();
+        for (uint16_t port : ports_beside(identity.master_port))
+            ports_.push_back(std::to_string(port));
+        return DTRAIN_OK;
     }
     if (where.starts_with(file) && where.size() > file.size() + 1 && where[file.size()] == '/') {
         kind_ = Kind::file;
@@ -87,50 +108,58 @@ Status Rendezvous::open(Fd &listener) {
         gather(oob_failed + why);
         return fail(s, "%s", why.c_str());
     }
-    Endpoint own = local_endpoint(listener.get());
-    return publish(join_endpoint(own.host, own.port));
+    return publish(listener);
 }
 
 Status Rendezvous::listen(Fd &listener) const {
     if (identity_.listen_fd >= 0) return adopt_listener(identity_.listen_fd, listener);
-    if (kind_ == Kind::tcp) return listen_tcp(listener);
-    std::vector<SocketAddress> addresses;
-    Status s = resolve({listen_host_, "0"}, addresses);
-    if (s == DTRAIN_OK) s = listen_on(addresses[0], listener);
-    return s == DTRAIN_OK ? s : fail_within(s, "option listen.address");
-}
-
-Status Rendezvous::listen_tcp(Fd &listener) const {
+    if (kind_ != Kind::tcp && listen_host_.empty()) return listen_everywhere("0", listener);
+    if (kind_ != Kind::tcp) {
+        std::vector<SocketAddress> addresses;
+        Status s = resolve({listen_host_, "0"}, addresses);
+        if (s == DTRAIN_OK) s = listen_on(addresses[0], listener);
+        return s == DTRAIN_OK ? s : fail_within(s, "option listen.address");
+    }
     if (endpoint_.port == "0")
         return fail(DTRAIN_ERR_INVALID, "rendezvous %s: the port must not be 0",
                     identity_.rendezvous.c_str());
+    Status s = DTRAIN_ERR_BUSY;
+    for (size_t i = 0; i < ports_.size() && s == DTRAIN_ERR_BUSY; i++)
+        s = listen_tcp(ports_[i], listener);
+    if (s != DTRAIN_ERR_BUSY || identity_.master_port == 0) return s;
+    return fail(DTRAIN_ERR_BUSY,
+                "MASTER_PORT=%d is torch's own port, and those where rank 0 may listen beside it "
+                "(%s, %s, %s, %s) are all in use; choose another MASTER_PORT, or set "
+                "DTRAIN_RENDEZVOUS to tcp://HOST:PORT for all",
+                identity_.master_port, ports_[0].c_str(), ports_[1].c_str(), ports_[2].c_str(),
+                ports_[3].c_str());
+}
+
+Status Rendezvous::listen_tcp(const std::string &port, Fd &listener) const {
     std::vector<SocketAddress> addresses;
-    if (Status s = resolve(endpoint_, addresses); s != DTRAIN_OK)
+    if (Status s = resolve({endpoint_.host, port}, addresses); s != DTRAIN_OK)
         return fail_within(s, "rendezvous");
-    bool named = !is_number(endpoint_.host) && endpoint_.host != "localhost";
-    bool vague = named && std::all_of(addresses.begin(), addresses.end(), is_loopback);
+    const bool exact = is_number(endpoint_.host) || endpoint_.host == "localhost";
     Status s = DTRAIN_ERR_NOT_FOUND;
-    for (size_t i = 0; i < addresses.size() && !vague && s == DTRAIN_ERR_NOT_FOUND; i++)
+    for (size_t i = 0; i < addresses.size() && exact && s == DTRAIN_ERR_NOT_FOUND; i++)
         s = listen_on(addresses[i], listener);
-    if (s != DTRAIN_ERR_NOT_FOUND) return s;
-    if (Status all = resolve({"0.0.0.0", endpoint_.port}, addresses); all != DTRAIN_OK) return all;
-    return listen_on(addresses[0], listener);
+    return s == DTRAIN_ERR_NOT_FOUND ? listen_everywhere(port, listener) : s;
 }
 
-Status Rendezvous::publish(const std::string &address) {
-    switch (kind_) {
-    case Kind::tcp: return DTRAIN_OK;
-    case Kind::file: return write_file(address);
-    case Kind::oob: return gather(address);
-    }
-    return DTRAIN_OK;
+Status Rendezvous::publish(const Fd &listener) {
+    if (kind_ == Kind::tcp) return DTRAIN_OK;
+    wire::random_bytes(&meeting_, sizeof meeting_);
+    const std::string place = place_of(listener.get()).text();
+    return kind_ == Kind::file ? write_file(place) : gather(place);
 }
 
-Status Rendezvous::write_file(const std::string &address) {
+// The meeting is the end of the nonce, by which rank 0 knows its own file again.
+Status Rendezvous::write_file(const std::string &place) {
     uint64_t nonce = 0;
     wire::random_bytes(&nonce, sizeof nonce);
+    meeting_ = uint16_t(nonce);
     char line[512];
-    std::snprintf(line, sizeof line, "%s%s %d %016llx\n", file_head, address.c_str(), getpid(),
+    std::snprintf(line, sizeof line, "%s%s %d %016llx\n", file_head, place.c_str(), getpid(),
                   static_cast<unsigned long long>(nonce));
     std::string fresh = path_ + "." + std::to_string(getpid()) + "." + std::to_string(nonce);
     if (Status s = write_whole(fresh, line); s != DTRAIN_OK) return s;
@@ -143,50 +172,66 @@ Status Rendezvous::write_file(const std::string &address) {
     return DTRAIN_OK;
 }
 
-Status Rendezvous::read_file(std::string &address) const {
+Status Rendezvous::read_file(std::string &place) {
     Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!fd && errno == ENOENT)
         return fail(DTRAIN_ERR_NOT_FOUND, "%s is not there yet", path_.c_str());
     if (!fd) return fail_errno(errno, "rendezvous file %s", path_.c_str());
     char line[512];
-    ssize_t n = read(fd.get(), line, sizeof line - 1);
-    std::string text(line, size_t(std::max<ssize_t>(n, 0)));
-    size_t start = sizeof file_head - 1, end = text.find(' ', start);
-    if (!text.starts_with(file_head) || end == std::string::npos)
+    const ssize_t n = read(fd.get(), line, sizeof line - 1);
+    line[std::max<ssize_t>(n, 0)] = 0;
+    char address[wire::max_address];
+    unsigned long long nonce = 0;
+    static_assert(wire::max_address == 256);
+    if (std::sscanf(line, "dtrain-rendezvous %255s %*d %llx", address, &nonce) != 2)
         return fail(DTRAIN_ERR_NOT_FOUND, "%s is no rendezvous file of dtrain", path_.c_str());
-    address = text.substr(start, end - start);
+    place = address;
+    meeting_ = uint16_t(nonce);
     return DTRAIN_OK;
 }
 
-Status Rendezvous::gather(const std::string &address) {
-    constexpr size_t blob = wire::max_address;
+// What travels: the meeting and the place, or oob_failed and an error text.
+Status Rendezvous::gather(const std::string &place) {
+    constexpr size_t blob = wire::max_address + sizeof "ffff ";
     std::vector<char> mine(blob), all(blob * size_t(identity_.members()));
-    std::memcpy(mine.data(), address.data(), std::min(address.size(), blob - 1));
+    const bool failed = !place.empty() && place[0] == oob_failed;
+    char head[8] = "";
+    if (!failed) std::snprintf(head, sizeof head, "%x ", unsigned(meeting_));
+    if (!place.empty()) std::snprintf(mine.data(), blob, "%s%s", head, place.c_str());
     if (int32_t error = oob_(oob_arg_, mine.data(), all.data(), blob); error != 0)
         return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback returned %d", error);
     all[blob - 1] = 0;
-    address_ = all.data();
-    if (address_.empty())
+    const std::string told = all.data();
+    if (told.empty())
         return fail(DTRAIN_ERR_CONFIG,
                     "rendezvous: the oob callback did not pass on what rank 0 gave");
-    if (address_[0] == oob_failed && identity_.member() != 0)
-        return fail(DTRAIN_ERR_PEER, "rank 0 could not listen: %s", address_.c_str() + 1);
+    if (told[0] == oob_failed)
+        return identity_.member() == 0
+                   ? DTRAIN_OK
+                   : fail(DTRAIN_ERR_PEER, "rank 0 could not listen: %s", told.c_str() + 1);
+    const size_t space = told.find(' ');
+    meeting_ = uint16_t(std::strtoul(told.c_str(), nullptr, 16));
+    place_ = space == std::string::npos ? "" : told.substr(space + 1);
     return DTRAIN_OK;
 }
 
 Status Rendezvous::find(std::vector<SocketAddress> &addresses) {
-    if (kind_ == Kind::tcp) {
-        if (resolved_.empty())
-            if (Status s = resolve(endpoint_, resolved_); s != DTRAIN_OK) return s;
-        addresses = resolved_;
-        return DTRAIN_OK;
-    }
-    std::string address = address_;
+    if (kind_ == Kind::tcp) return find_tcp(addresses);
+    std::string text = place_;
     if (kind_ == Kind::file)
-        if (Status s = read_file(address); s != DTRAIN_OK) return s;
-    Endpoint endpoint;
-    if (Status s = parse_endpoint(address, "rendezvous", endpoint); s != DTRAIN_OK) return s;
-    return resolve(endpoint, addresses);
+        if (Status s = read_file(text); s != DTRAIN_OK) return s;
+    Place place;
+    if (Status s = Place::parse(text, "rendezvous", place); s != DTRAIN_OK) return s;
+    return place.candidates(addresses);
+}
+
+Status Rendezvous::find_tcp(std::vector<SocketAddress> &addresses) {
+    if (resolved_.empty())
+        if (Status s = resolve(endpoint_, resolved_); s != DTRAIN_OK) return s;
+    addresses = resolved_;
+    const int port = std::atoi(ports_[turn_++ % ports_.size()].c_str());
+    for (SocketAddress &address : addresses) set_port(address, uint16_t(port));
+    return DTRAIN_OK;
 }
 
 void Rendezvous::close() {

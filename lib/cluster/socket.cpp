@@ -32,6 +32,27 @@ std::string name_of(const SocketAddress &address) {
     return join_endpoint(e.host, e.port);
 }
 
+Status listen_at(const SocketAddress &address, bool both_families, Fd &out) {
+    Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return fail_errno(errno, "socket");
+    set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
+    const int only_v6 = both_families ? 0 : 1;
+    if (address.storage.ss_family == AF_INET6)
+        setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof only_v6);
+    if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) != 0 ||
+        listen(fd.get(), SOMAXCONN) != 0) {
+        int error = errno;
+        if (error == EADDRINUSE)
+            return fail(DTRAIN_ERR_BUSY,
+                        "%s: the port is in use by another program; choose another one",
+                        name_of(address).c_str());
+        Status s = fail_errno(error, "listening at %s", name_of(address).c_str());
+        return error == EADDRNOTAVAIL ? DTRAIN_ERR_NOT_FOUND : s;
+    }
+    out = std::move(fd);
+    return DTRAIN_OK;
+}
+
 } // namespace
 
 void Fd::reset() {
@@ -81,22 +102,15 @@ Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
                : DTRAIN_OK;
 }
 
-Status listen_on(const SocketAddress &address, Fd &out) {
-    Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return fail_errno(errno, "socket");
-    set_flag(fd.get(), SOL_SOCKET, SO_REUSEADDR);
-    if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) != 0 ||
-        listen(fd.get(), SOMAXCONN) != 0) {
-        int error = errno;
-        if (error == EADDRINUSE)
-            return fail(DTRAIN_ERR_BUSY,
-                        "%s: the port is in use by another program; choose another one",
-                        name_of(address).c_str());
-        Status s = fail_errno(error, "listening at %s", name_of(address).c_str());
-        return error == EADDRNOTAVAIL ? DTRAIN_ERR_NOT_FOUND : s;
-    }
-    out = std::move(fd);
-    return DTRAIN_OK;
+Status listen_on(const SocketAddress &address, Fd &out) { return listen_at(address, false, out); }
+
+Status listen_everywhere(const std::string &port, Fd &out) {
+    std::vector<SocketAddress> all;
+    if (Status s = resolve({"::", port}, all); s != DTRAIN_OK) return s;
+    Status s = listen_at(all[0], true, out);
+    if (s == DTRAIN_OK || s == DTRAIN_ERR_BUSY) return s;
+    if (s = resolve({"0.0.0.0", port}, all); s != DTRAIN_OK) return s; // there is no IPv6 here
+    return listen_at(all[0], false, out);
 }
 
 Status adopt_listener(int fd, Fd &out) {
@@ -119,7 +133,8 @@ Status begin_connect(const SocketAddress &address, Fd &out) {
     if (connect(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) !=
             0 &&
         errno != EINPROGRESS && errno != EINTR) { // interrupted, it goes on in the background
-        if (errno == ECONNREFUSED) return fail(DTRAIN_ERR_NOT_FOUND, "connection refused");
+        if (errno == ECONNREFUSED)
+            return fail(DTRAIN_ERR_NOT_FOUND, "connection refused, nobody listens there");
         return fail_errno(errno, "connecting to %s", name_of(address).c_str());
     }
     out = std::move(fd);
@@ -149,9 +164,24 @@ Endpoint remote_endpoint(int fd) {
     return numeric(a.storage, a.length);
 }
 
-bool is_loopback(const SocketAddress &address) {
-    std::string host = numeric(address.storage, address.length).host;
-    return host.starts_with("127.") || host == "::1";
+Endpoint endpoint_of(const SocketAddress &address) {
+    return numeric(address.storage, address.length);
+}
+
+std::string numeric_host(const sockaddr &address) {
+    SocketAddress copy;
+    copy.length = address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&copy.storage, &address, copy.length);
+    return endpoint_of(copy).host;
+}
+
+bool is_loopback(const std::string &host) { return host.starts_with("127.") || host == "::1"; }
+
+void set_port(SocketAddress &address, uint16_t port) {
+    if (address.storage.ss_family == AF_INET)
+        reinterpret_cast<sockaddr_in &>(address.storage).sin_port = htons(port);
+    else
+        reinterpret_cast<sockaddr_in6 &>(address.storage).sin6_port = htons(port);
 }
 
 std::string local_address_towards(const Endpoint &endpoint) {
@@ -159,7 +189,7 @@ std::string local_address_towards(const Endpoint &endpoint) {
     if (resolve(endpoint, there) != DTRAIN_OK) return "";
     for (const SocketAddress &address : there) {
         Fd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-        if (!fd || is_loopback(address) ||
+        if (!fd || is_loopback(endpoint_of(address).host) ||
             connect(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage),
                     address.length) != 0)
             continue;

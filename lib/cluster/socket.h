@@ -45,8 +45,10 @@ struct SocketAddress {
 // number.
 Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out);
 
-// DTRAIN_ERR_BUSY: the port is in use.
+// DTRAIN_ERR_BUSY: the port is in use. DTRAIN_ERR_NOT_FOUND: it is no address of this host.
 Status listen_on(const SocketAddress &address, Fd &out);
+// At all addresses of IPv6 and IPv4, as far as this machine has them.
+Status listen_everywhere(const std::string &port, Fd &out);
 // Checks that it is one and takes a duplicate.
 Status adopt_listener(int fd, Fd &out);
 // Connecting has begun (writable when it ended: see connect_result()). DTRAIN_ERR_NOT_FOUND:
@@ -57,7 +59,10 @@ void prepare_accepted(int fd);
 
 Endpoint local_endpoint(int fd); // numeric
 Endpoint remote_endpoint(int fd);
-bool is_loopback(const SocketAddress &address);
+Endpoint endpoint_of(const SocketAddress &address); // numeric
+std::string numeric_host(const sockaddr &address);
+bool is_loopback(const std::string &host); // numeric
+void set_port(SocketAddress &address, uint16_t port);
 // The numeric address that this host has on the way there; "" when that is the host itself by its
 // loopback, or unknown. Nothing is sent.
 std::string local_address_towards(const Endpoint &endpoint);

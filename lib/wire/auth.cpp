@@ -12,7 +12,7 @@ namespace {
 constexpr uint8_t magic[8] = {'d', 't', 'r', 'a', 'i', 'n', 0, 1};
 constexpr uint8_t flag_secret = 1, verdict_fine = 1, verdict_wrong_secret = 2;
 // Where things are in hello and answer.
-constexpr size_t flags_at = 8, member_at = 12, nonce_at = 16, mac_at = 48;
+constexpr size_t flags_at = 8, meeting_at = 10, member_at = 12, nonce_at = 16, mac_at = 48;
 
 Mac hmac(const std::string &secret, std::initializer_list<std::span<const uint8_t>> parts) {
     uint8_t key[crypto_hash_sha256_BYTES];
@@ -49,8 +49,8 @@ Mac sign(const std::string &secret, std::span<const uint8_t> data) {
 }
 
 Handshake::Handshake(Side side, const std::string &secret, int32_t self, int32_t peer,
-                     const Nonce &nonce)
-    : secret_(secret), side_(side), self_(self), peer_(peer), nonce_(nonce) {}
+                     const Nonce &nonce, uint16_t meeting)
+    : secret_(secret), side_(side), self_(self), peer_(peer), meeting_(meeting), nonce_(nonce) {}
 
 Status Handshake::advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
     auto take = [&](auto &whole) {
@@ -117,6 +117,11 @@ Status Handshake::on_proof() {
 Status Handshake::check_head(const uint8_t *head) {
     if (std::memcmp(head, magic, sizeof magic) != 0)
         return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
+    uint16_t meeting;
+    std::memcpy(&meeting, head + meeting_at, sizeof meeting);
+    if (meeting != meeting_)
+        return fail(DTRAIN_ERR_BUSY, side_ == Side::dialler ? "another job listens there"
+                                                            : "it looks for another job");
     int32_t member;
     std::memcpy(&member, head + member_at, sizeof member);
     if (member < 0 || member >= int32_t(max_members) || (peer_ != anybody && peer_ != member))
@@ -135,6 +140,7 @@ Status Handshake::check_head(const uint8_t *head) {
 void Handshake::write_head(uint8_t *head) const {
     std::memcpy(head, magic, sizeof magic);
     head[flags_at] = secret_.empty() ? 0 : flag_secret;
+    std::memcpy(head + meeting_at, &meeting_, sizeof meeting_);
     std::memcpy(head + member_at, &self_, sizeof self_);
     std::memcpy(head + nonce_at, nonce_.data(), nonce_.size());
 }

@@ -4,9 +4,10 @@
 // Both sides prove that they know the job's secret before either reads anything else from the
 // other.
 //
-//   dialler  -> listener  hello      {magic, flags, member, nonce}
-//   listener -> dialler   answer     {magic, flags, member, nonce, HMAC(secret, "listener" hello
-//   answer)} dialler  -> listener  proof      {HMAC(secret, "dialler" hello answer), verdict}
+//   dialler  -> listener  hello      {magic, flags, meeting, member, nonce}
+//   listener -> dialler   answer     {magic, flags, meeting, member, nonce,
+//                                     HMAC(secret, "listener" hello answer)}
+//   dialler  -> listener  proof      {HMAC(secret, "dialler" hello answer), verdict}
 //
 // HMAC-SHA256. Both nonces are random and under both MACs, so nothing can be replayed; the names of
 // the two roles differ, so nothing can be reflected; the member numbers are bound, too. Without a
@@ -38,13 +39,14 @@ class Handshake {
     static constexpr int32_t anybody = -1;
 
     // self: own member number. peer: whom to expect (dialler), or anybody. The secret must outlive
-    // it.
-    Handshake(Side side, const std::string &secret, int32_t self, int32_t peer, const Nonce &nonce);
+    // it. meeting: tells jobs apart that may come to the same port; 0: by the port alone.
+    Handshake(Side side, const std::string &secret, int32_t self, int32_t peer, const Nonce &nonce,
+              uint16_t meeting = 0);
 
     // Takes bytes from `in` (removing what it used) and appends what is to be sent to `out`; to be
     // called once at the start with nothing. DTRAIN_IN_PROGRESS: more bytes are needed; DTRAIN_OK:
-    // done, what is left in `in` are frames; DTRAIN_ERR_AUTH, or _CORRUPT when
-    // it is not a handshake or another member's: send `out`, then close.
+    // done, what is left in `in` are frames; DTRAIN_ERR_AUTH, _BUSY when it is another job's, or
+    // _CORRUPT when it is not a handshake or another member's: send `out`, then close.
     Status advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out);
 
     // Who the other side said it is; proven only after DTRAIN_OK (and with a secret).
@@ -64,6 +66,7 @@ class Handshake {
     const std::string &secret_;
     Side side_;
     int32_t self_, peer_;
+    uint16_t meeting_;
     Nonce nonce_;
     std::array<uint8_t, hello_bytes> hello_{};
     std::array<uint8_t, answer_bytes> answer_{};

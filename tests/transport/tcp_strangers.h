@@ -13,11 +13,11 @@
 
 namespace dtrain::test {
 
-// Bytes 44 and 45 of an address are its port.
+// Bytes 24 and 25 of an address are its port.
 inline int call(const Bytes &address) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
-    memcpy(&to.sin_port, address.data() + 44, 2);
+    memcpy(&to.sin_port, address.data() + 24, 2);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
@@ -256,6 +256,90 @@ inline void ipv6_works_where_it_is(void **) {
     exchange({&a, &b}, a, ep, b, 1);
 }
 
+// What a device that has proven itself, or need not, is told at last; 0: welcome.
+inline uint32_t introduce(Node &b, int fd, uint8_t who) {
+    Bytes hello = hello_to(b.address());
+    memset(hello.data() + 8, who, 16);
+    hello[9] = uint8_t(fd);
+    hello[10] = uint8_t(fd >> 8);
+    say(fd, hello.data(), hello.size());
+    uint8_t reply[96];
+    size_t have = 0;
+    const auto hear = [&](size_t len) {
+        assert_true(drive({&b}, [&] {
+            const ssize_t n = recv(fd, reply + have, len - have, MSG_DONTWAIT);
+            if (n > 0) have += size_t(n);
+            return have == len;
+        }));
+    };
+    hear(92);
+    const uint8_t no_proof[32] = {};
+    say(fd, no_proof, sizeof no_proof);
+    hear(96);
+    uint32_t verdict;
+    memcpy(&verdict, reply + 92, sizeof verdict);
+    return verdict;
+}
+
+// An address, with these of the loopback before its own.
+inline Bytes with_others_first(const Bytes &address, const std::vector<uint8_t> &last_bytes) {
+    constexpr size_t count = 26, sockets = 32, size = 24, family = 20;
+    Bytes out = address;
+    size_t at = sockets;
+    for (const uint8_t last : last_bytes) {
+        const uint8_t ip[4] = {127, 0, 0, last};
+        memcpy(&out[at], ip, sizeof ip);
+        out[at + family] = 4;
+        at += size;
+    }
+    memcpy(&out[at], &address[sockets], size);
+    out[count] = uint8_t(1 + last_bytes.size());
+    return out;
+}
+
+// One refuses, one is silent, the last one is right.
+inline void the_next_address_is_tried(void **) {
+    Node a, b;
+    sockaddr_in silent{};
+    silent.sin_family = AF_INET;
+    memcpy(&silent.sin_port, &b.address()[24], 2);
+    silent.sin_addr.s_addr = htonl(0x7f00004e); // 127.0.0.78
+    auto *at = reinterpret_cast<sockaddr *>(&silent);
+    int fds[4]; // a listener that takes nobody, and who fills its backlog
+    for (int &fd : fds) fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    assert_int_equal(bind(fds[0], at, sizeof silent), 0);
+    assert_int_equal(listen(fds[0], 0), 0);
+    for (int i = 1; i < 4; i++) connect(fds[i], at, sizeof silent);
+    dtrain_tp_ep_t *ep = a.start_connect(with_others_first(b.address(), {77, 78}), 1);
+    await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 1);
+    exchange({&a, &b}, a, ep, b, 1);
+    for (const int fd : fds) close(fd);
+}
+
+// On one's way to the others, but the others may come another way.
+inline void an_address_found_later_leads_to_all_interfaces(void **) {
+    Node a, b("", {{"local.address", "127.0.0.5"}});
+    const Bytes address = b.address();
+    assert_memory_equal(&address[32], "\x7f\0\0\x05", 4);
+    dtrain_tp_ep_t *ep = a.start_connect(address, 1);
+    await_ok({&a, &b}, a, DTRAIN_TP_CONNECT, 1);
+    exchange({&a, &b}, a, ep, b, 1);
+    const int elsewhere = call(address); // 127.0.0.1
+    assert_int_equal(introduce(b, elsewhere, 9), 0);
+    close(elsewhere);
+}
+
+inline void broken_addresses_are_none(void **) {
+    Node a, b;
+    const Bytes good = b.address();
+    for (const auto &[at, value] : {std::pair<size_t, uint8_t>{26, 0}, {26, 5}, {27, 1}, {52, 5}}) {
+        Bytes bad = good;
+        bad[at] = value;
+        assert_int_equal(ops().reachable(a.dev, bad.data(), bad.size()), DTRAIN_ERR_INVALID);
+    }
+    assert_int_equal(ops().reachable(a.dev, good.data(), 48), DTRAIN_ERR_INVALID);
+}
+
 inline void a_loopback_address_of_another_host_is_not_reachable(void **) {
     Node a, b;
     Bytes address = b.address();
@@ -277,6 +361,9 @@ inline const CMUnitTest stranger_cases[] = {
     cmocka_unit_test(unusable_interfaces_are_refused),
     cmocka_unit_test(ipv6_works_where_it_is),
     cmocka_unit_test(a_loopback_address_of_another_host_is_not_reachable),
+    cmocka_unit_test(the_next_address_is_tried),
+    cmocka_unit_test(an_address_found_later_leads_to_all_interfaces),
+    cmocka_unit_test(broken_addresses_are_none),
 };
 
 } // namespace dtrain::test

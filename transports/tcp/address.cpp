@@ -8,41 +8,40 @@
 #include <cstring>
 #include <endian.h>
 #include <memory>
+#include <net/if.h>
 #include <netdb.h>
-#include <netinet/in.h>
 
 namespace dtrain::tcp {
 namespace {
 
-constexpr uint8_t wire_version = 1;
+constexpr uint8_t wire_version = 2;
 
-struct Wire { // integers little-endian, ip and port in network order
-    DeviceId id;
-    uint64_t host;
+struct WireSocket { // integers little-endian, ip in network order
     uint8_t ip[16];
     uint32_t scope;
-    uint16_t port;
     uint8_t family; // 4 or 6
+    uint8_t zero[3];
+};
+struct Wire {
+    DeviceId id;
+    uint64_t host;
+    uint16_t port; // in network order
+    uint8_t count;
     uint8_t version;
+    uint8_t zero[4];
+    WireSocket sockets[Address::most];
 };
 static_assert(sizeof(Wire) == Address::wire_length);
 
-const sockaddr_in &v4(const SocketAddress &socket) {
-    return reinterpret_cast<const sockaddr_in &>(socket.storage);
-}
-const sockaddr_in6 &v6(const SocketAddress &socket) {
-    return reinterpret_cast<const sockaddr_in6 &>(socket.storage);
-}
-
 bool wildcard(const SocketAddress &socket) {
-    if (socket.any.sa_family == AF_INET) return v4(socket).sin_addr.s_addr == INADDR_ANY;
-    return IN6_IS_ADDR_UNSPECIFIED(&v6(socket).sin6_addr);
+    if (socket.any.sa_family == AF_INET) return socket.four.sin_addr.s_addr == INADDR_ANY;
+    return IN6_IS_ADDR_UNSPECIFIED(&socket.six.sin6_addr);
 }
 
 void assign(SocketAddress *socket, const sockaddr *address) {
     *socket = {};
     socket->any.sa_family = address->sa_family;
-    memcpy(&socket->storage, address, length_of(*socket));
+    memcpy(static_cast<void *>(socket), address, length_of(*socket));
 }
 
 // IPv4 before IPv6 before link-local IPv6.
@@ -67,20 +66,34 @@ bool find_interface(const char *name, SocketAddress *socket_p) {
 
 } // namespace
 
+void Address::add(const SocketAddress &socket) {
+    for (uint32_t i = 0; i < count; i++)
+        if (same_ip(sockets[i], socket)) return;
+    if (count < most) sockets[count++] = socket;
+}
+
+void Address::set_port(in_port_t port) {
+    for (uint32_t i = 0; i < count; i++)
+        (sockets[i].any.sa_family == AF_INET ? sockets[i].four.sin_port
+                                             : sockets[i].six.sin6_port) = port;
+}
+
 void Address::encode(uint8_t out[wire_length]) const {
     Wire wire{};
     wire.id = id;
     wire.host = htole64(host);
     wire.version = wire_version;
-    if (socket.any.sa_family == AF_INET) {
-        wire.family = 4;
-        wire.port = v4(socket).sin_port;
-        memcpy(wire.ip, &v4(socket).sin_addr, 4);
-    } else {
-        wire.family = 6;
-        wire.port = v6(socket).sin6_port;
-        wire.scope = htole32(v6(socket).sin6_scope_id);
-        memcpy(wire.ip, &v6(socket).sin6_addr, 16);
+    wire.port = port_of(sockets[0]);
+    wire.count = uint8_t(count);
+    for (uint32_t i = 0; i < count; i++) {
+        const bool four = sockets[i].any.sa_family == AF_INET;
+        wire.sockets[i].family = four ? 4 : 6;
+        if (four) {
+            memcpy(wire.sockets[i].ip, &sockets[i].four.sin_addr, 4);
+        } else {
+            wire.sockets[i].scope = htole32(sockets[i].six.sin6_scope_id);
+            memcpy(wire.sockets[i].ip, &sockets[i].six.sin6_addr, 16);
+        }
     }
     memcpy(out, &wire, sizeof wire);
 }
@@ -89,30 +102,58 @@ bool Address::decode(const void *bytes, size_t len) {
     Wire wire;
     if (len != sizeof wire) return false;
     memcpy(&wire, bytes, sizeof wire);
-    if (wire.version != wire_version || !wire.port || (wire.family != 4 && wire.family != 6))
+    if (wire.version != wire_version || !wire.port || !wire.count || wire.count > most)
         return false;
     id = wire.id;
     host = le64toh(wire.host);
-    socket = {};
-    if (wire.family == 4) {
-        auto &four = reinterpret_cast<sockaddr_in &>(socket.storage);
-        four.sin_family = AF_INET;
-        four.sin_port = wire.port;
-        memcpy(&four.sin_addr, wire.ip, 4);
-    } else {
-        auto &six = reinterpret_cast<sockaddr_in6 &>(socket.storage);
-        six.sin6_family = AF_INET6;
-        six.sin6_port = wire.port;
-        six.sin6_scope_id = le32toh(wire.scope);
-        memcpy(&six.sin6_addr, wire.ip, 16);
+    count = 0;
+    for (uint32_t i = 0; i < wire.count; i++) {
+        const WireSocket &from = wire.sockets[i];
+        SocketAddress socket{};
+        if (from.family == 4) {
+            socket.four.sin_family = AF_INET;
+            memcpy(&socket.four.sin_addr, from.ip, 4);
+        } else if (from.family == 6) {
+            socket.six.sin6_family = AF_INET6;
+            socket.six.sin6_scope_id = le32toh(from.scope);
+            memcpy(&socket.six.sin6_addr, from.ip, 16);
+        } else {
+            return false;
+        }
+        if (wildcard(socket)) return false;
+        add(socket);
     }
-    return !wildcard(socket);
+    set_port(wire.port);
+    return true;
 }
 
-bool Address::loopback() const {
+SocketAddress everywhere(sa_family_t family) {
+    SocketAddress socket{}; // all zero: every address, any port
+    socket.any.sa_family = family;
+    return socket;
+}
+
+bool is_loopback(const SocketAddress &socket) {
     if (socket.any.sa_family == AF_INET)
-        return (ntohl(v4(socket).sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
-    return IN6_IS_ADDR_LOOPBACK(&v6(socket).sin6_addr);
+        return (ntohl(socket.four.sin_addr.s_addr) >> 24) == IN_LOOPBACKNET;
+    return IN6_IS_ADDR_LOOPBACK(&socket.six.sin6_addr);
+}
+
+in_port_t port_of(const SocketAddress &socket) {
+    return socket.any.sa_family == AF_INET ? socket.four.sin_port : socket.six.sin6_port;
+}
+
+void add_own(Address *address) {
+    const tp::Interfaces all = tp::all_interfaces();
+    for (const int best : {3, 2}) // as preference() has it
+        for (const ifaddrs *i = all.get(); i; i = i->ifa_next) {
+            if (preference(i->ifa_addr) != best || !(i->ifa_flags & IFF_UP) ||
+                (i->ifa_flags & IFF_LOOPBACK))
+                continue;
+            SocketAddress socket;
+            assign(&socket, i->ifa_addr);
+            address->add(socket);
+        }
 }
 
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p) {
@@ -142,9 +183,9 @@ AddressText text_of(const SocketAddress &socket) {
     const std::string ip = tp::ip_text(&socket.any);
     AddressText out;
     if (socket.any.sa_family == AF_INET)
-        snprintf(out.text, sizeof out.text, "%s:%u", ip.c_str(), ntohs(v4(socket).sin_port));
+        snprintf(out.text, sizeof out.text, "%s:%u", ip.c_str(), ntohs(port_of(socket)));
     else
-        snprintf(out.text, sizeof out.text, "[%s]:%u", ip.c_str(), ntohs(v6(socket).sin6_port));
+        snprintf(out.text, sizeof out.text, "[%s]:%u", ip.c_str(), ntohs(port_of(socket)));
     return out;
 }
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <sys/socket.h>
+#include <netinet/in.h>
 
 namespace dtrain::tcp {
 
@@ -13,25 +13,34 @@ using tp::DeviceId;
 
 union SocketAddress {
     sockaddr any;
-    sockaddr_storage storage;
+    sockaddr_in four;
+    sockaddr_in6 six;
 };
 
 struct Address {
-    static constexpr size_t wire_length = 48;
+    static constexpr uint32_t most = 4; // sockets
+    static constexpr size_t wire_length = 128;
 
     DeviceId id{};
-    uint64_t host = 0; // fingerprint of the machine and its network namespace
-    SocketAddress socket{};
+    uint64_t host = 0;             // fingerprint of the machine and its network namespace
+    SocketAddress sockets[most]{}; // where it may be reached, the best first; of one port
+    uint32_t count = 0;
 
+    void add(const SocketAddress &socket); // unless it is there, or there is no room
+    void set_port(in_port_t port);         // of all; in network order
     void encode(uint8_t out[wire_length]) const;
     // False when the bytes (which come from a peer) are no address.
     bool decode(const void *bytes, size_t len);
-    bool loopback() const;
 };
 
 // Finds the socket address (port 0) of an interface, or of an address or name of this host.
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p);
+// Adds those of this host's addresses that mean something to other hosts: IPv4 before IPv6.
+void add_own(Address *address);
 
+SocketAddress everywhere(sa_family_t family); // all interfaces, port 0
+bool is_loopback(const SocketAddress &socket);
+in_port_t port_of(const SocketAddress &socket); // in network order
 socklen_t length_of(const SocketAddress &socket);
 bool same_ip(const SocketAddress &a, const SocketAddress &b);
 // "10.0.0.4:7001"

@@ -10,6 +10,7 @@
 #include "common/eager_window.h"
 #include "common/id_table.h"
 #include "common/queue.h"
+#include "tcp/address.h"
 #include "tcp/frame.h"
 #include "tcp/handshake.h"
 #include "tcp/shared.h"
@@ -64,6 +65,8 @@ class Connection : public Pollable {
     static void deliver(Shared &shared, tp::Message *message, tp::Receive *receive);
 
     Handshake *handshake = nullptr; // the attempt to connect from here, while it is not up
+    Address targets;                // where to connect to, in turn
+    uint32_t target = 0;            // the next one
     tp::List<Endpoint, &Endpoint::link> endpoints;
     uint64_t tag = 0; // for TagTable: the beginning of the peer's id
     tp::Link<Connection> order, chain;

@@ -20,6 +20,12 @@ namespace {
 constexpr uint32_t poll_every = 64;
 constexpr int drain_ms = 200;
 
+uint64_t tag_of(const DeviceId &id) {
+    uint64_t tag;
+    memcpy(&tag, id.data(), sizeof tag);
+    return tag;
+}
+
 } // namespace
 
 void default_interface(const tp::Host &host, char *buf, size_t len) {
@@ -46,7 +52,7 @@ dtrain_status_t Device::open(const char *name) {
         default_interface(host(), interface, sizeof interface);
     finds_address_ = strcmp(interface, any_interface) == 0;
     const dtrain_status_t status =
-        resolve_local(host(), finds_address_ ? "127.0.0.1" : interface, &own_.socket);
+        resolve_local(host(), finds_address_ ? "127.0.0.1" : interface, &own_.sockets[0]);
     if (status != DTRAIN_OK) return status;
     if (!host().option("tcp.congestion", congestion_, sizeof congestion_))
         snprintf(congestion_, sizeof congestion_, "auto");
@@ -54,40 +60,72 @@ dtrain_status_t Device::open(const char *name) {
         return host().fail(DTRAIN_ERR_IO, "tcp: epoll_create1: %s", strerror(errno));
     host().random(own_.id.data(), own_.id.size());
     own_.host = tp::machine_fingerprint("net");
-    return lobby_.open(&own_.socket, own_.id);
+    own_.count = 1;
+    return lobby_.open(&own_.sockets[0], own_.id);
 }
 
 dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
     char found[256];
     if (finds_address_ && host().option("local.address", found, sizeof found)) {
-        dtrain_status_t status = resolve_local(host(), found, &own_.socket);
-        if (status == DTRAIN_OK) status = lobby_.listen(&own_.socket);
-        if (status != DTRAIN_OK) return status;
+        if (const dtrain_status_t status = listen_everywhere(found); status != DTRAIN_OK)
+            return status;
         finds_address_ = false;
     }
     own_.encode(out);
     return DTRAIN_OK;
 }
 
+// Some peers may reach this host by another of its addresses than the one that is the best guess.
+dtrain_status_t Device::listen_everywhere(const char *best) {
+    Address fresh = own_;
+    fresh.count = 0;
+    SocketAddress first, listener = everywhere(AF_INET6);
+    dtrain_status_t status = resolve_local(host(), best, &first);
+    if (status != DTRAIN_OK) return status;
+    fresh.add(first);
+    if (lobby_.listen(&listener) != DTRAIN_OK) { // there is no IPv6 here
+        listener = first;
+        status = lobby_.listen(&listener);
+    } else if (!is_loopback(first)) {
+        add_own(&fresh);
+    }
+    if (status != DTRAIN_OK) return status;
+    fresh.set_port(port_of(listener));
+    own_ = fresh;
+    return DTRAIN_OK;
+}
+
+// Those of the peer's sockets that may lead there from here, in their order.
+Address Device::leading(const Address &peer) const {
+    Address out = peer;
+    if (peer.host == own_.host) return out;
+    out.count = 0;
+    for (uint32_t i = 0; i < peer.count; i++)
+        if (!is_loopback(peer.sockets[i]) && !tp::is_own_address(&peer.sockets[i].any))
+            out.sockets[out.count++] = peer.sockets[i];
+    return out;
+}
+
 dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
         return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
-    if (peer.loopback() && peer.host != own_.host)
-        return host().fail(DTRAIN_ERR_NOT_FOUND, "tcp: %s is the loopback of another host",
-                           text_of(peer.socket).text);
-    if (peer.host != own_.host && tp::is_own_address(&peer.socket.any))
+    if (leading(peer).count > 0) return DTRAIN_OK;
+    if (is_loopback(peer.sockets[0]))
         return host().fail(DTRAIN_ERR_NOT_FOUND,
-                           "tcp: the peer on another host listens at %s, which is an address of "
-                           "this host, too; option tcp.interface chooses one that hosts reach",
-                           text_of(peer.socket).text);
-    return DTRAIN_OK;
+                           "tcp: %s is the loopback of another host; give a rendezvous by an "
+                           "address or name that other hosts reach, or option tcp.interface there",
+                           text_of(peer.sockets[0]).text);
+    return host().fail(DTRAIN_ERR_NOT_FOUND,
+                       "tcp: the peer on another host listens at %s, which is an address of "
+                       "this host, too; option tcp.interface chooses one that hosts reach",
+                       text_of(peer.sockets[0]).text);
 }
 
 dtrain_status_t Device::route(const void *address, size_t len, std::string *text) {
     Address peer;
     if (!peer.decode(address, len)) return DTRAIN_ERR_INVALID;
-    *text = tp::route_text(&own_.socket.any, &peer.socket.any, "tcp.interface");
+    *text = tp::route_text(&own_.sockets[0].any, &peer.sockets[0].any, "tcp.interface");
     return DTRAIN_OK;
 }
 
@@ -113,7 +151,8 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
         ep->connect_due = false;
         report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
     } else if (fresh) {
-        lobby_.connect(peer, connection);
+        connection->targets = leading(peer);
+        lobby_.connect(connection);
     }
     return DTRAIN_OK;
 }
@@ -244,7 +283,8 @@ Verdict Device::admit(const DeviceId &peer) {
 
 void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
     if (!connection && peer != own_.id) connection = find(peer);
-    if (!connection) connection = add(peer);
+    const bool fresh = !connection;
+    if (fresh) connection = add(peer);
     if (!connection) return; // no memory: it sees the socket close
     if (connection->handshake) lobby_.forget(connection->handshake);
     tune(host(), fd.get(), congestion_);
@@ -278,9 +318,7 @@ void Device::lose(Connection *connection, dtrain_status_t status) {
 }
 
 Connection *Device::find(const DeviceId &peer) {
-    uint64_t tag;
-    memcpy(&tag, peer.data(), sizeof tag);
-    Connection *connection = connections_.find(tag);
+    Connection *connection = connections_.find(tag_of(peer));
     return connection && connection->peer() == peer ? connection : nullptr;
 }
 

@@ -42,6 +42,8 @@ class Device : private Lobby::Owner {
     void joined(Connection *connection, const DeviceId &peer, Fd fd) override;
     void failed(Connection *connection, dtrain_status_t status, const char *reason) override;
 
+    dtrain_status_t listen_everywhere(const char *best);
+    Address leading(const Address &peer) const;
     Connection *find(const DeviceId &peer);
     Connection *add(const DeviceId &peer);
     void remove(Connection *connection);

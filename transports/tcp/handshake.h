@@ -47,6 +47,7 @@ class Handshake : public Pollable {
     const char *reason() const { return reason_; }
 
     Connection *connection = nullptr; // initiator: on whose behalf
+    bool trial = false;               // initiator: it has other targets left
     tp::Link<Handshake> link;
 
   private:

@@ -4,6 +4,7 @@
 #include "tcp/connection.h"
 #include "tcp/socket.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -20,6 +21,7 @@ Fd open_reserve() { return Fd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 Lobby::~Lobby() {
     while (Handshake *handshake = strangers_.front()) forget(handshake);
     while (Handshake *handshake = attempts_.front()) forget(handshake);
+    while (Handshake *handshake = trials_.front()) forget(handshake);
 }
 
 dtrain_status_t Lobby::open(SocketAddress *socket, const DeviceId &own) {
@@ -43,32 +45,43 @@ dtrain_status_t Lobby::listen(SocketAddress *socket) {
     return DTRAIN_OK;
 }
 
-void Lobby::connect(const Address &peer, Connection *connection) {
+void Lobby::connect(Connection *connection) {
+    const Address &peer = connection->targets;
+    if (connection->target >= peer.count)
+        return owner_.failed(connection, DTRAIN_ERR_PEER, "none of its addresses leads there");
+    const SocketAddress &socket = peer.sockets[connection->target++];
+    const bool trial = connection->target < peer.count;
     Fd fd;
-    const int error = start_connect(peer.socket, &fd);
+    const int error = start_connect(socket, &fd);
     auto *handshake = new (std::nothrow)
         Handshake(std::move(fd), Role::initiator, Hello::make(host_, own_, peer.id),
-                  host_.now_ns() + deadline_ns);
+                  host_.now_ns() + (trial ? trial_ns : deadline_ns));
     if (!handshake) return owner_.failed(connection, DTRAIN_ERR_NO_MEMORY, "out of memory");
     handshake->connection = connection;
+    handshake->trial = trial;
     add(handshake, EPOLLOUT);
     if (error) give_up(handshake, handshake->fail_errno(-error), handshake->reason());
 }
 
+Lobby::Handshakes &Lobby::list_of(const Handshake &handshake) {
+    if (handshake.role() == Role::responder) return strangers_;
+    return handshake.trial ? trials_ : attempts_;
+}
+
 void Lobby::add(Handshake *handshake, uint32_t events) {
     const bool stranger = handshake->role() == Role::responder;
-    (stranger ? strangers_ : attempts_).push_back(handshake);
+    list_of(*handshake).push_back(handshake);
     if (stranger)
         stranger_count_++;
     else
         handshake->connection->handshake = handshake;
     if (handshake->fd() >= 0) poller_.add(handshake->fd(), handshake, events);
-    if (!timer_running_) start_timer(deadline_ns);
+    if (!timer_running_) start_timer(trial_ns);
 }
 
 void Lobby::forget(Handshake *handshake) {
     const bool stranger = handshake->role() == Role::responder;
-    (stranger ? strangers_ : attempts_).remove(handshake);
+    list_of(*handshake).remove(handshake);
     if (stranger)
         stranger_count_--;
     else
@@ -155,10 +168,16 @@ void Lobby::on_handshake(Handshake *handshake) {
 
 void Lobby::give_up(Handshake *handshake, dtrain_status_t status, const char *reason) {
     Connection *connection = handshake->connection;
+    const bool trial = handshake->trial;
     forget(handshake);
-    if (connection)
+    if (connection && trial) {
+        const SocketAddress &socket = connection->targets.sockets[connection->target - 1];
+        host_.log(DTRAIN_LOG_INFO, "tcp: %s: %s; trying the peer's next address",
+                  text_of(socket).text, reason);
+        connect(connection);
+    } else if (connection) {
         owner_.failed(connection, status, reason);
-    else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
+    } else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
         host_.log(DTRAIN_LOG_DEBUG, "tcp: an incoming connection ended: %s", reason);
     else
         log_stranger(reason);
@@ -171,13 +190,13 @@ void Lobby::on_timer() {
     if (paused_) paused_ = !poller_.change(listener_.get(), &listener_key_, EPOLLIN);
     const int64_t now = host_.now_ns();
     int64_t next = INT64_MAX;
-    for (Handshakes *list : {&strangers_, &attempts_}) {
+    for (Handshakes *list : {&strangers_, &attempts_, &trials_}) {
         Handshake *oldest;
         while ((oldest = list->front()) && oldest->deadline_ns() <= now)
             give_up(oldest, DTRAIN_ERR_PEER, oldest->timeout_reason());
         if (oldest && oldest->deadline_ns() < next) next = oldest->deadline_ns();
     }
-    if (next != INT64_MAX) start_timer(next - now);
+    if (next != INT64_MAX) start_timer(std::min(next - now, trial_ns)); // others may come before
 }
 
 void Lobby::start_timer(int64_t ns) {

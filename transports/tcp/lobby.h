@@ -33,15 +33,17 @@ class Lobby {
     dtrain_status_t open(SocketAddress *socket, const DeviceId &own);
     // The same from now on, in place of where it listened before.
     dtrain_status_t listen(SocketAddress *socket);
-    void connect(const Address &peer, Connection *connection); // may call failed() at once
+    // To its targets, one after the other, until one answers. May call failed() at once.
+    void connect(Connection *connection);
     void forget(Handshake *handshake);
-    bool idle() const { return strangers_.empty() && attempts_.empty(); }
+    bool idle() const { return strangers_.empty() && attempts_.empty() && trials_.empty(); }
     // The poller found something for one of ours.
     void dispatch(Pollable *who);
 
   private:
     using Handshakes = tp::List<Handshake, &Handshake::link>;
     static constexpr int64_t deadline_ns = 3'000'000'000;
+    static constexpr int64_t trial_ns = 1'000'000'000; // of a target that is not the last
     static constexpr int64_t log_interval_ns = 60'000'000'000;
     static constexpr uint32_t max_strangers = 64, max_accepts = 16; // the latter per call
 
@@ -50,6 +52,7 @@ class Lobby {
     void on_handshake(Handshake *handshake);
     void on_timer();
     void start_timer(int64_t ns);
+    Handshakes &list_of(const Handshake &handshake);
     void add(Handshake *handshake, uint32_t events);
     void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
     void log_stranger(const char *reason);
@@ -61,7 +64,8 @@ class Lobby {
     Fd listener_, timer_;
     Fd reserve_; // given up to accept and close when there are no descriptors left
     Pollable listener_key_{Pollable::Kind::listener}, timer_key_{Pollable::Kind::timer};
-    Handshakes strangers_, attempts_; // from there, from here; oldest first
+    // From there, from here, from here with other targets left; oldest first.
+    Handshakes strangers_, attempts_, trials_;
     uint32_t stranger_count_ = 0;
     bool timer_running_ = false;
     bool paused_ = false; // the listener is not watched, until the timer ends

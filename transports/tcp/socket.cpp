@@ -35,6 +35,8 @@ bool inside_one_host(int fd) {
 dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, tp::Fd *fd_p) {
     tp::Fd fd = stream_socket(socket->any.sa_family);
     socklen_t len = sizeof *socket;
+    if (fd && socket->any.sa_family == AF_INET6) // every interface: those of IPv4, too
+        set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, !IN6_IS_ADDR_UNSPECIFIED(&socket->six.sin6_addr));
     if (!fd || bind(fd.get(), &socket->any, length_of(*socket)) || listen(fd.get(), SOMAXCONN) ||
         getsockname(fd.get(), &socket->any, &len))
         return host.fail(DTRAIN_ERR_IO, "tcp: cannot listen on %s: %s", text_of(*socket).text,
