@@ -269,10 +269,10 @@ typedef struct dtrain_comm_params {
     void *oob_arg;
 } dtrain_comm_params_t;
 /* Joins a job and makes the communicator of all its workers. Collective, blocking. rendezvous:
- *   NULL or "env"         DTRAIN_RENDEZVOUS/RANK/SIZE/SERVERS, else torchrun's RANK, WORLD_SIZE,
- *                         MASTER_ADDR, MASTER_PORT, else TF_CONFIG; none of them: a job of one rank
+ *   NULL or "env"         DTRAIN_*, torchrun's, TF_CONFIG, or what mpirun, srun, ... say, with
+ *                         DTRAIN_RENDEZVOUS (else ERR_CONFIG; docs/JOINING.md); none: a job of one
  *   "tcp://host:port"     rank 0 listens there
- *   "file:///dir/name"    rank 0 writes its address there; a name serves one job
+ *   "file:///dir/name"    rank 0 writes its addresses there; a name serves one job
  *   "oob"                 the callback
  * While waiting it logs after 2 s and then every 10 s who is missing. One job may follow another at
  * the same address: who comes before all have left the one before waits for them. */

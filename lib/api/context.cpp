@@ -3,10 +3,15 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment.h"
+#include "cluster/launchers.h"
 #include "cluster/rendezvous.h"
+#include "cluster/stray_variables.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 using dtrain::fail;
 using dtrain::Status;
@@ -45,6 +50,14 @@ Status open_transports(dtrain_context &context) {
     return DTRAIN_OK;
 }
 
+// Once per process, however many contexts it makes. Privileged programs read no environment.
+void warn_of_stray_variables(dtrain::Log &log) {
+    static std::atomic<bool> done{false};
+    if (getauxval(AT_SECURE) != 0 || done.exchange(true)) return;
+    for (const std::string &line : dtrain::cluster::stray_variables(environ))
+        log.write(DTRAIN_LOG_WARN, "%s", line.c_str());
+}
+
 // What transports choose their devices by, as far as the environment tells.
 void find_facts(dtrain::transport::Host &host) {
     const auto env = [](const char *name) { return std::getenv(name); };
@@ -53,6 +66,7 @@ void find_facts(dtrain::transport::Host &host) {
     host.set_fact("local.size", std::to_string(local.size));
     dtrain::cluster::Identity identity;
     if (find_identity({}, env, identity) != DTRAIN_OK) return; // who joins a job will hear of it
+    if (!identity.rendezvous.starts_with("tcp://")) return;    // others lead no particular way
     std::string own = dtrain::cluster::own_address(identity.rendezvous);
     if (!own.empty()) host.set_fact("route.address", std::move(own));
 }
@@ -64,6 +78,7 @@ Status open_context(dtrain_context &context) {
                                                                       {"debug", DTRAIN_LOG_DEBUG}};
     for (auto [name, level] : levels)
         if (context.options.text("log.level") == name) context.log.set_level(level);
+    warn_of_stray_variables(context.log);
     dtrain::cluster::JoinParams join;
     if (Status s = read_join_options(context.options, join); s != DTRAIN_OK) return s;
     std::vector<uint8_t> secret(join.secret.begin(), join.secret.end());

@@ -94,13 +94,6 @@ Status parse_scaled(const OptionSpec &spec, std::string_view value, std::span<co
     return bad(spec, value, expected);
 }
 
-std::string environment_name(const char *key) {
-    std::string name = "DTRAIN_";
-    for (const char *c = key; *c != 0; c++)
-        name += *c == '.' ? '_' : char(std::toupper(static_cast<unsigned char>(*c)));
-    return name;
-}
-
 std::string_view trim(std::string_view s) {
     while (!s.empty() && std::isspace(static_cast<unsigned char>(s.front()))) s.remove_prefix(1);
     while (!s.empty() && std::isspace(static_cast<unsigned char>(s.back()))) s.remove_suffix(1);
@@ -119,6 +112,12 @@ Status read_file(const char *path, std::string &content) {
 }
 
 } // namespace
+
+std::string environment_name(std::string_view key) {
+    std::string name = "DTRAIN_";
+    for (char c : key) name += c == '.' ? '_' : char(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
 
 Status parse_option(const OptionSpec &spec, std::string_view value, int64_t &number) {
     number = 0;

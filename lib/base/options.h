@@ -35,6 +35,9 @@ struct OptionSpec {
 // Every option of the library, sorted by key.
 std::span<const OptionSpec> option_table();
 
+// "DTRAIN_OP_TIMEOUT" for "op.timeout".
+std::string environment_name(std::string_view key);
+
 // A value of each option. Keys "plugin.<name>.<key>" are free text for plugins from outside.
 class Options {
   public:

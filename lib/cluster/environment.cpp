@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment.h"
 
+#include "cluster/launchers.h"
 #include "cluster/socket.h"
 #include "cluster/tf_config.h"
 #include "wire/limits.h"
 
-#include <charconv>
 #include <set>
 
 namespace dtrain::cluster {
@@ -13,39 +13,7 @@ namespace {
 
 constexpr int32_t most = int32_t(wire::max_members);
 
-class Environment {
-  public:
-    explicit Environment(const Getenv &getenv) : getenv_(getenv) {}
-
-    // "" counts as not set.
-    std::string text(const char *name) const {
-        const char *value = getenv_(name);
-        return value == nullptr ? "" : value;
-    }
-    bool has(const char *name) const { return !text(name).empty(); }
-    bool has_any(std::initializer_list<const char *> names) const {
-        for (const char *name : names)
-            if (has(name)) return true;
-        return false;
-    }
-    // Required, in [least, limit].
-    Status number(const char *name, int32_t least, int32_t limit, int32_t &out) const {
-        std::string value = text(name);
-        if (value.empty()) return fail(DTRAIN_ERR_CONFIG, "%s is not set", name);
-        int32_t n = 0;
-        auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), n);
-        if (error != std::errc{} || *end != 0 || n < least || n > limit)
-            return fail(DTRAIN_ERR_CONFIG, "%s=%.40s is not a number from %d to %d", name,
-                        value.c_str(), least, limit);
-        out = n;
-        return DTRAIN_OK;
-    }
-
-  private:
-    const Getenv &getenv_;
-};
-
-Status from_dtrain(const Environment &env, Role wanted, Identity &out) {
+Status from_dtrain(const Variables &env, Role wanted, Identity &out) {
     std::string role = env.text("DTRAIN_ROLE");
     if (!role.empty() && role != "worker" && role != "server")
         return fail(DTRAIN_ERR_CONFIG, "DTRAIN_ROLE=%.40s is not worker or server", role.c_str());
@@ -57,23 +25,28 @@ Status from_dtrain(const Environment &env, Role wanted, Identity &out) {
             return s;
     if (out.role == Role::server && out.servers == 0)
         return fail(DTRAIN_ERR_CONFIG, "this is a server, but DTRAIN_SERVERS is not set or 0");
-    return out.role == Role::server
-               ? env.number("DTRAIN_SERVER_INDEX", 0, out.servers - 1, out.index)
-               : env.number("DTRAIN_RANK", 0, out.workers - 1, out.index);
+    if (out.role == Role::server)
+        return env.number("DTRAIN_SERVER_INDEX", 0, out.servers - 1, out.index);
+    const bool only_one = out.workers == 1 && !env.has("DTRAIN_RANK");
+    return only_one ? DTRAIN_OK : env.number("DTRAIN_RANK", 0, out.workers - 1, out.index);
 }
 
-Status from_torch(const Environment &env, Identity &out) {
+// Where torch's processes meet; worker 0 of this job listens beside it.
+Status master_address(const Variables &env, Identity &out) {
+    std::string host = env.text("MASTER_ADDR");
+    if (host.empty()) return fail(DTRAIN_ERR_CONFIG, "MASTER_ADDR is not set");
+    if (Status s = env.number("MASTER_PORT", 1, 65535, out.master_port); s != DTRAIN_OK) return s;
+    out.rendezvous = "tcp://" + join_endpoint(host, std::to_string(out.master_port));
+    return DTRAIN_OK;
+}
+
+Status from_torch(const Variables &env, Identity &out) {
     out.role = Role::worker;
     if (Status s = env.number("WORLD_SIZE", 1, most, out.workers); s != DTRAIN_OK) return s;
     if (Status s = env.number("RANK", 0, out.workers - 1, out.index); s != DTRAIN_OK) return s;
     if (out.workers == 1 || env.has("DTRAIN_RENDEZVOUS")) return DTRAIN_OK;
-    int32_t port = 0;
-    std::string host = env.text("MASTER_ADDR");
-    if (host.empty())
-        return fail(DTRAIN_ERR_CONFIG, "MASTER_ADDR is not set, but RANK and WORLD_SIZE are");
-    if (Status s = env.number("MASTER_PORT", 1, 65534, port); s != DTRAIN_OK) return s;
-    out.rendezvous = "tcp://" + join_endpoint(host, std::to_string(port + 1));
-    return DTRAIN_OK;
+    Status s = master_address(env, out);
+    return s == DTRAIN_OK ? s : fail_within(s, "RANK and WORLD_SIZE are set");
 }
 
 // Beside the first task's own port, where no task of TensorFlow is.
@@ -100,7 +73,7 @@ Status rendezvous_of(const TfConfig &tf, std::string &out) {
     return DTRAIN_OK;
 }
 
-Status from_tensorflow(const Environment &env, Identity &out) {
+Status from_tensorflow(const Variables &env, Identity &out) {
     TfConfig tf;
     if (Status s = parse_tf_config(env.text("TF_CONFIG"), tf); s != DTRAIN_OK) return s;
     if (tf.task == TfConfig::Task::evaluator)
@@ -122,19 +95,64 @@ Status from_tensorflow(const Environment &env, Identity &out) {
     return rendezvous_of(tf, out.rendezvous);
 }
 
-Status from_environment(const Environment &env, Role wanted, Identity &out) {
-    bool torch = env.has_any({"RANK", "WORLD_SIZE"}), tensorflow = env.has("TF_CONFIG");
-    if (env.has_any({"DTRAIN_RANK", "DTRAIN_ROLE", "DTRAIN_SERVER_INDEX"}))
+// The last processes are the servers, if there are any.
+Status from_launcher(const Variables &env, const Launched &launched, Identity &out) {
+    if (env.has("DTRAIN_SERVERS"))
+        if (Status s = env.number("DTRAIN_SERVERS", 0, launched.size - 1, out.servers);
+            s != DTRAIN_OK)
+            return fail_within(s, "%s", launched.evidence.c_str());
+    out.workers = launched.size - out.servers;
+    const bool serves = launched.rank >= out.workers;
+    out.role = serves ? Role::server : Role::worker;
+    out.index = serves ? launched.rank - out.workers : launched.rank;
+    int32_t size = out.workers;
+    if (env.has("DTRAIN_SIZE"))
+        if (Status s = env.number("DTRAIN_SIZE", 1, most, size); s != DTRAIN_OK) return s;
+    if (size != out.workers)
+        return fail(DTRAIN_ERR_CONFIG,
+                    "%s, so with %d servers there are %d workers, but DTRAIN_SIZE=%d; unset it, or "
+                    "set DTRAIN_RANK, too",
+                    launched.evidence.c_str(), out.servers, out.workers, size);
+    if (env.has("DTRAIN_RENDEZVOUS") || !env.has_any({"MASTER_ADDR", "MASTER_PORT"}))
+        return DTRAIN_OK;
+    Status s = master_address(env, out);
+    return s == DTRAIN_OK ? s : fail_within(s, "%s", launched.evidence.c_str());
+}
+
+struct Told {
+    bool anything = false; // else this process is alone for want of another word
+    std::string evidence;  // of a launcher, that there is more than one process
+};
+
+Status from_environment(const Variables &env, Role wanted, Identity &out, Told &told) {
+    told.anything = env.has_any({"DTRAIN_RANK", "DTRAIN_ROLE", "DTRAIN_SERVER_INDEX", "DTRAIN_SIZE",
+                                 "RANK", "WORLD_SIZE", "TF_CONFIG"});
+    if (env.has_any({"DTRAIN_RANK", "DTRAIN_ROLE", "DTRAIN_SERVER_INDEX"}) ||
+        env.text("DTRAIN_SIZE") == "1")
         return from_dtrain(env, wanted, out);
-    if (torch) return from_torch(env, out);
-    if (tensorflow) return from_tensorflow(env, out);
-    if (env.has_any({"DTRAIN_SIZE", "DTRAIN_SERVERS", "DTRAIN_RENDEZVOUS"}))
+    Status s = DTRAIN_OK;
+    if (env.has_any({"RANK", "WORLD_SIZE"})) s = from_torch(env, out);
+    if (s == DTRAIN_OK && out.members() == 1 && env.has("TF_CONFIG"))
+        s = from_tensorflow(env, out = {});
+    if (s != DTRAIN_OK || out.members() > 1) return s;
+    std::optional<Launched> launched;
+    if (s = find_launched(env, launched); s != DTRAIN_OK) return s;
+    if (launched && launched->size > 1) {
+        told = {true, launched->evidence};
+        return from_launcher(env, *launched, out);
+    }
+    if (!env.has_any({"RANK", "WORLD_SIZE", "TF_CONFIG"}) &&
+        env.has_any({"DTRAIN_SIZE", "DTRAIN_SERVERS", "DTRAIN_RENDEZVOUS"}))
         return from_dtrain(env, wanted, out);
+    told.anything |= launched.has_value();
     return DTRAIN_OK;
 }
 
 Status from_request(const IdentityRequest &request, Identity &out) {
-    out = {request.role, request.index, request.size, request.servers, "", -1};
+    out.role = request.role;
+    out.index = request.index;
+    out.workers = request.size;
+    out.servers = request.servers;
     int32_t limit = request.role == Role::worker ? request.size : request.servers;
     if (request.size > most || request.servers < 0 || request.servers > most - request.size)
         return fail(DTRAIN_ERR_INVALID, "a job of %d workers and %d servers; at most %d together",
@@ -145,48 +163,54 @@ Status from_request(const IdentityRequest &request, Identity &out) {
     return DTRAIN_OK;
 }
 
-} // namespace
-
-LocalRank find_local_rank(const Getenv &getenv) {
-    static constexpr std::pair<const char *, const char *> names[] = {
-        {"DTRAIN_LOCAL_RANK", "DTRAIN_LOCAL_SIZE"},
-        {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}, // torchrun
-        {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-        {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, // MPICH, Intel MPI
-        {"SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}};
-    const Environment env(getenv);
-    for (auto [rank, size] : names) {
-        LocalRank found;
-        if (env.has(rank) && env.number(size, 1, most, found.size) == DTRAIN_OK &&
-            env.number(rank, 0, found.size - 1, found.rank) == DTRAIN_OK)
-            return found;
+// Whoever is to meet others must know where, and whoever is told where, how many they are.
+Status check_meeting(const IdentityRequest &request, const Identity &found, const Told &told) {
+    if (found.members() == 1) {
+        if (request.rendezvous.empty() || request.rendezvous == "env" || told.anything)
+            return DTRAIN_OK;
+        return fail(DTRAIN_ERR_CONFIG,
+                    "rendezvous \"%.200s\", but nothing says of how many processes: give size and "
+                    "rank, or set DTRAIN_SIZE and DTRAIN_RANK (DTRAIN_SIZE=1: this one alone)",
+                    request.rendezvous.c_str());
     }
-    return {};
+    if (!found.rendezvous.empty()) return DTRAIN_OK;
+    if (told.evidence.empty())
+        return fail(DTRAIN_ERR_CONFIG,
+                    "no rendezvous for a job of %d processes: DTRAIN_RENDEZVOUS is not set",
+                    found.members());
+    return fail(DTRAIN_ERR_CONFIG,
+                "%s, but nothing says where they meet: set DTRAIN_RENDEZVOUS to tcp://HOST:PORT of "
+                "rank 0 (or MASTER_ADDR and MASTER_PORT) for all, or start them by dtrain-run; "
+                "DTRAIN_SIZE=1 makes each a job of its own",
+                told.evidence.c_str());
 }
 
+} // namespace
+
 Status find_identity(const IdentityRequest &request, const Getenv &getenv, Identity &out) {
-    Environment env(getenv);
+    Variables env(getenv);
     Identity found, launched;
+    Told told;
     bool ask = request.rendezvous.empty() || request.rendezvous == "env";
     if (request.size < 0) return fail(DTRAIN_ERR_INVALID, "a job of %d workers", request.size);
     Status s = request.size > 0 ? from_request(request, found)
-                                : from_environment(env, request.role, found);
+                                : from_environment(env, request.role, found, told);
     if (s != DTRAIN_OK) return s;
     if (found.role != request.role)
         return fail(DTRAIN_ERR_STATE, "this process is a %s of the job, so it cannot join as a %s",
                     found.role == Role::server ? "server" : "worker",
                     request.role == Role::server ? "server" : "worker");
-    if (!ask)
-        found.rendezvous = request.rendezvous;
-    else if (env.has("DTRAIN_RENDEZVOUS"))
-        found.rendezvous = env.text("DTRAIN_RENDEZVOUS");
     if (found.members() > 1 && found.rendezvous.empty() && request.size > 0 &&
-        from_environment(env, request.role, launched) == DTRAIN_OK)
+        from_environment(env, request.role, launched, told) == DTRAIN_OK) {
         found.rendezvous = launched.rendezvous;
-    if (found.members() > 1 && found.rendezvous.empty())
-        return fail(DTRAIN_ERR_CONFIG,
-                    "no rendezvous for a job of %d processes: DTRAIN_RENDEZVOUS is not set",
-                    found.members());
+        found.master_port = launched.master_port;
+    }
+    if (!ask || env.has("DTRAIN_RENDEZVOUS")) {
+        found.rendezvous = ask ? env.text("DTRAIN_RENDEZVOUS") : request.rendezvous;
+        found.master_port = 0;
+    }
+    told.anything |= request.size > 0;
+    if (s = check_meeting(request, found, told); s != DTRAIN_OK) return s;
     // A listener of the environment's job, not of another one that its rank 0 joins by itself.
     if (found.member() == 0 && env.has("DTRAIN_LISTEN_FD") &&
         found.rendezvous == env.text("DTRAIN_RENDEZVOUS"))

@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+"""Jobs find each other wherever hosts are: two hosts, which are network namespaces with names of
+their own, without IPv4, called by their own loopback, without a way to the rest of the world, with an
+address that leads nowhere, and where ports are taken. Needs root.
+usage: test_places.py BIN
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+TAG = f"dp{os.getpid()}"
+HOSTS = [f"{TAG}a", f"{TAG}b"]
+FOUR, SIX = ["10.77.0.1", "10.77.0.2"], ["fd00:77::1", "fd00:77::2"]
+BENCH = ["--operations", "allreduce", "--sizes", "4,4M", "--iterations", "2"]
+BLOCKER = """
+import socket, sys, time
+held = []
+for port in sys.argv[1:]:
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("0.0.0.0", int(port)))
+    one.listen()
+    held.append(one)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def ip(*arguments):
+    subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
+
+
+def make_hosts():
+    for host in HOSTS:
+        ip("netns", "add", host)
+        ip("-n", host, "link", "set", "lo", "up")
+        folder = pathlib.Path("/etc/netns", host)
+        folder.mkdir(parents=True)
+    ip("-n", HOSTS[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", HOSTS[1])
+    for host in HOSTS:
+        ip("-n", host, "link", "set", "eth0", "up")
+
+
+def remove_hosts():
+    for host in HOSTS:
+        subprocess.run(["ip", "netns", "delete", host], capture_output=True)
+        shutil.rmtree(f"/etc/netns/{host}", ignore_errors=True)
+
+
+def readdress(*families):
+    """No address but those of these families."""
+    for n, host in enumerate(HOSTS):
+        ip("-n", host, "address", "flush", "dev", "eth0", "scope", "global")
+        for family in families:
+            suffix = ["/24"] if family is FOUR else ["/64"]
+            nodad = ["nodad"] if family is SIX else []
+            ip("-n", host, "address", "add", family[n] + suffix[0], "dev", "eth0", *nodad)
+
+
+def names(*texts):
+    """Each host's /etc/hosts."""
+    for host, text in zip(HOSTS, texts):
+        pathlib.Path("/etc/netns", host, "hosts").write_text(text + "\n")
+
+
+def start(bin_folder, host, rank, **variables):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("DTRAIN_")}
+    environment |= {"DTRAIN_JOIN_TIMEOUT": "40s", "DTRAIN_HEARTBEAT_TIMEOUT": "30s", **variables}
+    if "MASTER_PORT" in variables:
+        environment |= {"RANK": str(rank), "WORLD_SIZE": "2"}
+    else:
+        environment |= {"DTRAIN_RANK": str(rank), "DTRAIN_SIZE": "2"}
+    return subprocess.Popen(["ip", "netns", "exec", host, f"{bin_folder}/dtrain-bench", *BENCH],
+                            env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(what, processes, status=0, texts=(), unwanted=()):
+    said = [process.communicate(timeout=100)[0] for process in processes]
+    complaints = [f"{what}: rank {rank} ended with {process.returncode}: {text}"
+                  for rank, (process, text) in enumerate(zip(processes, said))
+                  if process.returncode != status]
+    complaints += [f"{what}: does not say \"{text}\": {said[0]}" for text in texts if text not in said[0]]
+    complaints += [f"{what}: says \"{text}\": {said[0]}" for text in unwanted if text in said[0]]
+    print(f"{what}: {'; '.join(complaints) or 'fine'}", flush=True)
+    return complaints
+
+
+def check(bin_folder, what, texts=(), unwanted=(), **variables):
+    return finish(what, [start(bin_folder, host, rank, **variables) for rank, host in enumerate(HOSTS)],
+                  texts=texts, unwanted=unwanted)
+
+
+def check_names(bin_folder):
+    complaints = []
+    readdress(SIX)
+    names("fd00:77::1 alpha", "fd00:77::1 alpha")
+    complaints += check(bin_folder, "IPv6 only", DTRAIN_RENDEZVOUS="tcp://alpha:7701")
+    complaints += check(bin_folder, "IPv6 only, by number, with a secret",
+                        DTRAIN_RENDEZVOUS="tcp://[fd00:77::1]:7702", DTRAIN_SECRET="word")
+    names("::1 localhost alpha", "fd00:77::1 alpha")
+    complaints += check(bin_folder, "own name is ::1", DTRAIN_RENDEZVOUS="tcp://alpha:7703")
+    readdress(FOUR)
+    names("127.0.1.1 alpha", "10.77.0.1 alpha")
+    complaints += check(bin_folder, "own name is 127.0.1.1, no default route",
+                        DTRAIN_RENDEZVOUS="tcp://alpha:7704")
+    readdress(FOUR, SIX)
+    names("127.0.1.1 alpha\nfd00:77::1 alpha", "10.77.0.1 alpha")
+    complaints += check(bin_folder, "both families, the host's own name is of the other",
+                        DTRAIN_RENDEZVOUS="tcp://alpha:7705")
+    return complaints
+
+
+def check_files(bin_folder):
+    complaints = []
+    with tempfile.TemporaryDirectory() as folder:
+        for what, families in (("IPv4", [FOUR]), ("IPv6", [SIX]), ("both", [FOUR, SIX])):
+            readdress(*families)
+            complaints += check(bin_folder, f"a file in a shared folder, {what}",
+                                DTRAIN_RENDEZVOUS=f"file://{folder}/{what}")
+        # What leads to the rest of the world is first, and swallows what the other host sends there.
+        readdress(FOUR)
+        for n, host in enumerate(HOSTS, 1):
+            ip("-n", host, "link", "add", "hole0", "type", "veth", "peer", "name", "hole0end")
+            ip("-n", host, "link", "set", "hole0", "arp", "off")
+            ip("-n", host, "link", "set", "hole0end", "up")
+            ip("-n", host, "address", "add", f"10.{90 + n}.0.1/24", "dev", "hole0")
+            ip("-n", host, "link", "set", "hole0", "up")
+            ip("-n", host, "route", "add", "default", "dev", "hole0")
+        complaints += check(bin_folder, "the first address leads nowhere",
+                            DTRAIN_RENDEZVOUS=f"file://{folder}/hole")
+        names("10.91.0.1 alpha\n10.77.0.1 alpha", "10.91.0.1 alpha\n10.77.0.1 alpha")
+        complaints += check(bin_folder, "a name whose first address leads nowhere",
+                            DTRAIN_RENDEZVOUS="tcp://alpha:7706")
+        for host in HOSTS:
+            ip("-n", host, "link", "delete", "hole0")
+    return complaints
+
+
+def ports_beside(master_port):
+    """As lib/cluster/rendezvous.cpp has them."""
+    return [1024 + (master_port + 2053 * (i + 1)) % (32768 - 1024) for i in range(4)]
+
+
+def check_ports(bin_folder):
+    readdress(FOUR)
+    names("127.0.1.1 alpha", "10.77.0.1 alpha")
+    first, second, last = 29500, 29501, 29500 + 2053
+    ports = ports_beside(first)
+    blockers = []
+
+    def block(*numbers):
+        blockers.append(subprocess.Popen(
+            ["ip", "netns", "exec", HOSTS[0], sys.executable, "-c", BLOCKER, *map(str, numbers)],
+            stdout=subprocess.PIPE, text=True))
+        blockers[-1].stdout.readline()
+
+    def job(port):
+        return [start(bin_folder, host, rank, MASTER_ADDR="alpha", MASTER_PORT=str(port))
+                for rank, host in enumerate(HOSTS)]
+
+    try:
+        block(first, second, last) # torch's own stores
+        jobs = {port: job(port) for port in (first, second)}
+        complaints = [text for port, ranks in jobs.items()
+                      for text in finish(f"torchrun at {port} and the next", ranks)]
+        # Both take the same port, since it is the second of the one and the first of the other.
+        block(ports[0])
+        jobs = {port: job(port) for port in (first, last)}
+        complaints += [text for port, ranks in jobs.items()
+                       for text in finish(f"torchrun at {port}, one port is taken", ranks)]
+        block(*ports[1:])
+        rank = start(bin_folder, HOSTS[0], 0, MASTER_ADDR="alpha", MASTER_PORT=str(first))
+        complaints += finish("all ports are taken", [rank], 1,
+                             ["MASTER_PORT=29500", f"{ports[0]}, {ports[1]}", "choose another"])
+    finally:
+        for blocker in blockers:
+            blocker.kill()
+            blocker.wait()
+    return complaints
+
+
+def main(bin_folder):
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        print("skipped: making network namespaces needs root and iproute2")
+        return SKIPPED
+    try:
+        try:
+            make_hosts()
+        except (subprocess.CalledProcessError, OSError) as error:
+            print(f"skipped: no network namespaces here: {getattr(error, 'stderr', error)}")
+            return SKIPPED
+        complaints = check_names(bin_folder) + check_files(bin_folder) + check_ports(bin_folder)
+    finally:
+        remove_hosts()
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
