@@ -33,12 +33,23 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, 
     reunion_.emplace(state_, settings.heartbeat_timeout, clean, dead, now);
 }
 
-void Coordinator::accepted(const Accepted &event) {
+void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
+    if (lobby_.size() >= wire::max_unseated)
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "too many come at once", actions);
     links_[event.link] = {event.member, event.remote, event.local, false};
+    lobby_[event.link] = now + wire::seating_timeout;
 }
 
-void Coordinator::turned_away(const TurnedAway &event) {
-    if (gathering_) gathering_->turned_away(event.member, event.remote, event.text);
+// Whoever says nothing after its handshake is no member, and may be one of very many.
+void Coordinator::show_out(int64_t now, Actions &actions) {
+    while (!lobby_.empty() && lobby_.begin()->second <= now)
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "it did not say what it came for", actions);
+}
+
+void Coordinator::turned_away(const TurnedAway &event, int64_t now) {
+    if (!gathering_) return;
+    gathering_->turned_away(event.member, event.remote, event.text);
+    if (event.member >= 0) tell_soon(now); // else it spoke of nothing that concerns the members
 }
 
 void Coordinator::received(Link link, const wire::Message &message, int64_t now, Actions &actions) {
@@ -82,6 +93,7 @@ void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions
     if (at == links_.end()) return;
     Connection connection = at->second;
     links_.erase(at);
+    lobby_.erase(link);
     if (!connection.seated) return;
     seats_.erase(connection.member);
     if (phase_ == Phase::gathering)
@@ -118,6 +130,7 @@ void Coordinator::end(Status status, const std::string &why, Actions &actions) {
         if (link != local_link) actions.emplace_back(Close{link});
     links_.clear();
     seats_.clear();
+    lobby_.clear();
     watch_.stop_all();
 }
 
@@ -134,6 +147,13 @@ void Coordinator::refuse(Link link, Status status, const std::string &why, Actio
     if (link != local_link) actions.emplace_back(Close{link});
     if (links_[link].seated) seats_.erase(links_[link].member);
     links_.erase(link);
+    lobby_.erase(link);
+}
+
+void Coordinator::seat(Link link) {
+    links_[link].seated = true;
+    seats_[links_[link].member] = link;
+    lobby_.erase(link);
 }
 
 void Coordinator::unseat(int32_t member) {
@@ -160,6 +180,7 @@ uint64_t Coordinator::new_group() {
 }
 
 void Coordinator::tick(int64_t now, Actions &actions) {
+    show_out(now, actions);
     if (phase_ == Phase::gathering) say_who_is_missing(now, actions);
     if (phase_ == Phase::collecting) collect(now, actions);
     if (phase_ != Phase::running) return;
@@ -168,13 +189,14 @@ void Coordinator::tick(int64_t now, Actions &actions) {
 }
 
 int64_t Coordinator::next_deadline() const {
+    const int64_t lobby = lobby_.empty() ? INT64_MAX : lobby_.begin()->second;
     switch (phase_) {
-    case Phase::gathering: return std::min(next_line_, settings_.join_deadline);
-    case Phase::collecting: return reunion_->next_deadline();
-    case Phase::running: return std::min(watch_.next_deadline(), shrinks_.next_deadline());
+    case Phase::gathering: return std::min({lobby, next_line_, settings_.join_deadline});
+    case Phase::collecting: return std::min(lobby, reunion_->next_deadline());
+    case Phase::running: return std::min({lobby, watch_.next_deadline(), shrinks_.next_deadline()});
     case Phase::over: break;
     }
-    return INT64_MAX;
+    return lobby;
 }
 
 } // namespace dtrain::cluster

@@ -29,11 +29,11 @@ class Coordinator {
     // gone.
     Coordinator(const Settings &settings, Membership state, bool dead, int64_t now);
 
-    void accepted(const Accepted &event);
+    void accepted(const Accepted &event, int64_t now, Actions &actions);
     void received(Link link, const wire::Message &message, int64_t now, Actions &actions);
     void closed(Link link, const std::string &why, int64_t now, Actions &actions);
     void called(Link link, bool refused, int64_t now, Actions &actions); // answers a Dial
-    void turned_away(const TurnedAway &event);
+    void turned_away(const TurnedAway &event, int64_t now);
     void tick(int64_t now, Actions &actions);
     void leave(Actions &actions); // its own member leaves
 
@@ -52,13 +52,18 @@ class Coordinator {
     void remove(const wire::Gone &gone, Actions &actions);
     void end(Status status, const std::string &why, Actions &actions);
     void refuse(Link link, Status status, const std::string &why, Actions &actions);
+    void seat(Link link);
     void unseat(int32_t member);
+    void show_out(int64_t now, Actions &actions);
     void to(int32_t member, wire::Message message, Actions &actions);
     void to_all(wire::Message message, Actions &actions);
     uint64_t new_group();
 
     // coordinator_join.cpp: until the job runs
     void join(Link link, const wire::Join &join, int64_t now, Actions &actions);
+    void refuse_joining(Link link, Status status, const std::string &why, bool hopeless,
+                        int64_t now, Actions &actions);
+    void tell_soon(int64_t now);
     void join_later(Link link, Actions &actions);
     void start(int64_t now, Actions &actions);
     void say_who_is_missing(int64_t now, Actions &actions);
@@ -84,9 +89,10 @@ class Coordinator {
     Membership state_;
     std::map<Link, Connection> links_;
     std::map<int32_t, Link> seats_; // by member
+    std::map<Link, int64_t> lobby_; // who has no seat, and until when it may stay; oldest first
 
     std::optional<Gathering> gathering_;
-    int64_t started_, next_line_;
+    int64_t started_, next_line_, last_line_ = 0;
     std::optional<Reunion> reunion_;
     std::map<Link, int32_t> calls_out_; // members that are being called
     Link next_call_;

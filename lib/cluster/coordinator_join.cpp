@@ -16,12 +16,31 @@ constexpr size_t roster_chunk = 64; // members per message, which keeps it far b
 void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
     if (phase_ != Phase::gathering) return join_later(link, actions);
-    if (Status s = gathering_->admit(connection.member, connection.remote, join); s != DTRAIN_OK)
-        return refuse(link, s, std::string("rank 0 refused: ") + error_text(), actions);
-    connection.seated = true;
-    seats_[connection.member] = link;
+    bool hopeless = false;
+    if (Status s = gathering_->admit(connection.member, connection.remote, join, hopeless);
+        s != DTRAIN_OK)
+        return refuse_joining(link, s, error_text(), hopeless, now, actions);
+    seat(link);
     if (gathering_->complete()) return start(now, actions);
     to(connection.member, wire::Waiting{}, actions);
+}
+
+// Who has proven that it belongs to the job ends it when it can never be complete. Others may be
+// strangers, or of a job before: the members are told, and go on waiting.
+void Coordinator::refuse_joining(Link link, Status status, const std::string &why, bool hopeless,
+                                 int64_t now, Actions &actions) {
+    const std::string who = member_name(links_[link].member, settings_.identity.workers) + " (" +
+                            links_[link].remote + ")";
+    refuse(link, status, "rank 0 refused: " + why, actions);
+    if (hopeless && settings_.authenticated)
+        return end(status, text("joining the job: %s was refused: %s", who.c_str(), why.c_str()),
+                   actions);
+    tell_soon(now);
+}
+
+// A line for the log about who has come, but not one for each stranger.
+void Coordinator::tell_soon(int64_t now) {
+    next_line_ = std::min(next_line_, std::max(now, last_line_ + second));
 }
 
 // Programs make one job after another at the same address: a member that has left waits for the
@@ -74,6 +93,7 @@ void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
                         gathering_->state().c_str()),
                    actions);
     if (now < next_line_) return;
+    last_line_ = now;
     next_line_ = now + line_interval;
     to_all(wire::Waiting{text("waiting %.0f s for the job: %s", seconds(),
                               gathering_->state().c_str())},
@@ -100,8 +120,7 @@ void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Act
     for (const wire::ShrinkReply &reply : rejoin.shrinks) shrinks_.remember(reply);
     if (!state_.alive(state_.coordinator))
         return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
-    connection.seated = true;
-    seats_[member] = link;
+    seat(link);
     reunion_->came(member);
     collect(now, actions);
 }

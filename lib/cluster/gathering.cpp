@@ -26,7 +26,8 @@ Status check_size(const wire::Join &join, int32_t workers, int32_t servers) {
 Gathering::Gathering(int32_t workers, int32_t servers)
     : workers_(workers), servers_(servers), seats_(size_t(workers) + size_t(servers)) {}
 
-Status Gathering::admit(int32_t member, const std::string &remote, const wire::Join &join) {
+Status Gathering::admit(int32_t member, const std::string &remote, const wire::Join &join,
+                        bool &hopeless) {
     const wire::Peer &peer = join.self;
     Status s = check_size(join, workers_, servers_);
     int32_t limit = peer.role == 0 ? workers_ : servers_;
@@ -34,9 +35,11 @@ Status Gathering::admit(int32_t member, const std::string &remote, const wire::J
     if (s == DTRAIN_OK && (peer.index >= limit || claimed != member))
         s = fail(DTRAIN_ERR_CONFIG, "%s %d is not one of 0 to %d",
                  peer.role == 0 ? "rank" : "server", peer.index, limit - 1);
+    hopeless = s != DTRAIN_OK && (size_t(member) >= seats_.size() || !seats_[size_t(member)].here);
     if (s == DTRAIN_OK && seats_[size_t(member)].here)
-        s = fail(DTRAIN_ERR_CONFIG, "%s has joined already; two processes have the same number",
-                 member_name(seats_[size_t(member)].peer).c_str());
+        s = fail(DTRAIN_ERR_CONFIG,
+                 "%s has joined already, and pid %d has the same number; start each number once",
+                 member_name(seats_[size_t(member)].peer).c_str(), peer.pid);
     if (s != DTRAIN_OK) {
         turned_away(member, remote, error_text());
         return s;
@@ -44,6 +47,8 @@ Status Gathering::admit(int32_t member, const std::string &remote, const wire::J
     Seat &seat = seats_[size_t(member)];
     seat.here = true;
     seat.peer = peer;
+    seat.peer.label =
+        text("%s pid %d", remote.empty() ? "rank 0's process," : remote.c_str(), peer.pid);
     seat.remark.clear();
     joined_++;
     return DTRAIN_OK;

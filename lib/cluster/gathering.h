@@ -14,8 +14,9 @@ class Gathering {
     Gathering(int32_t workers, int32_t servers);
 
     // Takes a member in; DTRAIN_ERR_CONFIG or _VERSION and this thread's error text when it cannot
-    // be. remote: its address without a port ("": this process).
-    Status admit(int32_t member, const std::string &remote, const wire::Join &join);
+    // be. remote: its address without a port ("": this process). hopeless: nor can any other
+    // process that was started as this one was, so that its seat stays empty.
+    Status admit(int32_t member, const std::string &remote, const wire::Join &join, bool &hopeless);
     // Somebody could not join; `member` (-1: nobody knows) says whom it took itself for.
     void turned_away(int32_t member, const std::string &remote, const std::string &why);
 

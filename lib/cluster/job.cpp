@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dtrain::cluster {
@@ -47,6 +48,7 @@ Settings settings_of(const JoinParams &params) {
     if (params.timeout_ns >= 0 && params.timeout_ns < INT64_MAX - now)
         s.join_deadline = now + params.timeout_ns;
     wire::random_bytes(&s.job, sizeof s.job);
+    s.authenticated = !params.secret.empty();
     s.self.role = uint8_t(params.identity.role);
     s.self.index = params.identity.index;
     s.self.pid = getpid();
@@ -71,6 +73,14 @@ std::vector<int32_t> list(std::span<const int32_t> members) {
 Status read_secret(const std::string &path, std::string &secret) {
     Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return fail_errno(errno, "option secret.file: %s", path.c_str());
+    struct stat file {};
+    if (fstat(fd.get(), &file) != 0)
+        return fail_errno(errno, "option secret.file: %s", path.c_str());
+    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return fail(DTRAIN_ERR_CONFIG,
+                    "option secret.file: others than its owner may use %s (mode %04o), so it is no "
+                    "secret; chmod 600 it (of a Kubernetes volume, defaultMode: 0400)",
+                    path.c_str(), unsigned(file.st_mode & 07777));
     char buffer[4097];
     ssize_t n = read(fd.get(), buffer, sizeof buffer);
     if (n < 0) return fail_errno(errno, "option secret.file: %s", path.c_str());

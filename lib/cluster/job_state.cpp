@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <ctime>
 #include <poll.h>
+#include <set>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ Status Job::State::open(const JoinParams &params) {
         s = joining(driver_.take_reports(), done);
         if (s == DTRAIN_OK && !done) wait(driver_.next_deadline(), -1);
     }
+    if (s == DTRAIN_OK && params.secret.empty() && self == 0) warn_of_strangers();
     if (s == DTRAIN_OK && !early_.empty()) driver_.wake();
     if (s != DTRAIN_OK) {
         std::string why = error_text();
@@ -40,6 +42,16 @@ Status Job::State::open(const JoinParams &params) {
         left_ = true;
     }
     return s;
+}
+
+void Job::State::warn_of_strangers() {
+    std::set<std::string> hosts;
+    for (const Member &member : members) hosts.insert(member.host);
+    if (hosts.size() < 2 || log_ == nullptr) return;
+    log_->write(DTRAIN_LOG_WARN,
+                "this job spans %zu hosts without a secret: whoever reaches its ports can join it, "
+                "read what it sends, and end it; option secret.file (or secret) keeps others out",
+                hosts.size());
 }
 
 Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {

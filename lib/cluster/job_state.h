@@ -37,6 +37,7 @@ class Job::State {
     };
 
     Status joining(std::vector<wire::Message> reports, bool &done);
+    void warn_of_strangers();
     void note(const wire::Message &report); // what must be known before the observer is told
     void tell(const wire::Message &report);
     void wait(int64_t until, int other_fd) const;

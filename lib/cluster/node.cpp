@@ -47,8 +47,12 @@ Actions Node::leave() {
     return out;
 }
 
-void Node::handle(const Accepted &event, int64_t now, Actions &) {
-    if (coordinator_) return coordinator_->accepted(event);
+void Node::handle(const Accepted &event, int64_t now, Actions &raw) {
+    if (coordinator_) return coordinator_->accepted(event, now, raw);
+    if (early_.size() >= wire::max_unseated) {
+        raw.emplace_back(Close{early_.begin()->first});
+        early_.erase(early_.begin());
+    }
     int64_t patience = settings_.heartbeat_timeout + 2 * settings_.heartbeat_interval;
     early_[event.link] = {event, std::nullopt, now + patience};
 }
@@ -86,8 +90,8 @@ void Node::handle(const Closed &event, int64_t now, Actions &raw) {
     early_.erase(event.link);
 }
 
-void Node::handle(const TurnedAway &event, int64_t, Actions &) {
-    if (coordinator_) coordinator_->turned_away(event);
+void Node::handle(const TurnedAway &event, int64_t now, Actions &) {
+    if (coordinator_) coordinator_->turned_away(event, now);
 }
 
 void Node::handle(const Tick &, int64_t now, Actions &raw) {
@@ -110,7 +114,7 @@ void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
         coordinator_.emplace(settings_, now);
     member_.dialled({own, ""}, now, raw);
     for (auto &[link, early] : early_) {
-        coordinator_->accepted(early.accepted);
+        coordinator_->accepted(early.accepted, now, raw);
         if (early.rejoin) coordinator_->received(link, *early.rejoin, now, raw);
     }
     early_.clear();

@@ -23,6 +23,7 @@ struct Settings {
     int64_t heartbeat_interval = 0, heartbeat_timeout = 0; // ns
     int64_t join_deadline = INT64_MAX;                     // monotonic, ns
     uint64_t job = 0;                                      // random; the coordinator's goes to all
+    bool authenticated = false;                            // peers prove that they know a secret
     wire::Peer self;                                       // role, index, pid, host, transports
 };
 

@@ -21,7 +21,9 @@ inline constexpr size_t max_calls = 16;              // call records of one repo
 inline constexpr size_t max_shrinks = 16;            // finished shrinks told to a new coordinator
 inline constexpr size_t hello_size = 128;            // bytes that a stranger can make us keep
 inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
+inline constexpr size_t max_unseated = 256;          // authenticated, but of no member (yet)
 inline constexpr int64_t handshake_timeout = 3 * second;
-inline constexpr size_t max_queued = 8 << 20; // bytes waiting for one connection
+inline constexpr int64_t seating_timeout = 5 * second; // from the handshake to Join or Rejoin
+inline constexpr size_t max_queued = 8 << 20;          // bytes waiting for one connection
 
 } // namespace dtrain::wire

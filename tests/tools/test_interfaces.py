@@ -65,6 +65,7 @@ def run_job(bin_folder, port, options):
     for rank, host in enumerate(HOSTS):
         environment = dict(os.environ, DTRAIN_RENDEZVOUS=f"tcp://10.97.0.1:{port}",
                            DTRAIN_RANK=str(rank), DTRAIN_SIZE="2", DTRAIN_JOIN_TIMEOUT="60s",
+                           DTRAIN_SECRET="word",
                            DTRAIN_HEARTBEAT_TIMEOUT="30s", **options)
         ranks.append(subprocess.Popen(
             ["ip", "netns", "exec", host, f"{bin_folder}/dtrain-bench", "--operations", "allreduce",
