@@ -281,6 +281,25 @@ inline uint32_t introduce(Node &b, int fd, uint8_t who) {
     return verdict;
 }
 
+// Without a secret the handshake keeps nobody out; the core names the job's own devices.
+inline void devices_of_no_job_take_no_descriptors(void **) {
+    Pair pair;
+    const Bytes friends = pair.a.address();
+    assert_int_equal(ops().reachable(pair.b.dev, friends.data(), friends.size()), DTRAIN_OK);
+    std::vector<int> strangers;
+    for (int i = 0; i < 300; i++) {
+        strangers.push_back(call(pair.b.address()));
+        assert_int_equal(introduce(pair.b, strangers.back(), 7), 0);
+    }
+    drive_rounds(pair.both(), 50);
+    size_t held = 0;
+    for (const int fd : strangers) held += !hung_up(fd);
+    assert_int_equal(held, 256);
+    assert_true(hung_up(strangers[0])); // the oldest go first
+    exchange(pair.both(), pair.a, pair.to_b, pair.b, 1);
+    for (const int fd : strangers) close(fd);
+}
+
 // An address, with these of the loopback before its own.
 inline Bytes with_others_first(const Bytes &address, const std::vector<uint8_t> &last_bytes) {
     constexpr size_t count = 26, sockets = 32, size = 24, family = 20;
@@ -361,6 +380,7 @@ inline const CMUnitTest stranger_cases[] = {
     cmocka_unit_test(unusable_interfaces_are_refused),
     cmocka_unit_test(ipv6_works_where_it_is),
     cmocka_unit_test(a_loopback_address_of_another_host_is_not_reachable),
+    cmocka_unit_test(devices_of_no_job_take_no_descriptors),
     cmocka_unit_test(the_next_address_is_tried),
     cmocka_unit_test(an_address_found_later_leads_to_all_interfaces),
     cmocka_unit_test(broken_addresses_are_none),

@@ -82,6 +82,8 @@ class Connection {
     tp::List<Endpoint, &Endpoint::link> endpoints;
     uint64_t tag = 0; // for TagTable: the beginning of the peer's id
     tp::Link<Connection> order, chain;
+    tp::Link<Connection> guest_link; // while it is one of the device's guests
+    int64_t guest_until_ns = 0;
 
   private:
     Sent send_head(Head head, Operation *payload);

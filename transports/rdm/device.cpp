@@ -105,6 +105,7 @@ dtrain_status_t Device::reachable(const void *address, size_t len) {
                            "%s: the peer is on another machine, which this "
                            "network does not reach",
                            own_.kind);
+    guests_.expect(peer.id, find(peer.id));
     return DTRAIN_OK;
 }
 

@@ -1,6 +1,7 @@
 // One opened device: its endpoints, and one connection per peer, over a wire.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/guests.h"
 #include "common/tag_table.h"
 #include "rdm/connection.h"
 #include "rdm/lobby.h"
@@ -90,6 +91,7 @@ class Device : private Protocol, private Lobby::Owner {
     Address own_;
     uint64_t most_eager_ = 0;
     tp::TagTable<Connection> connections_;
+    tp::Guests<Connection> guests_;
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to
     int64_t tick_ns_ = 0;    // of the timer; 0: off

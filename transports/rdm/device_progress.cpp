@@ -44,6 +44,7 @@ dtrain_status_t Device::arm() {
 // Broken connections, those that wait for the wire, and handshakes.
 void Device::work() {
     lobby_.work();
+    while (Connection *guest = guests_.overdue(looked_ns_)) lose(guest, DTRAIN_ERR_PEER);
     for (Connection *c = connections_.front(), *next; c; c = next) {
         next = connections_.next(c);
         if (c->broken())
@@ -159,8 +160,12 @@ void Device::joined(Connection *connection, const DeviceId &peer, std::unique_pt
         lose(connection, DTRAIN_ERR_PEER);
         connection = nullptr;
     }
-    if (!connection) connection = add(peer);
+    const bool fresh = !connection;
+    if (fresh) connection = add(peer);
     if (!connection) return Lobby::close_channel(shared_, std::move(channel)); // no memory
+    if (fresh && !guests_.is_expected(peer))
+        if (Connection *oldest = guests_.receive(connection, host().now_ns()))
+            lose(oldest, DTRAIN_ERR_PEER);
     if (connection->handshake) lobby_.forget(connection->handshake);
     if (process) watch(process.get(), connection);
     connection->establish(std::move(channel), std::move(process));
@@ -209,6 +214,7 @@ Connection *Device::add(const DeviceId &peer) {
 }
 
 void Device::remove(Connection *connection) {
+    guests_.forget(connection);
     connections_.remove(connection);
     delete connection;
 }

@@ -110,7 +110,7 @@ dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
         return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
-    if (leading(peer).count > 0) return DTRAIN_OK;
+    if (leading(peer).count > 0) return guests_.expect(peer.id, find(peer.id)), DTRAIN_OK;
     if (is_loopback(peer.sockets[0]))
         return host().fail(DTRAIN_ERR_NOT_FOUND,
                            "tcp: %s is the loopback of another host; give a rendezvous by an "
@@ -142,6 +142,7 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
         delete ep;
         return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another endpoint");
     }
+    guests_.expect(peer.id, connection);
     ep->device = this;
     ep->connection = connection;
     ep->cookie = cookie;
@@ -262,6 +263,7 @@ void Device::run(Connection *connection) {
 
 void Device::poll() {
     poll_next_ = false;
+    if (!guests_.empty()) show_out_guests();
     if (std::exchange(shared_.stale_interest, false))
         for (Connection *c = connections_.front(); c; c = connections_.next(c))
             c->update_interest();
@@ -286,6 +288,9 @@ void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
     const bool fresh = !connection;
     if (fresh) connection = add(peer);
     if (!connection) return; // no memory: it sees the socket close
+    if (fresh && !guests_.is_expected(peer))
+        if (Connection *oldest = guests_.receive(connection, host().now_ns()))
+            lose(oldest, DTRAIN_ERR_PEER);
     if (connection->handshake) lobby_.forget(connection->handshake);
     tune(host(), fd.get(), congestion_);
     if (!connection->establish(std::move(fd))) return lose(connection, DTRAIN_ERR_NO_MEMORY);
@@ -330,7 +335,16 @@ Connection *Device::add(const DeviceId &peer) {
     return connection;
 }
 
+void Device::show_out_guests() {
+    const int64_t now = host().now_ns();
+    while (Connection *guest = guests_.overdue(now)) {
+        host().log(DTRAIN_LOG_INFO, "tcp: a device that is none of the job's is cut off");
+        lose(guest, DTRAIN_ERR_PEER);
+    }
+}
+
 void Device::remove(Connection *connection) {
+    guests_.forget(connection);
     connections_.remove(connection);
     connection_count_--;
     delete connection;

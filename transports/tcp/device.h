@@ -1,6 +1,7 @@
 // One opened TCP device: its endpoints, and one connection per peer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/guests.h"
 #include "common/tag_table.h"
 #include "tcp/connection.h"
 #include "tcp/lobby.h"
@@ -47,6 +48,7 @@ class Device : private Lobby::Owner {
     Connection *find(const DeviceId &peer);
     Connection *add(const DeviceId &peer);
     void remove(Connection *connection);
+    void show_out_guests();
     void lose(Connection *connection, dtrain_status_t status);
     void report(const Endpoint &ep, uint32_t kind, dtrain_status_t status);
     void run(Connection *connection);
@@ -61,6 +63,7 @@ class Device : private Lobby::Owner {
     char congestion_[16] = "";
     tp::TagTable<Connection> connections_;
     uint32_t connection_count_ = 0;
+    tp::Guests<Connection> guests_;
     bool poll_next_ = false; // the caller slept or is about to: look at everything
     uint32_t ticks_ = 0;
 };

@@ -1,0 +1,80 @@
+// Connections of devices that nobody here has asked for.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Without a secret the handshake keeps nobody out. But the core asks about every device of the job
+// (reachable(), connect()): whoever connects to us without being asked for is a peer that has heard
+// of the job before we have, or a stranger, who may be one of very many. So such connections are
+// bounded in number and in time. The owner ends them.
+#pragma once
+#include "hello.h"
+#include "list.h"
+#include "tag_table.h"
+
+#include <new>
+#include <utility>
+
+namespace dtrain::tp {
+
+// Connection has the link `guest_link` and `int64_t guest_until_ns = 0`.
+template <class Connection> class Guests {
+  public:
+    static constexpr uint32_t most = 256;
+    static constexpr int64_t patience_ns = 15'000'000'000;
+
+    Guests() = default;
+    Guests(const Guests &) = delete;
+    Guests &operator=(const Guests &) = delete;
+    ~Guests() {
+        while (Known *known = known_.front()) {
+            known_.remove(known);
+            delete known;
+        }
+    }
+
+    // The core asks about a device; `connection` is what there is of it, or nullptr.
+    void expect(const DeviceId &peer, Connection *connection) {
+        if (connection) forget(connection);
+        if (is_expected(peer)) return;
+        auto *known = new (std::nothrow) Known;
+        if (!known) return; // it counts as a guest
+        known->tag = tag_of(peer);
+        known_.insert(known);
+    }
+    bool is_expected(const DeviceId &peer) { return known_.find(tag_of(peer)) != nullptr; }
+
+    // Somebody has come. Returns the connection that makes room, or nullptr.
+    Connection *receive(Connection *connection, int64_t now_ns) {
+        connection->guest_until_ns = now_ns + patience_ns;
+        guests_.push_back(connection);
+        return ++count_ > most ? guests_.front() : nullptr;
+    }
+    // Before it is deleted.
+    void forget(Connection *connection) {
+        if (!std::exchange(connection->guest_until_ns, 0)) return;
+        guests_.remove(connection);
+        count_--;
+    }
+    // One whose time is over, or nullptr.
+    Connection *overdue(int64_t now_ns) const {
+        Connection *oldest = guests_.front();
+        return oldest && oldest->guest_until_ns <= now_ns ? oldest : nullptr;
+    }
+    bool empty() const { return guests_.empty(); }
+
+  private:
+    struct Known {
+        uint64_t tag = 0;
+        Link<Known> order, chain;
+    };
+    static uint64_t tag_of(const DeviceId &id) {
+        uint64_t tag;
+        memcpy(&tag, id.data(), sizeof tag);
+        return tag;
+    }
+
+    TagTable<Known> known_;
+    List<Connection, &Connection::guest_link> guests_; // oldest first
+    uint32_t count_ = 0;
+};
+
+} // namespace dtrain::tp
