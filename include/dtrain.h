@@ -1117,7 +1117,7 @@ DTRAIN_API dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *pat
 /* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
  */
 /* Writes every operation that begins from now on, and every step of it, to a file of this rank:
- * path with %r replaced by the rank, or with ".<rank>.json" appended; an existing file is replaced.
+ * path with %r replaced by the rank, or with ".<rank>.json" appended; replaces a file, not a link.
  * Before the context has joined a job nothing happens until it does. The option "timeline" does
  * the same from the start. DTRAIN_ERR_IO: the file cannot be written; DTRAIN_ERR_STATE: one is
  * being written already. When a disk is full later, the timeline ends with a warning, the job goes

@@ -16,9 +16,7 @@ Status close_status(int error) {
     switch (error) {
     case ENOMEM: return DTRAIN_ERR_NO_MEMORY;
     case EMFILE:
-    case ENFILE:
-    case ENOSPC:
-    case EDQUOT: return DTRAIN_ERR_LIMIT;
+    case ENFILE: return DTRAIN_ERR_LIMIT;
     case ENOENT: return DTRAIN_ERR_NOT_FOUND;
     default: return DTRAIN_ERR_IO;
     }

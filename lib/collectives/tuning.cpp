@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/tuning.h"
 
+#include "base/output_file.h"
 #include "wire/crc32c.h"
 
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <unistd.h>
 
 namespace dtrain::collectives {
 namespace {
@@ -167,15 +167,8 @@ Status read_tuning(const char *path, Tuning &out) {
 Status write_tuning(const char *path, const Tuning &tuning) {
     Tuning written = tuning;
     written.machine.cpu = clean(tuning.machine.cpu);
-    std::string text = to_text(written), fresh = std::string(path) + ".new";
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(fresh.c_str(), "we"), std::fclose);
-    if (file == nullptr) return fail_errno(errno, "tuning file %s", fresh.c_str());
-    bool good = std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-    good = std::fclose(file.release()) == 0 && good;
-    if (good && std::rename(fresh.c_str(), path) == 0) return DTRAIN_OK;
-    Status s = fail_errno(errno, "tuning file %s", path);
-    unlink(fresh.c_str());
-    return s;
+    Status s = write_whole_file(path, to_text(written));
+    return s == DTRAIN_OK ? s : fail_within(s, "tuning file %s", path);
 }
 
 } // namespace dtrain::collectives

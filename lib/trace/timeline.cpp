@@ -2,11 +2,11 @@
 #include "trace/timeline.h"
 
 #include "base/clock.h"
+#include "base/output_file.h"
 
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace dtrain::trace {
@@ -57,9 +57,10 @@ Status Timeline::start(const Params &params) {
         return fail(DTRAIN_ERR_STATE, "timeline: it is being written to %s; stop it first",
                     name_.c_str());
     std::string name = file_name(params.path, params.rank);
-    int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return fail_errno(errno, "timeline: %s cannot be written (option timeline)", name.c_str());
+    int fd = -1;
+    if (Status s = replace_file(name, fd); s != DTRAIN_OK)
+        return fail_within(DTRAIN_ERR_IO, "timeline: %s cannot be written (option timeline)",
+                           name.c_str());
     if (owned_ring_ == nullptr) owned_ring_ = std::make_unique<Ring>(slots);
     drain(); // late ones of the last file
     fd_ = fd;

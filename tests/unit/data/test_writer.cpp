@@ -75,10 +75,10 @@ int fill_up(const std::string &folder) {
     if (writer.open(path.c_str()) != DTRAIN_OK) return __LINE__;
     Status s = DTRAIN_OK;
     for (int i = 0; i < 64 && s == DTRAIN_OK; i++) s = writer.append(bytes_of(piece));
-    if (s != DTRAIN_ERR_LIMIT || std::strstr(error_text(), "No space left") == nullptr)
+    if (s != DTRAIN_ERR_IO || std::strstr(error_text(), "No space left") == nullptr)
         return __LINE__;
-    if (writer.append(bytes_of("more")) != DTRAIN_ERR_LIMIT) return __LINE__;
-    if (writer.close() != DTRAIN_ERR_LIMIT) return __LINE__;
+    if (writer.append(bytes_of("more")) != DTRAIN_ERR_IO) return __LINE__;
+    if (writer.close() != DTRAIN_ERR_IO) return __LINE__;
     if (std::strstr(error_text(), "No space left") == nullptr) return __LINE__;
     return std::filesystem::is_empty(folder) ? 0 : __LINE__;
 }

@@ -201,6 +201,8 @@ std::string at_every_step(FaultyDisk::Fault fault, bool names_too,
         more = disk.calls() > steps;
         if (fault == FaultyDisk::Fault::crash) disk.lose_power(names_too);
         if (saved != DTRAIN_OK && fault == FaultyDisk::Fault::error)
+            assert_int_equal(saved, DTRAIN_ERR_IO); // as dtrain.h says
+        if (saved != DTRAIN_OK && fault == FaultyDisk::Fault::error)
             assert_non_null(std::strstr(dtrain::error_text(), "No space left on device"));
 
         CheckpointFolder names(folder.name, system_disk());

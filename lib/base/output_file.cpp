@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/output_file.h"
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dtrain {
+namespace {
+
+constexpr int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
+
+int create(const std::string &path) {
+    return open(path.c_str(), flags | O_CREAT | O_EXCL, 0644); // fails when anything is there
+}
+
+// Beside it, of a name that nobody can foresee.
+std::string temporary_name(const std::string &path) {
+    uint64_t number = 0;
+    while (getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) {
+    }
+    char suffix[32];
+    std::snprintf(suffix, sizeof suffix, ".%016" PRIx64, number);
+    return path + suffix;
+}
+
+Status write_all(int fd, const std::string &content) {
+    for (size_t done = 0; done < content.size();) {
+        const ssize_t n = write(fd, content.data() + done, content.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return fail_errno(n < 0 ? errno : EIO, "writing it");
+        done += size_t(n);
+    }
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+Status replace_file(const std::string &path, int &fd) {
+    struct stat there {};
+    const bool exists = lstat(path.c_str(), &there) == 0;
+    if (exists && S_ISLNK(there.st_mode))
+        return fail(DTRAIN_ERR_IO, "it is a symbolic link, which is not followed; name the file "
+                                   "that it points to");
+    const bool regular = exists && S_ISREG(there.st_mode);
+    if (regular && unlink(path.c_str()) != 0 && errno != ENOENT)
+        return fail_errno(errno, "removing what is there");
+    fd = exists && !regular ? open(path.c_str(), flags) : create(path);
+    return fd >= 0 ? DTRAIN_OK : fail_errno(errno, "opening it");
+}
+
+Status write_whole_file(const std::string &path, const std::string &content) {
+    const std::string fresh = temporary_name(path);
+    const int fd = create(fresh);
+    if (fd < 0) return fail_errno(errno, "creating %s", fresh.c_str());
+    Status s = write_all(fd, content);
+    if (close(fd) != 0 && s == DTRAIN_OK) s = fail_errno(errno, "closing it");
+    if (s == DTRAIN_OK && rename(fresh.c_str(), path.c_str()) != 0)
+        s = fail_errno(errno, "renaming %s", fresh.c_str());
+    if (s != DTRAIN_OK) unlink(fresh.c_str());
+    return s;
+}
+
+} // namespace dtrain
