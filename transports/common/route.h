@@ -90,7 +90,10 @@ inline std::string departure_text(const sockaddr *peer) {
         sockaddr_storage storage;
     } own{};
     socklen_t len = sizeof own;
-    if (!fd) return "";                           // none left, which others tell
+    if (!fd) // nothing of the way is known then
+        return std::string(" (") + strerror(errno) +
+               (errno == EMFILE || errno == ENFILE ? "; raise the limit on open files, ulimit -n)"
+                                                   : ")");
     if (connect(fd.get(), peer, length_of(peer))) // of a datagram socket: sends nothing
         return std::string(", for which the kernel has no way (") + strerror(errno) + ")";
     if (getsockname(fd.get(), &own.any, &len)) return "";

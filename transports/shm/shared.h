@@ -43,7 +43,7 @@ inline void log_loss(const Host &host, uint32_t pid, Status status) {
                       : status == DTRAIN_ERR_TRANSPORT ? "it broke the protocol"
                       : status == DTRAIN_ERR_LIMIT
                           ? "this process has no file descriptors left; raise ulimit -n"
-                          : "no memory for its messages";
+                          : "this process has no memory for it";
     bool stranger = pid == 0 && status == DTRAIN_ERR_TRANSPORT;
     host.log(stranger || status == DTRAIN_ERR_PEER ? DTRAIN_LOG_DEBUG : DTRAIN_LOG_ERROR,
              "shm: the connection with process %u is lost: %s", pid, why);
