@@ -64,6 +64,9 @@ void measure_size(const char *only, uint8_t *pool, uint64_t bytes) {
         if (wanted("pair"))
             measure("pair", dtype, bytes, [&] { reduce_pair(c, a, b, count, dtype, DTRAIN_SUM); });
         if (wanted("scale")) measure("scale", dtype, bytes, [&] { scale(a, count, dtype, 1); });
+        if (wanted("mean") && 4 * stride <= pool_bytes)
+            measure("mean of 4", dtype, bytes,
+                    [&] { reduce_many(a, sources, 4, count, dtype, DTRAIN_AVG); });
         for (uint32_t n : {4u, max_sources})
             if (wanted("many") && n * stride <= pool_bytes)
                 measure(n == 4 ? "many of 4" : "many of 16", dtype, bytes,

@@ -214,7 +214,8 @@ enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
 /* Collectives (of graphs, too) and messages; elsewhere DTRAIN_ERR_UNSUPPORTED. The call only
  * prepares the operation. Its request (request_p is required) counts as finished until
  * dtrain_request_start(), which begins it with these same arguments as often as it is called:
- * without looking anything up again, and without allocating. Starting, not preparing, has its place
+ * without looking anything up again, and without allocating (but AVG of f16 and integers over
+ * messages, for its sums). Starting, not preparing, has its place
  * in the order of calls that all ranks keep. Arrays of counts are copied; the buffers are the
  * library's from each start to its end. A communicator with persistent requests cannot be
  * destroyed: free them first. */
@@ -311,8 +312,9 @@ DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32
  * count, dtype, op, root, order) ends in DTRAIN_ERR_MISMATCH on all ranks, naming both sides.
  * Counts are in elements. In place: send == recv where not said otherwise; other overlaps are
  * DTRAIN_ERR_INVALID. f16 and bf16 are added up in f32 and rounded at the end of each step of the
- * algorithm. Results are bitwise equal on all ranks and the same from run to run with the same
- * algorithm. */
+ * algorithm. Results are bitwise equal on all ranks, and the same from run to run and from
+ * processor to processor with the same algorithm, if all ranks' threads round to nearest and keep
+ * subnormal numbers, as they do unless told otherwise (by linking with -ffast-math, say). */
 enum {
     DTRAIN_F32 = 1,
     DTRAIN_F64 = 2,
@@ -327,13 +329,19 @@ enum {
     DTRAIN_I64 = 11,
     DTRAIN_U64 = 12
 };
-/* AVG of integers rounds toward zero; B* are bitwise and for integers only. ADASUM is for
- * all-reduce of floating dtypes: gradients that agree are averaged, orthogonal ones added. Pairs of
- * vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b) over a binary tree of ranks,
- * the dot products in double; a vector of zeros adds nothing; a NaN or infinity makes everything
- * NaN. It takes scratch memory of half the vector, of the whole one on some ranks when their number
- * is no power of two. Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys
- * 2021. */
+/* AVG is the sum over the n ranks, divided by n. Of integers it is the exact sum's quotient,
+ * rounded toward zero; f16 is added up in f32 and rounded once, at the end: what comes out is
+ * always what the dtype can hold. For that their sums take memory for the whole input, and travel,
+ * between hosts or wherever messages are used, as f32 (f16), as 32 bits (integers of 8 and 16), 64
+ * (of 32) or 128 (of 64); with prescale 1/n SUM of f16 travels as f16, and loses what is then below
+ * its least number. AVG of f32, f64 and bf16 is infinite where the sum is. PROD and SUM of integers
+ * wrap. MIN and MAX of anything and NaN are NaN, and -0 is less than 0. B* are bitwise and for
+ * integers only. ADASUM is for all-reduce of floating dtypes: gradients that agree are averaged,
+ * orthogonal ones added. Pairs of vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b)
+ * over a binary tree of ranks, the dot products in double; a vector of zeros adds nothing; a NaN or
+ * infinity makes everything NaN. It takes scratch memory of half the vector, of the whole one on
+ * some ranks when their number is no power of two. Maleki et al.: Scaling Distributed Training with
+ * Adaptive Summation, MLSys 2021. */
 enum {
     DTRAIN_SUM = 1,
     DTRAIN_AVG = 2,

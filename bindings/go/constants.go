@@ -8,7 +8,7 @@ import "C"
 // Op is what a reduction does.
 type Op uint32
 
-// Avg of integers rounds toward zero; those with Bit are for integers; Adasum (all-reduce of floating
+// Avg of integers is exact, rounded toward zero; those with Bit are for integers; Adasum (all-reduce of floating
 // types) averages gradients that agree and adds orthogonal ones.
 const (
 	Sum    Op = C.DTRAIN_SUM

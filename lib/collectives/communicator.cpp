@@ -7,6 +7,7 @@
 
 #include "collectives/plan_cache.h"
 #include "collectives/scaled_call.h"
+#include "collectives/wide_average.h"
 #include "collectives/window_allreduce.h"
 #include "collectives/window_exchange.h"
 #include "collectives/window_transfer.h"
@@ -70,7 +71,7 @@ Status Communicator::prepare(const Call &call, Prepared &p) {
     p.record = record_of(call, size());
     p.result_bytes = output_bytes(p.spec);
     p.is_valid = !call.ragged; // what the counts point to may change
-    p.way = Way::schedule;
+    p.way = needs_wide_sums(p.spec, call.dtype) ? Way::wide_average : Way::schedule;
     bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
     if (window_ == nullptr || by_messages) return DTRAIN_OK;
     if (WindowExchange::suits(p.spec, call.ragged, *window_, exchange_bytes_)) {
@@ -101,6 +102,11 @@ Status Communicator::post_prepared(Prepared &prepared, const CallOptions &option
                                    std::unique_lock<std::mutex> &order) {
     if (adaptation_ != nullptr)
         if (Status s = adapt(prepared, order); s != DTRAIN_OK) return s;
+    if (prepared.way == Way::wide_average) [[unlikely]] {
+        const Prepared average = prepared; // the sum's call may replace it
+        order.unlock();
+        return post_wide_average(*this, average, options);
+    }
     Ticket mine;
     if (Status s = ticket(prepared.record, mine); s != DTRAIN_OK) return s;
     if (prepared.way == Way::schedule) return post_schedule(prepared, options, mine, order);
@@ -280,7 +286,8 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
     params.input = call.kind == Kind::broadcast ? call.recv : call.send;
     params.output = call.recv;
     params.dtype = call.dtype;
-    params.op = call.op;
+    params.op =
+        call.op == DTRAIN_AVG ? uint32_t{DTRAIN_SUM} : call.op; // divided by a step of its own
     params.result_bytes = output_bytes(spec);
     params.name = kind_name(spec.kind);
     params.bytes = typical_bytes(spec);

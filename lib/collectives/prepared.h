@@ -11,7 +11,8 @@
 namespace dtrain::collectives {
 
 struct Prepared {
-    enum class Way : uint8_t { exchange, allreduce, transfer, schedule };
+    // schedule: by messages; wide_average: the same with sums in another format.
+    enum class Way : uint8_t { exchange, allreduce, transfer, schedule, wide_average };
 
     Call call;
     std::vector<uint64_t> arrays; // the call's counts and displacements, when it keeps its own

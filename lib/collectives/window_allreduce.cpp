@@ -63,13 +63,7 @@ WindowOperation::Step WindowAllreduce::direct() {
         from[q] = sends_[q] + begin_;
         if (wants(q)) to[m++] = recvs_[q] + begin_;
     }
-    if (count > 0 && !call_.spec.average) {
-        device::reduce_to(to, m, from, ranks_, count, call_.dtype, call_.op);
-    } else if (count > 0) {
-        device::reduce_to(to, 1, from, ranks_, count, call_.dtype, call_.op);
-        device::scale(to[0], count, call_.dtype, ranks_);
-        for (uint32_t i = 1; i < m; i++) device::copy(to[i], to[0], bytes);
-    }
+    if (count > 0) device::reduce_to(to, m, from, ranks_, count, call_.dtype, call_.op);
     begin_ += bytes;
     return begin_ == piece_end_ ? Step::done : Step::moved;
 }
@@ -140,8 +134,6 @@ int WindowAllreduce::reduce_own() {
     if (wants(rank_)) to[m++] = static_cast<uint8_t *>(call_.recv) + p.offset;
     if (call_.spec.kind == Kind::allreduce || m == 0) to[m++] = slot(rank_, rank_, reduced_);
     device::reduce_to(to, m, sources, ranks_, count, call_.dtype, call_.op);
-    for (uint32_t i = 0; call_.spec.average && i < m; i++)
-        device::scale(to[i], count, call_.dtype, ranks_);
     reduced_++;
     publish(&RankFlags::reduced, position(reduced_));
     return 1;

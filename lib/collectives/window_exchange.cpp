@@ -134,7 +134,6 @@ void WindowExchange::combine() {
                          (scatters ? own : 0);
         // In rank order on every rank, so that the results are equal bit by bit.
         device::reduce_many(recv, sources, ranks_, count, call_.dtype, call_.op);
-        if (spec.average) device::scale(recv, count, call_.dtype, ranks_);
         return;
     }
     case Kind::allgather:

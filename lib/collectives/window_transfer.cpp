@@ -138,7 +138,6 @@ template <class F> void WindowTransfer::add_up(uint64_t begin, uint64_t bytes, F
     uint8_t *to = static_cast<uint8_t *>(call_.recv) + begin;
     uint64_t count = bytes / call_.spec.element_bytes;
     device::reduce_many(to, sources, ranks_, count, call_.dtype, call_.op);
-    if (call_.spec.average) device::scale(to, count, call_.dtype, ranks_);
 }
 
 void WindowTransfer::copy_piece(uint32_t from, uint64_t begin, const uint8_t *address,

@@ -10,8 +10,8 @@ namespace dtrain::device {
 inline constexpr uint32_t dtype_count = DTRAIN_U64 + 1; // no dtype is 0
 inline constexpr uint32_t op_count = DTRAIN_BXOR + 1;   // no op is 0
 
-// dsts[k][i] = srcs[0][i] op srcs[1][i] op ... for all m of k; m and n >= 1. A destination may be
-// one of the srcs.
+// dsts[k][i] = srcs[0][i] op srcs[1][i] op ... for all m of k; m and n >= 1; AVG: the mean of the
+// n. A destination may be one of the srcs.
 using ReduceFn = void(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n,
                       uint64_t count);
 // dst[i] /= divisor

@@ -24,7 +24,8 @@ void reduce_pair(void *dst, const void *a, const void *b, uint64_t count, uint32
                  uint32_t op);
 
 // dst[i] = srcs[0][i] op srcs[1][i] op ..., from left to right, n >= 1; dst may be one of the srcs.
-// f16 and bf16 stay f32 on the way and are rounded once, at the end. Each source is read once.
+// f16 and bf16 stay f32 on the way and are rounded once, at the end. Each source is read once. AVG
+// is the sum divided by n: of integers that of the exact sum, toward zero.
 void reduce_many(void *dst, const void *const *srcs, uint32_t n, uint64_t count, uint32_t dtype,
                  uint32_t op);
 // The same into m >= 1 places, each of which may be one of the srcs: cheaper than copies
@@ -34,6 +35,17 @@ void reduce_to(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t 
 
 // dst[i] /= divisor, which is not 0; integers round toward zero.
 void scale(void *dst, uint64_t count, uint32_t dtype, uint32_t divisor);
+
+// Means over messages, where what is summed up travels: elements of another dtype, `parts` of them
+// for one, whose sums are exact (integers) or in range (f16); others are summed up as they are.
+struct SumFormat {
+    uint32_t dtype, parts;
+};
+SumFormat sum_format(uint32_t dtype);
+// Of a dtype that has another format, between n ranks. from_sums() makes the mean, rounded as by
+// reduce_many(), and changes the sums. The two must not overlap.
+void to_sums(void *dst, const void *src, uint64_t count, uint32_t dtype, uint32_t n);
+void from_sums(void *dst, void *sums, uint64_t count, uint32_t dtype, uint32_t n);
 
 // ---- floating dtypes only ----
 

@@ -65,12 +65,13 @@ static double reduced(const bench_t *bench, size_t i, int sample) {
     int result = pattern_value(i, 0, sample);
     for (int rank = 1; rank < bench->size; rank++) {
         const int value = pattern_value(i, rank, sample);
-        if (OP == DTRAIN_SUM)
+        if (OP == DTRAIN_SUM || OP == DTRAIN_AVG)
             result += value;
         else if ((OP == DTRAIN_MIN) == (value < result))
             result = value;
     }
-    return result;
+    if (OP != DTRAIN_AVG) return result;
+    return DTYPE <= DTRAIN_BF16 ? (double)result / bench->size : result / bench->size;
 }
 
 static double reduced_block(const bench_t *bench, size_t i, int sample) {

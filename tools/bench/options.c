@@ -16,7 +16,7 @@ static const char usage[] =
     "                       block per rank, of all blocks together\n"
     "  --threads N          N ranks, as threads of this process\n"
     "  --dtype D            f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 (f32)\n"
-    "  --op O               sum min max (sum)\n"
+    "  --op O               sum avg min max (sum)\n"
     "  --in-place           all-reduce in place\n"
     "  --iterations N       samples per size (1000 below 64K, 100 to 1M, then 20, from 64M 7)\n"
     "  --format F           table csv json (table)\n"
@@ -44,7 +44,7 @@ static const name_t dtypes[] = {{"f32", DTRAIN_F32},
                                 {"u64", DTRAIN_U64},
                                 {NULL, 0}};
 static const name_t ops[] = {
-    {"sum", DTRAIN_SUM}, {"min", DTRAIN_MIN}, {"max", DTRAIN_MAX}, {NULL, 0}};
+    {"sum", DTRAIN_SUM}, {"avg", DTRAIN_AVG}, {"min", DTRAIN_MIN}, {"max", DTRAIN_MAX}, {NULL, 0}};
 static const name_t formats[] = {
     {"table", FORMAT_TABLE}, {"csv", FORMAT_CSV}, {"json", FORMAT_JSON}, {NULL, 0}};
 

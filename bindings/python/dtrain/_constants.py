@@ -24,8 +24,9 @@ class DType(enum.IntEnum):
 
 
 class Op(enum.IntEnum):
-    """What a reduction does. AVG of integers rounds toward zero; B* are bitwise, for integers;
-    ADASUM (all-reduce of floating types) averages gradients that agree and adds orthogonal ones."""
+    """What a reduction does. AVG of integers is exact, rounded toward zero; B* are bitwise, for
+    integers; ADASUM (all-reduce of floating types) averages gradients that agree and adds
+    orthogonal ones."""
     SUM = _dtrain.DTRAIN_SUM
     AVG = _dtrain.DTRAIN_AVG
     PROD = _dtrain.DTRAIN_PROD

@@ -40,15 +40,30 @@ template <class Step> HWY_INLINE void for_all(const Step &step, uint64_t n) {
     if (i < n) tail(step, d, i, n);
 }
 
+// What becomes of the result of a reduction before it is stored.
+struct AsItIs {
+    template <class D, class V> HWY_INLINE V apply(D, V v) const { return v; }
+};
+template <class Lane> struct Divided {
+    Lane divisor;
+    template <class D> HWY_INLINE hn::Vec<D> apply(D d, hn::Vec<D> v) const {
+        return hn::Div(v, hn::Set(d, divisor));
+    }
+    template <class D> HWY_INLINE Two<D> apply(D d, Two<D> v) const {
+        return {apply(d, v.first), apply(d, v.second)};
+    }
+};
+
 // dsts = srcs[0] op srcs[1] op ...; the running result stays in registers. Eight vectors per visit
 // of a source make up for changing between sources, and reading all sources side by side keeps more
 // of the memory busy than one after the other.
-template <class Op, class Format> struct ReduceStep {
+template <class Op, class Format, class Last> struct ReduceStep {
     using Lane = typename Format::Lane;
     using Stored = typename Format::Stored;
     void *const *dsts;
     const void *const *srcs;
     uint32_t m, n; // of dsts and srcs
+    Last last;
 
     const Stored *source(uint32_t k, uint64_t i) const {
         return static_cast<const Stored *>(srcs[k]) + i;
@@ -61,6 +76,7 @@ template <class Op, class Format> struct ReduceStep {
     template <class D> HWY_INLINE void run(D d, uint64_t i) const {
         auto result = Format::load(d, source(0, i));
         for (uint32_t k = 1; k < n; k++) result = Op::apply(result, Format::load(d, source(k, i)));
+        result = last.apply(d, result);
         for (uint32_t k = 0; k < m; k++)
             Format::store(d, result, static_cast<Stored *>(dsts[k]) + i);
     }
@@ -76,6 +92,10 @@ template <class Op, class Format> struct ReduceStep {
             accumulate(d, r2, p + 2 * two);
             accumulate(d, r3, p + 3 * two);
         }
+        r0 = last.apply(d, r0);
+        r1 = last.apply(d, r1);
+        r2 = last.apply(d, r2);
+        r3 = last.apply(d, r3);
         for (uint32_t k = 0; k < m; k++) {
             Stored *to = static_cast<Stored *>(dsts[k]);
             Format::store2(d, r0, to + i);
@@ -88,7 +108,14 @@ template <class Op, class Format> struct ReduceStep {
 
 template <class Op, class Format>
 void reduce(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, uint64_t count) {
-    for_all(ReduceStep<Op, Format>{dsts, srcs, m, n}, count);
+    for_all(ReduceStep<Op, Format, AsItIs>{dsts, srcs, m, n, {}}, count);
+}
+
+template <class Format>
+void mean(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, uint64_t count) {
+    using Last = Divided<typename Format::Lane>;
+    const Last last{static_cast<typename Format::Lane>(n)};
+    for_all(ReduceStep<Sum, Format, Last>{dsts, srcs, m, n, last}, count);
 }
 
 // dst = weights[0] * srcs[0] + weights[1] * srcs[1] + ..., each product rounded before it is added:
@@ -159,18 +186,6 @@ template <class Format> void scale(void *dst, uint64_t count, uint32_t divisor) 
     for_all(ScaleStep<Format>{static_cast<typename Format::Stored *>(dst),
                               static_cast<typename Format::Lane>(divisor)},
             count);
-}
-
-// No processor divides vectors of integers.
-template <class T> void scale_integers(void *dst, uint64_t count, uint32_t divisor) {
-    using Wide = std::conditional_t<hwy::IsSigned<T>(), int64_t, uint64_t>;
-    auto *bytes = static_cast<uint8_t *>(dst);
-    for (uint64_t i = 0; i < count; i++) {
-        T value;
-        hwy::CopyBytes<sizeof(T)>(bytes + i * sizeof(T), &value);
-        value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
-        hwy::CopyBytes<sizeof(T)>(&value, bytes + i * sizeof(T));
-    }
 }
 
 } // namespace dtrain::device::HWY_NAMESPACE

@@ -10,6 +10,7 @@
 #endif
 
 #include "device/kernel_table.h"
+#include "device/means.h"
 #include "device/simd/bytes-inl.h"
 #include "device/simd/floats-inl.h"
 #include "device/simd/formats-inl.h"
@@ -21,15 +22,15 @@ HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 
 template <class Format>
-inline constexpr DtypeKernels float_kernels = {
-    .ops = {nullptr,                                    // no op is 0
-            &reduce<Sum, Format>, &reduce<Sum, Format>, // AVG
-            &reduce<Prod, Format>, &reduce<Min, Format>, &reduce<Max, Format>},
-    .scale = &scale<Format>,
-    .multiply = &multiply<Format>,
-    .blend = &blend<Format>,
-    .dots = &dots<Format>,
-    .weigh = &weigh<Format>};
+inline constexpr DtypeKernels float_kernels = {.ops = {nullptr, // no op is 0
+                                                       &reduce<Sum, Format>, &mean<Format>,
+                                                       &reduce<Prod, Format>, &reduce<Min, Format>,
+                                                       &reduce<Max, Format>},
+                                               .scale = &scale<Format>,
+                                               .multiply = &multiply<Format>,
+                                               .blend = &blend<Format>,
+                                               .dots = &dots<Format>,
+                                               .weigh = &weigh<Format>};
 
 // Formats that are computed in f32.
 template <class Format> inline constexpr DtypeKernels half_kernels() {
@@ -43,11 +44,11 @@ template <class Format> inline constexpr DtypeKernels half = half_kernels<Format
 // Sums, products and bits are the same with and without a sign.
 template <class T, class Unsigned = Plain<hwy::MakeUnsigned<T>>, class Product = Unsigned>
 inline constexpr DtypeKernels integer_kernels = {
-    .ops = {nullptr,                                        // no op is 0
-            &reduce<Sum, Unsigned>, &reduce<Sum, Unsigned>, // AVG
-            &reduce<Prod, Product>, &reduce<Min, Plain<T>>, &reduce<Max, Plain<T>>,
-            &reduce<BitAnd, Unsigned>, &reduce<BitOr, Unsigned>, &reduce<BitXor, Unsigned>},
-    .scale = &scale_integers<T>,
+    .ops = {nullptr, // no op is 0
+            &reduce<Sum, Unsigned>, &mean_of_integers<T>, &reduce<Prod, Product>,
+            &reduce<Min, Plain<T>>, &reduce<Max, Plain<T>>, &reduce<BitAnd, Unsigned>,
+            &reduce<BitOr, Unsigned>, &reduce<BitXor, Unsigned>},
+    .scale = &divide_integers<T>,
     .weigh = nullptr};
 
 template <class Bf16Format> inline constexpr Kernels all_kernels(const char *target) {

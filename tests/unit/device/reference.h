@@ -61,8 +61,7 @@ template <class F> F canonical(F value) {
 template <class F> F apply_float(F a, F b, uint32_t op) {
     const bool less = a < b || (a == b && std::signbit(a) && !std::signbit(b));
     switch (op) {
-    case DTRAIN_SUM:
-    case DTRAIN_AVG: return canonical(a + b);
+    case DTRAIN_SUM: return canonical(a + b);
     case DTRAIN_PROD: return canonical(a * b);
     case DTRAIN_MIN: return canonical(std::isnan(a) || std::isnan(b) ? F(NAN) : less ? a : b);
     default: return canonical(std::isnan(a) || std::isnan(b) ? F(NAN) : less ? b : a);
@@ -72,8 +71,7 @@ template <class F> F apply_float(F a, F b, uint32_t op) {
 template <class T> T apply_integer(T a, T b, uint32_t op) {
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     switch (op) {
-    case DTRAIN_SUM:
-    case DTRAIN_AVG: return static_cast<T>(x + y);
+    case DTRAIN_SUM: return static_cast<T>(x + y);
     case DTRAIN_PROD: return static_cast<T>(x * y);
     case DTRAIN_MIN: return a < b ? a : b;
     case DTRAIN_MAX: return a < b ? b : a;
@@ -113,8 +111,53 @@ uint16_t fold_half(const void *const *srcs, uint32_t n, uint64_t i, uint32_t op)
     return to_half(result, mantissa);
 }
 
+// The mean of n elements, one at index i of each source: of floats the sum from left to right,
+// divided; of integers the exact one, toward zero.
+template <class F, class Load> F mean(Load load, uint32_t n) {
+    F sum = load(0);
+    for (uint32_t k = 1; k < n; k++) sum += load(k);
+    return canonical(sum / static_cast<F>(n));
+}
+
+// Its bits, in the low bytes.
+inline uint64_t mean(const void *const *srcs, uint32_t n, uint64_t i, uint32_t dtype) {
+    auto element = [&](uint32_t k, auto value) {
+        std::memcpy(&value, static_cast<const char *>(srcs[k]) + i * sizeof value, sizeof value);
+        return value;
+    };
+    auto integer = [&](auto zero) {
+        __int128 sum = 0;
+        for (uint32_t k = 0; k < n; k++) sum += element(k, zero);
+        return static_cast<uint64_t>(static_cast<decltype(zero)>(sum / n)) &
+               (~uint64_t{0} >> (64 - 8 * sizeof zero));
+    };
+    auto half = [&](int mantissa) {
+        auto load = [&](uint32_t k) {
+            return static_cast<float>(from_half(element(k, uint16_t{0}), mantissa));
+        };
+        return to_half(mean<float>(load, n), mantissa);
+    };
+    switch (dtype) {
+    case DTRAIN_F32:
+        return bits_as<uint32_t>(mean<float>([&](uint32_t k) { return element(k, 0.0f); }, n));
+    case DTRAIN_F64:
+        return bits_as<uint64_t>(mean<double>([&](uint32_t k) { return element(k, 0.0); }, n));
+    case DTRAIN_F16: return half(10);
+    case DTRAIN_BF16: return half(7);
+    case DTRAIN_I8: return integer(int8_t{});
+    case DTRAIN_U8: return integer(uint8_t{});
+    case DTRAIN_I16: return integer(int16_t{});
+    case DTRAIN_U16: return integer(uint16_t{});
+    case DTRAIN_I32: return integer(int32_t{});
+    case DTRAIN_U32: return integer(uint32_t{});
+    case DTRAIN_I64: return integer(int64_t{});
+    default: return integer(uint64_t{});
+    }
+}
+
 // The bits of the result for element i, in the low bytes.
 inline uint64_t fold(const void *const *srcs, uint32_t n, uint64_t i, uint32_t dtype, uint32_t op) {
+    if (op == DTRAIN_AVG) return mean(srcs, n, i, dtype);
     switch (dtype) {
     case DTRAIN_F32: return bits_as<uint32_t>(fold<float>(srcs, n, i, op));
     case DTRAIN_F64: return bits_as<uint64_t>(fold<double>(srcs, n, i, op));

@@ -272,10 +272,44 @@ void reduce_many_rounds_once(void **) {
     assert_int_equal(twice, 0x4380);
 }
 
+// Sums that travel: of any number of ranks, added up in any order, they give the mean.
+void means_of_sums(void **) {
+    constexpr uint64_t count = 301;
+    for (uint32_t dtype : {DTRAIN_F16, DTRAIN_I8, DTRAIN_U8, DTRAIN_I16, DTRAIN_U16, DTRAIN_I32,
+                           DTRAIN_U32, DTRAIN_I64, DTRAIN_U64})
+        for (uint32_t n : {2u, 3u, 7u, 300u, 4096u}) {
+            const SumFormat format = sum_format(dtype);
+            const uint64_t parts = count * format.parts;
+            assert_true(dtype_size(format.dtype) * format.parts > dtype_size(dtype));
+            std::vector<Buffer> buffers;
+            std::vector<const void *> srcs;
+            std::vector<uint64_t> sums(2 * count), one(2 * count);
+            for (uint32_t k = 0; k < n; k++) {
+                buffers.emplace_back(count, dtype, 0);
+                if (k % 3 == 0 && k > 0) // all alike: the sum is as large as it can be
+                    std::memcpy(buffers[k].data, buffers[0].data, count * dtype_size(dtype));
+                srcs.push_back(buffers[k].data);
+                to_sums(k == 0 ? sums.data() : one.data(), srcs[k], count, dtype, n);
+                if (k > 0) reduce(sums.data(), one.data(), parts, format.dtype, DTRAIN_SUM);
+            }
+            std::vector<uint64_t> expected(count);
+            for (uint64_t i = 0; i < count; i++)
+                expected[i] = reference::mean(srcs.data(), n, i, dtype);
+            Guarded out(count * dtype_size(dtype), 2);
+            from_sums(out.data, sums.data(), count, dtype, n);
+            out.check();
+            expect({supported_kernels(0), dtype, DTRAIN_AVG, n, count, 2}, out.data, expected);
+        }
+    for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_BF16}) {
+        assert_int_equal(sum_format(dtype).dtype, dtype);
+        assert_int_equal(sum_format(dtype).parts, 1);
+    }
+}
+
 void public_functions(void **) {
     assert_string_equal(kernel_target(), supported_kernels(0)->target);
     int32_t a[] = {1, -7}, b[] = {10, 20}, c[2];
-    reduce_pair(c, a, b, 2, DTRAIN_I32, DTRAIN_AVG);
+    reduce_pair(c, a, b, 2, DTRAIN_I32, DTRAIN_SUM);
     assert_int_equal(c[0], 11);
     reduce(a, b, 2, DTRAIN_I32, DTRAIN_MAX);
     assert_int_equal(a[1], 20);
@@ -315,8 +349,8 @@ int main() {
         cmocka_unit_test(reduce_equals_reference), cmocka_unit_test(reduce_many_equals_reference),
         cmocka_unit_test(scale_equals_reference),  cmocka_unit_test(weigh_equals_reference),
         cmocka_unit_test(halves_exhaustively),     cmocka_unit_test(reduce_many_keeps_the_order),
-        cmocka_unit_test(reduce_many_rounds_once), cmocka_unit_test(public_functions),
-        cmocka_unit_test(names_and_validity),
+        cmocka_unit_test(reduce_many_rounds_once), cmocka_unit_test(means_of_sums),
+        cmocka_unit_test(public_functions),        cmocka_unit_test(names_and_validity),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -5,7 +5,7 @@ package org.dtrain;
 public enum Op {
     /** The sum. */
     SUM(1),
-    /** The mean; that of integers is rounded toward zero. */
+    /** The mean; that of integers is exact, rounded toward zero. */
     AVG(2),
     /** The product. */
     PROD(3),
