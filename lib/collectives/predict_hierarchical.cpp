@@ -1,5 +1,6 @@
 // What a collective costs where some ranks are nearer than others.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/elementary.h"
 #include "collectives/price.h"
 #include "collectives/topology.h"
 
@@ -17,7 +18,7 @@ NetworkModel mixed(const Topology &topology, Kind kind, Algorithm algorithm, int
     const bool is_ring = algorithm == Algorithm::ring;
     const bool is_tree =
         algorithm == Algorithm::binomial_tree || algorithm == Algorithm::double_tree;
-    const double out = is_ring ? hosts / size : std::log2(hosts) / std::log2(size);
+    const double out = is_ring ? hosts / size : logarithm(hosts) / logarithm(size);
     // Around the ring one rank of a host sends out, in a tree few, else all at the same time.
     const bool is_rooted = kind == Kind::reduce || kind == Kind::broadcast ||
                            kind == Kind::gather || kind == Kind::scatter;
@@ -66,6 +67,10 @@ double allreduce(const Topology &topology, bool tree, uint64_t bytes, const Netw
                      0.8 * (up.stream + down.stream) + across});
 }
 
+// Of whole numbers from 1 on.
+double floor_log2(double n) { return std::ilogb(n); }
+double ceil_log2(double n) { return floor_log2(n) + (std::scalbn(1.0, std::ilogb(n)) < n); }
+
 struct Path {
     double overhead, latency, wire, work;
     double hop(double bytes) const { return 2 * overhead + latency + bytes * (wire + work); }
@@ -75,8 +80,8 @@ struct Path {
 double rooted(double hosts, double members, bool tree, double bytes, const Path &far,
               const Path &near, double chunk_bytes) {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_bytes)), chunk = bytes / chunks;
-    auto depth = [&](double n) { return tree ? std::floor(std::log2(n)) : n - 1; };
-    auto children = [&](double n) { return n > 1 ? (tree ? std::ceil(std::log2(n)) : 1) : 0; };
+    auto depth = [&](double n) { return tree ? floor_log2(n) : n - 1; };
+    auto children = [&](double n) { return n > 1 ? (tree ? ceil_log2(n) : 1) : 0; };
     const double processor = children(hosts) * (far.overhead + chunk * far.work) +
                              children(members) * (near.overhead + chunk * near.work) +
                              (tree ? 0 : far.overhead);
@@ -84,7 +89,7 @@ double rooted(double hosts, double members, bool tree, double bytes, const Path 
         {processor, children(hosts) * chunk * far.wire, children(members) * chunk * near.wire});
     // On a tree's longest way, some wait for their parent's other child.
     auto way = [&](double n, const Path &path) {
-        double waits = tree ? std::ceil(std::log2(n)) - depth(n) : 0;
+        double waits = tree ? ceil_log2(n) - depth(n) : 0;
         return depth(n) * path.hop(chunk) +
                waits * std::max(path.overhead + chunk * path.work, chunk * path.wire);
     };

@@ -1,7 +1,7 @@
 // How the loops of the update rules are compiled; for kernels_*.cpp, after all other includes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/kernels.h"
+#include "ps/kernel_sets.h"
 
 // The loops are written to be vectorised, which the default level of gcc 12 does not do. Those with
 // a root need -fno-math-errno besides, which no pragma can give.
@@ -9,25 +9,27 @@
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
 
-// One copy per instruction set. Sanitizers instrument the resolver, which runs before they do.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__clang__) ||         \
-    !defined(__x86_64__)
-#define DTRAIN_CLONES
-#else
-#define DTRAIN_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
 #define DTRAIN_INLINE [[gnu::always_inline]] inline
 
-// Begins the template from which DTRAIN_KERNEL() makes the two kernels. Every loop has all names.
+// Begins the template from which DTRAIN_KERNEL() makes the two kernels of every instruction set.
+// Every loop has all names.
 #define DTRAIN_LOOP(name)                                                                          \
     template <class T>                                                                             \
     DTRAIN_INLINE void name##_loop(                                                                \
         const Step &s, [[maybe_unused]] T *__restrict w, [[maybe_unused]] const T *__restrict g,   \
         [[maybe_unused]] T *__restrict a, [[maybe_unused]] T *__restrict b,                        \
         [[maybe_unused]] T *__restrict c, uint64_t count)
+#define DTRAIN_KERNEL_IN(set, name)                                                                \
+    DTRAIN_KERNEL_OF(set, set::name, float) { name##_loop(step, w, g, a, b, c, count); }           \
+    DTRAIN_KERNEL_OF(set, set::name, double) { name##_loop(step, w, g, a, b, c, count); }
+#ifdef __x86_64__
 #define DTRAIN_KERNEL(name)                                                                        \
-    DTRAIN_CLONES DTRAIN_KERNEL_OF(name, float) { name##_loop(step, w, g, a, b, c, count); }       \
-    DTRAIN_CLONES DTRAIN_KERNEL_OF(name, double) { name##_loop(step, w, g, a, b, c, count); }
+    DTRAIN_KERNEL_IN(generic, name)                                                                \
+    DTRAIN_KERNEL_IN(avx2, name)                                                                   \
+    DTRAIN_KERNEL_IN(avx512, name)
+#else
+#define DTRAIN_KERNEL(name) DTRAIN_KERNEL_IN(generic, name)
+#endif
 
 namespace dtrain::ps {
 

@@ -1,5 +1,6 @@
 // The inner loops of the update rules, compiled for several instruction sets and chosen at run
-// time. Formulas in docs/PARAMETER_SERVER.md. SPDX-License-Identifier: Apache-2.0
+// time. Formulas in docs/PARAMETER_SERVER.md.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 
@@ -24,31 +25,35 @@ inline constexpr uint32_t max_slots = 3; // a, b and c
 template <class T>
 using Kernel = void (*)(const Step &step, T *w, const T *g, T *a, T *b, T *c, uint64_t count);
 
-#define DTRAIN_KERNEL_OF(name, type)                                                               \
-    void name(const Step &step, type *w, const type *g, type *a, type *b, type *c, uint64_t count)
-#define DTRAIN_DECLARE_KERNEL(name)                                                                \
-    DTRAIN_KERNEL_OF(name, float);                                                                 \
-    DTRAIN_KERNEL_OF(name, double)
+// One rule's, or a part of several rules.
+struct Kernels {
+    Kernel<float> f32 = nullptr;
+    Kernel<double> f64 = nullptr;
+    template <class T> Kernel<T> of() const {
+        if constexpr (sizeof(T) == 4)
+            return f32;
+        else
+            return f64;
+    }
+};
 
-DTRAIN_DECLARE_KERNEL(sgd);
-DTRAIN_DECLARE_KERNEL(momentum);
-DTRAIN_DECLARE_KERNEL(nesterov);
-DTRAIN_DECLARE_KERNEL(lars);
-DTRAIN_DECLARE_KERNEL(dc_sgd); // a: what the worker pulled
-DTRAIN_DECLARE_KERNEL(mean);
-DTRAIN_DECLARE_KERNEL(adagrad);
-DTRAIN_DECLARE_KERNEL(rmsprop);
-DTRAIN_DECLARE_KERNEL(adadelta);
-DTRAIN_DECLARE_KERNEL(ftrl);
-DTRAIN_DECLARE_KERNEL(adam);
-DTRAIN_DECLARE_KERNEL(adamw);
-DTRAIN_DECLARE_KERNEL(amsgrad);
-DTRAIN_DECLARE_KERNEL(lamb);
-// The first half of LAMB: new moments, and in c the direction of which the norm is taken.
-DTRAIN_DECLARE_KERNEL(lamb_direction);
+// dc_sgd: a is what the worker pulled. lamb_direction is the first half of LAMB: new moments, and
+// in c the direction of which the norm is taken. Before the rule, adjust: a = scale * clipped g +
+// decay
+// * w; after it, proximal, the proximal step on w.
+#define DTRAIN_EACH_KERNEL(f)                                                                      \
+    f(sgd) f(momentum) f(nesterov) f(lars) f(dc_sgd) f(mean) f(adagrad) f(rmsprop) f(adadelta)     \
+        f(ftrl) f(adam) f(adamw) f(amsgrad) f(lamb) f(lamb_direction) f(adjust) f(proximal)
 
-// Before the rule, a = scale * clipped g + decay * w; after it, the proximal step on w.
-DTRAIN_DECLARE_KERNEL(adjust);
-DTRAIN_DECLARE_KERNEL(proximal);
+// All of them for one instruction set. Every set computes the same, bit for bit.
+struct KernelTable {
+    const char *target;
+#define DTRAIN_KERNEL_FIELD(name) Kernels name;
+    DTRAIN_EACH_KERNEL(DTRAIN_KERNEL_FIELD)
+#undef DTRAIN_KERNEL_FIELD
+};
+
+// The rank-th best table this processor can run (0 = the best), nullptr beyond the last one.
+const KernelTable *supported_kernels(uint32_t rank);
 
 } // namespace dtrain::ps

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/row_initializer.h"
 
+#include "base/elementary.h"
 #include "base/hash.h"
 #include "ps/dtype.h"
 #include "ps/update_rule.h"
 
 #include <cmath>
-#include <numbers>
 
 namespace dtrain::ps {
 namespace {
@@ -26,7 +26,7 @@ void RowInitializer::fill(uint64_t key, void *values) const {
             double value = a + (b - a) * u;
             if (distribution == Distribution::normal) { // Box, Muller 1958
                 const double v = unit(mix(row + 2 * uint64_t(c) + 1));
-                value = a + b * std::sqrt(-2 * std::log1p(-u)) * std::cos(2 * std::numbers::pi * v);
+                value = a + b * std::sqrt(-2 * logarithm(1 - u)) * cosine_of_turn(v);
             }
             static_cast<T *>(values)[c] = converted<T>(value);
         }

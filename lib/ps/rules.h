@@ -15,17 +15,6 @@ struct Norms {
     double values = 0, direction = 0;
 };
 
-struct Kernels {
-    Kernel<float> f32 = nullptr;
-    Kernel<double> f64 = nullptr;
-    template <class T> Kernel<T> of() const {
-        if constexpr (sizeof(T) == 4)
-            return f32;
-        else
-            return f64;
-    }
-};
-
 struct RuleInfo {
     const char *name;
     enum : uint32_t {
@@ -41,11 +30,11 @@ struct RuleInfo {
     uint32_t flags = 0;
     const char *slots[max_slots] = {}; // names of the state's arrays
     uint32_t combine = DTRAIN_SUM; // how the pushes of a clock become one; else, the rule itself
-    Kernels update = {};
+    Kernels KernelTable::*update = nullptr;
     // With norms: a pass before it that writes the direction to c (nullptr: the direction is g),
     // and the factor of the rate that the norms give. count: elements of the row; state: of the
     // row.
-    Kernels direction = {};
+    Kernels KernelTable::*direction = nullptr;
     double (*ratio)(const Step &step, const Norms &norms, uint64_t count, double &state) = nullptr;
     double rate = 0.01, epsilon = 1e-8; // defaults
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/update_rule.h"
 
+#include "base/elementary.h"
 #include "device/kernels.h"
 #include "ps/dtype.h"
 #include "ps/rules.h"
@@ -34,8 +35,8 @@ template <class T> T *from(void *state, uint64_t at) {
 
 } // namespace
 
-UpdateRule::UpdateRule(const TableParams &p)
-    : info_(&rule_info(p.rule)), clip_norm_(p.clip_norm), dtype_(p.dtype),
+UpdateRule::UpdateRule(const TableParams &p, const KernelTable &kernels)
+    : info_(&rule_info(p.rule)), kernels_(&kernels), clip_norm_(p.clip_norm), dtype_(p.dtype),
       norms_(ps::takes_norms(p)) {
     step_.rate = p.learning_rate;
     step_.momentum = p.momentum;
@@ -56,10 +57,9 @@ UpdateRule::UpdateRule(const TableParams &p)
 
 Step UpdateRule::numbered(uint64_t number) const {
     Step step = step_;
-    auto n = static_cast<double>(number);
-    step.first = 1 / (1 - std::pow(step.beta1, n));
-    step.second = 1 / (1 - std::pow(step.beta2, n));
-    step.share = 1 / n;
+    step.first = 1 / (1 - whole_power(step.beta1, number));
+    step.second = 1 / (1 - whole_power(step.beta2, number));
+    step.share = 1 / static_cast<double>(number);
     return step;
 }
 
@@ -87,14 +87,14 @@ void UpdateRule::blocks(const RuleTarget &target, const S *g, uint64_t count, bo
 template <class T>
 const T *UpdateRule::adjusted(const Step &step, T *w, const T *g, T *to, uint64_t n) const {
     if (!adjusts_) return g;
-    adjust(step, w, g, to, nullptr, nullptr, n);
+    kernels_->adjust.of<T>()(step, w, g, to, nullptr, nullptr, n);
     return to;
 }
 
 template <class S, class T>
 void UpdateRule::plain(const Step &step, const RuleTarget &target, const S *g,
                        uint64_t count) const {
-    Kernel<T> update = info_->update.of<T>();
+    Kernel<T> update = (kernels_->*info_->update).of<T>(), proximal = kernels_->proximal.of<T>();
     bool shared = info_->is(RuleInfo::row_state); // the row's state is in step.ratio
     blocks<S, T>(target, g, count, true, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
         T room[block];
@@ -121,7 +121,8 @@ void UpdateRule::row(Step &step, const RuleTarget &target, const S *g, uint64_t 
     }
     if (info_->ratio != nullptr) {
         Norms norms;
-        Kernel<T> direction = info_->direction.of<T>();
+        Kernel<T> direction =
+            info_->direction != nullptr ? (kernels_->*info_->direction).of<T>() : nullptr;
         blocks<S, T>(target, g, count, false, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
             const T *used = adjusted(step, w, raw, room, n);
             if (direction != nullptr)
@@ -156,7 +157,7 @@ void UpdateRule::apply(uint64_t number, const RuleTarget &target, const void *g,
         std::memcpy(target.values, g, count * device::dtype_size(dtype_));
         return;
     }
-    if (info_->update.f32 == nullptr)
+    if (info_->update == nullptr)
         return device::reduce(target.values, g, count, dtype_, info_->combine);
     switch (dtype_) {
     case DTRAIN_F32: return optimize<float>(number, target, g, count);

@@ -17,7 +17,8 @@ struct RuleTarget {
 
 class UpdateRule {
   public:
-    explicit UpdateRule(const TableParams &params);
+    explicit UpdateRule(const TableParams &params,
+                        const KernelTable &kernels = *supported_kernels(0));
 
     // Applies the rule to `count` elements; with norms, these are one row. number: of this update
     // of these elements, from 1 (read only where the rule counts). The memory of target and g must
@@ -41,6 +42,7 @@ class UpdateRule {
     Step numbered(uint64_t number) const;
 
     const RuleInfo *info_;
+    const KernelTable *kernels_;
     Step step_;
     double clip_norm_;
     uint32_t dtype_;
