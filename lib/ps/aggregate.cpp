@@ -2,11 +2,9 @@
 #include "ps/aggregate.h"
 
 #include "device/kernels.h"
-#include "dtrain.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstring>
 
 namespace dtrain::ps {
@@ -21,15 +19,6 @@ uint64_t mask(uint64_t at, uint64_t end) {
 }
 
 } // namespace
-
-void divide(void *g, uint64_t count, uint32_t dtype, double divisor) {
-    if (divisor == 1) return;
-    const bool whole = divisor >= 1 && divisor <= UINT32_MAX && divisor == std::trunc(divisor);
-    if (whole)
-        device::scale(g, count, dtype, static_cast<uint32_t>(divisor));
-    else
-        device::multiply(g, g, count, dtype, 1 / divisor);
-}
 
 uint64_t Aggregate::bytes_needed(uint32_t dtype, uint64_t length) {
     return length * device::dtype_size(dtype) + mark_bytes(length);

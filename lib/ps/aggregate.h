@@ -10,9 +10,6 @@
 
 namespace dtrain::ps {
 
-// g[i] /= divisor, which is not 0; integers round toward zero, and their divisor is whole.
-void divide(void *g, uint64_t count, uint32_t dtype, double divisor);
-
 // Elements are counted from the start of the shard.
 class Aggregate {
   public:

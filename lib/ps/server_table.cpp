@@ -197,24 +197,21 @@ bool ServerTable::fits(const RequestHeader &header) const {
     return header.argument == 0 || (takes_weights(identity_.params) && valid_weight(weight));
 }
 
+double ServerTable::weight_of(const RequestHeader &header) const {
+    return header.argument == 0 ? 1 : std::bit_cast<double>(header.argument);
+}
+
 const void *ServerTable::values_of(const RequestHeader &header, const void *sent) {
     const TableParams &params = identity_.params;
-    const bool narrow = travels_narrow(params, header.kind);
-    const auto weight = std::bit_cast<double>(header.argument);
-    const bool weighed = weight != 0 && weight != 1;
-    if (!narrow && !weighed) return sent;
+    if (!travels_narrow(params, header.kind)) return sent;
     if (taken_.empty()) taken_.resize(chunk_bytes);
     const uint64_t rows = rows_ != nullptr ? header.count : 1;
     const uint64_t count = rows_ != nullptr ? params.dim : header.count; // of each
-    if (narrow) {
-        const auto *from = static_cast<const char *>(sent);
-        auto *to = reinterpret_cast<float *>(taken_.data());
-        for (uint64_t i = 0; i < rows; ++i, from += row_bytes(params.wire_dtype, count))
-            read_row(to + i * count, params.wire_dtype, from, count);
-        sent = to;
-    }
-    if (weighed) device::multiply(taken_.data(), sent, rows * count, params.dtype, weight);
-    return taken_.data();
+    const auto *from = static_cast<const char *>(sent);
+    auto *to = reinterpret_cast<float *>(taken_.data());
+    for (uint64_t i = 0; i < rows; ++i, from += row_bytes(params.wire_dtype, count))
+        read_row(to + i * count, params.wire_dtype, from, count);
+    return to;
 }
 
 ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
@@ -222,7 +219,7 @@ ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *p
     payload = values_of(header, payload);
     Reason reason =
         collects(identity_.params)
-            ? shard_->collect(sum_of(header), range, payload)
+            ? shard_->collect(sum_of(header), range, payload, weight_of(header))
             : shard_->push(range, payload, (header.flags & begins_push) != 0, header.worker);
     return reason == Reason::told ? failure_told() : Answer{reason, {bytes_, 0}};
 }

@@ -148,8 +148,8 @@ class ServerTable {
     Verdict may_push(const RequestHeader &header) const;
     Verdict may_pull(const RequestHeader &header) const;
     bool fits(const RequestHeader &header) const; // the weight of a push or clock
-    // The values of a push as they count: what was sent, or a copy until the next call, of the
-    // table's type and times the push's weight.
+    double weight_of(const RequestHeader &header) const;
+    // The values of a push in the table's type: what was sent, or a copy until the next call.
     const void *values_of(const RequestHeader &header, const void *sent);
     Answer stale(const RequestHeader &header); // counts it
     uint32_t sum_of(const RequestHeader &header) const;

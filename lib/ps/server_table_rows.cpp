@@ -33,7 +33,7 @@ ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const vo
     const auto *keys = static_cast<const uint64_t *>(payload);
     const void *g = values_of(header, keys + header.count);
     return after_rows(collects(identity_.params)
-                          ? rows_->collect(sum_of(header), keys, header.count, g)
+                          ? rows_->collect(sum_of(header), keys, header.count, g, weight_of(header))
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));
 }
 

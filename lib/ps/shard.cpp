@@ -25,7 +25,7 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
     uint64_t slot = slot_size(params.dtype), values = DenseValues(params, count).bytes();
     uint64_t backups = info.is(RuleInfo::backs_up) ? workers : 0;
     uint64_t sums = !collects(params) ? 0 : collects_apart(params) ? workers : open_clocks;
-    sums *= Aggregate::bytes_needed(params.dtype, count);
+    sums *= Aggregate::bytes_needed(ClockSums::dtype_of(params), count);
     uint64_t state = 0, all = 0;
     for (const StateArray &array : slots_of(params)) state += array.bytes_of(count);
     if (__builtin_mul_overflow(backups, count * slot, &all) ||
@@ -43,7 +43,8 @@ Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
       by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
-      steps_(part.count() / counted_elements(params)), answers_(chunk_bytes) {}
+      steps_(part.count() / counted_elements(params)), added_(params, combines_by_function()),
+      answers_(chunk_bytes) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part,
                                      const dtrain_function_t *function) {
@@ -153,21 +154,22 @@ Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t work
     return reason;
 }
 
-Reason Shard::collect(uint32_t sum, const Range &range, const void *g) {
+Reason Shard::collect(uint32_t sum, const Range &range, const void *g, double weight) {
     Reason reason = allocate_slots(); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
-    if (!sums.allocated() && !sums.allocate(params_.dtype, part_.count())) return Reason::no_memory;
-    const Pushed pushed = {local(range), static_cast<const char *>(g)};
+    if (!sums.allocated() && !sums.allocate(added_.dtype(), part_.count()))
+        return Reason::no_memory;
+    const Pushed pushed = {local(range), added_.of(g, range.count, weight)};
     if (combines_by_function()) return combine_by_function(sums, {&pushed, 1});
-    add(sums, pushed.local, g);
+    add(sums, pushed.local, pushed.g);
     return Reason::none;
 }
 
 void Shard::add(Aggregate &sums, const Range &local, const void *g) {
     sums.merge(local, g, [&](const Range &part, void *to, const char *from) {
-        combine(params_, to, from, part.count);
+        added_.add(to, from, part.count);
     });
     sums.mark(local);
 }
@@ -202,7 +204,7 @@ Reason Shard::apply(const ClockUpdate &made_of) {
     }
     if (function_ != nullptr) return apply_by_function(*total, made_of.divisor);
     auto update_block = [&](const Range &block, void *g) {
-        if (params_.aggregate == DTRAIN_AVG) divide(g, block.count, params_.dtype, made_of.divisor);
+        added_.finish(g, block.count, made_of.divisor);
         update(block, g, 0);
     };
     if (by_row_)

@@ -4,6 +4,7 @@
 #include "ps/aggregate.h"
 #include "ps/answer_buffers.h"
 #include "ps/buffer.h"
+#include "ps/clock_sums.h"
 #include "ps/consistency.h"
 #include "ps/dense_values.h"
 #include "ps/function_call.h"
@@ -44,7 +45,7 @@ class Shard {
     // norms the range is whole rows.
     Reason push(const Range &range, const void *g, bool begins, uint32_t worker = 0);
     // Adds a push to one of the sums, of which there are as many as are used.
-    Reason collect(uint32_t sum, const Range &range, const void *g);
+    Reason collect(uint32_t sum, const Range &range, const void *g, double weight = 1);
     // As one update; empties the sums that it is made of. Reason::told: the function failed, and
     // the update is done in part.
     Reason apply(const ClockUpdate &update);
@@ -144,6 +145,7 @@ class Shard {
     const uint64_t counted_; // elements that share a count of updates; 0: none is kept
     StepCounts steps_;       // of elements, or rows
     std::vector<Aggregate> sums_;
+    ClockSums added_;                          // how they are made
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     uint64_t updates_ = 0;
     std::vector<float> wide_; // of open()

@@ -80,9 +80,8 @@ Reason Shard::apply_by_function(Aggregate &total, double divisor) {
     Reason reason = Reason::none;
     take_batches(total, [&](Batch batch) {
         if (reason != Reason::none) return;
-        if (params_.aggregate == DTRAIN_AVG)
-            for (const auto &[local, g] : batch)
-                divide(total.at(local.first), local.count, params_.dtype, divisor);
+        for (const auto &[local, g] : batch)
+            added_.finish(total.at(local.first), local.count, divisor);
         reason = run_update(batch);
     });
     return reason;

@@ -50,7 +50,8 @@ SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *fun
       rows_(layout_.bytes),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      counts_(counts_steps(params)), answers_(usual_answer) {
+      counts_(counts_steps(params)), added_(params, combines_by_function()),
+      answers_(usual_answer) {
     make_room_to_open(1);
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
@@ -152,10 +153,12 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
     return Reason::none;
 }
 
-Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g) {
+Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
+                            double weight) {
     Reason reason = claim(keys, count); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    while (sum >= sums_.size()) sums_.emplace_back(row_bytes_);
+    const uint64_t row_bytes = params_.dim * added_.element_bytes();
+    while (sum >= sums_.size()) sums_.emplace_back(row_bytes);
     RowStore &sums = sums_[sum];
     sums.set_limit(limit_ == UINT64_MAX ? limit_ : sums.memory() + room());
     fresh_.clear();
@@ -169,15 +172,15 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     auto next = fresh_.begin(); // in the order of the keys
     const bool combines = combines_by_function();
     if (combines) function_->begin();
-    for (size_t i = 0; i < count; i++) {
-        const char *from = static_cast<const char *>(g) + i * row_bytes_;
+    const char *from = added_.of(g, count * params_.dim, weight);
+    for (size_t i = 0; i < count; i++, from += row_bytes) {
         if (next != fresh_.end() && next->second == claimed_[i]) {
-            std::memcpy(claimed_[i], from, row_bytes_);
+            std::memcpy(claimed_[i], from, row_bytes);
             ++next;
         } else if (combines) {
             function_->add(keys[i], claimed_[i], params_.dim).pushed = from;
         } else {
-            combine(params_, claimed_[i], from, params_.dim);
+            added_.add(claimed_[i], from, params_.dim);
         }
     }
     reason = combines ? function_->combine(updates_) : Reason::none;
@@ -198,7 +201,7 @@ Reason SparseShard::add_others(const uint64_t *keys, char *const *sums, size_t c
             if (combines)
                 function_->add(keys[i], sums[i], params_.dim).pushed = its;
             else
-                combine(params_, sums[i], its, params_.dim);
+                added_.add(sums[i], its, params_.dim);
         });
         if (combines) reason = function_->combine(updates_);
         for (size_t i = 0; i < count; i++) sums_[other].erase(keys[i]);
@@ -227,8 +230,7 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     std::span<const uint32_t> others = made_of.sums; // but the one at work, and those before
     auto update_block = [&] {
         if (reason == Reason::none) reason = add_others(keys, values, count, others);
-        for (size_t i = 0; i < count && params_.aggregate == DTRAIN_AVG; i++)
-            divide(values[i], params_.dim, params_.dtype, made_of.divisor);
+        for (size_t i = 0; i < count; i++) added_.finish(values[i], params_.dim, made_of.divisor);
         rows_.find(keys, count, [&](size_t i, char *row) {
             rows[i] = row;
             if (function_ == nullptr) update(keys[i], row, values[i]);

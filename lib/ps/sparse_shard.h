@@ -1,8 +1,8 @@
 // A server's part of one sparse table: rows of values with the rule's state, and sums of open
 // clocks. SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/aggregate.h"
 #include "ps/answer_buffers.h"
+#include "ps/clock_sums.h"
 #include "ps/consistency.h"
 #include "ps/function_call.h"
 #include "ps/protocol.h"
@@ -53,7 +53,8 @@ class SparseShard {
     // Applies rows at once. begins: they count as one update (the first request of a push).
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
     // Adds rows to one of the sums, of which there are as many as are used.
-    Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g);
+    Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
+                   double weight = 1);
     // As one update; empties the sums that it is made of. Reason::told: the function failed, and
     // the update is done in part.
     Reason apply(const ClockUpdate &update);
@@ -120,6 +121,7 @@ class SparseShard {
     std::unique_ptr<SegmentRules> segments_; // likewise
     const bool counts_;
     std::vector<RowStore> sums_;
+    ClockSums added_;                                      // how they are made
     std::vector<char *> claimed_;                          // scratch
     std::vector<const char *> pushed_;                     // scratch: of a function
     std::vector<float> wide_, drawn_;                      // scratch: of open(); initial values

@@ -105,6 +105,45 @@ void a_row_that_came_in_part_is_completed_with_zeros(void **) {
         assert_true(std::fabs(before[i] - value(*shard, i) - due[i]) < 1e-6);
 }
 
+// A mean of what the workers pushed that the dtype can hold comes out, whatever their sum.
+void means_have_room_for_sums(void **) {
+    struct Case {
+        uint32_t dtype;
+        double pushed;
+    };
+    constexpr Case cases[] = {{DTRAIN_F16, 60000},  {DTRAIN_F16, -65504}, {DTRAIN_I8, 100},
+                              {DTRAIN_I8, -128},    {DTRAIN_U8, 200},     {DTRAIN_I16, 30000},
+                              {DTRAIN_U16, 65535},  {DTRAIN_I32, 2e9},    {DTRAIN_U32, 4e9},
+                              {DTRAIN_BF16, 32768}, {DTRAIN_F32, 60000}};
+    for (const auto &[dtype, pushed] : cases)
+        for (uint32_t workers : {1u, 2u, 5u, 9u})
+            for (bool apart : {false, true})
+                for (double weight : {1.0, 3.0}) {
+                    if (weight != 1 && !is_float(dtype)) continue;
+                    TableParams params = make_params(DTRAIN_RULE_ADD, dtype, DTRAIN_BSP);
+                    params.aggregate = DTRAIN_AVG;
+                    params.initial = 0;
+                    params.reproducible = apart;
+                    auto shard = Shard::create(params, Range{0, 9});
+                    alignas(8) char g[9 * 4];
+                    fill(dtype, g, 9, pushed);
+                    std::vector<uint32_t> sums;
+                    for (uint32_t i = 0; i < workers; ++i) {
+                        sums.assign(apart ? i + 1 : 1, 0);
+                        for (uint32_t k = 0; k < sums.size(); ++k) sums[k] = k;
+                        assert_int_equal(shard->collect(sums.back(), {0, 9}, g, weight),
+                                         Reason::none);
+                    }
+                    ClockUpdate update = {0, sums};
+                    update.divisor = workers * weight;
+                    assert_int_equal(shard->apply(update), Reason::none);
+                    for (uint64_t i = 0; i < 9; ++i)
+                        if (get(dtype, shard->at(i), 0) != pushed)
+                            fail_msg("dtype %u, %u workers, weight %g: %g, not %g", dtype, workers,
+                                     weight, get(dtype, shard->at(i), 0), pushed);
+                }
+}
+
 void workers_are_compensated_apart(void **) {
     TableParams params = make_params(DTRAIN_RULE_DC_SGD, DTRAIN_F32, DTRAIN_ASYNC);
     params.compensation = 1;
@@ -178,6 +217,7 @@ int main() {
         cmocka_unit_test(every_state_can_be_moved),
         cmocka_unit_test(a_rate_belongs_to_its_clock),
         cmocka_unit_test(a_row_that_came_in_part_is_completed_with_zeros),
+        cmocka_unit_test(means_have_room_for_sums),
         cmocka_unit_test(workers_are_compensated_apart),
         cmocka_unit_test(steps_are_counted_per_element),
         cmocka_unit_test(small_floats_convert_to_nearest_even),

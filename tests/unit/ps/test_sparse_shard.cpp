@@ -246,6 +246,32 @@ void a_refused_sum_leaves_no_trace(void **) {
     for (size_t i = 0; i < keys.size() * dim; i++) assert_true(w[i] == 2);
 }
 
+// As of a dense shard (test_shard.cpp).
+void means_have_room_for_sums(void **) {
+    constexpr uint64_t keys[] = {7, 8, 9};
+    for (auto [dtype, pushed] : {std::pair(DTRAIN_F16, 60000.0), std::pair(DTRAIN_I8, 100.0),
+                                 std::pair(DTRAIN_I32, 2e9), std::pair(DTRAIN_U8, 200.0)})
+        for (bool apart : {false, true}) {
+            TableParams params = make_params(DTRAIN_RULE_ADD, dtype, DTRAIN_BSP);
+            params.aggregate = DTRAIN_AVG;
+            params.initial = 0;
+            SparseShard shard(params);
+            alignas(8) char g[3 * dim * 4], due[3 * dim * 4];
+            const uint64_t bytes = 3 * dim * dtrain::device::dtype_size(dtype);
+            fill(uint32_t(dtype), g, 3 * dim, pushed);
+            std::memcpy(due, g, bytes);
+            ClockUpdate update = {0, {0}};
+            update.divisor = 4;
+            for (uint32_t worker = 0; worker < 4; worker++) {
+                if (apart && worker > 0) update.sums.push_back(worker);
+                assert_int_equal(shard.collect(update.sums.back(), keys, 3, g), Reason::none);
+            }
+            assert_int_equal(shard.apply(update), Reason::none);
+            const auto rows = shard.gather(keys, 3);
+            assert_memory_equal(rows->at(0), due, bytes);
+        }
+}
+
 } // namespace
 
 int main() {
@@ -255,6 +281,7 @@ int main() {
         cmocka_unit_test(answers_last_while_they_are_held),
         cmocka_unit_test(a_limit_refuses_all_of_a_request),
         cmocka_unit_test(a_refused_sum_leaves_no_trace),
+        cmocka_unit_test(means_have_room_for_sums),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
