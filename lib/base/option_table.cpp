@@ -44,8 +44,9 @@ constexpr OptionSpec table[] = {
      "such a tensor fails after this time; 0: only when its own timeout is over"},
     {"heartbeat.interval", "250ms", duration, 10 * ms, 60 * second, nullptr,
      "how often a process tells the coordinator that it is alive"},
-    {"heartbeat.timeout", "1s", duration, 100 * ms, 3600 * second, nullptr,
-     "silence after which a process counts as lost"},
+    {"heartbeat.timeout", "5s", duration, 100 * ms, 3600 * second, nullptr,
+     "silence after which a process counts as lost; up to four times as long where more processes "
+     "than cores are, twice while a job starts; a process that ends is noticed at once"},
     {"join.timeout", "300s", duration, 1 * ms, ever, nullptr, "how long joining a job may take"},
     {"listen.address", "", text, 0, 0, nullptr,
      "own address or name to listen at; empty: all interfaces, of which the others try the best"},

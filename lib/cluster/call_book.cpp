@@ -12,14 +12,15 @@ namespace {
 
 // The first call of equal number that differs; both lists ascend.
 std::string difference(int32_t rank, const std::vector<CallRecord> &mine, int32_t other,
-                       const std::vector<CallRecord> &theirs) {
+                       const std::vector<CallRecord> &theirs, uint64_t &number) {
     auto b = theirs.begin();
     for (const CallRecord &a : mine) {
         while (b != theirs.end() && b->seq < a.seq) ++b;
         if (b == theirs.end()) break;
-        if (b->seq == a.seq && !(*b == a))
-            return text("call %llu: rank %d %s, rank %d %s", static_cast<unsigned long long>(a.seq),
-                        rank, describe(a).c_str(), other, describe(*b).c_str());
+        if (b->seq != a.seq || *b == a) continue;
+        number = a.seq;
+        return text("call %llu: rank %d %s, rank %d %s", static_cast<unsigned long long>(a.seq),
+                    rank, describe(a).c_str(), other, describe(*b).c_str());
     }
     return {};
 }
@@ -40,7 +41,7 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
     out.stuck = nothing_moves(group, rank, report);
     for (const auto &[other, entry] : group.entries)
         if (other != rank && out.mismatch.empty())
-            out.mismatch = difference(rank, mine.calls, other, entry.calls);
+            out.mismatch = difference(rank, mine.calls, other, entry.calls, out.differs);
     if (!out.mismatch.empty()) return out;
 
     for (int32_t r = 0; r < int32_t(members.size()); r++) {

@@ -19,6 +19,7 @@ class CallBook {
     };
     struct Outcome {
         std::string mismatch; // both sides in words; "": no difference is known
+        uint64_t differs = 0; // the number of that call
         // Members whose calls would help. When a whole group stalls, everybody reports: then each
         // is asked once, and again only for one that stalls on (it may have had no answer yet).
         std::vector<int32_t> wanted;

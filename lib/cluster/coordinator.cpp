@@ -9,12 +9,13 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int64_t first_line = 2 * second; // of the log, while members are missing
+constexpr int64_t leaving_pause = 20 * ms;
 
 } // namespace
 
 Coordinator::Coordinator(const Settings &settings, int64_t now)
     : settings_(settings), phase_(Phase::gathering), started_(now), next_line_(now + first_line),
-      next_call_(1), watch_(settings.heartbeat_interval, settings.heartbeat_timeout),
+      next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
       shrinks_([this](int32_t m) { return state_.alive(m); }, [this] { return new_group(); },
                settings.identity.workers) {
     state_.job = settings.job;
@@ -30,7 +31,9 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, 
     gathering_.reset();
     state_ = std::move(state);
     state_.coordinator = settings.identity.member();
-    reunion_.emplace(state_, settings.heartbeat_timeout, clean, dead, now);
+    pace_ = Pace::of(settings, state_.peers);
+    watch_.set(pace_);
+    reunion_.emplace(state_, pace_, clean, dead, now);
 }
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
@@ -58,6 +61,7 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
     if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
         return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
     watch_.heard(at->second.member, now);
+    if (at->second.seated) take_back_doubt(at->second.member, now);
     if (const auto *m = std::get_if<wire::Join>(&message))
         join(link, *m, now, actions);
     else if (const auto *r = std::get_if<wire::Rejoin>(&message))
@@ -79,12 +83,15 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
         if (phase_ == Phase::gathering) return closed(link, "it left", now, actions);
         unseat(member);
         remove(state_.left(member), actions);
+        if (!left_.empty()) tell_at_ = std::min(tell_at_, now + leaving_pause);
         collect(now, actions);
     } else if (std::holds_alternative<wire::Deposed>(message)) {
-        doubt(member, "it lost its connection to the coordinator", true, now, actions);
+        doubt({member, now, true, phase_ == Phase::running,
+               "it heard nothing from the coordinator (option heartbeat.timeout)"},
+              actions);
         collect(now, actions);
     } else if (phase_ == Phase::running && !from_member(member, message, now, actions)) {
-        lose(member, "it sent a malformed message", actions);
+        lose(member, "it sent a malformed message", true, actions);
     }
 }
 
@@ -101,26 +108,36 @@ void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions
                    text("%s failed while joining: %s",
                         member_name(gathering_->peer(connection.member)).c_str(), why.c_str()),
                    actions);
-    lose(connection.member, why, actions);
+    lose(connection.member, why, false, actions);
     collect(now, actions);
 }
 
-void Coordinator::lose(int32_t member, const std::string &why, Actions &actions) {
+void Coordinator::lose(int32_t member, const std::string &why, bool silent, Actions &actions) {
     if (!state_.alive(member)) return;
     if (auto seat = seats_.find(member); seat != seats_.end())
         refuse(seat->second, DTRAIN_ERR_FENCED,
                "the job goes on without this process, which counted as lost: " + why, actions);
-    remove(state_.lost(member, why), actions);
+    remove(state_.lost(member, why, silent), actions);
 }
 
 void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
     state_.epoch = std::max(state_.epoch, gone.epoch);
     state_.gone[gone.member] = gone;
     watch_.stop(gone.member);
+    std::erase_if(doubts_, [&](const Doubt &d) { return d.held && d.member == gone.member; });
     if (reunion_) reunion_->went(gone.member);
     if (phase_ != Phase::running) return; // the Welcome will tell
-    to_all(gone, actions);
+    if (gone.left)
+        left_.push_back(gone);
+    else
+        to_all(gone, actions);
     answer(shrinks_.member_gone(), actions);
+}
+
+void Coordinator::tell_who_left(Actions &actions) {
+    for (wire::Gone &gone : left_) to_all(std::move(gone), actions);
+    left_.clear();
+    tell_at_ = INT64_MAX;
 }
 
 void Coordinator::end(Status status, const std::string &why, Actions &actions) {
@@ -136,6 +153,7 @@ void Coordinator::end(Status status, const std::string &why, Actions &actions) {
 
 void Coordinator::leave(Actions &actions) {
     if (phase_ == Phase::gathering) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
+    tell_who_left(actions);
     if (phase_ != Phase::over) to_all(state_.left(state_.coordinator), actions);
     for (const auto &[link, connection] : links_)
         if (link != local_link) actions.emplace_back(Close{link});
@@ -185,6 +203,7 @@ void Coordinator::tick(int64_t now, Actions &actions) {
     if (phase_ == Phase::collecting) collect(now, actions);
     if (phase_ != Phase::running) return;
     watch(now, actions);
+    if (now >= tell_at_) tell_who_left(actions);
     answer(shrinks_.tick(now), actions);
 }
 
@@ -193,7 +212,9 @@ int64_t Coordinator::next_deadline() const {
     switch (phase_) {
     case Phase::gathering: return std::min({lobby, next_line_, settings_.join_deadline});
     case Phase::collecting: return std::min(lobby, reunion_->next_deadline());
-    case Phase::running: return std::min({lobby, watch_.next_deadline(), shrinks_.next_deadline()});
+    case Phase::running:
+        return std::min(
+            {lobby, watch_.next_deadline(), shrinks_.next_deadline(), next_judgement(), tell_at_});
     case Phase::over: break;
     }
     return lobby;

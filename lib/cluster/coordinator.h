@@ -3,8 +3,9 @@
 //
 // A pure state machine. It gathers the members, tells everybody the roster, then watches: a member
 // whose connection ends without a Leave, or that is silent for the heartbeat timeout, is lost for
-// good (and fenced, should it come back). Messages of members to each other pass through here.
-// After a takeover it first waits for the members to come (reunion.h).
+// good (and fenced, should it come back). Nothing is said of a silent one until it is clear that
+// not this side is the one that was cut off, or did not run. Messages of members to each other pass
+// through here. After a takeover it first waits for the members to come (reunion.h).
 //
 // A partition never leaves two halves of a job running, but for a job of two, where both go on
 // alone.
@@ -12,6 +13,7 @@
 #include "cluster/call_book.h"
 #include "cluster/gathering.h"
 #include "cluster/membership.h"
+#include "cluster/pace.h"
 #include "cluster/protocol.h"
 #include "cluster/reunion.h"
 #include "cluster/shrink_book.h"
@@ -48,8 +50,9 @@ class Coordinator {
     };
 
     void handle(Link link, const wire::Message &message, int64_t now, Actions &actions);
-    void lose(int32_t member, const std::string &why, Actions &actions);
+    void lose(int32_t member, const std::string &why, bool silent, Actions &actions);
     void remove(const wire::Gone &gone, Actions &actions);
+    void tell_who_left(Actions &actions);
     void end(Status status, const std::string &why, Actions &actions);
     void refuse(Link link, Status status, const std::string &why, Actions &actions);
     void seat(Link link);
@@ -72,8 +75,19 @@ class Coordinator {
     void resume(int64_t now, Actions &actions);
 
     // coordinator_watch.cpp: health
+    struct Doubt {
+        int32_t member;
+        int64_t when;
+        bool deposed; // it has another coordinator, or looks for one
+        bool held;    // not lost yet
+        std::string why;
+    };
     void watch(int64_t now, Actions &actions);
-    void doubt(int32_t member, const std::string &why, bool deposed, int64_t now, Actions &actions);
+    void doubt(Doubt doubt, Actions &actions);
+    void take_back_doubt(int32_t member, int64_t now);
+    void judge(int64_t now, Actions &actions);
+    int64_t next_judgement() const;
+    int64_t hold() const { return 2 * pace_.interval; }
 
     // coordinator_groups.cpp: messages of members to each other; false: malformed
     bool from_member(int32_t member, const wire::Message &message, int64_t now, Actions &actions);
@@ -97,12 +111,14 @@ class Coordinator {
     std::map<Link, int32_t> calls_out_; // members that are being called
     Link next_call_;
 
+    // Who left, until the others are told. Jobs mostly end with everybody leaving at once: then
+    // hardly anybody is left to be told.
+    std::vector<wire::Gone> left_;
+    int64_t tell_at_ = INT64_MAX;
+
+    Pace pace_;
     Watch watch_;
-    struct Doubt {
-        int64_t when;
-        bool deposed;
-    };
-    std::vector<Doubt> doubts_; // members lost that may live and think the same of us
+    std::vector<Doubt> doubts_; // members that may live and think the same of us
     CallBook call_book_;
     ShrinkBook shrinks_;
     uint64_t groups_made_ = 0;

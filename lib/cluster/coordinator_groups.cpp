@@ -29,7 +29,7 @@ bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, 
 bool Coordinator::calls(int32_t member, const wire::Calls &report, Actions &actions) {
     if (!in_group(member, report.members)) return false;
     CallBook::Outcome outcome = call_book_.report(member, report);
-    wire::GroupFailed failed{report.group, report.members, DTRAIN_OK, {}, -1};
+    wire::GroupFailed failed{report.group, report.members, DTRAIN_OK, {}, -1, outcome.differs};
     if (!outcome.mismatch.empty()) {
         failed.status = DTRAIN_ERR_MISMATCH;
         failed.text = "ranks made different calls: " + outcome.mismatch;

@@ -72,6 +72,8 @@ void Coordinator::start(int64_t now, Actions &actions) {
     wire::Peer &self = state_.peers[size_t(state_.coordinator)];
     self.label = text("%s pid %d", own.c_str(), self.pid);
     phase_ = Phase::running;
+    pace_ = Pace::of(settings_, state_.peers);
+    watch_.set(pace_);
     for (size_t first = 0; first < state_.peers.size(); first += roster_chunk) {
         size_t end = std::min(first + roster_chunk, state_.peers.size());
         to_all(wire::Roster{state_.job,
@@ -81,8 +83,8 @@ void Coordinator::start(int64_t now, Actions &actions) {
                             {state_.peers.begin() + long(first), state_.peers.begin() + long(end)}},
                actions);
     }
-    for (const auto &[member, link] : seats_)
-        if (link != local_link) watch_.start(member, now);
+    for (const auto &[member, link] : seats_) // they have the most to do now
+        if (link != local_link) watch_.start(member, now, pace_.timeout);
 }
 
 void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
@@ -142,7 +144,8 @@ void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions)
     int32_t member = call->second;
     calls_out_.erase(call);
     if (phase_ != Phase::collecting || !refused || !reunion_->missing().contains(member)) return;
-    remove(reunion_->clean() ? state_.left(member) : state_.lost(member, "its process has ended"),
+    remove(reunion_->clean() ? state_.left(member)
+                             : state_.lost(member, "its process has ended", false),
            actions);
     collect(now, actions);
 }
@@ -157,7 +160,7 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     std::set<int32_t> missing = reunion_->missing();
     reunion_.reset();
     for (int32_t member : missing)
-        remove(state_.lost(member, "it did not come to the new coordinator"), actions);
+        remove(state_.lost(member, "it did not come to the new coordinator", true), actions);
     phase_ = Phase::running;
     state_.epoch++;
     wire::Welcome welcome{state_.epoch, {}};

@@ -31,6 +31,7 @@ class Driver {
     Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
     void leave(int64_t now); // closes everything; waits a little for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }
+    const Pace &pace() const { return node_.pace(); }
 
   private:
     using Connections = std::map<Link, std::unique_ptr<Connection>>;

@@ -55,6 +55,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.host = host_identity();
     s.self.transports = params.transports;
     s.self.cpus = usable_cpus();
+    s.self.cores = usable_millicores();
     s.self.location = params.location;
     s.self.serves = params.serves && params.identity.role == Role::worker;
     return s;
@@ -136,14 +137,15 @@ Status Job::send(int32_t member, uint32_t channel, std::span<const uint8_t> byte
     return state_->post(wire::Relay{self(), member, channel, {bytes.begin(), bytes.end()}});
 }
 
-Status Job::abort(uint64_t group, std::span<const int32_t> members, const std::string &reason) {
-    return fail_group(group, members, DTRAIN_ERR_ABORTED, reason, self());
+Status Job::abort(uint64_t group, std::span<const int32_t> members, const std::string &reason,
+                  uint64_t from) {
+    return fail_group(group, members, DTRAIN_ERR_ABORTED, reason, self(), from);
 }
 
 Status Job::fail_group(uint64_t group, std::span<const int32_t> members, Status status,
-                       const std::string &text, int32_t guilty) {
+                       const std::string &text, int32_t guilty, uint64_t from) {
     if (Status s = check_members(members); s != DTRAIN_OK) return s;
-    return state_->post(wire::GroupFailed{group, list(members), status, text, guilty});
+    return state_->post(wire::GroupFailed{group, list(members), status, text, guilty, from});
 }
 
 Status Job::report_calls(uint64_t group, std::span<const int32_t> members, bool stalled,

@@ -42,14 +42,15 @@ class Observer {
   public:
     virtual ~Observer() = default;
     // DTRAIN_ERR_PEER; text: "rank 3 (10.0.0.4:7001 pid 991) lost: connection closed". Once per
-    // member.
-    virtual void member_lost(int32_t member, Status status, const std::string &text) = 0;
+    // member. silent: its process may still be there; else what it sent may still arrive.
+    virtual void member_lost(int32_t member, Status status, const std::string &text,
+                             bool silent) = 0;
     virtual void member_left(int32_t member) = 0; // by leave()
     // Somebody else called abort() or fail_group(), or the coordinator found a mismatch.
-    // guilty: a member, or -1. May come more than once, and for a group not (or no longer) known
-    // here.
+    // guilty: a member, or -1. from: see fail_group(). May come more than once, and for a group not
+    // (or no longer) known here.
     virtual void group_failed(uint64_t group, Status status, const std::string &text,
-                              int32_t guilty) = 0;
+                              int32_t guilty, uint64_t from) = 0;
     // Another rank of the group stalls: answer with report_calls(), stalled = false.
     virtual void calls_wanted(uint64_t group) = 0;
     // In answer to a stalled report: that rank's last call is number `seq` (0: none yet), which is
@@ -112,10 +113,12 @@ class Job {
     // order; may be lost when a coordinator is. DTRAIN_ERR_BUSY: too much is queued.
     Status send(int32_t member, uint32_t channel, std::span<const uint8_t> bytes);
     // The other members of the group get group_failed(DTRAIN_ERR_ABORTED, reason).
-    Status abort(uint64_t group, std::span<const int32_t> members, const std::string &reason);
-    // As abort(), with any status: this rank found the group broken.
+    Status abort(uint64_t group, std::span<const int32_t> members, const std::string &reason,
+                 uint64_t from = 0);
+    // As abort(), with any status: this rank found the group broken. from: the group's calls before
+    // this number have ended here, so they may still succeed elsewhere.
     Status fail_group(uint64_t group, std::span<const int32_t> members, Status status,
-                      const std::string &text, int32_t guilty);
+                      const std::string &text, int32_t guilty, uint64_t from = 0);
     // The last calls of this rank in the group (oldest first, at most wire::max_calls). stalled:
     // the last of them makes no progress; the coordinator then asks the other ranks for theirs. A
     // difference fails the group on all members with DTRAIN_ERR_MISMATCH, naming both sides. stuck:

@@ -20,7 +20,6 @@ int64_t later(int64_t now, int64_t ns) { return ns > INT64_MAX - now ? INT64_MAX
 
 Job::State::State(const JoinParams &params, Settings settings)
     : self(params.identity.member()), observer_(*params.observer), log_(params.log),
-      patience_(2 * params.heartbeat_timeout_ns),
       driver_(std::move(settings), params.secret, params.listen_address), process_(getpid()) {}
 
 Status Job::State::open(const JoinParams &params) {
@@ -110,9 +109,9 @@ void Job::State::tell(const wire::Message &report) {
         if (m->left)
             observer_.member_left(m->member);
         else
-            observer_.member_lost(m->member, DTRAIN_ERR_PEER, m->text);
+            observer_.member_lost(m->member, DTRAIN_ERR_PEER, m->text, m->silent);
     } else if (const auto *f = std::get_if<wire::GroupFailed>(&report)) {
-        observer_.group_failed(f->group, f->status, f->text, f->guilty);
+        observer_.group_failed(f->group, f->status, f->text, f->guilty, f->from);
     } else if (const auto *w = std::get_if<wire::CallsWanted>(&report)) {
         observer_.calls_wanted(w->group);
     } else if (const auto *b = std::get_if<wire::RankBehind>(&report)) {
@@ -149,9 +148,12 @@ Status Job::State::post(wire::Message message) {
 Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
     Waiter waiter{request.group, 0, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::nullopt};
     if (!waiter.wake) return fail_errno(errno, "shrink: eventfd");
-    int64_t timeout = request.timeout_ns, deadline = later(later(now_ns(), timeout), patience_);
+    // Beyond its timeout: the coordinator may be lost meanwhile.
+    int64_t timeout = request.timeout_ns, patience = 0, deadline = 0;
     {
         std::lock_guard lock(mutex_);
+        patience = 2 * driver_.pace().timeout;
+        deadline = later(later(now_ns(), timeout), patience);
         if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
         waiters_.push_back(&waiter);
         Status s = driver_.shrink(std::move(request), waiter.attempt, now_ns());
@@ -166,7 +168,7 @@ Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
         s = outcome(waiter, result);
         if (s == DTRAIN_IN_PROGRESS && now_ns() >= deadline)
             s = fail(DTRAIN_ERR_TIMEOUT, "shrink: no answer from a coordinator within %lld ms",
-                     static_cast<long long>((timeout + patience_) / ms));
+                     static_cast<long long>((timeout + patience) / ms));
         int64_t until = std::min(deadline, driver_.next_deadline());
         lock.unlock();
         if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());

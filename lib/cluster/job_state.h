@@ -45,7 +45,6 @@ class Job::State {
 
     Observer &observer_;
     Log *log_;
-    int64_t patience_;         // beyond a shrink's timeout: the coordinator may be lost meanwhile
     mutable std::mutex mutex_; // of all below
     std::mutex delivery_;      // held around the observer's functions; taken before mutex_
     Driver driver_;

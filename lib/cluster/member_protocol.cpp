@@ -21,8 +21,8 @@ bool for_the_program(const wire::Message &message, const Membership &state) {
 } // namespace
 
 MemberProtocol::MemberProtocol(const Settings &settings)
-    : settings_(settings), self_(settings.identity.member()),
-      watch_(settings.heartbeat_interval, settings.heartbeat_timeout) {}
+    : settings_(settings), self_(settings.identity.member()), pace_(Pace::of(settings, {})),
+      watch_(pace_) {}
 
 void MemberProtocol::start(int64_t now, Actions &actions) {
     phase_ = Phase::connecting;
@@ -37,7 +37,7 @@ void MemberProtocol::dial(int32_t member, const std::string &address, int64_t no
     link_ = next_link_;
     next_link_ += 4;
     connected_ = false;
-    candidate_until_ = now + settings_.heartbeat_timeout;
+    candidate_until_ = now + pace_.timeout;
     actions.emplace_back(Dial{link_, member, address});
 }
 
@@ -58,7 +58,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         join.self.listener = event.listener;
         actions.emplace_back(Send{link_, std::move(join)});
     } else if (phase_ == Phase::seeking) {
-        candidate_until_ = now + 2 * (settings_.heartbeat_timeout + settings_.heartbeat_interval);
+        candidate_until_ = now + 2 * (pace_.timeout + pace_.interval);
         actions.emplace_back(Send{link_, rejoin()});
     }
 }
@@ -124,17 +124,19 @@ void MemberProtocol::roster(const wire::Roster &roster, int64_t now, Actions &ac
     state_.coordinator = 0;
     state_.peers.insert(state_.peers.end(), roster.members.begin(), roster.members.end());
     if (state_.peers.size() < roster.total) return;
-    run(now);
+    pace_ = Pace::of(settings_, state_.peers);
+    watch_.set(pace_);
+    run(now, pace_.timeout); // the coordinator has the most to do now
     wire::Roster all = roster;
     all.first = 0;
     all.members = state_.peers;
     actions.emplace_back(Report{std::move(all)});
 }
 
-void MemberProtocol::run(int64_t now) {
+void MemberProtocol::run(int64_t now, int64_t grace) {
     phase_ = Phase::running;
     watch_.stop_all();
-    if (state_.coordinator != self_) watch_.start(state_.coordinator, now);
+    if (state_.coordinator != self_) watch_.start(state_.coordinator, now, grace);
 }
 
 void MemberProtocol::gone(const wire::Gone &gone, int64_t now, Actions &actions) {
@@ -163,7 +165,7 @@ void MemberProtocol::closed(const std::string &why, int64_t now, Actions &action
     else if (phase_ == Phase::joining)
         end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
     else if (phase_ == Phase::running)
-        coordinator_gone(state_.lost(state_.coordinator, why), true, now, actions);
+        coordinator_gone(state_.lost(state_.coordinator, why, false), true, now, actions);
     else if (phase_ == Phase::seeking)
         candidate_failed(true, now, actions);
 }
@@ -177,9 +179,8 @@ void MemberProtocol::tick(int64_t now, Actions &actions) {
     Watch::Due due = watch_.check(now);
     if (due.beat) actions.emplace_back(Send{link_, wire::Heartbeat{state_.epoch}});
     for (Watch::Silent silent : due.silent)
-        coordinator_gone(state_.lost(silent.member, text("silent for %lld ms",
-                                                         static_cast<long long>(silent.ns / ms))),
-                         false, now, actions);
+        coordinator_gone(state_.lost(silent.member, pace_.silence(silent.ns), true), false, now,
+                         actions);
 }
 
 void MemberProtocol::connecting_tick(int64_t now, Actions &actions) {

@@ -6,10 +6,12 @@
 // is passed over. All of that is bounded; a member that finds nobody is fenced.
 #pragma once
 #include "cluster/membership.h"
+#include "cluster/pace.h"
 #include "cluster/protocol.h"
 #include "cluster/watch.h"
 
 #include <map>
+#include <optional>
 #include <set>
 
 namespace dtrain::cluster {
@@ -38,6 +40,7 @@ class MemberProtocol {
         return dead_;
     } // while seeking: its process is known to be gone
     const Membership &membership() const { return state_; }
+    const Pace &pace() const { return pace_; }
 
   private:
     enum class Phase { idle, connecting, joining, running, seeking, over };
@@ -49,7 +52,7 @@ class MemberProtocol {
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
     void gone(const wire::Gone &gone, int64_t now, Actions &actions);
     void shrunk(const wire::ShrinkReply &reply, Actions &actions);
-    void run(int64_t now);
+    void run(int64_t now, int64_t grace);
     void end(Status status, const std::string &why, Actions &actions);
 
     // member_seeking.cpp
@@ -68,6 +71,7 @@ class MemberProtocol {
     Link link_ = 0, next_link_ = 3; // own numbers are 3 modulo 4; the coordinator's calls 1
     bool connected_ = false;        // link_ is up
     bool admitted_ = false;         // while joining: the coordinator has said that it gathers us
+    Pace pace_;
     Watch watch_;
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
@@ -76,6 +80,7 @@ class MemberProtocol {
     int32_t candidate_ = -1;     // seeking
     int32_t dialled_again_ = -1; // the last one that was
     bool clean_ = false, dead_ = false;
+    std::optional<wire::Gone> untold_; // of a silent one: perhaps it is this member that is cut off
     std::set<int32_t> unreachable_;
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;
 

@@ -26,9 +26,12 @@ void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t
     dead_ = dead;
     unreachable_.clear();
     dialled_again_ = -1;
-    seek_until_ = now + seek_timeouts * settings_.heartbeat_timeout;
+    seek_until_ = now + seek_timeouts * pace_.timeout;
     state_.gone[gone.member] = gone;
-    actions.emplace_back(Report{gone});
+    if (gone.silent)
+        untold_ = gone;
+    else
+        actions.emplace_back(Report{gone});
     if (clean_) {
         seek_at_ = now + leaving_pause;
         candidate_until_ = INT64_MAX;
@@ -64,7 +67,7 @@ void MemberProtocol::candidate_unreached(const DialFailed &event, int64_t now, A
 void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {
     if (is_gone)
         return candidate_gone(clean_ ? state_.left(candidate_)
-                                     : state_.lost(candidate_, "its process has ended"),
+                                     : state_.lost(candidate_, "its process has ended", false),
                               now, actions);
     unreachable_.insert(candidate_);
     seek(now, actions);
@@ -82,8 +85,10 @@ void MemberProtocol::candidate_gone(const wire::Gone &gone, int64_t now, Actions
 void MemberProtocol::seeking_tick(int64_t now, Actions &actions) {
     if (now >= seek_until_)
         return end(DTRAIN_ERR_FENCED,
-                   text("no other coordinator could be reached within %lld ms",
-                        static_cast<long long>(seek_timeouts * settings_.heartbeat_timeout / ms)),
+                   text("no other coordinator could be reached within %lld ms (option "
+                        "heartbeat.timeout: %lld ms)",
+                        static_cast<long long>(seek_timeouts * pace_.timeout / ms),
+                        static_cast<long long>(pace_.timeout / ms)),
                    actions);
     if (now >= seek_at_) return seek(now, actions);
     if (now < candidate_until_) return;
@@ -97,7 +102,8 @@ void MemberProtocol::seeking_tick(int64_t now, Actions &actions) {
 void MemberProtocol::welcome(const wire::Welcome &welcome, int64_t now, Actions &actions) {
     state_.coordinator = candidate_;
     state_.epoch = welcome.epoch;
-    run(now);
+    run(now, 0);
+    if (untold_) actions.emplace_back(Report{*std::exchange(untold_, std::nullopt)});
     for (const wire::Gone &one : welcome.gone) {
         gone(one, now, actions);
         if (phase_ != Phase::running) return;

@@ -20,10 +20,13 @@ struct Membership {
     bool alive(int32_t m) const { return has(m) && !gone.contains(m); }
     int32_t alive_count() const { return size() - int32_t(gone.size()); }
     std::string name(int32_t m) const { return member_name(peers[size_t(m)]); }
-    wire::Gone lost(int32_t m, const std::string &why) const {
-        return {epoch + 1, m, false, name(m) + " lost: " + why};
+    // silent: its process may still be there.
+    wire::Gone lost(int32_t m, const std::string &why, bool silent) const {
+        return {epoch + 1, m, false, name(m) + " lost: " + why, silent};
     }
-    wire::Gone left(int32_t m) const { return {epoch + 1, m, true, name(m) + " left the job"}; }
+    wire::Gone left(int32_t m) const {
+        return {epoch + 1, m, true, name(m) + " left the job", false};
+    }
 };
 
 } // namespace dtrain::cluster

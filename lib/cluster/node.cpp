@@ -53,7 +53,7 @@ void Node::handle(const Accepted &event, int64_t now, Actions &raw) {
         raw.emplace_back(Close{early_.begin()->first});
         early_.erase(early_.begin());
     }
-    int64_t patience = settings_.heartbeat_timeout + 2 * settings_.heartbeat_interval;
+    int64_t patience = member_.pace().timeout + 4 * member_.pace().interval;
     early_[event.link] = {event, std::nullopt, now + patience};
 }
 

@@ -21,6 +21,7 @@ class Node {
     Actions leave();
 
     const Membership &membership() const { return member_.membership(); }
+    const Pace &pace() const { return member_.pace(); }
     bool coordinates() const { return coordinator_.has_value(); }
 
   private:

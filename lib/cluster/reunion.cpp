@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/reunion.h"
 
+#include <algorithm>
+
 namespace dtrain::cluster {
 
-Reunion::Reunion(const Membership &state, int64_t timeout, bool clean, bool dead, int64_t now)
-    : call_at_(now + timeout / 2), until_(now + timeout), clean_(clean), dead_(dead) {
+Reunion::Reunion(const Membership &state, const Pace &pace, bool clean, bool dead, int64_t now)
+    : call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)), until_(now + pace.timeout),
+      clean_(clean), dead_(dead) {
     for (int32_t m = 0; m < state.size(); m++)
         if (state.alive(m)) missing_.insert(m);
 }

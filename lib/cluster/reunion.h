@@ -1,12 +1,13 @@
 // The members that have come to a new coordinator, and which side goes on when some cannot come.
 // SPDX-License-Identifier: Apache-2.0
 //
-// It waits up to one heartbeat timeout. At half of it, those that have not come are called at their
-// own address: where nobody listens any more, the process is gone. Others may live behind a cut
-// link, perhaps with the old coordinator: this side goes on only if it is larger than that one
+// It waits up to one heartbeat timeout. After a moment, those that have not come are called at
+// their own address: where nobody listens any more, the process is gone. Others may live behind a
+// cut link, perhaps with the old coordinator: this side goes on only if it is larger than that one
 // could be.
 #pragma once
 #include "cluster/membership.h"
+#include "cluster/pace.h"
 
 #include <set>
 
@@ -15,7 +16,7 @@ namespace dtrain::cluster {
 class Reunion {
   public:
     // clean: the old coordinator left; dead: its process is known to be gone.
-    Reunion(const Membership &state, int64_t timeout, bool clean, bool dead, int64_t now);
+    Reunion(const Membership &state, const Pace &pace, bool clean, bool dead, int64_t now);
 
     void came(int32_t member);
     void went(int32_t member);                 // it is known to be gone

@@ -7,6 +7,11 @@
 #include <algorithm>
 
 namespace dtrain::cluster {
+namespace {
+
+constexpr int most_polls = 1000;
+
+} // namespace
 
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
     : agent_(agent), helper_(helper), options_(options),
@@ -79,16 +84,18 @@ void Session::set_wait_policy() {
         policy.spin_ns = spin_ns;
     else if (ranks_per_core_ > 1)
         policy.spin_ns = 0;
+    policy.sleep_ns *= std::clamp(ranks_per_core_ / 4, 1u, 5u);
     agent_.set_policy(policy);
 }
 
 void Session::add_group(uint64_t uid, Group *group) {
     agent_.locked([&] {
         groups_.emplace(uid, group);
+        if (Status s = job_->status(); s != DTRAIN_OK)
+            return group->failed(s, std::string(error_text()).c_str(), -1, 0);
         for (uint32_t m = 0; m < job_->members().size(); m++)
-            if (group->contains(m))
-                if (Status s = job_->member_status(int32_t(m)); s != DTRAIN_OK)
-                    group->member_lost(m, s, std::string(error_text()).c_str());
+            if (group->contains(m) && job_->member_status(int32_t(m)) != DTRAIN_OK)
+                group->member_lost(m, std::string(error_text()).c_str(), true);
     });
 }
 
@@ -124,8 +131,9 @@ void Session::peer_broken(uint32_t member, const char *text) {
     char whole[error_text_size];
     std::snprintf(whole, sizeof whole, "(%s) cannot be reached: %s",
                   job_->members()[member].label.c_str(), text);
+    const bool over = !mesh_.is_connected(member);
     for (auto &[uid, group] : groups_)
-        if (group->contains(member)) group->peer_broken(member, whole);
+        if (group->contains(member)) group->peer_broken(member, whole, over);
 }
 
 bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
@@ -139,12 +147,22 @@ template <class F> void Session::for_group(uint64_t uid, F &&f) {
     });
 }
 
-void Session::member_lost(int32_t member, Status status, const std::string &text) {
+// The news of its end may have overtaken what it sent before: its connections end by themselves.
+void Session::take_what_has_come() {
+    for (auto &device : agent_.devices())
+        for (int i = 0; i < most_polls && agent_.poll(*device) > 0; i++) {
+        }
+}
+
+void Session::member_lost(int32_t member, Status, const std::string &text, bool silent) {
     agent_.locked([&] {
-        mesh_.drop(uint32_t(member));
+        if (silent)
+            mesh_.drop(uint32_t(member));
+        else
+            take_what_has_come();
         for (auto &[uid, group] : groups_)
             if (group->contains(uint32_t(member)))
-                group->member_lost(uint32_t(member), status, text.c_str());
+                group->member_lost(uint32_t(member), text.c_str(), silent);
     });
 }
 
@@ -155,8 +173,9 @@ void Session::member_left(int32_t member) {
     });
 }
 
-void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty) {
-    for_group(uid, [&](Group &group) { group.failed(status, text.c_str(), guilty); });
+void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
+                           uint64_t from) {
+    for_group(uid, [&](Group &group) { group.failed(status, text.c_str(), guilty, from); });
 }
 
 void Session::calls_wanted(uint64_t uid) {
@@ -171,7 +190,7 @@ void Session::message(int32_t, uint32_t, std::span<const uint8_t>) {}
 
 void Session::job_failed(Status status, const std::string &text) {
     agent_.locked([&] {
-        for (auto &[uid, group] : groups_) group->failed(status, text.c_str(), -1);
+        for (auto &[uid, group] : groups_) group->failed(status, text.c_str(), -1, 0);
     });
 }
 

@@ -29,12 +29,14 @@ class Group {
   public:
     virtual ~Group() = default;
     virtual bool contains(uint32_t member) const = 0;
-    virtual void member_lost(uint32_t member, Status status, const char *text) = 0;
+    // silent: nothing more comes from it; else what it sent may still arrive.
+    virtual void member_lost(uint32_t member, const char *text, bool silent) = 0;
     virtual void member_left(uint32_t member) = 0;
-    // The connection to it broke. If it died, or left after having sent what is still needed, the
-    // control plane will say so.
-    virtual void peer_broken(uint32_t member, const char *text) = 0;
-    virtual void failed(Status status, const char *text, int32_t guilty_member) = 0;
+    // A connection to it broke, over: the last one. If it died, or left after having sent what is
+    // still needed, the control plane will say so.
+    virtual void peer_broken(uint32_t member, const char *text, bool over) = 0;
+    // from: calls before this number may still succeed; 0: nothing can.
+    virtual void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) = 0;
     virtual void calls_wanted() = 0;
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
 };
@@ -94,10 +96,10 @@ class Session final : public Observer, public engine::Background, public engine:
     void work() override { job_->work(); }
 
     // Observer
-    void member_lost(int32_t member, Status status, const std::string &text) override;
+    void member_lost(int32_t member, Status status, const std::string &text, bool silent) override;
     void member_left(int32_t member) override;
-    void group_failed(uint64_t uid, Status status, const std::string &text,
-                      int32_t guilty) override;
+    void group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
+                      uint64_t from) override;
     void calls_wanted(uint64_t uid) override;
     void rank_behind(uint64_t uid, int32_t rank, uint64_t seq) override;
     void message(int32_t from, uint32_t channel, std::span<const uint8_t> bytes) override;
@@ -108,6 +110,7 @@ class Session final : public Observer, public engine::Background, public engine:
     Status connect_mesh();
     void set_wait_policy();
     template <class F> void for_group(uint64_t uid, F &&f);
+    void take_what_has_come();
 
     engine::Agent &agent_;
     engine::Helper &helper_;

@@ -1,9 +1,11 @@
 // Heartbeats: when to send the next one, and who has been silent for too long.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Silence counts only while this process itself was running: when a check comes later than one
-// interval after it was due, everybody gets another interval.
+// Silence counts only while this process itself was running: when a check comes more than an
+// interval late, nobody is silent for as long.
 #pragma once
+#include "cluster/pace.h"
+
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -12,9 +14,11 @@ namespace dtrain::cluster {
 
 class Watch {
   public:
-    Watch(int64_t interval, int64_t timeout) : interval_(interval), timeout_(timeout) {}
+    explicit Watch(const Pace &pace) : pace_(pace) {}
 
-    void start(int32_t member, int64_t now); // from now on it is watched
+    void set(const Pace &pace) { pace_ = pace; }
+    // From now on it is watched; grace: for so long it may be silent besides.
+    void start(int32_t member, int64_t now, int64_t grace = 0);
     void heard(int32_t member, int64_t now);
     void stop(int32_t member) { heard_.erase(member); }
     void stop_all() { heard_.clear(); }
@@ -29,9 +33,10 @@ class Watch {
     };
     Due check(int64_t now);
     int64_t next_deadline() const { return heard_.empty() ? INT64_MAX : next_; }
+    int64_t own_pause(int64_t now) const; // for how long this process has not looked
 
   private:
-    int64_t interval_, timeout_;
+    Pace pace_;
     int64_t next_beat_ = 0, next_ = 0; // next_: when check() may have something to say
     std::map<int32_t, int64_t> heard_; // by member: when last
 };

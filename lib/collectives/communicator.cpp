@@ -46,7 +46,7 @@ int64_t Communicator::timeout_until(int64_t deadline_ns) const {
 }
 
 Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
-    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    if (seq_ + 1 >= broken_from_.load(std::memory_order_acquire)) return faulty();
     record.seq = ++seq_;
     records_[record.seq % kept_records] = record;
     fingerprint_ = fingerprint_of(fingerprint_, record);
@@ -222,7 +222,8 @@ bool Communicator::run_inline(WindowOperation &operation) {
         case WindowOperation::Step::broken: return false;
         case WindowOperation::Step::moved: idle.reset(); break;
         case WindowOperation::Step::idle:
-            if (broken_.load(std::memory_order_relaxed) || !idle.pass()) return false;
+            if (operation.sequence >= broken_from_.load(std::memory_order_relaxed) || !idle.pass())
+                return false;
         }
     }
 }

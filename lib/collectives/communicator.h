@@ -83,7 +83,8 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status tune(const char *path);
 
     Status abort(const char *reason);
-    Status status(); // OK, or why it is broken, with text
+    Status status(); // OK, or why it is broken or will be, with text
+    bool is_broken() const { return broken_from_.load(std::memory_order_acquire) != whole; }
     std::vector<int32_t> failed_ranks();
     int32_t rank() const { return int32_t(rank_); }
     int32_t size() const { return int32_t(members_.size()); }
@@ -101,10 +102,10 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     // cluster::Group and engine::OperationListener, under the agent's lock
     bool contains(uint32_t member) const override;
-    void member_lost(uint32_t member, Status status, const char *text) override;
+    void member_lost(uint32_t member, const char *text, bool silent) override;
     void member_left(uint32_t member) override;
-    void peer_broken(uint32_t member, const char *text) override;
-    void failed(Status status, const char *text, int32_t guilty_member) override;
+    void peer_broken(uint32_t member, const char *text, bool over) override;
+    void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override;
     void rank_behind(int32_t rank, uint64_t seq) override;
     bool operation_started(engine::Operation &operation) override;
@@ -133,6 +134,14 @@ class Communicator final : public cluster::Group, public engine::OperationListen
         int32_t rank = -1; // the guilty one
         char text[error_text_size] = {};
     };
+    // Of a rank that may send no more.
+    struct Gone {
+        std::string why;    // ""; it is there
+        bool known = false; // by the control plane: it is lost or has left
+        bool lost = false;
+        bool over = false; // nothing of it is on its way
+    };
+    static constexpr uint64_t whole = UINT64_MAX;
 
     Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                  uint64_t uid, uint32_t tag_id);
@@ -183,8 +192,13 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status post_message(MessageOperation::Params &&params, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 
-    void break_with(Status status, int32_t guilty_rank, const char *text, bool tell_others);
-    void note_gone(uint32_t member, const char *why);
+    bool break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from);
+    void tell_others(uint64_t from);
+    Gone *gone(uint32_t member);
+    void look_again();
+    const Gone *awaited_in_vain(const engine::Operation &operation) const;
+    uint64_t first_open();
+    uint64_t next_call();
     void fail_operation(engine::Operation &operation);
     std::string describe_operation(const engine::Operation &operation) const;
     void report(bool stalled, bool stuck, uint64_t up_to);
@@ -220,11 +234,13 @@ class Communicator final : public cluster::Group, public engine::OperationListen
 
     // Under the agent's lock.
     std::vector<engine::Operation *> in_flight_;
-    std::vector<std::string> gone_; // by rank: why nothing more comes from it, or ""
-    std::vector<bool> failed_;      // by rank
+    std::vector<Gone> gone_; // by rank
+    bool any_gone_ = false;
+    std::vector<bool> failed_; // by rank
     int64_t reported_ns_ = 0, logged_ns_ = 0;
     Fault fault_;
-    std::atomic<bool> broken_{false}; // fault_ is set and constant
+    // Calls from this number on fail; unless it is `whole`, fault_ is set and constant.
+    std::atomic<uint64_t> broken_from_{whole};
 };
 
 } // namespace dtrain::collectives

@@ -85,7 +85,7 @@ Communicator::~Communicator() {
         return none;
     };
     agent_.locked(
-        [&] { break_with(DTRAIN_ERR_CANCELED, -1, "the communicator was destroyed", false); });
+        [&] { break_with(DTRAIN_ERR_CANCELED, -1, "the communicator was destroyed", 0); });
     // What is in a transport is withdrawn, at the worst by dropping its connection.
     while (!empty())
         if (agent_.work() == 0) sched_yield();
@@ -213,8 +213,12 @@ Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
     transport::Device *device = session_->mesh().device(members_[0]);
     Status s = DTRAIN_ERR_BUSY;
     auto attached = [&] {
-        if (broken_.load(std::memory_order_acquire)) return true;
+        if (is_broken()) return true;
         agent_.locked([&] {
+            if (gone_[0].known) {
+                s = fail(DTRAIN_ERR_PEER, "%s", gone_[0].why.c_str());
+                return;
+            }
             dtrain_tp_ep_t *creator = nullptr;
             s = session_->mesh().endpoint(members_[0], creator);
             if (s == DTRAIN_OK)
@@ -225,7 +229,7 @@ Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
     };
     agent_.wait_until(attached, deadline_ns);
     if (s != DTRAIN_ERR_BUSY) return s;
-    if (broken_.load(std::memory_order_acquire)) return faulty();
+    if (is_broken()) return faulty();
     return fail(DTRAIN_ERR_TIMEOUT, "rank 0 did not share its memory in time");
 }
 
@@ -340,7 +344,9 @@ Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {
 Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out) {
     // Whoever still waits in the old one must not wait for ever.
     agent_.locked([&] {
-        break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), "a rank shrinks the communicator", true);
+        const uint64_t open = first_open();
+        if (break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), "a rank shrinks the communicator", 0))
+            tell_others(open);
     });
     cluster::ShrinkResult result;
     if (Status s = session_->job().shrink(uid_, member_ids_, session_->used_tags(),

@@ -12,8 +12,9 @@ namespace {
 constexpr int64_t report_interval = 1 * second;
 constexpr int64_t first_log = 2 * second, log_interval = 10 * second;
 constexpr size_t reported_calls = 16;
-// What was sent before a connection ended may still arrive, and what the control plane knows, too.
-constexpr uint32_t patient_stalls = 50; // 0.1 to 0.5 s
+// How often who waits has to look in vain: once all is known, and while something may be on its
+// way, or the control plane may know better who is to blame.
+constexpr uint32_t last_look = 2, patient_looks = 50; // 0.1 to 0.5 s
 
 } // namespace
 
@@ -22,11 +23,20 @@ bool Communicator::contains(uint32_t member) const {
 }
 
 Status Communicator::faulty() {
-    if (!broken_.load(std::memory_order_acquire)) return DTRAIN_OK;
+    if (!is_broken()) return DTRAIN_OK;
     return fail(fault_.status, "the communicator is broken: %s", fault_.text);
 }
 
-Status Communicator::status() { return faulty(); }
+// Once a rank is lost, it is a matter of time.
+Status Communicator::status() {
+    Status s = faulty();
+    if (s != DTRAIN_OK) return s;
+    agent_.locked([&] {
+        auto at = std::ranges::find_if(gone_, &Gone::lost);
+        if (at != gone_.end()) s = fail(DTRAIN_ERR_PEER, "%s", at->why.c_str());
+    });
+    return s;
+}
 
 std::vector<int32_t> Communicator::failed_ranks() {
     std::vector<int32_t> ranks;
@@ -40,24 +50,52 @@ std::vector<int32_t> Communicator::failed_ranks() {
 Status Communicator::abort(const char *reason) {
     std::string text = "aborted by rank " + std::to_string(rank_);
     if (reason != nullptr && *reason != 0) text += std::string(": ") + reason;
-    agent_.locked([&] { break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), text.c_str(), false); });
-    return session_->job().abort(uid_, member_ids_, text);
+    uint64_t open = 0;
+    agent_.locked([&] {
+        open = first_open();
+        break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), text.c_str(), 0);
+    });
+    return session_->job().abort(uid_, member_ids_, text, open);
 }
 
-void Communicator::break_with(Status status, int32_t guilty_rank, const char *text,
-                              bool tell_others) {
-    if (broken_.load(std::memory_order_relaxed)) return;
-    fault_.status = status;
-    fault_.rank = guilty_rank;
-    std::snprintf(fault_.text, sizeof fault_.text, "%s", text);
-    if (status == DTRAIN_ERR_PEER && guilty_rank >= 0) failed_[size_t(guilty_rank)] = true;
-    broken_.store(true, std::memory_order_release);
+// The calls from this number on fail now; those before may have all they need, and so may messages
+// (unless from is 0): they fail when they wait in vain. Returns whether it was not broken before:
+// the first fault counts.
+bool Communicator::break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from) {
+    const uint64_t before = broken_from_.load(std::memory_order_relaxed);
+    if (from >= before) return false;
+    if (before == whole) {
+        fault_.status = status;
+        fault_.rank = guilty_rank;
+        std::snprintf(fault_.text, sizeof fault_.text, "%s", text);
+        if (status == DTRAIN_ERR_PEER && guilty_rank >= 0) failed_[size_t(guilty_rank)] = true;
+    }
+    broken_from_.store(from, std::memory_order_release);
+    look_again();
     for (size_t i = in_flight_.size(); i-- > 0;)
-        if (i < in_flight_.size()) fail_operation(*in_flight_[i]);
-    if (!tell_others) return;
-    int32_t guilty = guilty_rank >= 0 ? member_ids_[size_t(guilty_rank)] : -1;
+        if (i < in_flight_.size() && in_flight_[i]->sequence >= from)
+            fail_operation(*in_flight_[i]);
+    return before == whole;
+}
+
+// from: what they called before has ended here.
+void Communicator::tell_others(uint64_t from) {
+    int32_t guilty = fault_.rank >= 0 ? member_ids_[size_t(fault_.rank)] : -1;
     // The control connection may be the one that broke: then the others find out by themselves.
-    (void)session_->job().fail_group(uid_, member_ids_, status, fault_.text, guilty);
+    (void)session_->job().fail_group(uid_, member_ids_, fault_.status, fault_.text, guilty, from);
+}
+
+uint64_t Communicator::next_call() {
+    std::lock_guard order(order_);
+    return seq_ + 1;
+}
+
+// The first call that has not ended here.
+uint64_t Communicator::first_open() {
+    uint64_t first = next_call();
+    for (const engine::Operation *operation : in_flight_)
+        if (operation->sequence != 0) first = std::min(first, operation->sequence);
+    return first;
 }
 
 void Communicator::fail_operation(engine::Operation &operation) {
@@ -75,37 +113,65 @@ std::string Communicator::describe_operation(const engine::Operation &operation)
     return text + " (call " + std::to_string(operation.sequence) + ")";
 }
 
-void Communicator::member_lost(uint32_t member, Status status, const char *text) {
+Communicator::Gone *Communicator::gone(uint32_t member) {
     auto at = std::find(members_.begin(), members_.end(), member);
-    if (at == members_.end()) return;
-    auto rank = uint32_t(at - members_.begin());
-    failed_[rank] = true;
-    break_with(status, int32_t(rank), text, false);
+    return at == members_.end() ? nullptr : &gone_[size_t(at - members_.begin())];
 }
 
-// It may have sent all that is still needed: only who waits in vain fails (operation_stalled()).
-void Communicator::member_left(uint32_t member) {
-    for (uint32_t r = 0; r < gone_.size(); r++)
-        if (members_[r] == member) gone_[r].clear(); // tells more than that its connection broke
-    note_gone(member, "has left the job");
-}
-
-void Communicator::peer_broken(uint32_t member, const char *text) { note_gone(member, text); }
-
-// Waiting counts from now on: what came before may be on its way to be seen.
-void Communicator::note_gone(uint32_t member, const char *why) {
-    auto at = std::find(members_.begin(), members_.end(), member);
-    if (at == members_.end()) return;
-    std::string &noted = gone_[size_t(at - members_.begin())];
-    if (!noted.empty()) return;
-    noted = "rank " + std::to_string(at - members_.begin()) + ' ' + why;
+// Waiting in vain counts from now on: what came before may be on its way to be seen.
+void Communicator::look_again() {
     for (engine::Operation *operation : in_flight_) operation->stalls = 0;
 }
 
-void Communicator::failed(Status status, const char *text, int32_t guilty_member) {
+// Who is gone may have sent all that is still needed: only who waits in vain fails
+// (operation_stalled()).
+void Communicator::member_lost(uint32_t member, const char *text, bool silent) {
+    Gone *rank = gone(member);
+    if (rank == nullptr) return;
+    any_gone_ = true;
+    failed_[size_t(rank - gone_.data())] = true;
+    *rank = {.why = text, .known = true, .lost = true, .over = rank->over || silent};
+    look_again();
+}
+
+void Communicator::member_left(uint32_t member) {
+    Gone *rank = gone(member);
+    if (rank == nullptr || rank->lost) return;
+    any_gone_ = true;
+    rank->known = true; // which tells more than that its connection broke
+    rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
+    look_again();
+}
+
+void Communicator::peer_broken(uint32_t member, const char *text, bool over) {
+    Gone *rank = gone(member);
+    if (rank == nullptr) return;
+    any_gone_ = true;
+    rank->over |= over;
+    if (rank->why.empty()) rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
+    look_again();
+}
+
+void Communicator::failed(Status status, const char *text, int32_t guilty_member, uint64_t from) {
     auto at = std::find(member_ids_.begin(), member_ids_.end(), guilty_member);
     int32_t rank = at == member_ids_.end() ? -1 : int32_t(at - member_ids_.begin());
-    break_with(status, rank, text, false);
+    break_with(status, rank, text, from);
+}
+
+const Communicator::Gone *Communicator::awaited_in_vain(const engine::Operation &operation) const {
+    if (!any_gone_) return nullptr;
+    const bool from_anybody = operation.waits_for_anybody();
+    const auto there = [](const Gone &rank) { return rank.why.empty(); };
+    const bool deserted = from_anybody && std::ranges::count_if(gone_, there) <= 1; // this rank
+    for (const Gone &rank : gone_) {
+        if (there(rank)) continue;
+        const bool all_is_known = rank.known && (rank.over || operation.looks_in_memory());
+        if (operation.stalls < (all_is_known ? last_look : patient_looks)) continue;
+        if (from_anybody ? rank.lost || deserted
+                         : operation.waits_for(uint32_t(&rank - gone_.data())))
+            return &rank;
+    }
+    return nullptr;
 }
 
 // ---- operations ----
@@ -113,13 +179,13 @@ void Communicator::failed(Status status, const char *text, int32_t guilty_member
 bool Communicator::operation_started(engine::Operation &operation) {
     operation.owner_index = uint32_t(in_flight_.size());
     in_flight_.push_back(&operation);
-    if (!broken_.load(std::memory_order_relaxed)) return true;
+    if (operation.sequence < broken_from_.load(std::memory_order_relaxed)) return true;
     fail_operation(operation);
     return false;
 }
 
 void Communicator::operation_ended(engine::Operation &operation) {
-    if (operation.begun_ns != 0 && !broken_) {
+    if (operation.begun_ns != 0 && !is_broken()) {
         int64_t elapsed_ns = agent_.clock().now_ns() - operation.begun_ns;
         if (explainer_ != nullptr) explainer_->ended(operation, elapsed_ns);
         if (adaptation_ != nullptr) adaptation_->ended(operation.sequence, elapsed_ns);
@@ -131,16 +197,22 @@ void Communicator::operation_ended(engine::Operation &operation) {
 
 void Communicator::operation_failed(engine::Operation &operation, const engine::Outcome &outcome,
                                     const char *text) {
-    std::string whole = text;
+    std::string full = text;
     if (outcome.status == DTRAIN_ERR_TIMEOUT)
-        whole = "rank " + std::to_string(rank_) + ": " + describe_operation(operation) + " " + text;
-    break_with(outcome.status, outcome.peer, whole.c_str(), true);
+        full = "rank " + std::to_string(rank_) + ": " + describe_operation(operation) + " " + text;
+    const uint64_t from = operation.sequence != 0 ? operation.sequence : next_call();
+    if (break_with(outcome.status, outcome.peer, full.c_str(), from)) tell_others(from);
 }
 
 void Communicator::operation_stalled(engine::Operation &operation) {
-    for (uint32_t r = 0; r < gone_.size() && operation.stalls >= patient_stalls; r++)
-        if (!gone_[r].empty() && operation.waits_for(r))
-            return break_with(DTRAIN_ERR_PEER, int32_t(r), gone_[r].c_str(), true);
+    if (const Gone *rank = awaited_in_vain(operation)) {
+        const uint64_t from = operation.sequence != 0 ? operation.sequence : next_call();
+        if (break_with(DTRAIN_ERR_PEER, int32_t(rank - gone_.data()), rank->why.c_str(), from))
+            tell_others(from);
+        if (operation.sequence < from) fail_operation(operation);
+        return;
+    }
+    if (is_broken() && operation.stalls >= patient_looks) return fail_operation(operation);
     if (operation.sequence == 0 || agent_.now() - reported_ns_ < report_interval) return;
     reported_ns_ = agent_.now();
     const int64_t limit = session_->stall_limit_ns();

@@ -33,7 +33,7 @@ void Communicator::try_rails(std::span<uint8_t> works, int64_t deadline_ns) {
         agent_.locked([&] {
             for (uint32_t i = 1; i < rails; i++) all = mesh.is_up(member, i) && all;
         });
-        return all || broken_.load(std::memory_order_acquire);
+        return all || is_broken();
     };
     agent_.wait_until(all_up, std::min(deadline_ns, agent_.clock().now_ns() + patience_ns));
     agent_.locked([&] {

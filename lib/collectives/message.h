@@ -36,6 +36,7 @@ class MessageOperation final : public engine::Operation, private engine::Complet
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override { return params_.rank == int32_t(rank); }
+    bool waits_for_anybody() const override { return params_.rank < 0; }
     void describe(trace::Record &record) const override;
 
   private:

@@ -44,6 +44,7 @@ class WindowOperation : public engine::Operation {
     void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
     bool waits_for(uint32_t rank) const override;
+    bool looks_in_memory() const override { return true; }
     void describe(trace::Record &record) const override;
 
   protected:

@@ -47,7 +47,7 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
             return fail_errno(errno, "transport %s: epoll_ctl",
                               std::string(device->name()).c_str());
     } else {
-        longest_sleep_ = blind_sleep;
+        blind_ = true;
         patience_ = blind_patience;
     }
     devices_.push_back(std::move(device));
@@ -57,9 +57,14 @@ Status Agent::add_device(std::unique_ptr<transport::Device> device) {
 void Agent::set_policy(const WaitPolicy &policy) {
     spin_ns_ = policy.spin_ns;
     yield_ns_ = policy.yield_ns;
+    sleep_ns_ = policy.sleep_ns;
 }
 
-WaitPolicy Agent::policy() const { return {.spin_ns = spin_ns_, .yield_ns = yield_ns_}; }
+WaitPolicy Agent::policy() const {
+    return {.spin_ns = spin_ns_, .yield_ns = yield_ns_, .sleep_ns = sleep_ns_};
+}
+
+int64_t Agent::longest_sleep() const { return blind_ ? blind_sleep : sleep_ns_.load(); }
 
 int Agent::work() {
     int done = 0;

@@ -76,7 +76,7 @@ class Agent {
     bool begin_sleep();
     bool end_sleep();
     int poll_fd() const { return epoll_; }
-    int64_t longest_sleep() const { return longest_sleep_; } // with devices that cannot wake: short
+    int64_t longest_sleep() const;
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
     void call_helper(); // something is pending for which this thread will not poll
@@ -151,8 +151,9 @@ class Agent {
     std::atomic<uint32_t> sleepers_{0};   // it, or the helper
     std::atomic<int64_t> spin_ns_;
     std::atomic<int64_t> yield_ns_;
-    int64_t patience_ = 1;               // how many times the policy's times are waited for
-    int64_t longest_sleep_ = 10'000'000; // deadlines are looked at, lost wake-ups bounded
+    int64_t patience_ = 1; // how many times the policy's times are waited for
+    std::atomic<int64_t> sleep_ns_;
+    bool blind_ = false; // a device cannot wake us
     int epoll_ = -1, wake_ = -1;
     Helper helper_;
     trace::Timeline timeline_;

@@ -60,7 +60,7 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
         if (poller ? idle.pass() : spins++ < follower_spins) continue;
         int64_t left = deadline_ns - clock_.now_ns();
         if (left <= 0) break;
-        left = std::min(left, longest_sleep_);
+        left = std::min(left, longest_sleep());
         if (!poller)
             waitable.sleep(left);
         else if (sleep(left))

@@ -22,6 +22,9 @@ inline void cpu_pause() {
 struct WaitPolicy {
     int64_t spin_ns = 50 * us; // how long before sleeping; with spin_ns 0: yield_ns
     int64_t yield_ns = 25 * us;
+    // The longest sleep: then it looks at deadlines and for what stalls. Where many share a core,
+    // these looks of all of them are what keeps it busy.
+    int64_t sleep_ns = 10 * ms;
 };
 
 class Idle {

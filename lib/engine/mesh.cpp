@@ -177,6 +177,11 @@ bool Mesh::is_up(uint32_t member, uint32_t number) {
     return connect(rail, ep) == DTRAIN_OK && rail.up;
 }
 
+bool Mesh::is_connected(uint32_t member) const {
+    return std::ranges::any_of(peers_[member],
+                               [](const auto &rail) { return rail->ep != nullptr; });
+}
+
 void Mesh::leave_out(uint32_t number) {
     for (Rails &rails : peers_) {
         auto at = std::find_if(rails.begin(), rails.end(),

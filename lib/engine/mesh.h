@@ -71,6 +71,7 @@ class Mesh {
     }
     // Whether the peer has answered over this rail; connects if need be.
     bool is_up(uint32_t member, uint32_t rail);
+    bool is_connected(uint32_t member) const; // or about to be, over some rail
     // To no member it is used any more; not the first.
     void leave_out(uint32_t rail);
     // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.

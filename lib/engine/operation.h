@@ -19,9 +19,10 @@ struct Completion {
     void (*done)(Completion *self, const dtrain_tp_done_t &event) = nullptr;
 };
 
-// The connection is lost for good; who is to blame, if anybody, the control plane finds out.
+// The connection is lost for good, or was given up (CANCELED); who is to blame, if anybody, the
+// control plane finds out.
 constexpr bool connection_lost(Status status) {
-    return status <= DTRAIN_ERR_IO && status >= DTRAIN_ERR_PEER;
+    return (status <= DTRAIN_ERR_IO && status >= DTRAIN_ERR_PEER) || status == DTRAIN_ERR_CANCELED;
 }
 
 // All of it runs under the agent's lock, except construction. An operation ends by
@@ -50,6 +51,10 @@ class Operation {
     virtual void stalled(Agent &) {}
     // Whether something of this rank (of the owner's group) is missing.
     virtual bool waits_for(uint32_t /*rank*/) const { return false; }
+    // Whether something is missing that any other rank may send.
+    virtual bool waits_for_anybody() const { return false; }
+    // Whether it looks for what is missing in memory of its peers, so that nothing is on its way.
+    virtual bool looks_in_memory() const { return false; }
     // What is missing, in words: "rank 1 over ofi (rail 1) ..."; "": it does not know.
     virtual std::string missing() const { return {}; }
     // Its deadline has passed: it has to fail.

@@ -25,7 +25,7 @@ void Queue::run() {
     }
     std::string text = error_text();
     // What only this rank knows, the others have to be told: they wait for it.
-    if (s != DTRAIN_ERR_CANCELED && communicator_->status() == DTRAIN_OK)
+    if (s != DTRAIN_ERR_CANCELED && !communicator_->is_broken())
         (void)communicator_->abort(text.c_str());
     end(s, text);
 }

@@ -59,10 +59,10 @@ class Node final : public cluster::Group, public Wire {
     int work();         // what is local, held back or due
     int work_locally(); // and leaves what may be packed with more
     bool contains(uint32_t) const override { return true; }
-    void member_lost(uint32_t member, Status status, const char *text) override;
+    void member_lost(uint32_t member, const char *text, bool silent) override;
     void member_left(uint32_t member) override;
-    void peer_broken(uint32_t, const char *) override {} // requests are sent again
-    void failed(Status status, const char *text, int32_t guilty_member) override;
+    void peer_broken(uint32_t, const char *, bool) override {} // requests are sent again
+    void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override {}
     void rank_behind(int32_t, uint64_t) override {}
 

@@ -28,6 +28,7 @@ struct Peer {
     uint64_t cpus = 0;    // which it may use, hashed
     std::string location; // of its host, the outermost first: "zone/rack"
     bool serves = false;  // a worker that serves tables beside the dedicated servers
+    uint32_t cores = 0;   // that it may use, in thousandths; 0: not known
 };
 
 struct Join {
@@ -56,6 +57,7 @@ struct Gone {
     int32_t member = 0;
     bool left = false;
     std::string text;
+    bool silent = false; // lost, and its process may still be there
 };
 struct GroupFailed {
     uint64_t group = 0;
@@ -63,6 +65,7 @@ struct GroupFailed {
     Status status = DTRAIN_OK;
     std::string text;
     int32_t guilty = -1;
+    uint64_t from = 0; // calls before this number may still succeed
 };
 struct Calls {
     uint64_t group = 0;

@@ -81,6 +81,7 @@ Peer unpack(Reader &r, const fb::Peer &t) {
     m.cpus = t.cpus();
     m.location = r.string(t.location(), max_text, "location");
     m.serves = t.serves();
+    m.cores = t.cores();
     m.transports = r.tables(t.transports(), max_transports, "list of transports",
                             [&](const fb::Transport &one) { return unpack(r, one); });
     return m;
@@ -117,12 +118,17 @@ Message unpack(Reader &r, const fb::Over &t) {
     return Over{r.failure(t.status()), r.string(t.text(), max_text, "text")};
 }
 Gone unpack_gone(Reader &r, const fb::Gone &t) {
-    return {t.epoch(), r.member(t.member()), t.left(), r.string(t.text(), max_text, "text")};
+    return {t.epoch(), r.member(t.member()), t.left(), r.string(t.text(), max_text, "text"),
+            t.silent()};
 }
 Message unpack(Reader &r, const fb::Gone &t) { return unpack_gone(r, t); }
 Message unpack(Reader &r, const fb::GroupFailed &t) {
-    GroupFailed m{t.group(), r.members(t.members()), r.failure(t.status()),
-                  r.string(t.text(), max_text, "text"), t.guilty()};
+    GroupFailed m{t.group(),
+                  r.members(t.members()),
+                  r.failure(t.status()),
+                  r.string(t.text(), max_text, "text"),
+                  t.guilty(),
+                  t.from()};
     r.check(m.guilty >= -1 && m.guilty < int32_t(max_members), "guilty member");
     return m;
 }

@@ -21,7 +21,7 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
             fb::CreateTransport(b, b.CreateString(t.name), b.CreateVector(t.bytes)));
     return fb::CreatePeer(b, m.role, m.index, m.pid, b.CreateString(m.host),
                           b.CreateString(m.listener), text(b, m.label), b.CreateVector(transports),
-                          m.cpus, text(b, m.location), m.serves);
+                          m.cpus, text(b, m.location), m.serves, m.cores);
 }
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {
@@ -43,11 +43,11 @@ Offset<fb::Over> pack(Builder &b, const Over &m) {
     return fb::CreateOver(b, m.status, text(b, m.text));
 }
 Offset<fb::Gone> pack(Builder &b, const Gone &m) {
-    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text));
+    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text), m.silent);
 }
 Offset<fb::GroupFailed> pack(Builder &b, const GroupFailed &m) {
     return fb::CreateGroupFailed(b, m.group, b.CreateVector(m.members), m.status, text(b, m.text),
-                                 m.guilty);
+                                 m.guilty, m.from);
 }
 Offset<fb::Calls> pack(Builder &b, const Calls &m) {
     std::vector<fb::Call> calls;

@@ -86,6 +86,11 @@ class Job {
             nap();
         }
     }
+    // However they end.
+    void wait_for_ends() {
+        for (pid_t &pid : pids_)
+            if (pid != 0) REQUIRE(waitpid(std::exchange(pid, 0), nullptr, 0) > 0);
+    }
     void expect_good_ends() {
         for (size_t i = 0; i < pids_.size(); i++) {
             int status = 0;

@@ -104,10 +104,11 @@ void killed_over_tcp(void **) {
     kill_one(3, 0, 300000, over_tcp);
 }
 
-// A stopped process counts as lost after heartbeat.timeout; awake again it is told so. What was on
-// its way to it, or from it, does not keep the others.
-void stop_one(uint64_t count) {
-    constexpr int size = 3, silent = 1;
+// A stopped process counts as lost after heartbeat.timeout (twice that while the job starts); awake
+// again it is told so, the coordinator's process, too. What was on its way to it, or from it, does
+// not keep the others.
+void stop_one(int silent, uint64_t count) {
+    constexpr int size = 3;
     ranks::Options options = {{"heartbeat.timeout", "1s"}};
     Job job;
     job.start(size, [&](int rank) {
@@ -122,16 +123,23 @@ void stop_one(uint64_t count) {
     job.wait_for_rounds(size, 20);
     int64_t since = processes::now_ns();
     job.signal(silent, SIGSTOP);
-    while (job.seen(0).status == 0 || job.seen(2).status == 0) processes::nap();
-    check_survivors(job, size, silent, since, 4'000'000'000);
+    for (int r = 0; r < size; r++)
+        while (r != silent && job.seen(r).status == 0) processes::nap();
+    check_survivors(job, size, silent, since, 10'000'000'000);
+    for (int r = 0; r < size; r++)
+        assert_true(r == silent || strstr(job.seen(r).text, "heartbeat.timeout") != nullptr);
     job.signal(silent, SIGCONT);
     job.expect_good_ends();
-    assert_int_not_equal(job.seen(silent).status, 0);
+    assert_int_equal(job.seen(silent).status, DTRAIN_ERR_FENCED);
+    assert_non_null(strstr(job.seen(silent).text, "heartbeat.timeout"));
     std::printf("the one that slept: %s\n", job.seen(silent).text);
 }
 
-void stopped(void **) { stop_one(100); }
-void stopped_in_a_large_sum(void **) { stop_one(1'000'000); }
+void stopped(void **) {
+    stop_one(1, 100);
+    stop_one(0, 100);
+}
+void stopped_in_a_large_sum(void **) { stop_one(1, 1'000'000); }
 
 // A rank that leaves in peace fails only those who still wait for it.
 void left_early(void **) {

@@ -16,9 +16,11 @@ using processes::Job;
 using processes::Seen;
 
 constexpr int64_t ms = 1'000'000;
-constexpr int64_t heartbeat_ns = 1500 * ms, interval_ns = 100 * ms;
-// To be noticed: silence, the rounds of those who ask and answer, and how far a call may be off.
-constexpr int64_t noticed_ns = heartbeat_ns + 2 * interval_ns, slack_ns = 100 * ms;
+constexpr int64_t heartbeat_ns = 800 * ms, interval_ns = 100 * ms;
+// To be noticed: twice the time of silence while a job starts, a little more with two ranks to a
+// core, and the rounds of those who ask and answer.
+constexpr int64_t noticed_ns = heartbeat_ns * 5 / 2 + 2 * interval_ns;
+constexpr int64_t slack_ns = 100 * ms; // how far a call may be off
 // A process that ended is known at once; what it had sent before may still be on its way.
 constexpr int64_t ended_ns = 600 * ms;
 constexpr uint8_t mark = 0xA5;
@@ -229,7 +231,8 @@ class Rank {
 void check(const Round &round, Job &job, int64_t since_ns) {
     int64_t overslept_ns = 0;
     for (int r = 0; r < round.size; r++)
-        overslept_ns = std::max<int64_t>(overslept_ns, job.seen(r).overslept_ns);
+        if (r != round.victim)
+            overslept_ns = std::max<int64_t>(overslept_ns, job.seen(r).overslept_ns);
     for (int r = 0; r < round.size; r++) {
         if (r == round.victim) continue;
         const Seen &seen = job.seen(r);
@@ -237,7 +240,7 @@ void check(const Round &round, Job &job, int64_t since_ns) {
             std::max<int64_t>(since_ns, seen.begun_ns) + (round.kills ? ended_ns : noticed_ns);
         const int64_t bound = std::min<int64_t>(seen.begun_ns + round.timeout_ns, noticed);
         const int64_t late = seen.failed_ns - bound,
-                      late_shrink = seen.slowest_ns - std::min(round.timeout_ns, noticed_ns);
+                      late_shrink = seen.slowest_ns - std::min(2 * round.timeout_ns, noticed_ns);
         const int64_t allowed = slack_ns + 4 * overslept_ns;
         latest_ns = std::max(latest_ns, late);
         latest_shrink_ns = std::max(latest_shrink_ns, late_shrink);

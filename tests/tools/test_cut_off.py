@@ -18,8 +18,8 @@ TAG = f"dt{os.getpid()}"
 HOSTS = [f"{TAG}h{i}" for i in range(3)]
 SWITCH = f"{TAG}s"
 HEARTBEAT_MS = 1500
-# Those who ask whether it lives, and a busy machine.
-NOTICED_MS, SLACK_MS = HEARTBEAT_MS + 500, 1000
+# Twice as long while the job starts, those who ask whether it lives, and a busy machine.
+NOTICED_MS, SLACK_MS = 5 * HEARTBEAT_MS // 2 + 500, 1000
 
 
 def ip(*arguments):

@@ -156,9 +156,21 @@ static void wait_for_events(job_t *job) {
         handle_signal(job, (int)info.ssi_signo);
 }
 
+/* Processes that start at the same time: one by one, each would wait for a core first. */
+enum { starting_together = 16 };
+
+static void confirm(job_t *job, process_t *p) {
+    const int error = process_confirm(p);
+    if (error == 0) return;
+    if (job->status == 0) job->status = process_failed(p, job->options, error);
+    p->handled = true;
+    job->running--;
+    job->workers_running -= !p->server;
+}
+
 /* Backwards: without its server's program, for example, a job need not begin. */
 static void start_all(job_t *job, const rendezvous_t *rendezvous) {
-    int input = -1;
+    int input = -1, begun = 0;
     for (int i = job->count - 1; i >= 0 && job->status == 0; i--) {
         process_t *p = &job->processes[i];
         p->server = i >= job->options->workers;
@@ -171,7 +183,11 @@ static void start_all(job_t *job, const rendezvous_t *rendezvous) {
         if (job->status != 0) break;
         job->running++;
         job->workers_running += !p->server;
+        begun++;
+        if (begun > starting_together) confirm(job, p + starting_together);
     }
+    const int unconfirmed = begun < starting_together ? begun : starting_together;
+    for (int i = unconfirmed; i > 0; i--) confirm(job, job->processes + job->count - begun + i - 1);
     close(rendezvous->listen_fd); /* rank 0 has it */
     if (job->status != 0) stop(job);
 }

@@ -76,15 +76,7 @@ static void become(const process_t *p, const options_t *o, const rendezvous_t *r
     _exit(127);
 }
 
-/* Waits until the program runs: 0, or why it does not. */
-static int wait_for_exec(int report) {
-    int error = 0;
-    ssize_t n;
-    while ((n = read(report, &error, sizeof error)) < 0 && errno == EINTR) continue;
-    return n == (ssize_t)sizeof error ? error : 0;
-}
-
-static int failed(const process_t *p, const options_t *o, int error) {
+int process_failed(const process_t *p, const options_t *o, int error) {
     const char *server = o->server_program != NULL ? o->server_program : "dtrain-server";
     output_say("cannot run %s: %s", p->server ? server : o->program[0], strerror(error));
     return error == ENOENT ? 127 : 126;
@@ -98,7 +90,7 @@ int process_start(process_t *p, const options_t *o, const rendezvous_t *r, int i
     if (stream_open(&p->out, STDOUT_FILENO, first && isatty(STDOUT_FILENO), name, &fds[1]) != 0 ||
         stream_open(&p->err, STDERR_FILENO, first && isatty(STDERR_FILENO), name, &fds[2]) != 0 ||
         pipe2(report, O_CLOEXEC) != 0)
-        return failed(p, o, errno);
+        return process_failed(p, o, errno);
     const pid_t parent = getpid();
     p->pid = fork();
     if (p->pid == 0) become(p, o, r, parent, fds, report[1]);
@@ -109,9 +101,18 @@ int process_start(process_t *p, const options_t *o, const rendezvous_t *r, int i
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0) close(fds[i]);
     close(report[1]);
-    if (error == 0) error = wait_for_exec(report[0]);
-    close(report[0]);
-    return error == 0 ? 0 : failed(p, o, error);
+    p->report = report[0];
+    if (error == 0) return 0;
+    close(p->report);
+    return process_failed(p, o, error);
+}
+
+int process_confirm(process_t *p) {
+    int error = 0;
+    ssize_t n;
+    while ((n = read(p->report, &error, sizeof error)) < 0 && errno == EINTR) continue;
+    close(p->report);
+    return n == (ssize_t)sizeof error ? error : 0;
 }
 
 bool process_poll(process_t *p) {

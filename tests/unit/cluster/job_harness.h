@@ -31,11 +31,12 @@ using namespace dtrain::cluster;
 // Keeps what it is told, as lines: "lost 3 rank 3 (...) lost: connection closed".
 class Recorder final : public Observer {
   public:
-    void member_lost(int32_t m, Status, const std::string &text) override {
+    void member_lost(int32_t m, Status, const std::string &text, bool) override {
         add("lost " + std::to_string(m) + " " + text);
     }
     void member_left(int32_t m) override { add("left " + std::to_string(m)); }
-    void group_failed(uint64_t group, Status s, const std::string &text, int32_t guilty) override {
+    void group_failed(uint64_t group, Status s, const std::string &text, int32_t guilty,
+                      uint64_t) override {
         add("group " + std::to_string(group) + " " + status_name(s) + " " + text + " guilty " +
             std::to_string(guilty));
     }

@@ -26,7 +26,9 @@ class Network {
     // What a node reports, with the node's number.
     using Program = std::function<void(int, const wire::Message &)>;
 
-    Network(uint32_t seed, int32_t workers, int32_t servers, Program program)
+    Network(
+        uint32_t seed, int32_t workers, int32_t servers, Program program,
+        const std::function<void(Settings &)> &change = [](Settings &) {})
         : random_(seed), program_(std::move(program)) {
         for (int32_t m = 0; m < workers + servers; m++) {
             Settings s;
@@ -40,6 +42,7 @@ class Network {
             s.job = seed;
             s.self.role = uint8_t(s.identity.role);
             s.self.index = s.identity.index;
+            change(s);
             hosts_.emplace_back().settings = s;
             hosts_.back().node = std::make_unique<Node>(s);
         }

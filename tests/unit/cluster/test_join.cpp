@@ -15,7 +15,7 @@ bool has(const std::string &text, const char *part) {
 }
 
 void keep_line(void *arg, int32_t, const char *line) {
-    static_cast<Recorder *>(arg)->member_lost(-1, DTRAIN_OK, line);
+    static_cast<Recorder *>(arg)->member_lost(-1, DTRAIN_OK, line, false);
 }
 
 void sixty_four(void **) {

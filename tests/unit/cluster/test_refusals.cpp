@@ -20,7 +20,7 @@ bool has(const std::string &text, const std::string &part) {
 }
 
 void keep_line(void *arg, int32_t, const char *line) {
-    static_cast<Recorder *>(arg)->member_lost(-1, DTRAIN_OK, line);
+    static_cast<Recorder *>(arg)->member_lost(-1, DTRAIN_OK, line, false);
 }
 
 // Ranks of a job of three that join, each in a thread, rank 0 with a log.

@@ -46,17 +46,17 @@ void check_blame(const std::function<void(Communicator &)> &happens, const char 
 }
 
 void a_broken_connection(void **) {
-    check_blame([](Communicator &c) { c.peer_broken(alone, "connection broke"); },
+    check_blame([](Communicator &c) { c.peer_broken(alone, "connection broke", true); },
                 "rank 0 connection broke");
 }
 
 void leaving_is_the_better_explanation(void **) {
     auto leaves_then_breaks = [](Communicator &c) {
         c.member_left(alone);
-        c.peer_broken(alone, "connection broke");
+        c.peer_broken(alone, "connection broke", true);
     };
     auto breaks_then_leaves = [](Communicator &c) {
-        c.peer_broken(alone, "connection broke");
+        c.peer_broken(alone, "connection broke", true);
         c.member_left(alone);
     };
     check_blame(leaves_then_breaks, "rank 0 has left the job");

@@ -23,13 +23,15 @@ Peer peer(int32_t index) {
             "10.0.0.1:7 pid 4711",
             {{"tcp", {1, 2, 3}}, {"shm", std::vector<uint8_t>(512, 9)}},
             0xfedcba9876543210,
-            "west/rack 7"};
+            "west/rack 7",
+            true,
+            1500};
 }
 
 std::vector<Message> one_of_each() {
     ShrinkReply ok{5, DTRAIN_OK, "", {0, 2}, 77, 1023, 3};
     ShrinkReply late{5, DTRAIN_ERR_TIMEOUT, "still waiting", {}, 0, 0, 4};
-    Gone gone{9, 3, false, "rank 3 lost"};
+    Gone gone{9, 3, false, "rank 3 lost", true};
     ShrinkRequest request{5, {0, 1, 2}, {}, second, 3};
     request.used[15] = 1;
     return {
@@ -40,7 +42,7 @@ std::vector<Message> one_of_each() {
         Leave{},
         Over{DTRAIN_ERR_FENCED, "gone on"},
         gone,
-        GroupFailed{5, {0, 1}, DTRAIN_ERR_ABORTED, "why", -1},
+        GroupFailed{5, {0, 1}, DTRAIN_ERR_ABORTED, "why", -1, 17},
         Calls{5,
               {0, 1},
               true,

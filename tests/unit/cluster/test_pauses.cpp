@@ -1,0 +1,156 @@
+// Processes that do not run for a while (stopped, under a debugger, on a machine that has no time
+// for them): a pause is not a death.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A failing seed is printed.
+#include "check.h"
+
+#include "simulation.h"
+
+using namespace simulation;
+
+namespace {
+
+// What the program of each rank is told.
+struct Told {
+    bool joined = false, fenced = false;
+    std::set<int32_t> lost;
+    std::string text; // the last one
+};
+
+class Job {
+  public:
+    Job(uint32_t seed, int32_t size, int64_t patience, uint32_t cores = 0)
+        : net_(
+              seed, size, 0, [this](int n, const wire::Message &message) { hear(n, message); },
+              [&](Settings &s) {
+                  s.heartbeat_timeout = patience;
+                  s.join_deadline = 300 * second;
+                  s.self.cores = 1000 * cores;
+              }),
+          told_(size_t(size)) {}
+
+    void start_all(int64_t spread) {
+        for (int n = 0; n < net_.size(); n++)
+            net_.at(net_.draw(0, spread), [this, n] { net_.start(n); });
+    }
+    void pause(int n, int64_t from, int64_t length) {
+        net_.at(from, [this, n] { net_.stop(n); });
+        net_.at(from + length, [this, n] { net_.resume(n); });
+    }
+    Network &net() { return net_; }
+    const Told &told(int n) const { return told_[size_t(n)]; }
+
+    // "" or what is wrong: nobody may be told anything but that `paused` is lost.
+    std::string check(int32_t paused) const {
+        for (int n = 0; n < net_.size(); n++) {
+            const Told &told = told_[size_t(n)];
+            std::set<int32_t> lost;
+            if (paused >= 0 && n != paused) lost = {paused};
+            if (!told.joined) return text("rank %d did not join", n);
+            if (told.lost == lost && told.fenced == (n == paused)) continue;
+            return text("rank %d was told of %zu that are lost, fenced: %d; %s", n,
+                        told.lost.size(), told.fenced, told.text.c_str());
+        }
+        return net_.broken_message;
+    }
+
+  private:
+    void hear(int n, const wire::Message &message) {
+        Told &told = told_[size_t(n)];
+        if (std::holds_alternative<wire::Roster>(message)) told.joined = true;
+        if (const auto *gone = std::get_if<wire::Gone>(&message)) {
+            told.lost.insert(gone->member);
+            told.text = gone->text;
+        } else if (const auto *over = std::get_if<wire::Over>(&message)) {
+            told.fenced = over->status == DTRAIN_ERR_FENCED;
+            told.text = over->text;
+        }
+    }
+
+    Network net_;
+    std::vector<Told> told_;
+};
+
+constexpr uint32_t seeds = 400;
+
+void for_each_seed(const std::function<std::string(uint32_t)> &play) {
+    size_t failures = 0;
+    for (uint32_t seed = 1; seed <= seeds; seed++) {
+        const std::string wrong = play(seed);
+        if (!wrong.empty() && failures++ < 5) print_error("seed %u: %s\n", seed, wrong.c_str());
+    }
+    assert_int_equal(failures, 0);
+}
+
+// Of any ranks at any time, as long as their silence is shorter than the timeout.
+std::string play_short_pauses(uint32_t seed) {
+    Job job(seed, 2 + int32_t(seed % 9), 5 * second);
+    job.start_all(50 * ms);
+    for (int n = 0; n < job.net().size(); n++)
+        for (int64_t at = job.net().draw(0, 5 * second); at < 60 * second;) {
+            const int64_t length = job.net().draw(10 * ms, 4500 * ms);
+            if (job.net().draw(0, 2) != 0) job.pause(n, at, length);
+            at += length + job.net().draw(second, 8 * second);
+        }
+    job.net().run_until(90 * second);
+    return job.check(-1);
+}
+
+// Who is silent for too long is told that it is fenced, and by nobody else's fault; the others are
+// told of this one only, with the option that decides.
+std::string play_a_long_pause(uint32_t seed) {
+    const int32_t size = 2 + int32_t(seed % 7), paused = seed % 2 == 0 ? 0 : int32_t(seed) % size;
+    Job job(seed, size, 5 * second);
+    job.start_all(50 * ms);
+    job.pause(paused, 20 * second + job.net().draw(0, second), job.net().draw(7, 30) * second);
+    job.net().run_until(80 * second);
+    std::string wrong = job.check(paused);
+    for (int n = 0; n < size && wrong.empty(); n++)
+        if (job.told(n).text.find("heartbeat.timeout") == std::string::npos)
+            wrong = text("rank %d is not told the option: %s", n, job.told(n).text.c_str());
+    return wrong;
+}
+
+// The whole machine stands still: a virtual machine that is suspended.
+std::string play_suspended_together(uint32_t seed) {
+    Job job(seed, 2 + int32_t(seed % 7), 5 * second);
+    job.start_all(50 * ms);
+    const int64_t at = 10 * second, length = job.net().draw(1, 100) * second;
+    for (int n = 0; n < job.net().size(); n++)
+        job.pause(n, at + job.net().draw(0, 20 * ms), length + job.net().draw(0, 300 * ms));
+    job.net().run_until(at + length + 60 * second);
+    return job.check(-1);
+}
+
+void short_pauses_end_nothing(void **) { for_each_seed(play_short_pauses); }
+void a_long_pause_fences_the_paused(void **) { for_each_seed(play_a_long_pause); }
+void suspended_together(void **) { for_each_seed(play_suspended_together); }
+
+// On two cores: each rank runs now and then only.
+void many_start_slowly(void **) {
+    constexpr int size = 512;
+    Job job(7, size, 5 * second, 2);
+    job.start_all(4 * second);
+    for (int n = 0; n < size; n++)
+        for (int64_t at = job.net().draw(0, 2 * second); at < 60 * second;) {
+            const int64_t length = job.net().draw(second, 9 * second);
+            job.pause(n, at, length);
+            at += length + job.net().draw(1 * ms, 100 * ms);
+        }
+    job.net().run_until(100 * second);
+    const std::string wrong = job.check(-1);
+    assert_string_equal(wrong.c_str(), "");
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(short_pauses_end_nothing),
+        cmocka_unit_test(a_long_pause_fences_the_paused),
+        cmocka_unit_test(suspended_together),
+        cmocka_unit_test(many_start_slowly),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
