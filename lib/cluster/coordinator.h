@@ -81,6 +81,7 @@ class Coordinator {
         bool deposed; // it has another coordinator, or looks for one
         bool held;    // not lost yet
         std::string why;
+        int64_t own_pause = 0; // for how long this process had not looked
     };
     void watch(int64_t now, Actions &actions);
     void doubt(Doubt doubt, Actions &actions);

@@ -26,6 +26,7 @@ void Coordinator::doubt(Doubt doubt, Actions &actions) {
     std::erase_if(doubts_, [&](const Doubt &d) {
         return d.member == member || (!d.held && now - d.when > window);
     });
+    doubt.own_pause = watch_.own_pause(now);
     doubts_.push_back(doubt);
     watch_.stop(member);
     if (!doubt.held) lose(member, doubt.why, true, actions);
@@ -51,7 +52,7 @@ void Coordinator::judge(int64_t now, Actions &actions) {
     const size_t left = size_t(state_.alive_count()) - held;
     const bool alone = left == 1 && std::ranges::any_of(doubts_, &Doubt::deposed);
     if (doubts_.size() > left || alone) {
-        const int64_t pause = watch_.own_pause(now);
+        const int64_t pause = std::ranges::max(doubts_, {}, &Doubt::own_pause).own_pause;
         const std::string own =
             pause > 0 ? text(", which did not run for %lld ms", static_cast<long long>(pause / ms))
                       : "";

@@ -45,7 +45,7 @@ void sleep_ms(int64_t ms) {
 // One or two at a time, any of them.
 void play(const char *what, ranks::Options options) {
     const uint32_t seed = from_environment("DTRAIN_TEST_SEED", 1);
-    const int64_t seconds = from_environment("DTRAIN_TEST_SECONDS", 8);
+    const int64_t seconds = from_environment("DTRAIN_TEST_SECONDS", 6);
     options.emplace_back("heartbeat.timeout", "5s"); // the default; tests have another one
     std::mt19937 random(seed);
     Job job;

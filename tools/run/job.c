@@ -159,22 +159,28 @@ static void wait_for_events(job_t *job) {
 /* Processes that start at the same time: one by one, each would wait for a core first. */
 enum { starting_together = 16 };
 
-static void confirm(job_t *job, process_t *p) {
-    const int error = process_confirm(p);
-    if (error == 0) return;
-    if (job->status == 0) job->status = process_failed(p, job->options, error);
-    p->handled = true;
-    job->running--;
-    job->workers_running -= !p->server;
+/* Those that began before process i, but for the last `but` of them. */
+static void confirm(job_t *job, int *unconfirmed, int i, int but) {
+    for (; *unconfirmed > i + but; (*unconfirmed)--) {
+        process_t *p = &job->processes[*unconfirmed];
+        const int error = process_confirm(p);
+        if (error == 0) continue;
+        if (job->status == 0) job->status = process_failed(p, job->options, error);
+        p->handled = true;
+        job->running--;
+        job->workers_running -= !p->server;
+    }
 }
 
 /* Backwards: without its server's program, for example, a job need not begin. */
 static void start_all(job_t *job, const rendezvous_t *rendezvous) {
-    int input = -1, begun = 0;
-    for (int i = job->count - 1; i >= 0 && job->status == 0; i--) {
+    int input = -1, i = job->count - 1, unconfirmed = i;
+    for (; i >= 0; i--) {
         process_t *p = &job->processes[i];
         p->server = i >= job->options->workers;
         p->index = p->server ? i - job->options->workers : i;
+        confirm(job, &unconfirmed, i, i == job->options->workers - 1 ? 0 : starting_together);
+        if (job->status != 0) break;
         if (i > 0)
             input = open("/dev/null", O_RDONLY | O_CLOEXEC);
         else if (input_open(&job->input, &input) != 0)
@@ -183,11 +189,8 @@ static void start_all(job_t *job, const rendezvous_t *rendezvous) {
         if (job->status != 0) break;
         job->running++;
         job->workers_running += !p->server;
-        begun++;
-        if (begun > starting_together) confirm(job, p + starting_together);
     }
-    const int unconfirmed = begun < starting_together ? begun : starting_together;
-    for (int i = unconfirmed; i > 0; i--) confirm(job, job->processes + job->count - begun + i - 1);
+    confirm(job, &unconfirmed, i, 0);
     close(rendezvous->listen_fd); /* rank 0 has it */
     if (job->status != 0) stop(job);
 }

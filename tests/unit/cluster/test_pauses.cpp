@@ -109,6 +109,8 @@ std::string play_a_long_pause(uint32_t seed) {
     for (int n = 0; n < size && wrong.empty(); n++)
         if (job.told(n).text.find("heartbeat.timeout") == std::string::npos)
             wrong = text("rank %d is not told the option: %s", n, job.told(n).text.c_str());
+    if (wrong.empty() && paused == 0 && job.told(0).text.find("did not run") == std::string::npos)
+        wrong = text("rank 0 is not told why: %s", job.told(0).text.c_str());
     return wrong;
 }
 

@@ -14,8 +14,10 @@ namespace {
 
 constexpr uint32_t alone = 0; // the one member of the job
 
-// A receive of what is never sent, and its error after `happens`.
-void check_blame(const std::function<void(Communicator &)> &happens, const char *text) {
+// A receive of what is never sent, and its error after `happens`; or, with `sent`, of what comes
+// afterwards.
+void check_receive(const std::function<void(Communicator &)> &happens, const char *text,
+                   bool sent) {
     Options options;
     Log log;
     transport::Host host(options, log, monotonic_clock());
@@ -38,11 +40,29 @@ void check_blame(const std::function<void(Communicator &)> &happens, const char 
                                      {.request = &request, .timeout_ns = 60 * second}),
                      DTRAIN_OK);
     agent.locked([&] { happens(*comm); });
+    if (sent) {
+        const int32_t nine = 9;
+        engine::Request sending;
+        assert_int_equal(comm->post_send(&nine, sizeof nine, 0, 0, {.request = &sending}),
+                         DTRAIN_OK);
+        agent.wait(sending, INT64_MAX);
+    }
     agent.wait(request, INT64_MAX);
+    if (sent) {
+        assert_int_equal(request.outcome().status, DTRAIN_OK);
+        assert_int_equal(value, 9);
+        assert_int_equal(comm->status(), DTRAIN_ERR_PEER);
+        assert_non_null(std::strstr(error_text(), text));
+        return;
+    }
     assert_int_equal(request.outcome().status, DTRAIN_ERR_PEER);
     assert_int_equal(request.outcome().peer, 0);
     assert_non_null(std::strstr(request.error(), text));
     assert_int_equal(value, 7);
+}
+
+void check_blame(const std::function<void(Communicator &)> &happens, const char *text) {
+    check_receive(happens, text, false);
 }
 
 void a_broken_connection(void **) {
@@ -63,12 +83,22 @@ void leaving_is_the_better_explanation(void **) {
     check_blame(breaks_then_leaves, "rank 0 has left the job");
 }
 
+// Nothing more comes, or what is on its way still does.
+void a_lost_rank(void **) {
+    auto ends = [](Communicator &c) { c.member_lost(alone, "rank 0 lost: closed", false); };
+    auto is_silent = [](Communicator &c) { c.member_lost(alone, "rank 0 lost: silent", true); };
+    check_blame(ends, "rank 0 lost: closed");
+    check_blame(is_silent, "rank 0 lost: silent");
+    check_receive(ends, "rank 0 lost: closed", true);
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_connection),
         cmocka_unit_test(leaving_is_the_better_explanation),
+        cmocka_unit_test(a_lost_rank),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
