@@ -294,8 +294,8 @@ DTRAIN_API dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color,
 DTRAIN_API dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks,
                                               int32_t count, dtrain_comm_t **new_p);
 DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p);
-/* Ends every pending and later operation on all ranks with DTRAIN_ERR_ABORTED and this reason
- * (may be NULL). Never waits for a peer. */
+/* Ends with DTRAIN_ERR_ABORTED and this reason (may be NULL), on all ranks, every operation that
+ * has not ended on this one, and every later one. Never waits for a peer. */
 DTRAIN_API dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason);
 /* A new communicator of the ranks that are alive, in the old order; the way on after
  * DTRAIN_ERR_PEER. Every survivor must call it; collective, blocking. */

@@ -17,9 +17,15 @@ class MonotonicClock final : public Clock {
 
 } // namespace
 
+// Never destroyed: a program that returns from main() without destroying its contexts leaves
+// threads of ours, which read the time until the process has ended.
 Clock &monotonic_clock() {
-    static constinit MonotonicClock clock;
-    return clock;
+    static constinit union Eternal {
+        MonotonicClock clock;
+        constexpr Eternal() : clock() {}
+        ~Eternal() {}
+    } eternal;
+    return eternal.clock;
 }
 
 } // namespace dtrain
