@@ -2,6 +2,7 @@
 #include "base/options.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/nearest.h"
 
 #include <algorithm>
@@ -101,7 +102,7 @@ std::string_view trim(std::string_view s) {
 }
 
 Status read_file(const char *path, std::string &content) {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "re"), &std::fclose);
+    const Stream file = read_stream(path);
     if (file == nullptr) return fail_errno(errno, "options file %s", path);
     content.resize(max_file + 1);
     content.resize(std::fread(content.data(), 1, content.size(), file.get()));

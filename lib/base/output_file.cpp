@@ -14,8 +14,9 @@ namespace {
 
 constexpr int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
 
-int create(const std::string &path) {
-    return open(path.c_str(), flags | O_CREAT | O_EXCL, 0644); // fails when anything is there
+// Fails when anything is there.
+Fd create(const std::string &path) {
+    return Fd(open(path.c_str(), flags | O_CREAT | O_EXCL, 0644));
 }
 
 // Beside it, of a name that nobody can foresee.
@@ -28,9 +29,9 @@ std::string temporary_name(const std::string &path) {
     return path + suffix;
 }
 
-Status write_all(int fd, const std::string &content) {
+Status write_all(const Fd &fd, const std::string &content) {
     for (size_t done = 0; done < content.size();) {
-        const ssize_t n = write(fd, content.data() + done, content.size() - done);
+        const ssize_t n = write(fd.get(), content.data() + done, content.size() - done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return fail_errno(n < 0 ? errno : EIO, "writing it");
         done += size_t(n);
@@ -40,7 +41,7 @@ Status write_all(int fd, const std::string &content) {
 
 } // namespace
 
-Status replace_file(const std::string &path, int &fd) {
+Status replace_file(const std::string &path, Fd &fd) {
     struct stat there {};
     const bool exists = lstat(path.c_str(), &there) == 0;
     if (exists && S_ISLNK(there.st_mode))
@@ -49,16 +50,16 @@ Status replace_file(const std::string &path, int &fd) {
     const bool regular = exists && S_ISREG(there.st_mode);
     if (regular && unlink(path.c_str()) != 0 && errno != ENOENT)
         return fail_errno(errno, "removing what is there");
-    fd = exists && !regular ? open(path.c_str(), flags) : create(path);
-    return fd >= 0 ? DTRAIN_OK : fail_errno(errno, "opening it");
+    fd = exists && !regular ? Fd(open(path.c_str(), flags)) : create(path);
+    return fd ? DTRAIN_OK : fail_errno(errno, "opening it");
 }
 
 Status write_whole_file(const std::string &path, const std::string &content) {
     const std::string fresh = temporary_name(path);
-    const int fd = create(fresh);
-    if (fd < 0) return fail_errno(errno, "creating %s", fresh.c_str());
+    Fd fd = create(fresh);
+    if (!fd) return fail_errno(errno, "creating %s", fresh.c_str());
     Status s = write_all(fd, content);
-    if (close(fd) != 0 && s == DTRAIN_OK) s = fail_errno(errno, "closing it");
+    if (fd.close() != 0 && s == DTRAIN_OK) s = fail_errno(errno, "closing it");
     if (s == DTRAIN_OK && rename(fresh.c_str(), path.c_str()) != 0)
         s = fail_errno(errno, "renaming %s", fresh.c_str());
     if (s != DTRAIN_OK) unlink(fresh.c_str());

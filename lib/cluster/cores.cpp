@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/cores.h"
 
+#include "base/fd.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <sched.h>
 #include <string>
 #include <string_view>
@@ -16,8 +17,7 @@ constexpr uint32_t unlimited = UINT32_MAX;
 
 // "max 100000" or "150000 100000": microseconds of CPU per period. In thousandths.
 uint32_t quota_in(const std::string &folder) {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen((folder + "/cpu.max").c_str(), "re"),
-                                                &std::fclose);
+    const Stream file = read_stream((folder + "/cpu.max").c_str());
     long long quota = 0, period = 0;
     if (file == nullptr || std::fscanf(file.get(), "%lld %lld", &quota, &period) != 2 ||
         quota <= 0 || period <= 0)
@@ -29,8 +29,7 @@ uint32_t quota_in(const std::string &folder) {
 // "0::/a/b".
 uint32_t quota() {
     char line[4096] = "";
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen("/proc/self/cgroup", "re"),
-                                                &std::fclose);
+    const Stream file = read_stream("/proc/self/cgroup");
     std::string path;
     if (file != nullptr && std::fgets(line, sizeof line, file.get()) != nullptr &&
         std::string_view(line).starts_with("0::/"))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/descriptors.h"
 
+#include "base/fd.h"
+
 #include <algorithm>
 #include <bit>
-#include <dirent.h>
 #include <sys/resource.h>
 
 namespace dtrain::cluster {
@@ -34,9 +35,8 @@ DescriptorRoom DescriptorRoom::now() {
     rlimit limits{};
     getrlimit(RLIMIT_NOFILE, &limits);
     DescriptorRoom room{0, limits.rlim_cur, limits.rlim_max};
-    if (DIR *folder = opendir("/proc/self/fd")) {
-        while (const dirent *entry = readdir(folder)) room.open += entry->d_name[0] != '.';
-        closedir(folder);
+    if (const Folder folder = open_folder("/proc/self/fd")) {
+        while (const dirent *entry = readdir(folder.get())) room.open += entry->d_name[0] != '.';
         room.open--; // the folder's own
     }
     return room;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host.h"
 
+#include "base/fd.h"
+
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,9 +12,8 @@ namespace dtrain::cluster {
 
 std::string host_identity() {
     char boot[37] = ""; // a uuid
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, boot, sizeof boot - 1) : -1;
-    if (fd >= 0) close(fd);
+    const Fd fd(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    ssize_t n = fd ? read(fd.get(), boot, sizeof boot - 1) : -1;
     std::string out(boot, n > 0 ? size_t(n) : 0);
     char name[65] = "";
     if (out.empty() && gethostname(name, sizeof name - 1) == 0) out = name;

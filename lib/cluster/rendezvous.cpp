@@ -111,15 +111,21 @@ Status Rendezvous::open(Fd &listener) {
     return publish(listener);
 }
 
-Status Rendezvous::listen(Fd &listener) const {
-    if (identity_.listen_fd >= 0) return adopt_listener(identity_.listen_fd, listener);
-    if (kind_ != Kind::tcp && listen_host_.empty()) return listen_everywhere("0", listener);
-    if (kind_ != Kind::tcp) {
-        std::vector<SocketAddress> addresses;
-        Status s = resolve({listen_host_, "0"}, addresses);
-        if (s == DTRAIN_OK) s = listen_on(addresses[0], listener);
-        return s == DTRAIN_OK ? s : fail_within(s, "option listen.address");
+Status Rendezvous::listen(Fd &listener) {
+    if (identity_.listen_fd >= 0) {
+        Status s = adopt_listener(identity_.listen_fd, listener);
+        if (s == DTRAIN_OK) given_ = Unshared(identity_.listen_fd);
+        return s;
     }
+    if (kind_ == Kind::tcp) return listen_tcp(listener);
+    if (listen_host_.empty()) return listen_everywhere("0", listener);
+    std::vector<SocketAddress> addresses;
+    Status s = resolve({listen_host_, "0"}, addresses);
+    if (s == DTRAIN_OK) s = listen_on(addresses[0], listener);
+    return s == DTRAIN_OK ? s : fail_within(s, "option listen.address");
+}
+
+Status Rendezvous::listen_tcp(Fd &listener) const {
     if (endpoint_.port == "0")
         return fail(DTRAIN_ERR_INVALID, "rendezvous %s: the port must not be 0",
                     identity_.rendezvous.c_str());

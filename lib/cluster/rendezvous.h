@@ -52,7 +52,8 @@ class Rendezvous {
 
   private:
     enum class Kind { tcp, file, oob };
-    Status listen(Fd &listener) const;
+    Status listen(Fd &listener);
+    Status listen_tcp(Fd &listener) const;
     Status listen_tcp(const std::string &port, Fd &listener) const;
     Status publish(const Fd &listener);
     Status write_file(const std::string &place);
@@ -64,6 +65,7 @@ class Rendezvous {
     Kind kind_ = Kind::tcp;
     Endpoint endpoint_;              // tcp
     std::vector<std::string> ports_; // tcp: which take turns
+    Unshared given_;                 // the launcher's listener
     std::string path_;               // file
     std::string written_;            // the file's content, when this process wrote it
     std::string listen_host_;        // file, oob: the option, or ""

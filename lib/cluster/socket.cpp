@@ -55,11 +55,6 @@ Status listen_at(const SocketAddress &address, bool both_families, Fd &out) {
 
 } // namespace
 
-void Fd::reset() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-}
-
 Status parse_endpoint(const std::string &text, const char *what, Endpoint &out) {
     size_t colon = text.rfind(':');
     std::string host = text.substr(0, colon);

@@ -1,33 +1,15 @@
 // TCP sockets as the control connections need them: non-blocking, close-on-exec, no delay.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
 #include "base/status.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <sys/socket.h>
 
 namespace dtrain::cluster {
-
-class Fd { // owns a descriptor
-  public:
-    Fd() = default;
-    explicit Fd(int fd) : fd_(fd) {}
-    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Fd &operator=(Fd &&other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Fd() { reset(); }
-    void reset();
-    int get() const { return fd_; }
-    explicit operator bool() const { return fd_ >= 0; }
-
-  private:
-    int fd_ = -1;
-};
 
 struct Endpoint {
     std::string host; // name or numeric, without brackets

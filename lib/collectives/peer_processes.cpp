@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/peer_processes.h"
 
+#include "base/fd.h"
 #include "wire/auth.h"
 
 #include <cerrno>
@@ -17,12 +18,10 @@ constexpr int end_ms = 200;
 
 // Of one that is being killed, the kernel cannot read any more a moment before it is gone.
 bool ends(pid_t process) {
-    const auto fd = int(syscall(SYS_pidfd_open, process, 0));
-    if (fd < 0) return errno == ESRCH;
-    pollfd end = {.fd = fd, .events = POLLIN, .revents = 0};
-    const bool ended = poll(&end, 1, end_ms) > 0;
-    close(fd);
-    return ended;
+    const Fd fd(int(syscall(SYS_pidfd_open, process, 0)));
+    if (!fd) return errno == ESRCH;
+    pollfd end = {.fd = fd.get(), .events = POLLIN, .revents = 0};
+    return poll(&end, 1, end_ms) > 0;
 }
 
 // 0, or an error number.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/tuning.h"
 
+#include "base/fd.h"
 #include "base/output_file.h"
 #include "wire/crc32c.h"
 
@@ -8,7 +9,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
 namespace dtrain::collectives {
 namespace {
@@ -97,7 +97,7 @@ std::string clean(std::string_view name) {
 } // namespace
 
 std::string cpu_name() {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen("/proc/cpuinfo", "re"), std::fclose);
+    const Stream file = read_stream("/proc/cpuinfo");
     char line[512];
     while (file != nullptr && std::fgets(line, sizeof line, file.get()) != nullptr) {
         std::string_view text(line);
@@ -155,7 +155,7 @@ Status parse_tuning(std::string_view text, Tuning &out) {
 }
 
 Status read_tuning(const char *path, Tuning &out) {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "re"), std::fclose);
+    const Stream file = read_stream(path);
     if (file == nullptr) return fail_errno(errno, "it cannot be read");
     char text[max_tuning_bytes + 1];
     errno = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/disk.h"
 
+#include "base/fd.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
@@ -15,7 +17,8 @@ int result(int returned) { return returned < 0 ? -errno : returned; }
 class SystemDisk final : public Disk {
   public:
     int create(const char *path) override {
-        return result(::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+        return result(Descriptors::own(
+            ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666)));
     }
     int64_t write(int fd, const void *data, size_t size) override {
         ssize_t n = -1;
@@ -24,17 +27,15 @@ class SystemDisk final : public Disk {
         return n < 0 ? -errno : n;
     }
     int sync(int fd) override { return result(fsync(fd)); }
-    int close(int fd) override { return result(::close(fd)); }
+    int close(int fd) override { return result(Descriptors::close(fd)); }
     int rename(const char *from, const char *to) override { return result(::rename(from, to)); }
     int remove(const char *path) override { return result(unlink(path)); }
     int make_folder(const char *path) override { return result(mkdir(path, 0777)); }
     int remove_folder(const char *path) override { return result(rmdir(path)); }
     int sync_folder(const char *path) override {
-        const int fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0) return -errno;
-        const int error = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
-        ::close(fd);
-        return error;
+        const Fd fd(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!fd) return -errno;
+        return fsync(fd.get()) < 0 && errno != EINVAL ? -errno : 0;
     }
 };
 

@@ -17,20 +17,18 @@ constexpr size_t buffer_size = 256 << 10;
 Status InputFile::open(const std::string &path) {
     close();
     // Non-blocking only matters to the opening of a FIFO, which is refused below.
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return fail_errno(errno, "cannot open");
-    fd_ = fd;
+    fd_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd_) return fail_errno(errno, "cannot open");
     struct stat st;
-    if (fstat(fd, &st) != 0) return fail_errno(errno, "cannot stat");
+    if (fstat(fd_.get(), &st) != 0) return fail_errno(errno, "cannot stat");
     if (!S_ISREG(st.st_mode)) return fail(DTRAIN_ERR_UNSUPPORTED, "not a regular file");
     size_ = uint64_t(st.st_size);
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL); // a hint: its failure changes nothing
+    posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL); // a hint: its failure changes nothing
     return DTRAIN_OK;
 }
 
 void InputFile::close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    fd_.reset();
     size_ = offset_ = 0;
     begin_ = end_ = 0;
 }
@@ -57,8 +55,8 @@ Status InputFile::fill(size_t size) {
     end_ -= begin_;
     begin_ = 0;
     while (end_ < size) {
-        // At a position of its own: a forked child may share the descriptor.
-        const ssize_t n = pread(fd_, buffer_.get() + end_, capacity_ - end_, off_t(offset_ + end_));
+        const ssize_t n =
+            pread(fd_.get(), buffer_.get() + end_, capacity_ - end_, off_t(offset_ + end_));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail_errno(errno, "cannot read");
         if (n == 0)

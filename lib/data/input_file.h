@@ -1,6 +1,7 @@
 // The bytes of one regular file from start to end, buffered.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
 #include "base/status.h"
 
 #include <cstdint>
@@ -21,7 +22,7 @@ class InputFile {
     Status open(const std::string &path);
     void close();
 
-    bool is_open() const { return fd_ >= 0; }
+    bool is_open() const { return bool(fd_); }
     uint64_t offset() const { return offset_; }
     uint64_t remaining() const { return size_ - offset_; } // by the size the file had when opened
 
@@ -34,7 +35,7 @@ class InputFile {
     Status fill(size_t size);
     Status grow(size_t size);
 
-    int fd_ = -1;
+    Fd fd_;
     uint64_t size_ = 0;
     uint64_t offset_ = 0; // of the next byte to hand out
     std::unique_ptr<uint8_t[]> buffer_;

@@ -15,28 +15,26 @@ namespace {
 
 constexpr size_t buffer_size = 256 << 10;
 
-// As mkostemp(), but with the permissions that the process gives new files. < 0: see errno.
-int create_beside(const std::string &path, std::string &name) {
+// As mkostemp(), but with the permissions that the process gives new files. None: see errno.
+Fd create_beside(const std::string &path, std::string &name) {
     for (int attempt = 0; attempt < 100; attempt++) {
         uint32_t random = 0;
-        if (getrandom(&random, sizeof random, 0) < 0) return -1;
+        if (getrandom(&random, sizeof random, 0) < 0) return Fd();
         char suffix[16];
         std::snprintf(suffix, sizeof suffix, ".tmp%08x", random);
         name = path + suffix;
-        const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
+        Fd fd(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+        if (fd || errno != EEXIST) return fd;
     }
-    return -1;
+    return Fd();
 }
 
 // Makes the new name itself durable, where the folder and its file system can do so.
 void sync_folder(const std::string &path) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    fsync(fd);
-    ::close(fd);
+    const Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd) fsync(fd.get());
 }
 
 } // namespace
@@ -48,7 +46,7 @@ Status Writer::open(const char *path) {
     path_ = path;
     std::string name;
     fd_ = create_beside(path_, name);
-    if (fd_ < 0) return fail_errno(errno, "cannot create %s (for %s)", name.c_str(), path);
+    if (!fd_) return fail_errno(errno, "cannot create %s (for %s)", name.c_str(), path);
     temporary_ = std::move(name);
     buffer_.reserve(buffer_size);
     return DTRAIN_OK;
@@ -102,7 +100,7 @@ Status Writer::flush() {
 
 Status Writer::write_all(const uint8_t *data, size_t size) {
     while (size > 0) {
-        const ssize_t n = write(fd_, data, size);
+        const ssize_t n = write(fd_.get(), data, size);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return fail_errno(errno, "cannot write %s", temporary_.c_str());
         data += n;
@@ -113,10 +111,8 @@ Status Writer::write_all(const uint8_t *data, size_t size) {
 
 Status Writer::commit() {
     if (Status s = flush(); s != DTRAIN_OK) return s;
-    if (fsync(fd_) != 0) return fail_errno(errno, "cannot sync %s", temporary_.c_str());
-    const int closed = ::close(fd_);
-    fd_ = -1; // gone, whatever close() says
-    if (closed != 0) return fail_errno(errno, "cannot close %s", temporary_.c_str());
+    if (fsync(fd_.get()) != 0) return fail_errno(errno, "cannot sync %s", temporary_.c_str());
+    if (fd_.close() != 0) return fail_errno(errno, "cannot close %s", temporary_.c_str());
     if (rename(temporary_.c_str(), path_.c_str()) != 0)
         return fail_errno(errno, "cannot rename %s to %s", temporary_.c_str(), path_.c_str());
     temporary_.clear();
@@ -125,8 +121,7 @@ Status Writer::commit() {
 }
 
 void Writer::discard() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
+    fd_.reset();
     if (!temporary_.empty()) unlink(temporary_.c_str());
     temporary_.clear();
 }

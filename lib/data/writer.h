@@ -1,6 +1,7 @@
 // Writes one TFRecord file, which appears under its name only when it is whole.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
 #include "base/status.h"
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class Writer {
     Status append(std::span<const uint8_t> record);
     // Makes the file durable, then gives it its name. Nothing is left behind on failure.
     Status close();
-    // Closes the descriptor and forgets the file without touching it, for a forked child.
+    // Forgets the file without touching it, for a forked child.
     void disown();
 
   private:
@@ -34,7 +35,7 @@ class Writer {
     Status commit();
     void discard();
 
-    int fd_ = -1;
+    Fd fd_;
     std::string path_, temporary_; // temporary_ is empty when there is nothing to remove
     std::vector<uint8_t> buffer_;
     Status failure_ = DTRAIN_OK;

@@ -25,17 +25,12 @@ Agent::Agent(Clock &clock, Log &log) : clock_(clock), log_(log), timeline_(log) 
     now_ns_ = clock.now_ns();
 }
 
-Agent::~Agent() {
-    if (epoll_ >= 0) close(epoll_);
-    if (wake_ >= 0) close(wake_);
-}
-
 Status Agent::open() {
-    epoll_ = epoll_create1(EPOLL_CLOEXEC);
-    wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (epoll_ < 0 || wake_ < 0) return fail_errno(errno, "context: epoll and eventfd");
-    epoll_event event = {.events = EPOLLIN, .data = {.fd = wake_}};
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event) != 0)
+    epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+    wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!epoll_ || !wake_) return fail_errno(errno, "context: epoll and eventfd");
+    epoll_event event = {.events = EPOLLIN, .data = {.fd = wake_.get()}};
+    if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event) != 0)
         return fail_errno(errno, "context: epoll_ctl");
     return DTRAIN_OK;
 }
@@ -43,7 +38,8 @@ Status Agent::open() {
 Status Agent::add_device(std::unique_ptr<transport::Device> device) {
     if (device->has(DTRAIN_TP_CAP_EVENT_FD)) {
         epoll_event event = {.events = EPOLLIN, .data = {}};
-        if (epoll_ctl(epoll_, EPOLL_CTL_ADD, device->ops().event_fd(device->dev()), &event) != 0)
+        if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, device->ops().event_fd(device->dev()), &event) !=
+            0)
             return fail_errno(errno, "transport %s: epoll_ctl",
                               std::string(device->name()).c_str());
     } else {

@@ -6,6 +6,7 @@
 // (helper.h) polls only while something is pending and nobody waits.
 #pragma once
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "engine/idle.h"
 #include "engine/operation.h"
@@ -25,7 +26,6 @@ namespace dtrain::engine {
 class Agent {
   public:
     Agent(Clock &clock, Log &log);
-    ~Agent();
     Status open(); // its file descriptors
     // Before anything is posted.
     Status add_device(std::unique_ptr<transport::Device> device);
@@ -75,7 +75,7 @@ class Agent {
     // is readable; end_sleep() in any case, which tells whether a thread of ours has woken them.
     bool begin_sleep();
     bool end_sleep();
-    int poll_fd() const { return epoll_; }
+    int poll_fd() const { return epoll_.get(); }
     int64_t longest_sleep() const;
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
@@ -154,7 +154,7 @@ class Agent {
     int64_t patience_ = 1; // how many times the policy's times are waited for
     std::atomic<int64_t> sleep_ns_;
     bool blind_ = false; // a device cannot wake us
-    int epoll_ = -1, wake_ = -1;
+    Fd epoll_, wake_;
     Helper helper_;
     trace::Timeline timeline_;
     int64_t stall_after_ns_ = 20 * ms;

@@ -108,7 +108,7 @@ void Agent::resign_poller() {
     if (pending()) call_helper();
 }
 
-void Agent::wake_sleeper() { eventfd_write(wake_, 1); }
+void Agent::wake_sleeper() { eventfd_write(wake_.get(), 1); }
 
 bool Agent::arm_devices() {
     std::unique_lock lock(mutex_, std::try_to_lock);
@@ -132,14 +132,14 @@ bool Agent::begin_sleep() {
 bool Agent::end_sleep() {
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
     eventfd_t value;
-    return eventfd_read(wake_, &value) == 0;
+    return eventfd_read(wake_.get(), &value) == 0;
 }
 
 bool Agent::sleep(int64_t timeout_ns) {
     if (helper_.serve != nullptr) helper_.serve(helper_.arg);
     bool event = true; // what keeps it from falling asleep is one, too
     if (begin_sleep()) {
-        pollfd fd = {.fd = epoll_, .events = POLLIN, .revents = 0};
+        pollfd fd = {.fd = epoll_.get(), .events = POLLIN, .revents = 0};
         timespec t = {timeout_ns / second, timeout_ns % second};
         event = ppoll(&fd, 1, &t, nullptr) > 0;
     }

@@ -4,21 +4,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace dtrain::engine {
 
 Status CompletionQueue::create(uint32_t depth, std::unique_ptr<CompletionQueue> &out) {
     auto queue = std::make_unique<CompletionQueue>();
     queue->ring_.resize(depth);
-    queue->fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (queue->fd_ < 0) return fail_errno(errno, "completion queue: eventfd");
+    queue->fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!queue->fd_) return fail_errno(errno, "completion queue: eventfd");
     out = std::move(queue);
     return DTRAIN_OK;
-}
-
-CompletionQueue::~CompletionQueue() {
-    if (fd_ >= 0) close(fd_);
 }
 
 bool CompletionQueue::reserve() {
@@ -34,7 +29,7 @@ void CompletionQueue::push(const dtrain_event_t &event) {
     uint32_t count = count_.load(std::memory_order_relaxed);
     ring_[(head_ + count) % ring_.size()] = event;
     count_.store(count + 1, std::memory_order_release);
-    if (count == 0) eventfd_write(fd_, 1);
+    if (count == 0) eventfd_write(fd_.get(), 1);
 }
 
 uint32_t CompletionQueue::take(dtrain_event_t *events, uint32_t max) {
@@ -46,7 +41,7 @@ uint32_t CompletionQueue::take(dtrain_event_t *events, uint32_t max) {
     reserved_.fetch_sub(n);
     if (n > 0 && n == count) {
         eventfd_t value;
-        eventfd_read(fd_, &value);
+        eventfd_read(fd_.get(), &value);
     }
     return n;
 }

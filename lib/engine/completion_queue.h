@@ -1,6 +1,7 @@
 // Finished operations in the order in which they finished, with a file descriptor to wait on.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
 #include "base/status.h"
 
 #include <atomic>
@@ -14,7 +15,6 @@ namespace dtrain::engine {
 class CompletionQueue { // thread-safe
   public:
     static Status create(uint32_t depth, std::unique_ptr<CompletionQueue> &out);
-    ~CompletionQueue();
 
     // A place for one more operation, or false when the queue might overflow.
     bool reserve();
@@ -23,7 +23,7 @@ class CompletionQueue { // thread-safe
     uint32_t take(dtrain_event_t *events, uint32_t max); // frees their places
     bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
     bool used() const { return reserved_.load(std::memory_order_acquire) != 0; }
-    int fd() const { return fd_; }
+    int fd() const { return fd_.get(); }
 
   private:
     std::mutex mutex_;
@@ -31,7 +31,7 @@ class CompletionQueue { // thread-safe
     uint32_t head_ = 0;
     std::atomic<uint32_t> count_{0};
     std::atomic<uint32_t> reserved_{0}; // in flight and not taken yet
-    int fd_ = -1;                       // eventfd, readable while count_ > 0
+    Fd fd_;                             // eventfd, readable while count_ > 0
 };
 
 } // namespace dtrain::engine

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 namespace dtrain::engine {
 namespace {
@@ -29,8 +28,8 @@ Status Helper::start(bool manual, bool always_poll) {
             {.serve = [](void *self) { static_cast<Helper *>(self)->serve(); }, .arg = this});
         return DTRAIN_OK;
     }
-    wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_ < 0) return fail_errno(errno, "helper thread: eventfd");
+    wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!wake_) return fail_errno(errno, "helper thread: eventfd");
     agent_.set_helper(
         {.wake = [](void *self) { static_cast<Helper *>(self)->wake(); }, .arg = this});
     return start_thread(thread_, "dtrain", [this] { run(); });
@@ -39,10 +38,9 @@ Status Helper::start(bool manual, bool always_poll) {
 Helper::~Helper() {
     stop_ = true;
     if (thread_.joinable()) {
-        eventfd_write(wake_, 1);
+        eventfd_write(wake_.get(), 1);
         thread_.join();
     }
-    if (wake_ >= 0) close(wake_);
 }
 
 void Helper::add(Background *background) {
@@ -50,7 +48,7 @@ void Helper::add(Background *background) {
         std::lock_guard lock(mutex_);
         backgrounds_.push_back(background);
     }
-    if (wake_ >= 0) eventfd_write(wake_, 1);
+    if (wake_) eventfd_write(wake_.get(), 1);
 }
 
 void Helper::remove(Background *background) {
@@ -65,7 +63,7 @@ int Helper::serve() {
 }
 
 void Helper::wake() {
-    if (parked_.load(std::memory_order_seq_cst)) eventfd_write(wake_, 1);
+    if (parked_.load(std::memory_order_seq_cst)) eventfd_write(wake_.get(), 1);
 }
 
 void Helper::run() {
@@ -106,7 +104,7 @@ bool Helper::poll_agent() {
 bool Helper::rest(Rest how) {
     const bool as_poller = how == Rest::as_poller, dozes = how == Rest::dozing;
     parked_.store(!dozes, std::memory_order_seq_cst);
-    std::vector<pollfd> fds = {{.fd = wake_, .events = POLLIN, .revents = 0}};
+    std::vector<pollfd> fds = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
     int64_t now = agent_.clock().now_ns();
     int64_t until = now + (as_poller ? agent_.longest_sleep() : dozes ? doze_ns_ : longest_sleep);
     {
@@ -125,7 +123,7 @@ bool Helper::rest(Rest how) {
     if (as_poller) agent_.end_sleep();
     parked_.store(false, std::memory_order_seq_cst);
     eventfd_t value;
-    return eventfd_read(wake_, &value) == 0;
+    return eventfd_read(wake_.get(), &value) == 0;
 }
 
 } // namespace dtrain::engine

@@ -49,7 +49,7 @@ class Helper {
     std::atomic<bool> stop_{false}, parked_{false};
     int64_t doze_ns_ = 0; // of the last rest; 0: it was none of these
     bool always_poll_ = false;
-    int wake_ = -1;
+    Fd wake_;
 };
 
 } // namespace dtrain::engine

@@ -1,11 +1,12 @@
 // What is mapped where in this process (/proc/self/maps).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
+
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 
 namespace dtrain::memory {
 
@@ -22,7 +23,7 @@ struct Mapping {
 
 // Calls f(mapping) for each that overlaps [begin, end), in order; false when they cannot be read.
 template <class F> bool each_mapping(uintptr_t begin, uintptr_t end, F &&f) {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen("/proc/self/maps", "re"), &std::fclose);
+    const Stream file = read_stream("/proc/self/maps");
     if (file == nullptr) return false;
     char line[512];
     bool whole = true; // `line` begins a line

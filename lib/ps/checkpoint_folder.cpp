@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint_folder.h"
 
+#include "base/fd.h"
 #include "data/durable_file.h"
 #include "ps/part_heading.h"
 
@@ -8,7 +9,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <dirent.h>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <unistd.h>
@@ -25,13 +25,12 @@ constexpr std::string_view prefix = "step-";
 
 // f(name) for each entry but "." and "..".
 template <class F> Status for_each_entry(const std::string &path, F &&f) {
-    DIR *folder = opendir(path.c_str());
+    const Folder folder = open_folder(path.c_str());
     if (folder == nullptr) return fail_errno(errno, "cannot list the folder %s", path.c_str());
-    while (const dirent *entry = readdir(folder)) {
+    while (const dirent *entry = readdir(folder.get())) {
         std::string_view name = entry->d_name;
         if (name != "." && name != "..") f(std::string(name));
     }
-    closedir(folder);
     return DTRAIN_OK;
 }
 

@@ -29,7 +29,7 @@ int64_t wall_offset_ns() {
 } // namespace
 
 Timeline::~Timeline() {
-    if (fd_ >= 0) (void)stop();
+    if (fd_) (void)stop();
 }
 
 std::string Timeline::file_name(std::string_view path, int32_t rank) {
@@ -53,17 +53,17 @@ void Timeline::record(const Record &record) {
 
 Status Timeline::start(const Params &params) {
     std::lock_guard lock(file_mutex_);
-    if (fd_ >= 0)
+    if (fd_)
         return fail(DTRAIN_ERR_STATE, "timeline: it is being written to %s; stop it first",
                     name_.c_str());
     std::string name = file_name(params.path, params.rank);
-    int fd = -1;
+    Fd fd;
     if (Status s = replace_file(name, fd); s != DTRAIN_OK)
         return fail_within(DTRAIN_ERR_IO, "timeline: %s cannot be written (option timeline)",
                            name.c_str());
     if (owned_ring_ == nullptr) owned_ring_ = std::make_unique<Ring>(slots);
     drain(); // late ones of the last file
-    fd_ = fd;
+    fd_ = std::move(fd);
     name_ = name;
     begin_file(params);
     ring_.store(owned_ring_.get(), std::memory_order_release);
@@ -105,7 +105,7 @@ bool Timeline::flush() {
     const char *at = buffer_.data();
     size_t left = buffer_.size();
     while (left > 0) {
-        ssize_t n = write(fd_, at, left);
+        ssize_t n = write(fd_.get(), at, left);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) {
             log_.write(DTRAIN_LOG_WARN, "timeline: %s ends here: %s", name_.c_str(),
@@ -122,7 +122,7 @@ bool Timeline::flush() {
 uint64_t Timeline::drain() {
     uint64_t taken = 0;
     for (Record record; taken < slots && owned_ring_->take(record); taken++) {
-        if (fd_ < 0) continue;
+        if (!fd_) continue;
         append(record);
         if (buffer_.size() < write_bytes || flush()) continue;
         close_file();
@@ -137,26 +137,25 @@ void Timeline::append_dropped() {
 
 void Timeline::close_file() {
     on_.store(false, std::memory_order_release);
-    close(fd_);
-    fd_ = -1;
+    fd_.reset();
     buffer_.clear();
 }
 
 uint64_t Timeline::write_out() {
     std::lock_guard lock(file_mutex_);
-    if (fd_ < 0) return 0;
+    if (!fd_) return 0;
     uint64_t taken = drain();
     if (owned_ring_->dropped() - dropped_before_ != dropped_) append_dropped();
-    if (fd_ >= 0 && !flush()) close_file();
+    if (fd_ && !flush()) close_file();
     return taken;
 }
 
 Status Timeline::stop() {
     std::lock_guard lock(file_mutex_);
-    if (fd_ < 0) return fail(DTRAIN_ERR_STATE, "timeline: none is being written");
+    if (!fd_) return fail(DTRAIN_ERR_STATE, "timeline: none is being written");
     on_.store(false, std::memory_order_release);
     drain();
-    if (fd_ < 0) return DTRAIN_OK; // the warning has told
+    if (!fd_) return DTRAIN_OK; // the warning has told
     append_dropped();
     buffer_.resize(buffer_.size() - 2); // the last comma
     buffer_ += "\n]\n";

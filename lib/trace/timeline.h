@@ -4,6 +4,7 @@
 // While it is off, on() is all that it costs. While it is on, record() puts 64 bytes into a ring
 // and never waits: what finds the ring full is dropped, counted, and reported in the file.
 #pragma once
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "trace/chrome.h"
@@ -58,7 +59,7 @@ class Timeline {
 
     std::mutex file_mutex_; // all of the following
     std::unique_ptr<Ring> owned_ring_;
-    int fd_ = -1;
+    Fd fd_;
     std::string name_, buffer_;
     int32_t rank_ = 0;
     uint64_t dropped_before_ = 0, dropped_ = 0; // when the file was begun; as it says

@@ -37,9 +37,12 @@ Device::~Device() {
 
 Status Device::open(const Host &host, std::string_view name, const Options &options,
                     std::vector<std::unique_ptr<Device>> &out) {
+    std::shared_ptr<const StandardDescriptors> occupied = std::make_shared<StandardDescriptors>();
     const dtrain_tp_plugin_t *plugin = nullptr;
     Status status = find_plugin(name, options.text("plugin.path"), plugin);
     if (status != DTRAIN_OK) return status;
+    // Those built in need no such help.
+    if (std::ranges::find(builtin_plugins(), plugin) != builtin_plugins().end()) occupied.reset();
     set_error_text("");
     std::string names(max_names, '\0');
     status = plugin->ops->list(host.table(), names.data(), names.size());
@@ -51,6 +54,7 @@ Status Device::open(const Host &host, std::string_view name, const Options &opti
         at += one.size() + (at[one.size()] == ',' ? 1 : 0);
         if (one.empty()) continue;
         devices.emplace_back(new Device(*plugin));
+        devices.back()->occupied_ = occupied;
         if (status = devices.back()->start(host, one.c_str()); status != DTRAIN_OK) return status;
     }
     if (devices.empty())

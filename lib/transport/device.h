@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "transport/host.h"
+#include "transport/standard_descriptors.h"
 
 #include <cstdint>
 #include <memory>
@@ -63,6 +64,7 @@ class Device {
     Status start(const Host &host, const char *device);
     Status check() const;
 
+    std::shared_ptr<const StandardDescriptors> occupied_; // as long as it is open
     std::string name_, label_;
     dtrain_tp_ops_t ops_{};
     dtrain_tp_attr_t attr_{};

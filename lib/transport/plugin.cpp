@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 
+#include "base/fd.h"
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <memory>
 #include <string>
@@ -55,7 +55,7 @@ std::string plugin_file(const std::string &folder, std::string_view name) {
 bool exists(const std::string &path) { return access(path.c_str(), F_OK) == 0; }
 
 void add_names(const std::string &folder, std::vector<std::string> &names) {
-    std::unique_ptr<DIR, int (*)(DIR *)> dir(opendir(folder.c_str()), &closedir);
+    const Folder dir = open_folder(folder.c_str());
     while (dirent *entry = dir != nullptr ? readdir(dir.get()) : nullptr) {
         std::string_view file = entry->d_name;
         if (!file.starts_with(prefix) || !file.ends_with(suffix)) continue;

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import descriptors
 import headers
 import layers
 import library
@@ -122,6 +123,18 @@ class Sources(Planted):
         self.write("long.cpp", "\n" * 601)
         self.write("fits.cpp", "\n" * 600)
         self.assertEqual(sizes.check_sizes(self.folder), ["long.cpp: 601 lines, more than 600"])
+
+    def test_descriptors_that_are_not_owned(self):
+        for bad in ("int fd = socket(AF_INET, SOCK_STREAM, 0);", "fd_ = ::open(path, O_RDONLY);",
+                    "Fd fd;\nfd_ = accept4(l, nullptr, nullptr, 0);", "fcntl(fd, F_DUPFD_CLOEXEC, 0);",
+                    "int fd = int(syscall(SYS_pidfd_open, pid, 0));", "fopen(path, \"re\");"):
+            with self.subTest(bad):
+                self.assertEqual(len(descriptors.check_text("planted", bad)), 1)
+        for good in ("Fd fd(socket(AF_INET, SOCK_STREAM, 0));", "const Fd fd(::open(path, O_RDONLY));",
+                     "x = Fd(int(syscall(SYS_pidfd_open, pid, 0)));", "file.open(path);",
+                     "// fopen()", "Descriptors::own(\n ::open(path, O_RDONLY))"):
+            with self.subTest(good):
+                self.assertEqual(descriptors.check_text("planted", good), [])
 
     def test_headers_that_do_not_stand_alone(self):
         for text in ("uint32_t f(void);", "struct s { char a; int b; };",

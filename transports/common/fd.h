@@ -1,26 +1,53 @@
 // A file descriptor that closes itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <unistd.h>
+#include "common/descriptors.h"
+
 #include <utility>
 
 namespace dtrain::tp {
 
+// Every descriptor that we make is one from the start: it is none of the standard three, and closed
+// in a forked child.
 class Fd {
   public:
     Fd() = default;
-    explicit Fd(int fd) : fd_(fd) {}
-    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    explicit Fd(int fd) : fd_(Descriptors::own(fd)) {} // < 0: none, for the reason in errno
+    Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
     Fd &operator=(Fd &&other) noexcept {
         std::swap(fd_, other.fd_);
+        std::swap(generation_, other.generation_);
         return *this;
     }
     ~Fd() { reset(); }
-    void reset() {
-        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    void reset() { close(); }
+    // What close() returns.
+    int close() {
+        const int fd = std::exchange(fd_, -1);
+        if (fd < 0 || generation_ != Descriptors::generation()) return 0;
+        return Descriptors::close(fd);
     }
     int get() const { return fd_; }
     explicit operator bool() const { return fd_ >= 0; }
+
+  private:
+    int fd_ = -1;
+    uint32_t generation_ = Descriptors::generation();
+};
+
+// Keeps a descriptor that is not ours from children, too, while it lives.
+class Unshared {
+  public:
+    Unshared() = default;
+    explicit Unshared(int fd) : fd_(fd) { Descriptors::mark(fd); }
+    Unshared(Unshared &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Unshared &operator=(Unshared &&other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Unshared() {
+        if (fd_ >= 0) Descriptors::unmark(fd_);
+    }
 
   private:
     int fd_ = -1;

@@ -2,6 +2,7 @@
 // as it is private and anonymous. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
+#include "common/stream.h"
 
 #include <array>
 #include <atomic>
@@ -9,7 +10,6 @@
 #include <cinttypes>
 #include <climits>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -57,7 +57,7 @@ class MemoryWatch {
 
     // Changes from now on will be told. False: this memory cannot be watched.
     bool watch(uint64_t start, uint64_t length) {
-        const std::unique_ptr<FILE, int (*)(FILE *)> maps(fopen("/proc/self/maps", "re"), fclose);
+        const Stream maps = read_stream("/proc/self/maps");
         if (!maps) return false;
         char line[PATH_MAX + 128];
         const uint64_t end = start + length;

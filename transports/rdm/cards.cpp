@@ -1,11 +1,12 @@
 // The network cards of this host: what the kernel knows of them, which are used, and why.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/cards.h"
+#include "common/stream.h"
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sched.h>
 #include <set>
 #include <system_error>
@@ -16,8 +17,10 @@ namespace {
 
 // The first line of a file of the kernel's; "": none.
 std::string read(const std::string &path) {
-    std::string line;
-    std::getline(std::ifstream(path), line);
+    char line[4096] = "";
+    const tp::Stream file = tp::read_stream(path.c_str());
+    if (!file || !fgets(line, sizeof line, file.get())) return "";
+    line[strcspn(line, "\n")] = 0;
     return line;
 }
 
@@ -44,9 +47,9 @@ size_t place_in(const std::string &list, const std::string &name) {
 
 std::vector<std::string> names_in(const std::string &folder) {
     std::vector<std::string> names;
-    std::error_code error;
-    for (const auto &entry : std::filesystem::directory_iterator(folder, error))
-        names.push_back(entry.path().filename());
+    const tp::Folder entries = tp::open_folder(folder.c_str());
+    while (const dirent *entry = entries ? readdir(entries.get()) : nullptr)
+        if (entry->d_name[0] != '.') names.push_back(entry->d_name);
     std::ranges::sort(names);
     return names;
 }

@@ -127,7 +127,7 @@ void Device::look_at_sockets() {
 Status Device::listen() {
     Status status = shared_.poller.add(shared_.host, listener_, this);
     listening_ = status == DTRAIN_OK;
-    if (!spare_) spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!spare_) spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 3));
     return status;
 }
 
@@ -156,7 +156,7 @@ void Device::refuse_one() {
     Fd fd;
     accept_from(listener_, fd);
     fd.reset();
-    spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0));
+    spare_ = Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 3));
 }
 
 bool Device::make_room_for_stranger() {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/segment.h"
+#include "common/stream.h"
 #include "shm/system_error.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
-#include <cstdio>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <memory>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -51,7 +50,7 @@ Status open_file(const Host &host, const char *directory, Fd &out) {
 
 // The first number of a file that begins with `label`; UINT64_MAX when there is none.
 uint64_t read_number(const char *path, const char *label) {
-    std::unique_ptr<FILE, int (*)(FILE *)> file(std::fopen(path, "re"), &std::fclose);
+    const tp::Stream file = tp::read_stream(path);
     char line[128];
     uint64_t number;
     while (file != nullptr && std::fgets(line, sizeof line, file.get()) != nullptr)

@@ -12,7 +12,7 @@ void Network::wake(Device &device) {
     armed--;
     const uint64_t one = 1;
     // An eventfd that is full is readable, too.
-    [[maybe_unused]] ssize_t ignored = write(device.event_fd, &one, sizeof one);
+    [[maybe_unused]] ssize_t ignored = write(device.event_fd.get(), &one, sizeof one);
 }
 
 void Network::complete(Device &device, const dtrain_tp_done_t &done) {

@@ -44,7 +44,6 @@ void Network::leave(Device *device) {
     if (device->armed) network->armed--;
     device->armed = false;
     device->closed = true;
-    if (device->event_fd >= 0) close(device->event_fd);
     auto open = [](const auto &d) { return !d->closed; };
     const auto &devices = network->devices_;
     if (std::any_of(devices.begin(), devices.end(), open)) {

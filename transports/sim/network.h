@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
+#include "common/fd.h"
 #include "common/host.h"
 #include "common/match.h"
 #include "settings.h"
@@ -82,7 +83,7 @@ struct Device {
     bool quiet = true;     // polled in vain since it last did or got anything
     bool armed = false;
     bool closed = false; // stays only until nothing flies from it or to it
-    int32_t event_fd = -1;
+    Fd event_fd;
 };
 
 struct Window {

@@ -41,8 +41,8 @@ dtrain_status_t open(const dtrain_tp_host_t *table, const char *name, dtrain_tp_
             return host.fail(DTRAIN_ERR_CONFIG,
                              "sim: network \"%s\" was created with other options",
                              settings.network);
-        device->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-        if (device->event_fd < 0) {
+        device->event_fd = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+        if (!device->event_fd) {
             Network::leave(device);
             return host.fail(DTRAIN_ERR_LIMIT, "sim: no event file descriptor");
         }
@@ -142,7 +142,7 @@ void limit_eager(dtrain_tp_dev_t *dev, uint64_t bytes) {
     device.most_eager = std::min(bytes, device.network.settings().eager);
 }
 
-int32_t event_fd(dtrain_tp_dev_t *dev) { return from(dev).event_fd; }
+int32_t event_fd(dtrain_tp_dev_t *dev) { return from(dev).event_fd.get(); }
 
 dtrain_status_t arm(dtrain_tp_dev_t *dev) {
     Device &device = from(dev);
@@ -152,7 +152,7 @@ dtrain_status_t arm(dtrain_tp_dev_t *dev) {
     if (!device.completions.empty() || network.held_up()) return DTRAIN_ERR_BUSY;
     if (device.armed) return DTRAIN_OK;
     uint64_t rings; // of an older sleep
-    [[maybe_unused]] ssize_t ignored = read(device.event_fd, &rings, sizeof rings);
+    [[maybe_unused]] ssize_t ignored = read(device.event_fd.get(), &rings, sizeof rings);
     device.armed = true;
     network.armed++; // pairs with window_ring()
     return DTRAIN_OK;

@@ -101,6 +101,44 @@ class Forked(unittest.TestCase):
         self.assertEqual(out, "child done\n")
 
 
+    def test_multiprocessing(self):
+        out = run("""
+            import multiprocessing
+
+            def sockets():
+                targets = set()
+                for name in os.listdir("/proc/self/fd"):
+                    try:
+                        targets.add(os.readlink(f"/proc/self/fd/{name}"))
+                    except FileNotFoundError:
+                        pass  # the listing's own
+                return {target for target in targets if target.startswith("socket:")}
+
+            def work(numbers):
+                left = sockets() & kept
+                with dtrain.Context() as own:
+                    own.world.barrier()
+                numbers.put((len(left), len(kept)))
+
+            before = sockets()
+            with dtrain.Context() as context:
+                kept = sockets() - before
+                fork = multiprocessing.get_context("fork")
+                numbers = fork.SimpleQueue()
+                children = [fork.Process(target=work, args=(numbers,)) for _ in range(2)]
+                for child in children:
+                    child.start()
+                for child in children:
+                    left, had = numbers.get()
+                    assert left == 0 < had, (left, had)
+                    child.join()
+                    assert child.exitcode == 0
+                context.world.barrier()
+            print("all done")
+            """)
+        self.assertEqual(out, "all done\n")
+
+
 class Ended(unittest.TestCase):
     def test_in_flight(self):
         for program in ("request = world.start.recv(bytearray(1 << 20), 0)",

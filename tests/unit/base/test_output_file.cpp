@@ -30,10 +30,9 @@ std::string content_of(const std::string &path) {
 }
 
 Status write_anew(const std::string &path, const char *content) {
-    int fd = -1;
+    Fd fd;
     if (Status s = replace_file(path, fd); s != DTRAIN_OK) return s;
-    const ssize_t written = write(fd, content, std::strlen(content));
-    close(fd);
+    const ssize_t written = write(fd.get(), content, std::strlen(content));
     assert_int_equal(written, std::strlen(content));
     return DTRAIN_OK;
 }
