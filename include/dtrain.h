@@ -11,8 +11,17 @@
  *
  * THREADS: every function may be called from any thread, except that a function marked "exclusive"
  * needs that no other call uses the same handle at that time.
+ * Cancelling a thread (pthread_cancel, deferred) takes effect after the call that it is in.
+ * CALLBACKS must not throw, longjmp, or call dtrain. An exception is caught: the call that needed
+ * the callback fails with its text (of the log's it is written to stderr).
+ * MEMORY: when there is none, calls that make something new end with DTRAIN_ERR_NO_MEMORY, as does
+ * what is too large; what is in flight goes on, and everything can be destroyed: the library keeps
+ * 2 MiB of addresses for that, whose pages do not exist before.
  * FORK: the child may only destroy what it inherited; every other call there returns
- * DTRAIN_ERR_STATE. The child may create a context of its own.
+ * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor of the
+ * library's, and neither does a program that is executed; none is 0, 1 or 2. (A child made without
+ * pthread_atfork()'s handlers, as by clone(), inherits them. So it is with those of libfabric and
+ * UCX.)
  * The library installs no signal handler, never exits, never prints to stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H

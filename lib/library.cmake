@@ -12,7 +12,9 @@ add_library(dtrain SHARED ${objects})
 set_target_properties(dtrain PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map)
 # The C++ runtime is linked in and hidden, so that two copies of anything in one process never meet.
-set(private_runtime -static-libstdc++ -static-libgcc -Wl,-z,defs)
+# Of libgcc, which unwinds stacks, there must be one in the process: what a callback throws, and the end
+# of a thread, pass through our frames.
+set(private_runtime -static-libstdc++ -shared-libgcc -Wl,-z,defs)
 if(DTRAIN_SANITIZE) # its runtime is the program's
     set(private_runtime)
 endif()

@@ -8,6 +8,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::ps::ClientTable;
 
 namespace {
@@ -34,7 +35,7 @@ Status take_tables(dtrain_table *const *tables, uint32_t count, std::vector<Clie
 
 dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count, uint64_t step,
                                        const dtrain_checkpoint_params_t *params, int32_t *saved_p) {
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_checkpoint_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         std::vector<ClientTable *> own;
@@ -53,7 +54,7 @@ dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t c
 dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                           uint64_t step, const dtrain_checkpoint_params_t *params,
                                           uint64_t *step_p) {
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_checkpoint_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         std::vector<ClientTable *> own;

@@ -12,6 +12,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::collectives::Communicator;
 
 namespace dtrain::api {
@@ -53,7 +54,7 @@ namespace {
 
 // A new handle around what `make` makes; *out stays untouched when there is none for this rank.
 template <class F> Status make_comm(dtrain_context *context, dtrain_comm_t **out, F &&make) {
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         auto fresh = std::make_unique<dtrain_comm>(context);
         if (Status s = make(fresh->communicator); s != DTRAIN_OK) return s;
         *out = fresh->communicator != nullptr ? fresh.release() : nullptr;

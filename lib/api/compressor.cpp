@@ -7,6 +7,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::compression::Compressor;
 
 struct dtrain_compressor : dtrain::api::Child {
@@ -21,7 +22,7 @@ dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
     if (params == nullptr || compressor_p == nullptr)
         return fail(DTRAIN_ERR_INVALID, "%s is NULL",
                     params == nullptr ? "params" : "compressor_p");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_compressor_params_t given;
         dtrain::compression::Params checked;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;

@@ -17,6 +17,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 
 namespace {
 
@@ -108,7 +109,7 @@ dtrain_status_t dtrain_context_create(uint32_t api_version, const dtrain_options
                     "with API %u.%u; link a matching one",
                     api_version >> 16, api_version & 0xffff, DTRAIN_VERSION,
                     DTRAIN_API_VERSION >> 16, DTRAIN_API_VERSION & 0xffff);
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain::api::watch_forks();
         auto fresh = std::make_unique<dtrain_context>();
         if (options != nullptr) {

@@ -11,6 +11,7 @@
 using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 
 struct dtrain_reader {
     std::mutex mutex;
@@ -46,7 +47,7 @@ dtrain_status_t dtrain_reader_open(const char *const *paths, uint32_t count,
                                    dtrain_reader_t **reader_p) {
     if (reader_p == nullptr) return null("reader_p");
     if (paths == nullptr) return null("paths");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_reader_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         dtrain::api::watch_forks();
@@ -79,7 +80,7 @@ void dtrain_reader_close(dtrain_reader_t *reader) { delete reader; }
 dtrain_status_t dtrain_writer_open(const char *path, dtrain_writer_t **writer_p) {
     if (writer_p == nullptr) return null("writer_p");
     if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "path is NULL or empty");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain::api::watch_forks();
         auto fresh = std::make_unique<dtrain_writer>();
         if (Status s = fresh->writer.open(path); s != DTRAIN_OK) return s;

@@ -10,6 +10,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::collectives::CallOptions;
 using dtrain::gradients::Queue;
 
@@ -65,7 +66,7 @@ dtrain_status_t dtrain_gradients_create(dtrain_comm_t *comm,
                                         dtrain_gradients_t **gradients_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (gradients_p == nullptr) return fail(DTRAIN_ERR_INVALID, "gradients_p is NULL");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_gradients_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         return create(comm, given, gradients_p);

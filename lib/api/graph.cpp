@@ -7,6 +7,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::collectives::Edge;
 using dtrain::collectives::Kind;
 
@@ -42,7 +43,7 @@ dtrain_status_t dtrain_graph_create(dtrain_comm_t *comm, const dtrain_graph_para
                                     dtrain_graph_t **graph_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (graph_p == nullptr) return fail(DTRAIN_ERR_INVALID, "graph_p is NULL");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_graph_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         auto fresh = std::make_unique<dtrain_graph>(comm);

@@ -1,25 +1,41 @@
 // The exception wall and the rule for growing parameter structs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/callback.h"
+#include "base/memory_reserve.h"
 #include "base/status.h"
+#include "base/uncancelled.h"
 
 #include <cstring>
-#include <exception>
-#include <new>
 
 namespace dtrain::api {
 
-// Runs a call's body; an exception (the standard library's: our code throws none) becomes a status.
-template <class F> Status guard(F &&body) noexcept {
+inline Status out_of_memory() { return fail(DTRAIN_ERR_NO_MEMORY, "out of memory"); }
+
+// The status for the exception that is being handled (the standard library's: our code throws
+// none).
+[[gnu::cold]] Status caught();
+
+// Runs the body of an operation.
+template <class F> DTRAIN_CATCHES_ENDS Status catching(F &&body) {
     try {
         return body();
-    } catch (const std::bad_alloc &) {
-        return fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
-    } catch (const std::exception &e) {
-        return fail(DTRAIN_ERR_INTERNAL, "%s", e.what());
+    } catch (const abi::__forced_unwind &) { // a callback has ended the thread
+        throw;
     } catch (...) {
-        return fail(DTRAIN_ERR_INTERNAL, "unknown exception");
+        return caught();
     }
+}
+
+// Of every other call, which may be long: the thread is not cancelled in it.
+template <class F> Status guard(F &&body) {
+    const Uncancelled uncancelled;
+    return catching(body);
+}
+
+// Of a call that makes something new.
+template <class F> Status guard_new(F &&body) {
+    return guard([&]() -> Status { return MemoryReserve::drawn_on() ? out_of_memory() : body(); });
 }
 
 // Copies a caller's *_params (NULL: all default). A shorter struct, of an older program, leaves the

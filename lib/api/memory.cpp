@@ -7,6 +7,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::memory::Registration;
 
 namespace {
@@ -29,7 +30,7 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (params == nullptr || mem_p == nullptr)
         return fail(DTRAIN_ERR_INVALID, "%s is NULL", params == nullptr ? "params" : "mem_p");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_mem_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
@@ -41,7 +42,7 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
 dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes, dtrain_mem_t **mem_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (mem_p == nullptr) return fail(DTRAIN_ERR_INVALID, "mem_p is NULL");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
             return Registration::allocate(context->agent->devices(), bytes, out);
         });

@@ -66,6 +66,7 @@ void Holds::undo() {
 Status make_request(dtrain_context *context, const Operation &operation, bool with_handle,
                     engine::Request *&out) {
     engine::CompletionQueue *queue = nullptr;
+    if (MemoryReserve::drawn_on()) return out_of_memory();
     if (operation.params.cq != nullptr) {
         queue = operation.params.cq->queue.get();
         if (!queue->reserve())

@@ -45,7 +45,7 @@ Status refuse_scaling(const char *what); // what: the operation that has none
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
                      dtrain_request_t **request_p, F &&post, bool of_table = false) {
-    return guard([&]() -> Status {
+    return catching([&]() -> Status {
         if (params == nullptr && request_p == nullptr) { // the short way
             engine::Request request;
             Status s = post(collectives::CallOptions{.request = &request, .blocking = true});

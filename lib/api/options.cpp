@@ -9,10 +9,11 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 
 dtrain_status_t dtrain_options_create(dtrain_options_t **options_p) {
     if (options_p == nullptr) return fail(DTRAIN_ERR_INVALID, "options_p is NULL");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         auto fresh = std::make_unique<dtrain_options>();
         if (Status s = dtrain::Options::from_environment(fresh->options); s != DTRAIN_OK) return s;
         *options_p = fresh.release();

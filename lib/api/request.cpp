@@ -10,6 +10,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::engine::Request;
 
 namespace {
@@ -122,7 +123,7 @@ dtrain_status_t dtrain_cq_create(dtrain_context_t *context, uint32_t depth, dtra
     if (depth > max_depth)
         return fail(DTRAIN_ERR_LIMIT, "a completion queue of %u events; the most are %u", depth,
                     max_depth);
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         auto fresh = std::make_unique<dtrain_cq>(context);
         if (Status s = dtrain::engine::CompletionQueue::create(depth == 0 ? default_depth : depth,
                                                                fresh->queue);

@@ -12,6 +12,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 
 namespace {
 
@@ -34,7 +35,7 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
                                      dtrain_server_t **server_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (server_p == nullptr) return fail(DTRAIN_ERR_INVALID, "server_p is NULL");
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_server_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         dtrain::cluster::SessionParams session_params;

@@ -8,6 +8,7 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
+using dtrain::api::guard_new;
 using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
 using dtrain::ps::Trait;
@@ -247,7 +248,7 @@ dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                     "table \"%.64s\": tables are made on the job's own "
                     "communicator, not on a split, duplicated or shrunk one",
                     name);
-    return guard([&]() -> Status {
+    return guard_new([&]() -> Status {
         dtrain_table_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         dtrain_segment_t segments[DTRAIN_SEGMENTS];

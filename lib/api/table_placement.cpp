@@ -1,6 +1,7 @@
 // Where tables are put, and finding it out.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
+#include "base/callback.h"
 #include "ps/placement_balance.h"
 
 #include <algorithm>
@@ -40,7 +41,11 @@ Status ask_user(const dtrain_table_params_t &given, const char *name, uint32_t s
     const dtrain::ps::Blocks blocks = blocks_of(params);
     for (uint64_t block = 0; block < blocks.count; ++block) {
         const uint64_t first = blocks.first(block), count = blocks.items_of(block);
-        const uint32_t server = given.place(given.place_arg, first, count, servers);
+        uint32_t server = servers;
+        const auto ask = [&] { server = given.place(given.place_arg, first, count, servers); };
+        if (dtrain::Thrown thrown; !dtrain::returns(ask, thrown))
+            return fail(DTRAIN_ERR_INVALID, "table_create '%s': place() threw %s", name,
+                        thrown.text);
         if (server >= servers)
             return fail(DTRAIN_ERR_INVALID,
                         "table_create '%s': place() puts %llu to %llu + %llu on server %u of %u",

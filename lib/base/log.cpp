@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include "base/callback.h"
+
 #include <cstdarg>
 #include <cstdio>
 #include <unistd.h>
@@ -38,10 +40,11 @@ void Log::tell(const char *format, ...) {
 
 void Log::put(int32_t level, const char *line) {
     std::lock_guard lock(mutex_);
-    if (sink_ != nullptr) {
-        sink_(arg_, level, line);
-        return;
-    }
+    Thrown thrown;
+    if (sink_ != nullptr && returns([&] { sink_(arg_, level, line); }, thrown)) return;
+    if (sink_ != nullptr)
+        std::fprintf(stderr, "dtrain error: the log callback threw %s, which it must not, at:\n",
+                     thrown.text);
     static constexpr const char *names[] = {"", "error", "warning", "info", "debug"};
     std::fprintf(stderr, "dtrain %s: %s\n", names[level], line);
 }

@@ -371,6 +371,13 @@ void Driver::leave(int64_t now) {
     reports_.clear();
 }
 
+void Driver::drop_all() {
+    listener_.reset();
+    connections_.clear();
+    events_.clear();
+    reports_.clear();
+}
+
 void Driver::wind_up(int64_t until) {
     using State = Connection::State;
     std::erase_if(connections_, [](const auto &one) {

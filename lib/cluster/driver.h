@@ -29,6 +29,7 @@ class Driver {
     bool has_reports() const { return !reports_.empty(); }
     Status post(wire::Message message, int64_t now);
     Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
+    void drop_all();         // closes everything without a word
     void leave(int64_t now); // closes everything; waits a little for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }
     const Pace &pace() const { return node_.pace(); }

@@ -127,6 +127,7 @@ int Job::event_fd() const { return state_->event_fd(); }
 int64_t Job::next_deadline_ns() const { return state_->next_deadline(); }
 void Job::work() { state_->work(); }
 void Job::leave() { state_->leave(); }
+void Job::give_up() { state_->give_up(); }
 
 Status Job::send(int32_t member, uint32_t channel, std::span<const uint8_t> bytes) {
     if (member < 0 || size_t(member) >= state_->members.size())

@@ -107,6 +107,9 @@ class Job {
     int64_t next_deadline_ns() const;
     void work();
 
+    // There was no memory for work(): the job is over here, and the others see this member lost.
+    void give_up();
+
     // The rest never waits, but for shrink(). DTRAIN_ERR_STATE once the job is over.
 
     // At most wire::max_relay bytes to any member (also this one), through the coordinator, in

@@ -136,6 +136,20 @@ void Job::State::leave() {
     }
 }
 
+void Job::State::give_up() {
+    std::lock_guard deliver(delivery_);
+    {
+        std::lock_guard lock(mutex_);
+        if (left_) return;
+        left_ = true;
+        driver_.drop_all();
+        status_ = DTRAIN_ERR_NO_MEMORY;
+        text_ = "no memory for the job's control messages"; // of what is kept for this
+        for (Waiter *waiter : waiters_) eventfd_write(waiter->wake.get(), 1);
+    }
+    observer_.job_failed(status_, text_);
+}
+
 Status Job::State::post(wire::Message message) {
     std::lock_guard lock(mutex_);
     if (status_ != DTRAIN_OK) return fail(DTRAIN_ERR_STATE, "%s", text_.c_str());

@@ -17,6 +17,7 @@ class Job::State {
     Status open(const JoinParams &params); // until the job is complete
     void work();
     void leave();
+    void give_up();
     Status post(wire::Message message);
     Status shrink(wire::ShrinkRequest request, ShrinkResult &result);
     Status status() const;

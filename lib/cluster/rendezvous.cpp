@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/rendezvous.h"
 
+#include "base/callback.h"
 #include "cluster/interfaces.h"
 #include "wire/auth.h"
 #include "wire/limits.h"
@@ -204,8 +205,11 @@ Status Rendezvous::gather(const std::string &place) {
     char head[8] = "";
     if (!failed) std::snprintf(head, sizeof head, "%x ", unsigned(meeting_));
     if (!place.empty()) std::snprintf(mine.data(), blob, "%s%s", head, place.c_str());
-    if (int32_t error = oob_(oob_arg_, mine.data(), all.data(), blob); error != 0)
-        return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback returned %d", error);
+    int32_t error = 0;
+    if (Thrown thrown;
+        !returns([&] { error = oob_(oob_arg_, mine.data(), all.data(), blob); }, thrown))
+        return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback threw %s", thrown.text);
+    if (error != 0) return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback returned %d", error);
     all[blob - 1] = 0;
     const std::string told = all.data();
     if (told.empty())

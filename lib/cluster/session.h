@@ -94,6 +94,7 @@ class Session final : public Observer, public engine::Background, public engine:
     int event_fd() override { return job_->event_fd(); }
     int64_t next_deadline_ns() override { return job_->next_deadline_ns(); }
     void work() override { job_->work(); }
+    void out_of_memory() override { job_->give_up(); }
 
     // Observer
     void member_lost(int32_t member, Status status, const std::string &text, bool silent) override;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/socket.h"
 
+#include "common/names.h"
+
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -79,10 +81,10 @@ Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_NUMERICSERV;
     addrinfo *list = nullptr;
-    int error = getaddrinfo(endpoint.host.c_str(), endpoint.port.c_str(), &hints, &list);
+    int error = tp::find_addresses(endpoint.host.c_str(), endpoint.port.c_str(), hints, &list);
     if (error != 0)
-        return fail(DTRAIN_ERR_IO, "host \"%.100s\": %s", endpoint.host.c_str(),
-                    gai_strerror(error));
+        return fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_IO,
+                    "host \"%.100s\": %s", endpoint.host.c_str(), gai_strerror(error));
     out.clear();
     for (const addrinfo *at = list; at != nullptr; at = at->ai_next) {
         SocketAddress address;

@@ -4,6 +4,7 @@
 #include "collectives/communicator.h"
 
 #include "base/hash.h"
+#include "base/uncancelled.h"
 
 #include "collectives/plan_cache.h"
 #include "collectives/scaled_call.h"
@@ -138,6 +139,7 @@ Status Communicator::post(Prepared &prepared, const CallOptions &options) {
 }
 
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
+    const Uncancelled uncancelled;
     operation->priority = options.priority;
     if (options.inside) return agent_.post_inside(operation);
     agent_.post(operation, options.blocking || options.awaited);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/message.h"
 
+#include "base/uncancelled.h"
 #include "engine/tag.h"
 
 #include <cstdio>
@@ -23,6 +24,7 @@ MessageOperation::MessageOperation(engine::Request *completed, Params &&params, 
 
 bool MessageOperation::run(engine::Agent &agent) {
     if (!params_.elsewhere.empty() || agent.timeline().on()) return false;
+    const Uncancelled uncancelled;
     const engine::WaitPolicy policy = agent.policy();
     engine::Idle idle(policy);
     bool is_through = false, goes_on = true;

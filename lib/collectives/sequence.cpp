@@ -45,6 +45,12 @@ Sequence::Step Sequence::broken(Status status, int32_t rank) {
     return Step::again;
 }
 
+void Sequence::out_of_memory(engine::Agent &agent, const char *text) {
+    const engine::Outcome outcome = {.status = DTRAIN_ERR_NO_MEMORY};
+    comm_.operation_failed(*this, outcome, text);
+    fail(agent, outcome, text);
+}
+
 // A call in work is one of the communicator's, too, and ends by the same failure.
 void Sequence::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
     if (outcome_.status != DTRAIN_OK) return;

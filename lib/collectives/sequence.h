@@ -25,6 +25,7 @@ class Sequence : public engine::Operation {
     int advance(engine::Agent &agent) override;
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
     void timed_out(engine::Agent &) override {} // its calls have the deadline
+    void out_of_memory(engine::Agent &agent, const char *text) override;
 
   protected:
     enum class Step { again, waits, done };

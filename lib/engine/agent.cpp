@@ -88,7 +88,9 @@ int Agent::advance_polled() {
     if (precedence_.used()) [[unlikely]]
         return advance_polled_by_priority();
     int done = 0;
-    for_each(polled_, [&](Operation *operation) { done += operation->advance(*this); });
+    for_each(polled_, [&](Operation *operation) {
+        guarded(*this, operation, [&](Operation *it) { done += it->advance(*this); });
+    });
     return done;
 }
 
@@ -110,7 +112,8 @@ int Agent::advance_polled_by_priority() {
             if (operation->priority < above) level = std::max<int64_t>(level, operation->priority);
         if (level == INT64_MIN) break;
         for_each(polled_, [&](Operation *operation) {
-            if (operation->priority == level) done += operation->advance(*this);
+            if (operation->priority != level) return;
+            guarded(*this, operation, [&](Operation *it) { done += it->advance(*this); });
         });
         above = level;
     }
@@ -132,16 +135,30 @@ void Agent::start_posted() {
     while (oldest != nullptr) {
         Operation *operation = oldest;
         oldest = oldest->next_posted_;
-        operation->index_ = uint32_t(active_.size());
-        operation->moved_ns = now_ns_;
-        if (operation->time_limit_ns >= 0 && operation->time_limit_ns < INT64_MAX - now_ns_)
-            operation->deadline_ns = now_ns_ + operation->time_limit_ns;
-        active_.push_back(operation);
-        if (operation->polled) polled_.push_back(operation);
-        if (operation->priority != 0) [[unlikely]]
-            precedence_.use();
-        operation->start(*this);
+        begin(operation);
     }
+}
+
+void Agent::begin(Operation *operation) {
+    operation->index_ = uint32_t(active_.size());
+    operation->moved_ns = now_ns_;
+    if (operation->time_limit_ns >= 0 && operation->time_limit_ns < INT64_MAX - now_ns_)
+        operation->deadline_ns = now_ns_ + operation->time_limit_ns;
+    active_.push_back(operation);
+    if (operation->polled) polled_.push_back(operation);
+    if (operation->priority != 0) [[unlikely]]
+        precedence_.use();
+    guarded(*this, operation, [this](Operation *it) { it->start(*this); });
+}
+
+void Agent::out_of_memory(Operation *operation) {
+    constexpr const char *text = "out of memory";
+    log_.write(DTRAIN_LOG_ERROR, "%s: what is under way fails", text);
+    const auto end = [this](Operation *it) { it->out_of_memory(*this, text); };
+    if (operation != nullptr)
+        end(operation);
+    else
+        for_each_active(end);
 }
 
 int Agent::poll_devices() {
@@ -155,7 +172,11 @@ int Agent::poll(transport::Device &device) {
     int32_t n = device.ops().progress(device.dev(), events, completions_per_poll);
     for (int32_t i = 0; i < n; i++) {
         auto *completion = reinterpret_cast<Completion *>(events[i].cookie);
-        completion->done(completion, events[i]);
+        try {
+            completion->done(completion, events[i]);
+        } catch (const std::bad_alloc &) {
+            out_of_memory(nullptr);
+        }
     }
     if (n > 0) return n;
     return device.has_moved() ? 1 : 0; // a part of something large
@@ -173,7 +194,8 @@ int Agent::advance_woken() {
         Operation *operation = std::exchange(woken_[i], nullptr);
         operation->woken_ = false;
         operation->moved_ns = now_ns_;
-        done += 1 + operation->advance(*this);
+        done++;
+        guarded(*this, operation, [&](Operation *it) { done += it->advance(*this); });
     }
     woken_.clear();
     return done;
@@ -184,12 +206,12 @@ void Agent::check_time() {
     for_each_active([&](Operation *operation) {
         if (now_ns_ >= operation->deadline_ns) {
             operation->deadline_ns = INT64_MAX;
-            operation->timed_out(*this);
+            guarded(*this, operation, [this](Operation *it) { it->timed_out(*this); });
         } else if (now_ns_ - operation->moved_ns >= stall_after_ns_) {
             bool again = operation->stalled_since_ns_ == operation->moved_ns;
             operation->stalls = again ? operation->stalls + 1 : 1;
             operation->stalled_since_ns_ = operation->moved_ns;
-            operation->stalled(*this);
+            guarded(*this, operation, [this](Operation *it) { it->stalled(*this); });
         }
     });
 }

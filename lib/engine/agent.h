@@ -43,7 +43,8 @@ class Agent {
     void wait_until(const std::function<bool()> &ready, int64_t deadline_ns);
     // For a request that is not an operation's: it may be waited for here, too.
     void complete(Request &request, const Outcome &outcome);
-    // A bounded amount of work, unless another thread is at it; returns how much.
+    // A bounded amount of work, unless another thread is at it; returns how much. What there is no
+    // memory for fails with NO_MEMORY; nothing is thrown.
     int work();
     // Runs under the lock: for events from outside (failures, control messages).
     template <class F> void locked(F &&f) {
@@ -132,6 +133,16 @@ class Agent {
     int advance_polled_by_priority();
     int poll_devices();
     void check_time();
+    void begin(Operation *operation);
+    // f(operation), which fails when there is no memory for what it does.
+    template <class F> static void guarded(Agent &agent, Operation *operation, F &&f) {
+        try {
+            f(operation);
+        } catch (const std::bad_alloc &) {
+            agent.out_of_memory(operation);
+        }
+    }
+    void out_of_memory(Operation *operation); // nullptr: nobody knows whose it was
     void settle();
     bool arm_devices();
     bool sleep(int64_t timeout_ns); // true: a device ended it

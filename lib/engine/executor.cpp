@@ -60,6 +60,9 @@ void ScheduleRun::start(Agent &agent) {
     const Schedule &schedule = params_.plan->schedule;
     left_ = uint32_t(schedule.steps.size());
     memory_->steps.resize(left_);
+    // What completions put there finds room.
+    for (std::vector<uint32_t> *heap : {&memory_->ready, &memory_->held[0], &memory_->held[1]})
+        heap->reserve(left_);
     if (schedule.scratch_bytes > 0 && memory_->scratch == nullptr) {
         memory_->scratch.reset(new (std::nothrow) uint8_t[schedule.scratch_bytes]);
         if (memory_->scratch == nullptr) {
@@ -140,9 +143,13 @@ bool ScheduleRun::issue(uint32_t i) {
     case StepKind::send: s = post_send(i); break;
     case StepKind::recv: s = post_recv(i, place(step.dst)); break;
     case StepKind::recv_reduce: {
-        void *buffer = params_.staging->take(step.bytes, staged_ == 0);
-        if (buffer == nullptr && is_first(i)) buffer = params_.staging->take(step.bytes, true);
-        if (buffer == nullptr) return false;
+        void *buffer = params_.staging->take(step.bytes, false);
+        if (buffer == nullptr && staged_ != 0 && !is_first(i)) return false;
+        if (buffer == nullptr) buffer = params_.staging->take(step.bytes, true);
+        if (buffer == nullptr) {
+            broken(DTRAIN_ERR_NO_MEMORY, -1, "no memory to receive into");
+            return true;
+        }
         s = post_recv(i, buffer);
         if (s == DTRAIN_OK) {
             memory_->steps[i].staging = buffer;

@@ -55,6 +55,9 @@ class ScheduleRun final : public Operation {
     void stalled(Agent &agent) override;
     std::string missing() const override;
     void timed_out(Agent &agent) override;
+    void out_of_memory(Agent &, const char *text) override {
+        broken(DTRAIN_ERR_NO_MEMORY, -1, text); // the others wait for it
+    }
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
 

@@ -58,7 +58,11 @@ void Helper::remove(Background *background) {
 
 int Helper::serve() {
     std::lock_guard lock(mutex_);
-    for (Background *background : backgrounds_) background->work();
+    for (Background *background : backgrounds_) try {
+            background->work();
+        } catch (const std::bad_alloc &) {
+            background->out_of_memory();
+        }
     return int(backgrounds_.size());
 }
 

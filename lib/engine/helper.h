@@ -18,6 +18,8 @@ class Background {
     virtual int event_fd() = 0;             // readable when work() has something to do
     virtual int64_t next_deadline_ns() = 0; // when work() is due at the latest
     virtual void work() = 0;                // does not block
+    // There was no memory for work(). Throws nothing.
+    virtual void out_of_memory() = 0;
 };
 
 class Helper {

@@ -59,6 +59,10 @@ class Operation {
     virtual std::string missing() const { return {}; }
     // Its deadline has passed: it has to fail.
     virtual void timed_out(Agent &agent) = 0;
+    // There is no memory for what it has to do: it has to fail.
+    virtual void out_of_memory(Agent &agent, const char *text) {
+        fail(agent, {.status = DTRAIN_ERR_NO_MEMORY}, text);
+    }
     // What it is, for the timeline; times and outcome are the agent's. Without a name it is not
     // shown.
     virtual void describe(trace::Record &) const {}

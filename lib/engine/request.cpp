@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <iterator>
 #include <new>
+#include <pthread.h>
 #include <thread>
 
 namespace dtrain::engine {
@@ -24,19 +25,31 @@ constexpr size_t most_spare = 256;
 struct Spare {
     Request *requests[most_spare + 1];
     size_t count = 0;
-    bool thread_ends = false;
-    ~Spare() {
-        thread_ends = true;
-        while (count > 0) delete requests[--count];
-    }
+    bool is_freed = false; // when the thread ends
 };
 thread_local constinit Spare spare = {};
+
+// Without a destructor: glibc aborts when there is no memory to note that a thread has one.
+bool free_at_end(Spare &mine) {
+    static pthread_key_t key;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static bool has_key = false;
+    pthread_once(&once, [] {
+        has_key = pthread_key_create(&key, [](void *its) {
+                      auto &ended = *static_cast<Spare *>(its);
+                      ended.is_freed = false; // what other destructors give up comes here again
+                      while (ended.count > 0) delete ended.requests[--ended.count];
+                  }) == 0;
+    });
+    if (!mine.is_freed) mine.is_freed = has_key && pthread_setspecific(key, &mine) == 0;
+    return mine.is_freed;
+}
 
 Request *take_spare() { return spare.count > 0 ? spare.requests[--spare.count] : nullptr; }
 
 bool keep_spare(Request *request) {
     Spare &mine = spare;
-    if (mine.thread_ends || mine.count >= most_spare) return false;
+    if (mine.count >= most_spare || !free_at_end(mine)) return false;
     mine.requests[mine.count++] = request;
     return true;
 }

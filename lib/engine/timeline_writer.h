@@ -14,6 +14,7 @@ class TimelineWriter final : public Background {
 
     int event_fd() override { return -1; } // nothing but time passes: poll() ignores it
     int64_t next_deadline_ns() override { return next_ns_; }
+    void out_of_memory() override { next_ns_ = agent_.clock().now_ns() + long_pause; }
     void work() override {
         int64_t now = agent_.clock().now_ns();
         if (now < next_ns_) return;

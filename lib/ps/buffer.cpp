@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/buffer.h"
 
-#include <cstdlib>
 #include <cstring>
+#include <new>
 #include <sys/mman.h>
 #include <utility>
 
@@ -18,7 +18,7 @@ bool Buffer::allocate(uint64_t bytes) {
     if (bytes > SIZE_MAX / 2) return false;
     if (bytes < huge_page) {
         size_t rounded = (bytes + line) / line * line; // never zero
-        data_ = std::aligned_alloc(line, rounded);
+        data_ = ::operator new (rounded, std::align_val_t{line}, std::nothrow);
         if (data_ == nullptr) return false;
         std::memset(data_, 0, rounded);
         bytes_ = rounded;
@@ -52,7 +52,7 @@ void Buffer::reset() {
     if (mapped_)
         munmap(data_, bytes_);
     else
-        std::free(data_);
+        ::operator delete (data_, std::align_val_t{line});
     data_ = nullptr;
     bytes_ = 0;
     mapped_ = false;

@@ -202,6 +202,13 @@ void Client::abandon(Transfer &transfer, Status status, const char *text) {
     settle_requests(transfer, settled);
 }
 
+void Client::abandon_all(Status status, const char *text) {
+    for (auto &table : tables_) {
+        auto in_flight = table->transfers; // completions change the list
+        for (Transfer *transfer : in_flight) abandon(*transfer, status, text);
+    }
+}
+
 int32_t Client::first_unanswered(const Transfer &transfer) {
     const auto &lanes = transfer.table->lanes;
     auto its = [&](const auto &lane) { return lane->carries(transfer); };

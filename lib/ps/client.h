@@ -118,6 +118,7 @@ class Client {
     // Completes it early with this failure, as soon as the wire has let go of the memory. What
     // servers had done is not undone; a clock still ends.
     void abandon(Transfer &transfer, Status status, const char *text);
+    void abandon_all(Status status, const char *text);
 
     // A server that has not answered all of it; -1: none.
     static int32_t first_unanswered(const Transfer &transfer);

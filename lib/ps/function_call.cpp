@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/function_call.h"
 
+#include "base/callback.h"
 #include "device/kernels.h"
 
 #include <cstring>
@@ -84,7 +85,10 @@ Reason FunctionCall::call(const Batch &its, dtrain_function_fn function, const c
     batch.params = &given_;
     batch.error = said;
     batch.error_size = sizeof said;
-    const Status status = function(function_.user, &batch);
+    Status status = DTRAIN_ERR_INVALID;
+    Thrown thrown;
+    if (!returns([&] { status = function(function_.user, &batch); }, thrown))
+        std::snprintf(said, sizeof said, "it threw %s", thrown.text);
     if (status == DTRAIN_OK) return Reason::none;
     said[sizeof said - 1] = 0;
     const bool failure = status < 0 && status >= DTRAIN_ERR_INTERNAL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node.h"
 
+#include "base/uncancelled.h"
 #include "ps/client_table.h"
 #include "ps/placement_balance.h"
 #include "ps/table_operation.h"
@@ -71,6 +72,7 @@ Status Node::start(const FunctionRegistry &functions) {
     });
     session_->add_group(group_uid, this);
     agent_.post(&service_, false);
+    serves_ = true;
     return s;
 }
 
@@ -129,7 +131,7 @@ Node::~Node() {
         if (agent_.work() == 0) sched_yield();
     }
     agent_.locked([&] {
-        agent_.finish(&service_, {}, "");
+        if (serves_) agent_.finish(&service_, {}, "");
         client_.reset(); // and what is registered
         network_.reset();
         port_.reset();
@@ -182,6 +184,7 @@ void Node::rest_when_idle() {
 
 Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                   bool awaited) {
+    const Uncancelled uncancelled;
     const int32_t priority = transfer.priority;
     auto *operation = new (*request) TableOperation(request, *this, std::move(transfer));
     operation->time_limit_ns = session_->time_limit(timeout_ns);

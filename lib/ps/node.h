@@ -81,6 +81,9 @@ class Node final : public cluster::Group, public Wire {
         int advance(engine::Agent &) override { return node_.work(); }
         void fail(engine::Agent &, const engine::Outcome &, const char *) override {}
         void timed_out(engine::Agent &) override {}
+        void out_of_memory(engine::Agent &, const char *text) override {
+            if (node_.client_ != nullptr) node_.client_->abandon_all(DTRAIN_ERR_NO_MEMORY, text);
+        }
         void dispose() override {}
 
       private:
@@ -109,6 +112,7 @@ class Node final : public cluster::Group, public Wire {
     std::unique_ptr<LocalPath> local_;
     std::unique_ptr<Client> client_;
     Checkpointer checkpointer_;
+    bool serves_ = false; // service_ is posted
     bool deserted_told_ = false;
 };
 

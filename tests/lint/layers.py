@@ -19,6 +19,8 @@ NEVER = {"exit", "_exit", "_Exit", "quick_exit", "abort", "raise", "signal", "si
          "_ZSt4cout", "system"}
 # Puts back how signals are handled when libraries that a plugin needs have changed it.
 PERMITTED = {("shared_object.cpp.o", "sigaction")}
+# operator new and delete, which every object wants and whoever links chooses
+REPLACEABLE = re.compile(r"_Z(n[wa]|d[la])")
 OPTIONAL = re.compile(r"(cuda|cu[A-Z]|nccl|fi_|ibv_|ucp_|uct_|ucs_)")  # loaded at run time or not
 
 
@@ -39,7 +41,7 @@ def symbols(objects):
         if kind in "Uwv":
             if (file, name) not in PERMITTED:
                 wanted[name] = file
-        else:
+        elif not REPLACEABLE.match(name):
             defined.add(name)
     return defined, wanted
 

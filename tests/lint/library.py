@@ -12,7 +12,7 @@ import tempfile
 
 from layers import OPTIONAL
 
-NEEDED = re.compile(r"(libc|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
+NEEDED = re.compile(r"(libc|libgcc_s|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
 MAX_STRIPPED = 7 << 19  # with the C++ runtime, and kernels for four instruction sets
 
 

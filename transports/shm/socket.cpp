@@ -3,6 +3,7 @@
 #include "shm/system_error.h"
 
 #include <cstdio>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 

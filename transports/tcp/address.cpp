@@ -1,9 +1,11 @@
 // Where a device listens, as it travels to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/address.h"
+#include "common/names.h"
 #include "common/route.h"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <endian.h>
@@ -53,8 +55,7 @@ int preference(const sockaddr *address) {
     return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? 1 : 2;
 }
 
-bool find_interface(const char *name, SocketAddress *socket_p) {
-    const tp::Interfaces all = tp::all_interfaces();
+bool find_interface(const tp::Interfaces &all, const char *name, SocketAddress *socket_p) {
     int best = 0;
     for (const ifaddrs *i = all.get(); i; i = i->ifa_next)
         if (!strcmp(i->ifa_name, name) && preference(i->ifa_addr) > best) {
@@ -157,11 +158,15 @@ void add_own(Address *address) {
 }
 
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p) {
-    if (!find_interface(spec, socket_p)) {
+    errno = 0;
+    const tp::Interfaces all = tp::all_interfaces();
+    if (!all && errno == ENOMEM) // else a sandbox may forbid it
+        return host.fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for the list of interfaces");
+    if (!find_interface(all, spec, socket_p)) {
         addrinfo hints{}, *found;
         hints.ai_socktype = SOCK_STREAM;
-        if (const int error = getaddrinfo(spec, nullptr, &hints, &found))
-            return host.fail(DTRAIN_ERR_CONFIG,
+        if (const int error = tp::find_addresses(spec, nullptr, hints, &found))
+            return host.fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_CONFIG,
                              "tcp: \"%s\" is neither an interface nor an address of this host (%s)",
                              spec, gai_strerror(error));
         assign(socket_p, found->ai_addr);
