@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/device.h"
+#include "shm/trial.h"
 
 #include <fcntl.h>
 
@@ -23,6 +24,9 @@ Status Device::open() {
     if (status == DTRAIN_OK) status = shared_.poller.open(host);
     if (status == DTRAIN_OK) status = listen_as(host, shared_.own.name, listener_);
     if (status == DTRAIN_OK) status = shared_.bell.open(host, shared_.own.name);
+    if (status == DTRAIN_OK) status = try_out(host, shared_.own.name, listener_, shared_.bell);
+    if (status == DTRAIN_ERR_IO || status == DTRAIN_ERR_PEER || status == DTRAIN_ERR_TRANSPORT)
+        return DTRAIN_ERR_UNSUPPORTED; // with the text; other transports serve
     if (status == DTRAIN_OK) status = shared_.poller.add(host, shared_.bell.fd(), &bell_watcher_);
     if (status == DTRAIN_OK) status = listen();
     return status;

@@ -135,13 +135,17 @@ Status Doorbell::open(const Host &host, const Name &name) {
 // Nothing to do on failure: a full queue wakes as well, and who is gone needs no waking.
 void Doorbell::ring(const Name &name) const {
     SocketAddress address = named(name, "bell");
+    int before; // a thread that is cancelled ends where it waits, not here
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
     sendto(fd_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.len);
+    pthread_setcancelstate(before, nullptr);
 }
 
-void Doorbell::drain() const {
+bool Doorbell::drain() const {
     char byte;
-    for (int i = 0; i < 64 && recv(fd_.get(), &byte, 1, MSG_DONTWAIT) >= 0; i++) {
-    }
+    int rings = 0;
+    while (rings < 64 && recv(fd_.get(), &byte, 1, MSG_DONTWAIT) >= 0) rings++;
+    return rings > 0;
 }
 
 } // namespace dtrain::shm

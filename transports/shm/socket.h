@@ -35,7 +35,7 @@ class Doorbell {
     Status open(const Host &host, const Name &name);
     // Wakes the owner of another bell, which may be gone.
     void ring(const Name &name) const;
-    void drain() const;
+    bool drain() const; // whether it had been rung
     const Fd &fd() const { return fd_; }
 
   private:
