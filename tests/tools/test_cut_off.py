@@ -20,6 +20,8 @@ SWITCH = f"{TAG}s"
 HEARTBEAT_MS = 1500
 # Twice as long while the job starts, those who ask whether it lives, and a busy machine.
 NOTICED_MS, SLACK_MS = 5 * HEARTBEAT_MS // 2 + 500, 1000
+# Who is cut off asks the next coordinator, and then waits for members of its own, for a timeout each.
+ISOLATED_MS = NOTICED_MS + 2 * HEARTBEAT_MS
 
 
 def ip(*arguments):
@@ -83,7 +85,7 @@ def check_long(said, cut):
         words = lines[0].split(" ", 3)
         if words[0] != "failed":
             sys.exit(f"rank {rank}: {lines}")
-        if int(words[2]) > NOTICED_MS + SLACK_MS:
+        if int(words[2]) > (ISOLATED_MS if rank == cut else NOTICED_MS) + SLACK_MS:
             sys.exit(f"rank {rank} noticed after {words[2]} ms: {lines}")
         if rank == cut:
             continue
