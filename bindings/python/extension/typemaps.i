@@ -7,6 +7,7 @@
 #include "calls.h"
 #include "handles.h"
 #include "shapes.h"
+#include "texts.h"
 %}
 
 /* ---- handles: name_t * in, name_t ** out ---- */
@@ -138,6 +139,15 @@
 }
 %typemap(freearg) (const int32_t *ranks, int32_t count) "buffer_give_back(&list$argnum);"
 
+/* ---- texts ---- */
+%typemap(in) const char * {
+    if (!text_borrow($input, &$1)) SWIG_fail;
+}
+%typemap(freearg) const char * ""
+%typemap(memberin) const char * {
+    if (!text_keep($input, &$1)) SWIG_fail;
+}
+
 /* ---- results ---- */
 %typemap(out) dtrain_status_t {
     if ($1 < 0) {
@@ -161,7 +171,9 @@
 %typemap(freearg) (char *buf, size_t len) "free($1);"
 %typemap(in, numinputs=0) const char ** (const char *text = NULL) "$1 = (char **)&text;"
 %typemap(argout) const char ** {
-    $result = SWIG_Python_AppendOutput($result, PyUnicode_FromString(*$1 ? *$1 : ""));
+    PyObject *text = PyUnicode_FromString(*$1 ? *$1 : "");
+    if (text == NULL) SWIG_fail;
+    $result = SWIG_Python_AppendOutput($result, text);
 }
 %typemap(in, numinputs=0) dtrain_event_t *event_p (dtrain_event_t event) "$1 = &event;"
 %typemap(argout) dtrain_event_t *event_p {
@@ -251,8 +263,18 @@
     Py_XDECREF(list$argnum);
 }
 
-/* ---- parameter structs: made ready by their constructors ---- */
+/* ---- structs, in memory that there may not be; parameters are made ready by their constructors ---- */
+%define %made_in_memory
+"$action
+if (result == NULL) {
+    PyErr_NoMemory();
+    SWIG_fail;
+}"
+%enddef
+%exception dtrain_event::dtrain_event %made_in_memory
+%exception dtrain_compression_stats::dtrain_compression_stats %made_in_memory
 %define %params(name)
+%exception name::name %made_in_memory
 %extend name {
     name() {
         struct name *params = (struct name *)malloc(sizeof *params);
@@ -283,8 +305,11 @@
 }
 %typemap(out) uint64_t [ANY] {
     if (($result = PyList_New($1_dim0)) == NULL) SWIG_fail;
-    for (Py_ssize_t i = 0; i < $1_dim0; i++)
-        PyList_SET_ITEM($result, i, PyLong_FromUnsignedLongLong($1[i]));
+    for (Py_ssize_t i = 0; i < $1_dim0; i++) {
+        PyObject *number = PyLong_FromUnsignedLongLong($1[i]);
+        if (number == NULL) SWIG_fail;
+        PyList_SET_ITEM($result, i, number);
+    }
 }
 
 /* ---- callbacks: any object to call, which the package keeps as long as it may be called ---- */

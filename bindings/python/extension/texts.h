@@ -1,0 +1,35 @@
+/* Texts of Python as those of C.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DTRAIN_PYTHON_TEXTS_H
+#define DTRAIN_PYTHON_TEXTS_H
+#include <Python.h>
+
+/* The UTF-8 that the str itself keeps as long as it lives; of None NULL. 0: with an exception. */
+static int text_borrow(PyObject *object, char **text_p) {
+    Py_ssize_t length = 0;
+    *text_p = NULL;
+    if (object == Py_None) return 1;
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "a str is needed, not %s", Py_TYPE(object)->tp_name);
+        return 0;
+    }
+    *text_p = (char *)PyUnicode_AsUTF8AndSize(object, &length);
+    if (*text_p == NULL) return 0;
+    if ((Py_ssize_t)strlen(*text_p) == length) return 1;
+    PyErr_SetString(PyExc_ValueError, "the text has a null character in it");
+    return 0;
+}
+
+/* One that a struct keeps. */
+static int text_keep(const char *text, const char **kept_p) {
+    char *copy = NULL;
+    if (text != NULL && (copy = strdup(text)) == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    free((char *)*kept_p);
+    *kept_p = copy;
+    return 1;
+}
+
+#endif
