@@ -166,6 +166,7 @@ bool Wire::start_chunk(Move *move) {
         return error == -FI_EAGAIN ? wait(move) : fail(move, error);
     }
     move->chunks++;
+    chunks_.push_back(chunk);
     lend(move->link);
     traffic_.in_place += len;
     memory.advance(len);
@@ -208,14 +209,22 @@ bool Wire::fail(Move *move, int error) {
     return false;
 }
 
-void Wire::on_chunk(Chunk *chunk, int error) {
+// Its move; nullptr: it was the last one of a move for which nobody waits any more.
+Move *Wire::take_back(Chunk *chunk) {
     Move *move = chunk->move;
+    chunks_.remove(chunk);
     chunk_pool_.put(chunk);
-    move->chunks--;
+    if (--move->chunks || move->operation) return move;
+    move_pool_.put(move);
+    return nullptr;
+}
+
+void Wire::on_chunk(Chunk *chunk, int error) {
+    Move *move = take_back(chunk);
+    if (!move) return;
     move->failed |= error != 0;
-    if (!move->operation) { // nobody waits for it any more
-        if (!move->chunks) move_pool_.put(move);
-    } else if (!move->failed && move->operation->memory.remaining()) {
+    if (!move->operation) return; // more of it is to come
+    if (!move->failed && move->operation->memory.remaining()) {
         advance(move);
     } else if (!move->chunks) {
         end(move, !move->failed);

@@ -48,6 +48,7 @@ Wire::~Wire() {
     for (int i = 0; fabric_.rx && i < most_unread; i++)
         if (fi_cq_read(fabric_.rx.get(), &unread, 1) != 1) break;
     fabric_.endpoint.reset(); // and with it what it has of our memory
+    while (Chunk *chunk = chunks_.front()) take_back(chunk); // of links that were given up
 }
 
 dtrain_status_t Wire::open(const char *device) {

@@ -85,6 +85,7 @@ struct Transfer {
 
 struct Chunk : Context { // one write or read of a move
     Move *move = nullptr;
+    tp::Link<Chunk> order;
 };
 
 extern const uint32_t rkey_length;
@@ -178,6 +179,7 @@ class Wire final : public rdm::Wire {
     bool wait(Move *move);
     bool fail(Move *move, int error);
     void on_chunk(Chunk *chunk, int error);
+    Move *take_back(Chunk *chunk);
     void end(Move *move, bool ok);
 
     const tp::Host &host_;
@@ -207,6 +209,7 @@ class Wire final : public rdm::Wire {
     tp::IdTable<Move> moves_;
     tp::IdTable<Transfer> transfers_;
     tp::List<Move, &Move::waiting> waiting_;
+    tp::List<Chunk, &Chunk::order> chunks_; // that libfabric has
     tp::Pool<Move> move_pool_;
     tp::Pool<Transfer> transfer_pool_;
     tp::Pool<Chunk> chunk_pool_;
