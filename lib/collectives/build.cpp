@@ -52,6 +52,7 @@ constexpr Builder builders[] = {
     {binomial_tree, broadcast, binomial_broadcast},
     {binomial_tree, gather, binomial_gather},
     {binomial_tree, scatter, binomial_scatter},
+    {binomial_tree, barrier, binomial_barrier},
     {double_tree, allreduce, double_tree_allreduce},
     {double_tree, reduce, double_tree_reduce},
     {double_tree, broadcast, double_tree_broadcast},

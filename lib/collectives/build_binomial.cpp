@@ -162,4 +162,18 @@ void binomial_scatter(Plan &plan) {
               own);
 }
 
+// What the bytes hold means nothing; the copies make `heard` wait for all children.
+void binomial_barrier(Plan &plan) {
+    plan.limit_messages(1, 1);
+    Tree tree(plan, 0);
+    const Extent heard = plan.scratch(1);
+    tree.each_child([&](int32_t child) {
+        const Extent arrived = plan.scratch(1);
+        plan.recv(tree.rank_of(child), arrived);
+        plan.copy(arrived, heard);
+    });
+    if (tree.position) plan.send(tree.parent(), heard);
+    broadcast_chunk(plan, tree, heard);
+}
+
 } // namespace dtrain::collectives

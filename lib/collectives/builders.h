@@ -46,6 +46,7 @@ void binomial_reduce(Plan &plan);
 void binomial_broadcast(Plan &plan);
 void binomial_gather(Plan &plan);
 void binomial_scatter(Plan &plan);
+void binomial_barrier(Plan &plan);
 
 void double_tree_allreduce(Plan &plan);
 void double_tree_reduce(Plan &plan);

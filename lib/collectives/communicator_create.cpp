@@ -45,7 +45,8 @@ NetworkModel network_model(const Reach &far, const Reach &near, uint32_t ranks_p
             .copy_ns_per_byte = 0.03 * shared,
             .host_latency_ns = near.latency_ns - 2 * near.overhead_ns(),
             .host_overhead_ns = near.overhead_ns() * shared,
-            .host_ns_per_byte = near.ns_per_byte * shared};
+            .host_ns_per_byte = near.ns_per_byte * shared,
+            .ranks_per_core = shared};
 }
 
 uint64_t derived_uid(uint64_t parent, uint64_t seq) {
@@ -130,6 +131,10 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
 Status Communicator::set_up(int64_t deadline_ns) {
     Setup setup = {};
     if (rank_ == 0) offer(setup);
+    // Any model has it go down a tree, whose connections a barrier of so many needs, too. With
+    // fewer, all need one to rank 0.
+    if (uint32_t(size()) > max_window_ranks)
+        plans_->set_choice({.latency_ns = 1, .overhead_ns = 1}, std::nullopt);
     if (size() > 1)
         if (Status s =
                 run({.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},

@@ -21,13 +21,15 @@ class Formula {
     Formula(Kind kind, int32_t size, uint64_t bytes, const NetworkModel &model, uint64_t chunk)
         : kind_(kind), size_(size), n_(size), m_(double(bytes)), chunk_(double(chunk)),
           o_(model.overhead_ns), latency_(model.latency_ns), wire_(model.ns_per_byte),
-          sum_(model.reduce_ns_per_byte), copy_(model.copy_ns_per_byte) {}
+          sum_(model.reduce_ns_per_byte), copy_(model.copy_ns_per_byte),
+          ranks_per_core_(model.ranks_per_core) {}
 
     double direct() const;
     double ring() const;
     double recursive_doubling() const;
     double halving_doubling() const;
     double binomial_tree() const;
+    double barrier_in_tree() const;
     double double_tree() const;
     double bruck() const;
 
@@ -71,7 +73,7 @@ class Formula {
 
     const Kind kind_;
     const int32_t size_;
-    const double n_, m_, chunk_, o_, latency_, wire_, sum_, copy_;
+    const double n_, m_, chunk_, o_, latency_, wire_, sum_, copy_, ranks_per_core_;
 };
 
 // A rank sends to and (or) receives from all others; its processor has other work meanwhile.
@@ -187,6 +189,7 @@ double Formula::halving_doubling() const {
 
 double Formula::binomial_tree() const {
     if (kind_ == Kind::gather || kind_ == Kind::scatter) return doubling_blocks(n_, m_, true);
+    if (kind_ == Kind::barrier) return barrier_in_tree();
     // The longest path has a hop per bit; the root serves one more child before it, or after it.
     Chunks chunks = cut(m_);
     double depth = log2_down(), children = log2_up(), wire = chunks.bytes * wire_;
@@ -197,6 +200,15 @@ double Formula::binomial_tree() const {
     if (kind_ == Kind::reduce) return first_up + more * up;
     if (kind_ == Kind::broadcast) return first_down + more * down;
     return first_up + first_down + more * std::max(2 * o_ + chunks.bytes * sum_, wire);
+}
+
+// Twice the tree's longest path, on which hardly anybody is at work at the same time; but a core
+// has four messages, two of them to others, of each of its ranks to see to.
+double Formula::barrier_in_tree() const {
+    const double own = o_ / ranks_per_core_, wire = wire_, depth = log2_down(),
+                 children = log2_up(), between = std::max(own, wire);
+    const double path = depth * (2 * own + latency_ + wire) + (children - depth) * between;
+    return std::max(2 * path + copy_, 4 * o_);
 }
 
 // The sums between two pairs of chunks. Where summing is slower than the link, the first children's

@@ -23,6 +23,8 @@ struct NetworkModel {
     double copy_ns_per_byte = 0;
     // Between ranks of one group of a topology's innermost level.
     double host_latency_ns = 0, host_overhead_ns = 0, host_ns_per_byte = 0;
+    // The overhead above is that of a rank that shares a core with this many, all of them at work.
+    double ranks_per_core = 1;
 };
 
 // When the last rank has finished if all begin at 0, by simulation of every step. ERR_INVALID when
