@@ -9,7 +9,6 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int64_t first_line = 2 * second; // of the log, while members are missing
-constexpr int64_t leaving_pause = 20 * ms;
 
 } // namespace
 
@@ -83,7 +82,7 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
         if (phase_ == Phase::gathering) return closed(link, "it left", now, actions);
         unseat(member);
         remove(state_.left(member), actions);
-        if (!left_.empty()) tell_at_ = std::min(tell_at_, now + leaving_pause);
+        if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
         collect(now, actions);
     } else if (std::holds_alternative<wire::Deposed>(message)) {
         doubt({member, now, true, phase_ == Phase::running,

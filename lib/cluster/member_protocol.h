@@ -58,6 +58,7 @@ class MemberProtocol {
     // member_seeking.cpp
     void coordinator_gone(const wire::Gone &gone, bool dead, int64_t now, Actions &actions);
     void seek(int64_t now, Actions &actions);
+    void seek_later(int64_t now);
     void candidate_unreached(const DialFailed &event, int64_t now, Actions &actions);
     void candidate_failed(bool is_gone, int64_t now, Actions &actions);
     void candidate_gone(const wire::Gone &gone, int64_t now, Actions &actions);
@@ -75,11 +76,13 @@ class MemberProtocol {
     Watch watch_;
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
-    std::string obstacle_; // what kept it from joining so far
+    std::string obstacle_;           // what kept it from joining so far
 
     int32_t candidate_ = -1;     // seeking
     int32_t dialled_again_ = -1; // the last one that was
     bool clean_ = false, dead_ = false;
+    // While a crowd leaves: candidates until the next pause, and between that and the one after it.
+    int32_t strides_left_ = 0, stride_ = 1;
     std::optional<wire::Gone> untold_; // of a silent one: perhaps it is this member that is cut off
     std::set<int32_t> unreachable_;
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;

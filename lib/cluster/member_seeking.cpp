@@ -7,8 +7,6 @@
 namespace dtrain::cluster {
 namespace {
 
-// Jobs mostly end with everybody leaving at once: no new coordinator is needed then.
-constexpr int64_t leaving_pause = 20 * ms;
 constexpr int seek_timeouts = 4; // heartbeat timeouts until it gives up
 
 } // namespace
@@ -32,12 +30,21 @@ void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t
         untold_ = gone;
     else
         actions.emplace_back(Report{gone});
-    if (clean_) {
-        seek_at_ = now + leaving_pause;
-        candidate_until_ = INT64_MAX;
-    } else {
+    stride_ = 1;
+    if (clean_)
+        seek_later(now);
+    else
         seek(now, actions);
-    }
+}
+
+// Jobs mostly end with everybody leaving at once: no new coordinator is needed then. So where one
+// has left this member pauses before it calls on the next, and the pauses come ever more rarely: of
+// a crowd that leaves each calls on a few others, and one that stays has soon called on all.
+void MemberProtocol::seek_later(int64_t now) {
+    strides_left_ = stride_;
+    stride_ *= 2;
+    seek_at_ = now + pace_.leaving;
+    candidate_until_ = INT64_MAX;
 }
 
 void MemberProtocol::seek(int64_t now, Actions &actions) {
@@ -79,7 +86,10 @@ void MemberProtocol::candidate_gone(const wire::Gone &gone, int64_t now, Actions
     connected_ = false;
     state_.gone[gone.member] = gone;
     actions.emplace_back(Report{gone});
-    seek(now, actions);
+    if (clean_ && --strides_left_ <= 0)
+        seek_later(now);
+    else
+        seek(now, actions);
 }
 
 void MemberProtocol::seeking_tick(int64_t now, Actions &actions) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double members_to_double = 8; // so many more per core need twice as long
 constexpr double most_patience = 4;
+constexpr int64_t usual_leaving = 20 * ms;
 
 // The most members per core that any machine has.
 double most_crowded(std::span<const wire::Peer> peers) {
@@ -36,7 +37,8 @@ Pace Pace::of(const Settings &settings, std::span<const wire::Peer> peers) {
     const double more = (most_crowded(peers) - 1) / members_to_double;
     const double factor = std::clamp(1 + more, 1.0, most_patience);
     return {int64_t(double(settings.heartbeat_interval) * factor),
-            int64_t(double(settings.heartbeat_timeout) * factor)};
+            int64_t(double(settings.heartbeat_timeout) * factor),
+            int64_t(double(usual_leaving) * factor)};
 }
 
 std::string Pace::silence(int64_t ns) const {

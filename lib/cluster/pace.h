@@ -11,6 +11,8 @@ namespace dtrain::cluster {
 
 struct Pace {
     int64_t interval = 0, timeout = 0; // of heartbeats; ns
+    // How soon after one the others of a job have mostly left, too.
+    int64_t leaving = 0;
 
     // What the options say, longer where many members share a core: each runs more rarely there.
     // Members with the same options find the same.

@@ -203,6 +203,7 @@ class Network {
     int64_t delay() { return draw(0, 20) == 0 ? draw(0, 30 * ms) : draw(10 * us, 2 * ms); }
 
     void dial(int n, const Dial &dial) {
+        dials++;
         int to = 0, life = -1;
         if (!dial.address.empty()) std::sscanf(dial.address.c_str(), "sim:%d:%d", &to, &life);
         if (cuts_.contains({n, to}) || cuts_.contains({to, n}))
@@ -293,6 +294,7 @@ class Network {
 
   public:
     std::string broken_message; // a message that did not survive its bytes
+    int dials = 0;              // so far, of all nodes
 
   private:
     std::mt19937 random_;

@@ -52,9 +52,45 @@ void nobody_is_lost(void **) {
     assert_int_equal(failures, 0);
 }
 
+// In the order of their numbers each would call on nearly all before it and find them gone.
+void a_crowd_calls_on_few(void **) {
+    constexpr int workers = 200;
+    for (uint32_t seed = 1; seed <= 5; seed++) {
+        Network net(seed, workers, 0, [](int, const wire::Message &) {});
+        for (int n = 0; n < workers; n++) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
+        net.run_until(second);
+        const int before = net.dials;
+        for (int n = 0; n < workers; n++)
+            net.at(second + n * ms + net.draw(0, 10 * ms), [&net, n] { net.leave(n); });
+        net.run_until(3 * second);
+        const int calls = net.dials - before;
+        print_message("seed %u: %d calls\n", seed, calls);
+        assert_true(calls < 20 * workers);
+    }
+}
+
+// Where hundreds have left, who stays finds the next coordinator soon.
+void few_stay(void **) {
+    constexpr int workers = 200, stay = 5;
+    int told = 0;
+    Network net(1, workers, 0, [&](int n, const wire::Message &message) {
+        const auto *gone = std::get_if<wire::Gone>(&message);
+        told += gone != nullptr && gone->left && n >= workers - stay;
+        assert_false(std::holds_alternative<wire::Over>(message));
+    });
+    for (int n = 0; n < workers; n++) net.at(net.draw(0, 50 * ms), [&net, n] { net.start(n); });
+    net.run_until(second);
+    for (int n = 0; n < workers - stay; n++) // nobody is left who could tell of the others
+        net.at(second + (n == 0 ? 0 : 5 * ms), [&net, n] { net.leave(n); });
+    net.run_until(second + timeout);
+    assert_int_equal(told, stay * (workers - stay));
+    assert_true(net.node(workers - stay).coordinates());
+}
+
 } // namespace
 
 int main() {
-    const CMUnitTest tests[] = {cmocka_unit_test(nobody_is_lost)};
+    const CMUnitTest tests[] = {cmocka_unit_test(nobody_is_lost),
+                                cmocka_unit_test(a_crowd_calls_on_few), cmocka_unit_test(few_stay)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
