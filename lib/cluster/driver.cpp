@@ -56,6 +56,7 @@ Status Driver::open(Rendezvous rendezvous, int64_t now) {
 
 int64_t Driver::next_deadline() const {
     int64_t next = node_.next_deadline();
+    if (full_until_ != 0) next = std::min(next, full_until_);
     for (const auto &[link, connection] : connections_)
         if (connection->state() != Connection::State::open)
             next = std::min(next, connection->deadline());
@@ -82,6 +83,7 @@ void Driver::work(int64_t now) {
             ready(mark, ready_now[i].events, now);
     }
     expire(now);
+    listen_again(now);
     run({}, now);
     // After the sockets: what has arrived counts as heard before anybody counts as silent.
     if (now >= node_.next_deadline()) run(node_.step(Tick{}, now), now);
@@ -192,6 +194,10 @@ void Driver::close(Link link, int64_t now) {
 
 void Driver::accept_all(int64_t now) {
     for (size_t i = 0; i < wire::max_strangers; i++) {
+        if (!make_room_for_stranger(now)) { // they wait in the system's queue
+            epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+            return;
+        }
         Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && (errno == EMFILE || errno == ENFILE)) {
             // Without a free descriptor it would stay readable for ever: take it and close it.
@@ -204,7 +210,6 @@ void Driver::accept_all(int64_t now) {
         if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (!fd) return;
         prepare_accepted(fd.get());
-        drop_oldest_stranger();
         add(next_accepted_,
             std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, secret_,
                                          self_, wire::Handshake::anybody,
@@ -214,7 +219,9 @@ void Driver::accept_all(int64_t now) {
     }
 }
 
-void Driver::drop_oldest_stranger() {
+// A member may need a while for its answer, more so where hundreds start on a few cores: if each
+// that comes drove out one that is about to be heard, they would come again and again.
+bool Driver::make_room_for_stranger(int64_t now) {
     size_t strangers = 0;
     Link oldest = 0;
     for (const auto &[link, connection] : connections_) {
@@ -222,7 +229,21 @@ void Driver::drop_oldest_stranger() {
             continue;
         if (strangers++ == 0) oldest = link; // numbers ascend
     }
-    if (strangers >= wire::max_strangers) remove(oldest);
+    full_until_ = 0;
+    if (strangers < wire::max_strangers) return true;
+    const int64_t late =
+        connections_[oldest]->deadline() - wire::handshake_timeout + wire::stranger_patience;
+    if (now >= late)
+        remove(oldest);
+    else
+        full_until_ = late;
+    return full_until_ == 0;
+}
+
+void Driver::listen_again(int64_t now) {
+    if (full_until_ == 0 || !listener_ || !make_room_for_stranger(now)) return;
+    if (watch(epoll_.get(), listener_.get(), listener_mark) != DTRAIN_OK)
+        full_until_ = now + wire::stranger_patience;
 }
 
 void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now) {

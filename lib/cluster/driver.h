@@ -54,7 +54,8 @@ class Driver {
     Link opened(Link link, Connection &connection); // the number that it has from now on
     void broken(Link link, Status status, int64_t now);
     void expire(int64_t now);
-    void drop_oldest_stranger();
+    bool make_room_for_stranger(int64_t now);
+    void listen_again(int64_t now);
     void wind_up(int64_t until);
     Status listen_beside(const Connection &connection);
 
@@ -66,6 +67,7 @@ class Driver {
     Connections connections_;
     std::map<Link, Dialling> dials_; // their attempts are connections with numbers of their own
     Link next_accepted_ = 2;
+    int64_t full_until_ = 0; // of strangers: then the oldest makes room; 0: it is not, and listens
     std::shared_ptr<const wire::Message> encoded_; // what frame_ holds, during run()
     std::vector<uint8_t> frame_;
     std::deque<Event> events_;

@@ -23,6 +23,7 @@ inline constexpr size_t hello_size = 128;            // bytes that a stranger ca
 inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
 inline constexpr size_t max_unseated = 256;          // authenticated, but of no member (yet)
 inline constexpr int64_t handshake_timeout = 3 * second;
+inline constexpr int64_t stranger_patience = 500 * ms; // before one makes room for the next
 inline constexpr int64_t seating_timeout = 5 * second; // from the handshake to Join or Rejoin
 inline constexpr size_t max_queued = 8 << 20;          // bytes waiting for one connection
 
