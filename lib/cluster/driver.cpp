@@ -97,7 +97,7 @@ void Driver::run(Actions actions, int64_t now) {
         if (events_.empty()) return;
         Event event = std::move(events_.front());
         events_.pop_front();
-        actions = node_.step(event, now);
+        actions = node_.step(std::move(event), now);
     }
 }
 

@@ -2,6 +2,8 @@
 #include "cluster/member_protocol.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace dtrain::cluster {
 namespace {
@@ -16,6 +18,22 @@ bool for_the_program(const wire::Message &message, const Membership &state) {
     if (const auto *b = std::get_if<wire::RankBehind>(&message)) return state.has(b->rank);
     if (const auto *r = std::get_if<wire::Relay>(&message)) return state.has(r->from);
     return std::holds_alternative<wire::CallsWanted>(message);
+}
+
+// What the control plane needs of it. The rest, most of which is addresses, is the program's: lists
+// of all members, on all members, are what a large job's start is made of.
+wire::Peer known_of(const wire::Peer &peer) {
+    return {.role = peer.role,
+            .index = peer.index,
+            .pid = peer.pid,
+            .host = peer.host,
+            .listener = peer.listener,
+            .label = peer.label,
+            .transports = {},
+            .cpus = peer.cpus,
+            .location = {},
+            .serves = peer.serves,
+            .cores = peer.cores};
 }
 
 } // namespace
@@ -82,7 +100,7 @@ void MemberProtocol::dial_later(const std::string &why, int64_t now) {
     retry_at_ = now + backoff_;
 }
 
-void MemberProtocol::received(const wire::Message &message, int64_t now, Actions &actions) {
+void MemberProtocol::received(wire::Message message, int64_t now, Actions &actions) {
     if (phase_ == Phase::over) return;
     watch_.heard(state_.coordinator, now);
     if (const auto *over = std::get_if<wire::Over>(&message)) {
@@ -97,8 +115,8 @@ void MemberProtocol::received(const wire::Message &message, int64_t now, Actions
             obstacle_ = w->text.empty() ? "it waits for others" : w->text;
             if (w->text.empty()) return;
             actions.emplace_back(Report{*w});
-        } else if (const auto *r = std::get_if<wire::Roster>(&message)) {
-            roster(*r, now, actions);
+        } else if (auto *r = std::get_if<wire::Roster>(&message)) {
+            roster(std::move(*r), now, actions);
         }
     } else if (phase_ == Phase::seeking) {
         if (const auto *w = std::get_if<wire::Welcome>(&message)) welcome(*w, now, actions);
@@ -110,27 +128,27 @@ void MemberProtocol::received(const wire::Message &message, int64_t now, Actions
         else if (const auto *s = std::get_if<wire::ShrinkReply>(&message))
             shrunk(*s, actions);
         else if (for_the_program(message, state_))
-            actions.emplace_back(Report{message});
+            actions.emplace_back(Report{std::move(message)});
     }
 }
 
-void MemberProtocol::roster(const wire::Roster &roster, int64_t now, Actions &actions) {
-    if (roster.first != state_.peers.size() ||
-        roster.total != uint32_t(settings_.identity.members()))
+void MemberProtocol::roster(wire::Roster roster, int64_t now, Actions &actions) {
+    if (roster.first != roster_.size() || roster.total != uint32_t(settings_.identity.members()))
         return end(DTRAIN_ERR_CORRUPT, "joining the job: rank 0 sent a wrong list of members",
                    actions);
+    roster_.reserve(roster.total);
+    std::move(roster.members.begin(), roster.members.end(), std::back_inserter(roster_));
+    if (roster_.size() < roster.total) return;
     state_.job = roster.job;
     state_.epoch = roster.epoch;
     state_.coordinator = 0;
-    state_.peers.insert(state_.peers.end(), roster.members.begin(), roster.members.end());
-    if (state_.peers.size() < roster.total) return;
+    for (const wire::Peer &peer : roster_) state_.peers.push_back(known_of(peer));
     pace_ = Pace::of(settings_, state_.peers);
     watch_.set(pace_);
     run(now, pace_.timeout); // the coordinator has the most to do now
-    wire::Roster all = roster;
-    all.first = 0;
-    all.members = state_.peers;
-    actions.emplace_back(Report{std::move(all)});
+    roster.first = 0;
+    roster.members = std::exchange(roster_, {});
+    actions.emplace_back(Report{std::move(roster)});
 }
 
 void MemberProtocol::run(int64_t now, int64_t grace) {

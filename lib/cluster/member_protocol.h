@@ -23,7 +23,7 @@ class MemberProtocol {
     void start(int64_t now, Actions &actions);
     void dialled(const Dialled &event, int64_t now, Actions &actions);
     void dial_failed(const DialFailed &event, int64_t now, Actions &actions);
-    void received(const wire::Message &message, int64_t now, Actions &actions);
+    void received(wire::Message message, int64_t now, Actions &actions);
     void closed(const std::string &why, int64_t now, Actions &actions);
     void tick(int64_t now, Actions &actions);
     int64_t next_deadline() const;
@@ -48,7 +48,7 @@ class MemberProtocol {
     void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
     void dial_later(const std::string &why, int64_t now);
     void connecting_tick(int64_t now, Actions &actions);
-    void roster(const wire::Roster &roster, int64_t now, Actions &actions);
+    void roster(wire::Roster roster, int64_t now, Actions &actions);
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
     void gone(const wire::Gone &gone, int64_t now, Actions &actions);
     void shrunk(const wire::ShrinkReply &reply, Actions &actions);
@@ -77,6 +77,7 @@ class MemberProtocol {
 
     int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
     std::string obstacle_;           // what kept it from joining so far
+    std::vector<wire::Peer> roster_; // as far as it has come
 
     int32_t candidate_ = -1;     // seeking
     int32_t dialled_again_ = -1; // the last one that was

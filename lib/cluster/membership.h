@@ -9,10 +9,10 @@
 namespace dtrain::cluster {
 
 struct Membership {
-    uint64_t job = 0;        // random, the same on all members
-    uint64_t epoch = 0;      // counts changes of membership
-    int32_t coordinator = 0; // member
-    std::vector<wire::Peer> peers;
+    uint64_t job = 0;                   // random, the same on all members
+    uint64_t epoch = 0;                 // counts changes of membership
+    int32_t coordinator = 0;            // member
+    std::vector<wire::Peer> peers;      // without addresses of transports, which only programs need
     std::map<int32_t, wire::Gone> gone; // for good
 
     int32_t size() const { return int32_t(peers.size()); }

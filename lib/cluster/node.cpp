@@ -14,9 +14,9 @@ Actions Node::start(int64_t now) {
     return route(std::move(raw), now);
 }
 
-Actions Node::step(const Event &event, int64_t now) {
+Actions Node::step(Event event, int64_t now) {
     Actions raw;
-    std::visit([&](const auto &e) { handle(e, now, raw); }, event);
+    std::visit([&](auto &e) { handle(e, now, raw); }, event);
     return route(std::move(raw), now);
 }
 
@@ -70,8 +70,8 @@ void Node::handle(const DialFailed &event, int64_t now, Actions &raw) {
         member_.dial_failed(event, now, raw);
 }
 
-void Node::handle(const Received &event, int64_t now, Actions &raw) {
-    if (member_.owns(event.link)) return member_.received(event.message, now, raw);
+void Node::handle(Received &event, int64_t now, Actions &raw) {
+    if (member_.owns(event.link)) return member_.received(std::move(event.message), now, raw);
     if (coordinator_) return coordinator_->received(event.link, event.message, now, raw);
     auto early = early_.find(event.link);
     if (early == early_.end()) return;

@@ -13,7 +13,7 @@ class Node {
     explicit Node(Settings settings);
 
     Actions start(int64_t now);
-    Actions step(const Event &event, int64_t now);
+    Actions step(Event event, int64_t now);
     int64_t next_deadline() const;
 
     Status post(wire::Message message, int64_t now, Actions &actions);
@@ -35,7 +35,7 @@ class Node {
     void handle(const Accepted &event, int64_t now, Actions &raw);
     void handle(const Dialled &event, int64_t now, Actions &raw);
     void handle(const DialFailed &event, int64_t now, Actions &raw);
-    void handle(const Received &event, int64_t now, Actions &raw);
+    void handle(Received &event, int64_t now, Actions &raw);
     void handle(const Closed &event, int64_t now, Actions &raw);
     void handle(const TurnedAway &event, int64_t now, Actions &raw);
     void handle(const Tick &event, int64_t now, Actions &raw);
