@@ -89,6 +89,7 @@ Status Connection::take_frames(std::vector<wire::Message> &messages) {
 }
 
 Status Connection::send(std::span<const uint8_t> frame) {
+    if (deaf_) return DTRAIN_OK;
     if (out_.size() - sent_ > wire::max_queued)
         return fail(DTRAIN_ERR_LIMIT, "it does not read its control messages");
     out_.insert(out_.end(), frame.begin(), frame.end());
@@ -101,7 +102,10 @@ Status Connection::flush() {
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return DTRAIN_OK;
         // What the peer said before it went (its Leave) is still to be read; then reading fails.
-        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+            deaf_ = true;
+            break;
+        }
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }

@@ -56,7 +56,8 @@ class Connection {
     int64_t deadline_;
     Endpoint where_;
     std::vector<uint8_t> in_, out_;
-    size_t sent_ = 0; // bytes of out_
+    size_t sent_ = 0;   // bytes of out_
+    bool deaf_ = false; // the peer reads no more; what it said before is still to be read
 };
 
 } // namespace dtrain::cluster

@@ -174,10 +174,11 @@ void Driver::send(const Send &send, int64_t now) {
         wire::append_frame(*send.message, frame_);
         encoded_ = send.message;
     }
+    const bool wanted = at->second->wants_to_write();
     Status s = at->second->send(frame_);
     if (s != DTRAIN_OK)
         broken(send.link, s, now);
-    else
+    else if (at->second->wants_to_write() != wanted)
         update_interest(send.link, *at->second);
 }
 
@@ -270,7 +271,9 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
     auto at = connections_.find(link);
     if (at == connections_.end()) return; // closed by an earlier event of this round
     Connection &connection = *at->second;
-    Connection::State before = connection.state();
+    const Connection::State before = connection.state();
+    const bool wanted = connection.wants_to_write();
+    const Link number = link;
     std::vector<wire::Message> messages;
     Status s = DTRAIN_OK;
     if (events & EPOLLOUT) s = connection.ready_to_write();
@@ -285,7 +288,7 @@ void Driver::ready(Link link, uint32_t events, int64_t now) {
         broken(link, s, now);
     else if (drained)
         remove(link);
-    else
+    else if (link != number || connection.wants_to_write() != wanted)
         update_interest(link, connection);
 }
 
