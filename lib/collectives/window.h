@@ -77,6 +77,10 @@ class Window {
     uint64_t reserve(uint64_t block_bytes, uint64_t count);
     // Nobody needs what the bytes before this position replace.
     bool released(uint64_t position);
+    // This rank is one of those that keep it from being released.
+    bool holds(uint32_t rank, uint64_t position) const {
+        return position > ring_bytes_ + flags(rank).released.value.load(std::memory_order_acquire);
+    }
     // This rank has read everything before this position.
     void release(uint32_t rank, uint64_t position) {
         flags(rank).released.value.store(position, std::memory_order_release);

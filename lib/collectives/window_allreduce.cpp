@@ -101,7 +101,8 @@ WindowOperation::Step WindowAllreduce::pipeline() {
 bool WindowAllreduce::pipeline_lacks(uint32_t rank) const {
     return (reduced_ < blocks_ &&
             !has_published(rank, &RankFlags::copied, position(reduced_ + 1))) ||
-           (wants(rank_) && !has_published(rank, &RankFlags::reduced, position(taken_ + 1)));
+           (wants(rank_) && !has_published(rank, &RankFlags::reduced, position(taken_ + 1))) ||
+           (copied_ < blocks_ && call_.window->holds(rank, position(copied_ + 1)));
 }
 
 // What this rank contributes to the others' pieces.

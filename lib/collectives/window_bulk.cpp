@@ -33,6 +33,8 @@ WindowOperation::Step WindowBulk::move() {
 
 bool WindowBulk::lacks(uint32_t rank) const {
     switch (stage_) {
+    case Stage::announce: return lags(rank);
+    case Stage::map: return rank == next_;
     case Stage::pipeline: return pipeline_lacks(rank);
     case Stage::end:
         return touches(rank, rank_) && !has_published(rank, &RankFlags::reduced, end());

@@ -23,7 +23,9 @@ class WindowExchange final : public WindowOperation {
   private:
     Step move() override;
     const char *way() const override { return "window exchange"; }
-    bool lacks(uint32_t rank) const override { return rank == seen_; }
+    bool lacks(uint32_t rank) const override {
+        return published_ ? rank == seen_ : lags(rank) || call_.window->holds(rank, end_);
+    }
     void publish();
     void combine();
     const uint8_t *contribution(uint32_t rank) const;

@@ -60,11 +60,15 @@ class WindowOperation : public engine::Operation {
     bool may_announce() {
         uint64_t before = call_.number - 1;
         if (call_.window->announced >= before) return true;
-        for (; announced_ < ranks_; announced_++) {
-            const Header &last = call_.window->flags(announced_).headers[before & 1];
-            if (last.number.load(std::memory_order_acquire) < before) return false;
-        }
+        for (; announced_ < ranks_; announced_++)
+            if (lags(announced_)) return false;
         return true;
+    }
+    // It has not announced the operation before.
+    bool lags(uint32_t rank) const {
+        const uint64_t before = call_.number - 1;
+        const Header &last = call_.window->flags(rank).headers[before & 1];
+        return last.number.load(std::memory_order_acquire) < before;
     }
     void announce(const void *data, uint64_t bytes) {
         Header &own = call_.window->flags(rank_).headers[call_.number & 1];

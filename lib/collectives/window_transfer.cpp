@@ -219,8 +219,9 @@ WindowOperation::Step WindowTransfer::pipeline() {
 }
 
 bool WindowTransfer::pipeline_lacks(uint32_t rank) const {
-    return taken_ < blocks_ && touches(rank_, rank) &&
-           !has_published(rank, &RankFlags::copied, position(taken_ + 1));
+    return (taken_ < blocks_ && touches(rank_, rank) &&
+            !has_published(rank, &RankFlags::copied, position(taken_ + 1))) ||
+           (gives_ && given_ < blocks_ && call_.window->holds(rank, position(given_ + 1)));
 }
 
 bool WindowTransfer::give_block() {
