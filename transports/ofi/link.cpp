@@ -104,6 +104,7 @@ void Wire::unlink(rdm::Link *which) {
         if (a->link == link) a->link = nullptr;
     release(link->peer);
     link->given_up = true;
+    given_up_.push_back(link);
     lend(link);
     back(link);
 }
@@ -116,7 +117,9 @@ void Wire::lend(ofi::Link *link) {
 
 void Wire::back(ofi::Link *link) {
     under_way_--;
-    if (--link->under_way == 0 && link->given_up) delete link;
+    if (--link->under_way || !link->given_up) return;
+    given_up_.remove(link);
+    delete link;
 }
 
 } // namespace dtrain::ofi

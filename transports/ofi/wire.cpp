@@ -48,7 +48,8 @@ Wire::~Wire() {
     for (int i = 0; fabric_.rx && i < most_unread; i++)
         if (fi_cq_read(fabric_.rx.get(), &unread, 1) != 1) break;
     fabric_.endpoint.reset(); // and with it what it has of our memory
-    while (Chunk *chunk = chunks_.front()) take_back(chunk); // of links that were given up
+    while (Chunk *chunk = chunks_.front()) take_back(chunk);
+    while (ofi::Link *link = given_up_.pop_front()) delete link;
 }
 
 dtrain_status_t Wire::open(const char *device) {

@@ -206,6 +206,7 @@ class Wire final : public rdm::Wire {
     RegistrationCache cache_{host_, secrets_, fabric_}; // of the rest
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
+    tp::List<ofi::Link, &ofi::Link::link> given_up_; // of which libfabric still has something
     tp::IdTable<Move> moves_;
     tp::IdTable<Transfer> transfers_;
     tp::List<Move, &Move::waiting> waiting_;
