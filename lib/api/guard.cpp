@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 
+#include "base/callback.h"
+
 #include <exception>
 #include <new>
 
 namespace dtrain::api {
 
 Status caught() {
+    if (caught_end_of_thread()) throw;
     try {
         throw;
     } catch (const std::bad_alloc &) {

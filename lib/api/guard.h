@@ -1,7 +1,6 @@
 // The exception wall and the rule for growing parameter structs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "base/callback.h"
 #include "base/memory_reserve.h"
 #include "base/status.h"
 #include "base/uncancelled.h"
@@ -12,16 +11,14 @@ namespace dtrain::api {
 
 inline Status out_of_memory() { return fail(DTRAIN_ERR_NO_MEMORY, "out of memory"); }
 
-// The status for the exception that is being handled (the standard library's: our code throws
-// none).
+// The status for the exception that is being handled: the standard library's, since our code throws
+// none. The end of the thread, by a callback, goes on.
 [[gnu::cold]] Status caught();
 
 // Runs the body of an operation.
-template <class F> DTRAIN_CATCHES_ENDS Status catching(F &&body) {
+template <class F> Status catching(F &&body) {
     try {
         return body();
-    } catch (const abi::__forced_unwind &) { // a callback has ended the thread
-        throw;
     } catch (...) {
         return caught();
     }
