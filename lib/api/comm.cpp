@@ -150,7 +150,7 @@ dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks, in
 dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p) {
     if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
     return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
-        return comm->communicator->shrink(0, made);
+        return comm->communicator->shrink(made);
     });
 }
 

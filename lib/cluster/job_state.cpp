@@ -162,12 +162,12 @@ Status Job::State::post(wire::Message message) {
 Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
     Waiter waiter{request.group, 0, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::nullopt};
     if (!waiter.wake) return fail_errno(errno, "shrink: eventfd");
-    // Beyond its timeout: the coordinator may be lost meanwhile.
-    int64_t timeout = request.timeout_ns, patience = 0, deadline = 0;
+    // The coordinator gives up earlier: its answer, with the better text, has to be here by then.
+    const int64_t timeout = request.timeout_ns < 0 ? INT64_MAX : request.timeout_ns,
+                  deadline = later(now_ns(), timeout);
+    request.timeout_ns = timeout - timeout / 8;
     {
         std::lock_guard lock(mutex_);
-        patience = 2 * driver_.pace().timeout;
-        deadline = later(later(now_ns(), timeout), patience);
         if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
         waiters_.push_back(&waiter);
         Status s = driver_.shrink(std::move(request), waiter.attempt, now_ns());
@@ -181,8 +181,10 @@ Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
         std::unique_lock lock(mutex_);
         s = outcome(waiter, result);
         if (s == DTRAIN_IN_PROGRESS && now_ns() >= deadline)
-            s = fail(DTRAIN_ERR_TIMEOUT, "shrink: no answer from a coordinator within %lld ms",
-                     static_cast<long long>((timeout + patience) / ms));
+            s = fail(DTRAIN_ERR_TIMEOUT,
+                     "shrink: no answer from a coordinator within %lld ms; op.timeout should be "
+                     "longer than three times heartbeat.timeout",
+                     static_cast<long long>(timeout / ms));
         int64_t until = std::min(deadline, driver_.next_deadline());
         lock.unlock();
         if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());

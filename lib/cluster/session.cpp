@@ -53,6 +53,14 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
     return DTRAIN_OK;
 }
 
+int64_t Session::deadline(int64_t timeout_ns) const {
+    const int64_t limit_ns = time_limit(timeout_ns);
+    int64_t deadline_ns;
+    if (limit_ns < 0 || __builtin_add_overflow(agent_.clock().now_ns(), limit_ns, &deadline_ns))
+        return INT64_MAX;
+    return deadline_ns;
+}
+
 Status Session::connect_mesh() {
     std::vector<std::vector<engine::PeerAddress>> addresses;
     for (const Member &member : job_->members()) {

@@ -66,6 +66,8 @@ class Session final : public Observer, public engine::Background, public engine:
     int64_t time_limit(int64_t timeout_ns) const {
         return timeout_ns != 0 ? timeout_ns : op_timeout_ns_;
     }
+    // The same, on the agent's clock; INT64_MAX: none.
+    int64_t deadline(int64_t timeout_ns) const;
     int64_t stall_limit_ns() const { return stall_limit_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }

@@ -33,13 +33,7 @@ uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
 
 } // namespace
 
-int64_t Communicator::deadline(int64_t timeout_ns) const {
-    timeout_ns = session_->time_limit(timeout_ns);
-    if (timeout_ns < 0) return INT64_MAX;
-    int64_t deadline_ns;
-    if (__builtin_add_overflow(agent_.clock().now_ns(), timeout_ns, &deadline_ns)) return INT64_MAX;
-    return deadline_ns;
-}
+int64_t Communicator::deadline(int64_t timeout_ns) const { return session_->deadline(timeout_ns); }
 
 int64_t Communicator::timeout_until(int64_t deadline_ns) const {
     if (deadline_ns == INT64_MAX) return -1;
@@ -385,6 +379,10 @@ Status Communicator::run(const Call &call, int64_t timeout_ns) {
     if (s != DTRAIN_OK) return s;
     if (request.outcome().status != DTRAIN_OK) set_error_text(request.error());
     return request.outcome().status;
+}
+
+Status Communicator::run_until(const Call &call, int64_t deadline_ns) {
+    return run(call, timeout_until(deadline_ns));
 }
 
 } // namespace dtrain::collectives

@@ -51,12 +51,14 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // Collective, blocking; nothing of a communicator that could not be made is left.
     static Status make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
                              std::unique_ptr<Communicator> &out);
+    // Each takes op.timeout, or until the deadline, for all that it waits for.
     Status split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out);
     Status duplicate(std::unique_ptr<Communicator> &out);
+    Status duplicate_until(int64_t deadline_ns, std::unique_ptr<Communicator> &out);
     // ranks: of this communicator, in their new order; the same on all ranks. No `out` for the
     // others.
     Status subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out);
-    Status shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out);
+    Status shrink(std::unique_ptr<Communicator> &out);
     ~Communicator() override; // pending operations end with CANCELED
 
     // Posts; any thread. When it fails nothing was posted. A call without data, or of one rank, may
@@ -78,6 +80,8 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     int64_t timeout_until(int64_t deadline_ns) const;
     // Blocking collective, for the library's own use.
     Status run(const Call &call, int64_t timeout_ns = 0);
+    // One of several of which the last has to be over by then.
+    Status run_until(const Call &call, int64_t deadline_ns);
 
     // Collective and blocking: measures, and rank 0 writes what it found (tuning.h).
     Status tune(const char *path);
@@ -147,10 +151,12 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                  uint64_t uid, uint32_t tag_id);
     // tag_id was taken; it is freed if there is no communicator in the end.
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
-                       uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
+                       uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
+                       std::unique_ptr<Communicator> &out);
+    Status split_until(int32_t color, int32_t key, int64_t deadline_ns,
                        std::unique_ptr<Communicator> &out);
     Topology find_topology() const;
-    Status take_common_tag(bool joins, uint32_t &tag);
+    Status take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag);
     Status set_up(int64_t deadline_ns);
     Status open_window(const Setup &setup, int64_t deadline_ns);
     void offer(Setup &setup);

@@ -101,7 +101,7 @@ Communicator::~Communicator() {
 }
 
 Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
-                          uint64_t uid, uint32_t tag_id, int64_t timeout_ns,
+                          uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
                           std::unique_ptr<Communicator> &out) {
     if (members.size() > engine::max_ranks) {
         session->free_tag(tag_id);
@@ -111,7 +111,7 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
     std::unique_ptr<Communicator> made(
         new Communicator(std::move(session), std::move(members), uid, tag_id));
     made->session_->add_group(uid, made.get());
-    if (Status s = made->set_up(made->deadline(timeout_ns)); s != DTRAIN_OK) return s;
+    if (Status s = made->set_up(deadline_ns); s != DTRAIN_OK) return s;
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -121,7 +121,8 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
     std::vector<uint32_t> workers(session->workers());
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
     session->take_tag(0); // the first
-    Status s = make(std::move(session), std::move(workers), world_uid, 0, timeout_ns, out);
+    const int64_t deadline_ns = session->deadline(timeout_ns);
+    Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
     if (s == DTRAIN_OK) out->is_world_ = true;
     return s;
 }
@@ -136,9 +137,9 @@ Status Communicator::set_up(int64_t deadline_ns) {
     if (uint32_t(size()) > max_window_ranks)
         plans_->set_choice({.latency_ns = 1, .overhead_ns = 1}, std::nullopt);
     if (size() > 1)
-        if (Status s =
-                run({.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},
-                    timeout_until(deadline_ns));
+        if (Status s = run_until(
+                {.kind = Kind::broadcast, .recv = &setup, .count = sizeof setup, .root = 0},
+                deadline_ns);
             s != DTRAIN_OK)
             return fail_within(s, "making a communicator of %d ranks", size());
     if (uid_ == world_uid && size() > 1 && session_->has_rails())
@@ -256,16 +257,15 @@ Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
                                          rank_, session_->options().text("shm.copy") != "ring");
     uint8_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
     // Still over messages, by way of rank 0, to which everyone is connected by now.
-    Status s = run({.kind = Kind::reduce,
-                    .send = &good,
-                    .recv = &all,
-                    .count = 1,
-                    .op = DTRAIN_MIN,
-                    .root = 0},
-                   timeout_until(deadline_ns));
+    Status s = run_until({.kind = Kind::reduce,
+                          .send = &good,
+                          .recv = &all,
+                          .count = 1,
+                          .op = DTRAIN_MIN,
+                          .root = 0},
+                         deadline_ns);
     if (s == DTRAIN_OK)
-        s = run({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0},
-                timeout_until(deadline_ns));
+        s = run_until({.kind = Kind::broadcast, .recv = &all, .count = 1, .root = 0}, deadline_ns);
     if (s != DTRAIN_OK || all != 1) {
         agent_.locked([&] {
             peer_memory_.reset();
@@ -283,12 +283,13 @@ Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
 // A tag that is free on all ranks and taken now on those that join. Other threads may be about to
 // take one for another communicator that shares some of the ranks: then none gets it, and they look
 // elsewhere, each at places of its own.
-Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
+Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag) {
     for (uint64_t attempt = 0;; attempt++) {
         cluster::TagSet mine = session_->used_tags(), used{};
         std::vector<cluster::TagSet> all(members_.size());
-        Status s =
-            run({.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine});
+        Status s = run_until(
+            {.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine},
+            deadline_ns);
         if (s != DTRAIN_OK) return s;
         for (const cluster::TagSet &tags : all)
             for (size_t i = 0; i < used.size(); i++) used[i] |= tags[i];
@@ -301,12 +302,13 @@ Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
                         cluster::group_tags);
         bool have = joins && session_->take_tag(tag);
         int32_t good = have || !joins ? 1 : 0, all_good = 0;
-        s = run({.kind = Kind::allreduce,
-                 .send = &good,
-                 .recv = &all_good,
-                 .count = 1,
-                 .dtype = DTRAIN_I32,
-                 .op = DTRAIN_MIN});
+        s = run_until({.kind = Kind::allreduce,
+                       .send = &good,
+                       .recv = &all_good,
+                       .count = 1,
+                       .dtype = DTRAIN_I32,
+                       .op = DTRAIN_MIN},
+                      deadline_ns);
         if (s == DTRAIN_OK && all_good == 1) return DTRAIN_OK;
         if (have) session_->free_tag(tag);
         if (s != DTRAIN_OK) return s;
@@ -314,13 +316,19 @@ Status Communicator::take_common_tag(bool joins, uint32_t &tag) {
 }
 
 Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communicator> &out) {
+    return split_until(color, key, deadline(0), out);
+}
+
+Status Communicator::split_until(int32_t color, int32_t key, int64_t deadline_ns,
+                                 std::unique_ptr<Communicator> &out) {
     struct Wish {
         int32_t color, key;
     };
     Wish mine = {color, key};
     std::vector<Wish> all(members_.size());
-    if (Status s =
-            run({.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine});
+    if (Status s = run_until(
+            {.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine},
+            deadline_ns);
         s != DTRAIN_OK)
         return fail_within(s, "split");
     uint64_t seq;
@@ -329,7 +337,8 @@ Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communica
         seq = seq_;
     }
     uint32_t tag = 0;
-    if (Status s = take_common_tag(color >= 0, tag); s != DTRAIN_OK) return fail_within(s, "split");
+    if (Status s = take_common_tag(color >= 0, deadline_ns, tag); s != DTRAIN_OK)
+        return fail_within(s, "split");
     out.reset();
     if (color < 0) return DTRAIN_OK;
     std::vector<uint32_t> ranks;
@@ -339,14 +348,19 @@ Status Communicator::split(int32_t color, int32_t key, std::unique_ptr<Communica
                      [&](uint32_t a, uint32_t b) { return all[a].key < all[b].key; });
     for (uint32_t &r : ranks) r = members_[r];
     uint64_t uid = derived_uid(uid_, seq) ^ uint64_t(uint32_t(color)) << 20;
-    return make(session_, std::move(ranks), uid, tag, 0, out);
+    return make(session_, std::move(ranks), uid, tag, deadline_ns, out);
 }
 
 Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {
-    return split(0, int32_t(rank_), out);
+    return duplicate_until(deadline(0), out);
 }
 
-Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &out) {
+Status Communicator::duplicate_until(int64_t deadline_ns, std::unique_ptr<Communicator> &out) {
+    return split_until(0, int32_t(rank_), deadline_ns, out);
+}
+
+Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
+    const int64_t deadline_ns = deadline(0);
     // Whoever still waits in the old one must not wait for ever.
     agent_.locked([&] {
         const uint64_t open = first_open();
@@ -355,13 +369,13 @@ Status Communicator::shrink(int64_t timeout_ns, std::unique_ptr<Communicator> &o
     });
     cluster::ShrinkResult result;
     if (Status s = session_->job().shrink(uid_, member_ids_, session_->used_tags(),
-                                          session_->time_limit(timeout_ns), result);
+                                          timeout_until(deadline_ns), result);
         s != DTRAIN_OK)
         return s;
     if (!session_->take_tag(result.tag_id))
         return fail(DTRAIN_ERR_BUSY, "another thread made a communicator while this one shrank");
     std::vector<uint32_t> members(result.survivors.begin(), result.survivors.end());
-    return make(session_, std::move(members), result.group, result.tag_id, timeout_ns, out);
+    return make(session_, std::move(members), result.group, result.tag_id, deadline_ns, out);
 }
 
 } // namespace dtrain::collectives

@@ -51,16 +51,16 @@ Status Communicator::check_rails(int64_t deadline_ns) {
     mine.fill(1);
     try_rails(mine, deadline_ns);
     // Small messages, which take the first rail.
-    Status s = run({.kind = Kind::reduce,
-                    .send = mine.data(),
-                    .recv = all.data(),
-                    .count = most_rails,
-                    .op = DTRAIN_MIN,
-                    .root = 0},
-                   timeout_until(deadline_ns));
+    Status s = run_until({.kind = Kind::reduce,
+                          .send = mine.data(),
+                          .recv = all.data(),
+                          .count = most_rails,
+                          .op = DTRAIN_MIN,
+                          .root = 0},
+                         deadline_ns);
     if (s == DTRAIN_OK)
-        s = run({.kind = Kind::broadcast, .recv = all.data(), .count = most_rails, .root = 0},
-                timeout_until(deadline_ns));
+        s = run_until({.kind = Kind::broadcast, .recv = all.data(), .count = most_rails, .root = 0},
+                      deadline_ns);
     if (s != DTRAIN_OK) return fail_within(s, "making a communicator of %d ranks", size());
     agent_.locked([&] {
         for (uint32_t i = 1; i < most_rails; i++)

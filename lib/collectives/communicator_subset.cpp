@@ -47,17 +47,18 @@ Status check_list(std::span<const int32_t> ranks, int32_t size) {
 } // namespace
 
 Status Communicator::subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out) {
+    const int64_t deadline_ns = deadline(0);
     const Wish mine = wish_of(ranks);
     std::vector<Wish> all(members_.size());
     Call call = {.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine};
-    if (Status s = run(call); s != DTRAIN_OK) return fail_within(s, "subset");
+    if (Status s = run_until(call, deadline_ns); s != DTRAIN_OK) return fail_within(s, "subset");
     if (Status s = check_list(ranks, size()); s != DTRAIN_OK) return s;
     for (size_t r = 1; r < all.size(); r++)
         if (all[r].hash != all[0].hash || all[r].count != all[0].count)
             return fail(DTRAIN_ERR_MISMATCH, "subset: rank 0 names ranks %s, rank %zu %s",
                         describe(all[0]).c_str(), r, describe(all[r]).c_str());
     auto me = std::find(ranks.begin(), ranks.end(), rank());
-    return split(me == ranks.end() ? -1 : 0, int32_t(me - ranks.begin()), out);
+    return split_until(me == ranks.end() ? -1 : 0, int32_t(me - ranks.begin()), deadline_ns, out);
 }
 
 } // namespace dtrain::collectives

@@ -83,34 +83,37 @@ Status compare(const std::vector<Wish> &wishes) {
                 static_cast<unsigned long long>(max_edges));
 }
 
-template <class T> Status allgather(Communicator &comm, const T &mine, std::vector<T> &all) {
+template <class T>
+Status allgather(Communicator &comm, int64_t deadline_ns, const T &mine, std::vector<T> &all) {
     all.resize(size_t(comm.size()));
-    return comm.run({.kind = Kind::allgather,
-                     .send = &mine,
-                     .recv = all.data(),
-                     .count = sizeof mine,
-                     .dtype = DTRAIN_U8});
+    return comm.run_until({.kind = Kind::allgather,
+                           .send = &mine,
+                           .recv = all.data(),
+                           .count = sizeof mine,
+                           .dtype = DTRAIN_U8},
+                          deadline_ns);
 }
 
 // counts[rank] items of each rank, one list after the other.
 template <class T>
-Status allgather(Communicator &comm, const std::vector<T> &mine, std::vector<uint64_t> counts,
-                 std::vector<T> &all) {
+Status allgather(Communicator &comm, int64_t deadline_ns, const std::vector<T> &mine,
+                 std::vector<uint64_t> counts, std::vector<T> &all) {
     uint64_t total = 0;
     for (uint64_t &count : counts) {
         total += count;
         count *= sizeof(T);
     }
     all.resize(total);
-    return comm.run({.kind = Kind::allgather,
-                     .ragged = true,
-                     .send = mine.data(),
-                     .recv = all.data(),
-                     .counts = counts.data(),
-                     .dtype = DTRAIN_U8});
+    return comm.run_until({.kind = Kind::allgather,
+                           .ragged = true,
+                           .send = mine.data(),
+                           .recv = all.data(),
+                           .counts = counts.data(),
+                           .dtype = DTRAIN_U8},
+                          deadline_ns);
 }
 
-Status gather_edges(Communicator &comm, const dtrain_graph_params_t &params,
+Status gather_edges(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
                     const std::vector<Wish> &wishes, std::vector<Edge> &out) {
     std::vector<InEdge> mine, all;
     for (int32_t i = 0; i < params.in_count; i++)
@@ -118,7 +121,7 @@ Status gather_edges(Communicator &comm, const dtrain_graph_params_t &params,
             {params.in_weights != nullptr ? params.in_weights[i] : 0, params.in_neighbors[i], 0});
     std::vector<uint64_t> counts;
     for (const Wish &wish : wishes) counts.push_back(uint64_t(wish.in_count));
-    if (Status s = allgather(comm, mine, counts, all); s != DTRAIN_OK) return s;
+    if (Status s = allgather(comm, deadline_ns, mine, counts, all); s != DTRAIN_OK) return s;
     auto next = all.begin();
     for (int32_t rank = 0; rank < comm.size(); rank++)
         for (uint64_t i = 0; i < counts[size_t(rank)]; i++, ++next)
@@ -127,14 +130,14 @@ Status gather_edges(Communicator &comm, const dtrain_graph_params_t &params,
 }
 
 // Those who stated whom they send to have to mean the same edges as the receivers.
-Status compare_senders(Communicator &comm, const dtrain_graph_params_t &params,
+Status compare_senders(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
                        const std::vector<Wish> &wishes, const Graph &graph) {
     std::vector<int32_t> mine, all;
     if (params.out_neighbors != nullptr)
         mine.assign(params.out_neighbors, params.out_neighbors + params.out_count);
     std::vector<uint64_t> counts;
     for (const Wish &wish : wishes) counts.push_back(uint64_t(std::max(wish.out_count, 0)));
-    if (Status s = allgather(comm, mine, counts, all); s != DTRAIN_OK) return s;
+    if (Status s = allgather(comm, deadline_ns, mine, counts, all); s != DTRAIN_OK) return s;
     auto next = all.begin();
     for (int32_t rank = 0; rank < comm.size(); rank++) {
         std::vector<int32_t> stated(next, next + int64_t(counts[size_t(rank)])), heard;
@@ -155,10 +158,10 @@ Status compare_senders(Communicator &comm, const dtrain_graph_params_t &params,
     return DTRAIN_OK;
 }
 
-Status make_custom(Communicator &comm, const dtrain_graph_params_t &params,
+Status make_custom(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
                    const std::vector<Wish> &wishes, Graph &out) {
     std::vector<Edge> edges;
-    if (Status s = gather_edges(comm, params, wishes, edges); s != DTRAIN_OK) return s;
+    if (Status s = gather_edges(comm, deadline_ns, params, wishes, edges); s != DTRAIN_OK) return s;
     std::vector<double> self;
     for (const Wish &wish : wishes) self.push_back(wish.self_weight);
     bool is_signed = (params.flags & DTRAIN_GRAPH_SIGNED) != 0;
@@ -167,10 +170,11 @@ Status make_custom(Communicator &comm, const dtrain_graph_params_t &params,
         verdict = metropolis_weights(comm.size(), edges, self);
     if (verdict != DTRAIN_OK) return verdict;
     out = Graph(std::move(self), std::move(edges));
-    return compare_senders(comm, params, wishes, out);
+    return compare_senders(comm, deadline_ns, params, wishes, out);
 }
 
-Status agree(Communicator &comm, const dtrain_graph_params_t &params, Graph &out) {
+Status agree(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
+             Graph &out) {
     Wish mine;
     Status refused = refuse(params, comm.size());
     std::string why = refused != DTRAIN_OK ? error_text() : "";
@@ -182,11 +186,12 @@ Status agree(Communicator &comm, const dtrain_graph_params_t &params, Graph &out
     if (params.out_neighbors != nullptr) mine.out_count = mine.refused ? 0 : params.out_count;
     mine.weighted = params.in_weights != nullptr;
     std::vector<Wish> wishes;
-    if (Status s = allgather(comm, mine, wishes); s != DTRAIN_OK) return s;
+    if (Status s = allgather(comm, deadline_ns, mine, wishes); s != DTRAIN_OK) return s;
     if (refused != DTRAIN_OK) return fail(refused, "%s", why.c_str());
     if (Status s = compare(wishes); s != DTRAIN_OK) return s;
-    Status s = params.kind == DTRAIN_GRAPH_CUSTOM ? make_custom(comm, params, wishes, out)
-                                                  : make_graph(params.kind, comm.size(), out);
+    Status s = params.kind == DTRAIN_GRAPH_CUSTOM
+                   ? make_custom(comm, deadline_ns, params, wishes, out)
+                   : make_graph(params.kind, comm.size(), out);
     if (s != DTRAIN_OK) return s;
     return check_mixing(out, (params.flags & DTRAIN_GRAPH_ROWS_ONLY) != 0);
 }
@@ -199,7 +204,8 @@ Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
     record.kind = cluster::CallKind::graph_create;
     if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
     Graph made({}, {});
-    if (Status s = agree(comm, params, made); s != DTRAIN_OK) return fail_within(s, "graph_create");
+    if (Status s = agree(comm, comm.deadline(0), params, made); s != DTRAIN_OK)
+        return fail_within(s, "graph_create");
     out = std::make_shared<const Graph>(std::move(made));
     return DTRAIN_OK;
 }

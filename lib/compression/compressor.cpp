@@ -44,21 +44,23 @@ class Run final : public Sequence {
 Status Compressor::create(Communicator &parent, const Params &params,
                           std::unique_ptr<Compressor> &out) {
     std::unique_ptr<Compressor> made(new Compressor(params));
-    if (Status s = parent.duplicate(made->comm_); s != DTRAIN_OK) return s;
-    if (Status s = made->compare_params(); s != DTRAIN_OK) return s;
+    const int64_t deadline_ns = parent.deadline(0);
+    if (Status s = parent.duplicate_until(deadline_ns, made->comm_); s != DTRAIN_OK) return s;
+    if (Status s = made->compare_params(deadline_ns); s != DTRAIN_OK) return s;
     made->method_ = make_method(params, {.rank = made->comm_->rank(), .size = made->comm_->size()});
     out = std::move(made);
     return DTRAIN_OK;
 }
 
 // All ranks see the same, so all of them fail, or none.
-Status Compressor::compare_params() {
+Status Compressor::compare_params(int64_t deadline_ns) {
     std::vector<Params> all(size_t(comm_->size()));
     Call call = {.kind = collectives::Kind::allgather,
                  .send = &params_,
                  .recv = all.data(),
                  .count = sizeof params_};
-    if (Status s = comm_->run(call); s != DTRAIN_OK) return fail_within(s, "making a compressor");
+    if (Status s = comm_->run_until(call, deadline_ns); s != DTRAIN_OK)
+        return fail_within(s, "making a compressor");
     for (size_t r = 1; r < all.size(); r++)
         if (all[r] != all[0])
             return fail(DTRAIN_ERR_MISMATCH,

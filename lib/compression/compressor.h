@@ -24,7 +24,7 @@ class Compressor {
   private:
     friend class Run;
     explicit Compressor(const Params &params) : params_(params) {}
-    Status compare_params();
+    Status compare_params(int64_t deadline_ns);
     Status take();
     void give_back() { busy_.store(false, std::memory_order_release); }
 

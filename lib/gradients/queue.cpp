@@ -45,7 +45,8 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
                      memory::Registry &registry, std::shared_ptr<Queue> &out) {
     if (Status s = check_params(params); s != DTRAIN_OK) return s;
     std::unique_ptr<collectives::Communicator> own;
-    if (Status s = parent.duplicate(own); s != DTRAIN_OK)
+    const int64_t deadline_ns = parent.deadline(0);
+    if (Status s = parent.duplicate_until(deadline_ns, own); s != DTRAIN_OK)
         return fail_within(s, "gradients: its communicator");
     const Options &options = own->session().options();
     Setup setup = {uint64_t(or_option(int64_t(params.bucket_bytes), options, "gradients.bucket")),
@@ -55,7 +56,8 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
     call.recv = &setup;
     call.count = sizeof setup;
     call.root = 0;
-    if (Status s = own->run(call); s != DTRAIN_OK) return fail_within(s, "gradients: set-up");
+    if (Status s = own->run_until(call, deadline_ns); s != DTRAIN_OK)
+        return fail_within(s, "gradients: set-up");
     Limits limits;
     limits.bucket_bytes = std::clamp(setup.bucket_bytes, least_bucket, most_bucket) / 64 * 64;
     limits.known_tensors = std::clamp(setup.known_tensors, uint64_t{1}, uint64_t{max_tensors});

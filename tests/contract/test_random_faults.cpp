@@ -252,9 +252,7 @@ void check(const Round &round, Job &job, int64_t since_ns) {
             (round.kills ? ended_ns : noticed_ns + (round.work == Work::messages ? in_vain_ns : 0));
         const int64_t bound = std::min<int64_t>(seen.begun_ns + round.timeout_ns, noticed);
         const int64_t late = seen.failed_ns - bound,
-                      shrunk = round.victim == 0 ? noticed_ns // the coordinator
-                                                 : std::min(round.timeout_ns, noticed_ns),
-                      late_shrink = seen.slowest_ns - shrunk;
+                      late_shrink = seen.slowest_ns - std::min(round.timeout_ns, noticed_ns);
         const int64_t allowed = slack_ns + 4 * overslept_ns;
         latest_ns = std::max(latest_ns, late);
         latest_shrink_ns = std::max(latest_shrink_ns, late_shrink);
