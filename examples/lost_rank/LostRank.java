@@ -58,7 +58,7 @@ final class LostRank {
     }
 
     private static void die() throws Exception {
-        new ProcessBuilder("kill", "-KILL", Long.toString(ProcessHandle.current().pid())).start().waitFor();
+        new ProcessBuilder("sh", "-c", "kill -KILL " + ProcessHandle.current().pid()).start().waitFor();
         Thread.sleep(Long.MAX_VALUE);
     }
 
@@ -82,7 +82,7 @@ final class LostRank {
                     model.train(world, ownRank + 1);
                 } catch (PeerException | AbortedException | TimedOutException error) {
                     Communicator smaller = world.shrink(); // all who are left call it
-                    if (smaller.size() == world.size()) {
+                    if (smaller.size() == world.size()) { // nobody is lost
                         throw error;
                     }
                     world.failed().forEach(rank ->

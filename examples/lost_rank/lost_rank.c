@@ -78,7 +78,8 @@ int main(void) {
             status != DTRAIN_ERR_TIMEOUT)
             give_up(status, why); /* DTRAIN_ERR_FENCED: the others went on without this rank */
         check(dtrain_comm_shrink(world, &smaller)); /* all who are left call it */
-        if (dtrain_comm_size(smaller) == dtrain_comm_size(world)) give_up(status, why);
+        if (dtrain_comm_size(smaller) == dtrain_comm_size(world))
+            give_up(status, why); /* nobody is lost */
         count = dtrain_comm_failed(world, lost, most_ranks);
         for (int32_t i = 0; i < count && i < most_ranks; i++)
             printf("rank %d is lost: %s\n", lost[i], why);

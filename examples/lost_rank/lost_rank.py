@@ -51,7 +51,7 @@ with dtrain.Context() as context:
             model.train(world, own_rank + 1)
         except (dtrain.PeerError, dtrain.AbortedError, dtrain.TimeoutError) as error:
             smaller = world.shrink()  # all who are left call it
-            if smaller.size == world.size:
+            if smaller.size == world.size:  # nobody is lost
                 raise
             for rank in world.failed:
                 print(f"rank {rank} is lost: {error}")

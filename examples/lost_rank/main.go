@@ -92,7 +92,7 @@ func run() error {
 		if failure != nil {
 			return failure
 		}
-		if smaller.Size() == world.Size() {
+		if smaller.Size() == world.Size() { // nobody is lost
 			return err
 		}
 		lost, _ := world.Failed()
