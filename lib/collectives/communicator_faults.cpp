@@ -206,10 +206,11 @@ void Communicator::operation_failed(engine::Operation &operation, const engine::
 
 void Communicator::operation_stalled(engine::Operation &operation) {
     if (const Gone *rank = awaited_in_vain(operation)) {
-        const uint64_t from = operation.sequence != 0 ? operation.sequence : next_call();
+        const bool is_message = operation.sequence == 0;
+        const uint64_t from = is_message ? next_call() : operation.sequence;
         if (break_with(DTRAIN_ERR_PEER, int32_t(rank - gone_.data()), rank->why.c_str(), from))
             tell_others(from);
-        if (operation.sequence < from) fail_operation(operation);
+        if (is_message) fail_operation(operation); // a collective has ended, and may be gone
         return;
     }
     if (is_broken() && operation.stalls >= patient_looks) return fail_operation(operation);
