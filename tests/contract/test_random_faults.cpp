@@ -247,9 +247,9 @@ void check(const Round &round, Job &job, int64_t since_ns) {
     for (int r = 0; r < round.size; r++) {
         if (r == round.victim) continue;
         const Seen &seen = job.seen(r);
-        const int64_t noticed =
-            std::max<int64_t>(since_ns, seen.begun_ns) +
-            (round.kills ? ended_ns : noticed_ns + (round.work == Work::messages ? in_vain_ns : 0));
+        const int64_t noticed = std::max<int64_t>(since_ns, seen.begun_ns) +
+                                (round.kills ? ended_ns : noticed_ns) +
+                                (round.work == Work::messages ? in_vain_ns : 0);
         const int64_t bound = std::min<int64_t>(seen.begun_ns + round.timeout_ns, noticed);
         const int64_t late = seen.failed_ns - bound,
                       late_shrink = seen.slowest_ns - std::min(round.timeout_ns, noticed_ns);
