@@ -1,20 +1,10 @@
+// Shared with the transports.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <pthread.h>
+#include "common/uncancelled.h"
 
 namespace dtrain {
 
-// While it lives, pthread_cancel() of this thread waits: what a transport holds, or a lock, cannot
-// be given up in the midst of it. The thread ends at its next cancellation point after the call.
-class Uncancelled {
-  public:
-    Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-    ~Uncancelled() { pthread_setcancelstate(before_, nullptr); }
-    Uncancelled(const Uncancelled &) = delete;
-    Uncancelled &operator=(const Uncancelled &) = delete;
-
-  private:
-    int before_ = PTHREAD_CANCEL_ENABLE;
-};
+using tp::Uncancelled;
 
 } // namespace dtrain

@@ -389,17 +389,16 @@ void Driver::leave(int64_t now) {
     const std::string text = error_text(); // perhaps why this member leaves
     wind_up(now + leave_timeout);
     set_error_text(text.c_str());
-    connections_.clear();
-    dials_.clear();
-    events_.clear();
-    reports_.clear();
+    drop_all();
 }
 
 void Driver::drop_all() {
     listener_.reset();
     connections_.clear();
+    dials_.clear();
     events_.clear();
     reports_.clear();
+    full_until_ = 0;
 }
 
 void Driver::wind_up(int64_t until) {

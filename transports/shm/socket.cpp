@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/socket.h"
+#include "common/uncancelled.h"
 #include "shm/system_error.h"
 
 #include <cstdio>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -135,10 +135,8 @@ Status Doorbell::open(const Host &host, const Name &name) {
 // Nothing to do on failure: a full queue wakes as well, and who is gone needs no waking.
 void Doorbell::ring(const Name &name) const {
     SocketAddress address = named(name, "bell");
-    int before; // a thread that is cancelled ends where it waits, not here
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    const tp::Uncancelled uncancelled; // a thread that is cancelled ends where it waits, not here
     sendto(fd_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.len);
-    pthread_setcancelstate(before, nullptr);
 }
 
 bool Doorbell::drain() const {

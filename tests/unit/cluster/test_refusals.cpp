@@ -141,13 +141,18 @@ bool hung_up(int fd, int64_t patience) {
     }
 }
 
+// Of which the first listens there.
+auto two_patient_ranks(int listener, int port) {
+    auto ranks = make_ranks(2, 0, tcp_rendezvous(port));
+    ranks[0]->params.identity.listen_fd = listener;
+    for (auto &rank : ranks) rank->params.timeout_ns = 100 * second;
+    return ranks;
+}
+
 void idle_strangers_are_shown_out(void **) {
     int port = 0;
     const int listener = listen_somewhere(port);
-    auto ranks = make_ranks(2, 0, tcp_rendezvous(port));
-    ranks[0]->params.identity.listen_fd = listener;
-    ranks[0]->params.timeout_ns = 100 * second;
-    ranks[1]->params.timeout_ns = 100 * second;
+    auto ranks = two_patient_ranks(listener, port);
     std::thread zero([&] { ranks[0]->join(); });
     std::vector<int> strangers;
     for (size_t i = 0; i < wire::max_unseated + 20; i++) strangers.push_back(idle_stranger(port));
@@ -167,10 +172,7 @@ void idle_strangers_are_shown_out(void **) {
 void a_crowd_waits_its_turn(void **) {
     int port = 0;
     const int listener = listen_somewhere(port);
-    auto ranks = make_ranks(2, 0, tcp_rendezvous(port));
-    ranks[0]->params.identity.listen_fd = listener;
-    ranks[0]->params.timeout_ns = 100 * second;
-    ranks[1]->params.timeout_ns = 100 * second;
+    auto ranks = two_patient_ranks(listener, port);
     std::thread zero([&] { ranks[0]->join(); });
     const int64_t begin = monotonic_clock().now_ns();
     std::vector<int> strangers;
