@@ -1013,7 +1013,7 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
  * nothing: servers take over what they have read once each of them has read its part of every
  * table; after an error no table has changed, but for one that says "restore again": a server was
  * lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take it
- * over. timeout_ns is for each of these two steps. */
+ * over. timeout_ns is for all of it together. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,

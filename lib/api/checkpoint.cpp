@@ -60,7 +60,9 @@ dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_
         std::vector<ClientTable *> own;
         if (Status s = take_tables(tables, count, own); s != DTRAIN_OK) return s;
         uint64_t restored = step;
-        Status s = tables[0]->node->checkpointer().restore(own, given.timeout_ns, restored);
+        dtrain::ps::Node &node = *tables[0]->node;
+        const int64_t deadline_ns = node.session().deadline(given.timeout_ns);
+        Status s = node.checkpointer().restore(own, deadline_ns, restored);
         if (s == DTRAIN_OK && step_p != nullptr) *step_p = restored;
         return s;
     });

@@ -9,6 +9,7 @@ using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
 using dtrain::api::guard_new;
+using dtrain::cluster::Session;
 using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
 using dtrain::ps::Trait;
@@ -30,15 +31,22 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
 }
 
 // Collective: rank 0 has the servers restore the table, all learn what came of it.
-Status restore_newest(dtrain_comm *comm, dtrain_table &table) {
+Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_ns) {
     enum { status, step, numbers };
     uint64_t found = UINT64_MAX;
     int64_t outcome[numbers] = {};
     if (comm->communicator->rank() == 0)
-        outcome[status] = table.node->checkpointer().restore({&table.table, 1}, 0, found);
+        outcome[status] = table.node->checkpointer().restore({&table.table, 1}, deadline_ns, found);
     outcome[step] = int64_t(found);
     const std::string why = dtrain::error_text();
-    if (Status s = dtrain_broadcast(comm, outcome, numbers, DTRAIN_I64, 0, nullptr, nullptr);
+    const int64_t told_by =
+        deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + Session::goodbye_ns;
+    if (Status s = comm->communicator->run_until({.kind = dtrain::collectives::Kind::broadcast,
+                                                  .recv = outcome,
+                                                  .count = numbers,
+                                                  .dtype = DTRAIN_I64,
+                                                  .root = 0},
+                                                 told_by);
         s != DTRAIN_OK)
         return s;
     if (outcome[status] == DTRAIN_OK) table.restored = uint64_t(outcome[step]);
@@ -83,19 +91,24 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &
     if (Status s = dtrain::api::complete_placement(given, name, *fresh->node, params);
         s != DTRAIN_OK)
         return s;
+    const int64_t deadline_ns = comm->communicator->deadline(0);
     dtrain::cluster::CallRecord record;
     record.kind = dtrain::cluster::CallKind::table_create;
     record.count = is_sparse(params) ? params.dim : params.length;
     record.dtype = uint8_t(params.dtype);
     if (Status s = comm->communicator->note_call(record); s != DTRAIN_OK) return s;
-    if (Status s = dtrain::api::agree_on_home(comm, *fresh->node, params); s != DTRAIN_OK) return s;
-    if (Status s = fresh->node->create_table(name, params, 0, fresh->table); s != DTRAIN_OK)
+    if (Status s = dtrain::api::agree_on_home(comm, *fresh->node, deadline_ns, params);
+        s != DTRAIN_OK)
+        return s;
+    if (Status s = fresh->node->create_table(
+            name, params, comm->communicator->timeout_until(deadline_ns), fresh->table);
+        s != DTRAIN_OK)
         return s;
     fresh->states = state_arrays(fresh->table->params);
     if (comm->context->options.number("checkpoint.restore") != 0)
-        if (Status s = restore_newest(comm, *fresh); s != DTRAIN_OK) {
+        if (Status s = restore_newest(comm, *fresh, deadline_ns); s != DTRAIN_OK) {
             const std::string text = dtrain::error_text();
-            fresh->node->destroy_table(fresh->table);
+            fresh->node->destroy_table(fresh->table, Session::goodbye_ns);
             dtrain::set_error_text(text.c_str());
             return s;
         }
@@ -260,7 +273,7 @@ dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
 dtrain_status_t dtrain_table_destroy(dtrain_table_t *table) {
     if (table == nullptr || !table->birth.here()) return DTRAIN_OK;
     return guard([&] {
-        table->node->destroy_table(table->table);
+        table->node->destroy_table(table->table, table->node->session().op_timeout_ns());
         delete table;
         return DTRAIN_OK;
     });

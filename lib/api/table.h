@@ -31,6 +31,7 @@ Status take_terms(const dtrain_table *table, const char *what, const dtrain_op_p
 Status complete_placement(const dtrain_table_params_t &given, const char *name,
                           const ps::Node &node, ps::TableParams &params);
 // Collective: where to put a table that lies on one server.
-Status agree_on_home(dtrain_comm *comm, ps::Node &node, ps::TableParams &params);
+Status agree_on_home(dtrain_comm *comm, ps::Node &node, int64_t deadline_ns,
+                     ps::TableParams &params);
 
 } // namespace dtrain::api

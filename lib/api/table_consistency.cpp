@@ -33,9 +33,30 @@ Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrai
         });
 }
 
+// All that the call waits for has to be over by then.
+class Terms {
+  public:
+    Terms(const dtrain_op_params_t &given, const dtrain::cluster::Session &session)
+        : terms_(given), session_(session), deadline_ns_(session.deadline(given.timeout_ns)) {}
+    const dtrain_op_params_t *rest() {
+        terms_.timeout_ns = session_.timeout_until(deadline_ns_);
+        return &terms_;
+    }
+    // For what others have to hear all the same.
+    const dtrain_op_params_t *goodbye() {
+        const int64_t rest_ns = session_.timeout_until(deadline_ns_);
+        terms_.timeout_ns = rest_ns < 0 ? rest_ns : std::max<int64_t>(rest_ns, session_.goodbye_ns);
+        return &terms_;
+    }
+
+  private:
+    dtrain_op_params_t terms_;
+    const dtrain::cluster::Session &session_;
+    const int64_t deadline_ns_;
+};
+
 // Whether it could be done, as far as this worker and the servers know.
-Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted,
-             const dtrain_op_params_t *op) {
+Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted, Terms &terms) {
     const char *name = table->table->name.c_str();
     uint32_t bad = first_bad_field(wanted);
     if (bad == dtrain::ps::field_count)
@@ -49,7 +70,8 @@ Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted,
         return fail(DTRAIN_ERR_STATE,
                     "set_consistency of table \"%s\": operations of this worker have not finished",
                     name);
-    return run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_only_asks, op);
+    return run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_only_asks,
+               terms.rest());
 }
 
 Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
@@ -71,15 +93,15 @@ Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
 }
 
 Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_table_params_t &given,
-                       const dtrain_op_params_t *op) {
+                       Terms &terms) {
     TableParams wanted = table->table->params;
     wanted.consistency = given.consistency != 0 ? given.consistency : uint32_t(DTRAIN_ASYNC);
     wanted.staleness = given.staleness;
     wanted.quorum = given.quorum;
     wanted.reproducible = given.reproducible;
-    Status own = check(comm, table, wanted, op);
+    Status own = check(comm, table, wanted, terms);
     std::string why = dtrain::error_text();
-    const Status ended = dtrain_table_clock(table, op, nullptr);
+    const Status ended = dtrain_table_clock(table, terms.rest(), nullptr);
     if (own == DTRAIN_OK && ended != DTRAIN_OK) {
         own = ended;
         why = dtrain::error_text();
@@ -93,11 +115,13 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
         ++table->table->changes;
     });
     std::vector<Said> all(size_t(comm->communicator->size()));
-    if (Status s = dtrain_allgather(comm, mine.data(), all.data(), said, DTRAIN_U64, op, nullptr);
+    if (Status s = dtrain_allgather(comm, mine.data(), all.data(), said, DTRAIN_U64, terms.rest(),
+                                    nullptr);
         s != DTRAIN_OK) {
         why = dtrain::error_text();
         // Others may have heard everybody: they must not wait for this worker.
-        (void)run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_refused, op);
+        (void)run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_refused,
+                  terms.goodbye());
         dtrain::set_error_text(why.c_str());
         return s;
     }
@@ -110,10 +134,10 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
     table->node->agent().locked([&] { table->table->clock = at; });
     uint64_t made = 0;
-    Status done = run(table, RequestKind::set_mode, mode_bits(wanted), op, &made);
+    Status done = run(table, RequestKind::set_mode, mode_bits(wanted), terms.rest(), &made);
     if (done == DTRAIN_ERR_PEER && made > 0) // who was lost has told some servers that it agrees
-        done = run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_decided, op,
-                   &made);
+        done = run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_decided,
+                   terms.goodbye(), &made);
     const bool stays = done == DTRAIN_ERR_STATE || (done == DTRAIN_ERR_PEER && made == 0);
     // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
     table->node->agent().locked([&] {
@@ -143,6 +167,7 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
             return fail(DTRAIN_ERR_UNSUPPORTED, "set_consistency blocks: it takes no queue");
         dtrain_table_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-        return set_consistency(comm, table, given, op);
+        Terms terms(options, table->node->session());
+        return set_consistency(comm, table, given, terms);
     });
 }

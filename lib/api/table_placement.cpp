@@ -71,13 +71,19 @@ Status dtrain::api::complete_placement(const dtrain_table_params_t &given, const
     return asks ? ask_user(given, name, node.servers().size(), params) : DTRAIN_OK;
 }
 
-Status dtrain::api::agree_on_home(dtrain_comm *comm, ps::Node &node, TableParams &params) {
+Status dtrain::api::agree_on_home(dtrain_comm *comm, ps::Node &node, int64_t deadline_ns,
+                                  TableParams &params) {
     // Tables are given up by each worker when it likes: only one has a say in what they fill. It
     // has it for every table, so that servers see parameters that differ.
     uint32_t home = 0;
     const bool asked = on_one_server(params.placement);
     if (asked && comm->communicator->rank() == 0) home = node.choose_home(params);
-    const Status s = dtrain_broadcast(comm, &home, 1, DTRAIN_U32, 0, nullptr, nullptr);
+    const Status s = comm->communicator->run_until({.kind = dtrain::collectives::Kind::broadcast,
+                                                    .recv = &home,
+                                                    .count = 1,
+                                                    .dtype = DTRAIN_U32,
+                                                    .root = 0},
+                                                   deadline_ns);
     if (s == DTRAIN_OK && asked) params.placement.home = home;
     return s;
 }

@@ -189,6 +189,7 @@ Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
         lock.unlock();
         if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());
     }
+    std::lock_guard told(delivery_); // the caller knows by now who was lost before the answer
     std::lock_guard lock(mutex_);
     std::erase(waiters_, &waiter);
     return s;

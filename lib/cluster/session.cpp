@@ -61,6 +61,11 @@ int64_t Session::deadline(int64_t timeout_ns) const {
     return deadline_ns;
 }
 
+int64_t Session::timeout_until(int64_t deadline_ns) const {
+    if (deadline_ns == INT64_MAX) return -1;
+    return std::max<int64_t>(deadline_ns - agent_.clock().now_ns(), 1);
+}
+
 Status Session::connect_mesh() {
     std::vector<std::vector<engine::PeerAddress>> addresses;
     for (const Member &member : job_->members()) {

@@ -68,6 +68,10 @@ class Session final : public Observer, public engine::Background, public engine:
     }
     // The same, on the agent's clock; INT64_MAX: none.
     int64_t deadline(int64_t timeout_ns) const;
+    // The timeout of what has to be over by then.
+    int64_t timeout_until(int64_t deadline_ns) const;
+    // When a call's time is over, it has so much for telling others of its failure.
+    static constexpr int64_t goodbye_ns = 200 * ms;
     int64_t stall_limit_ns() const { return stall_limit_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }

@@ -36,8 +36,7 @@ uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
 int64_t Communicator::deadline(int64_t timeout_ns) const { return session_->deadline(timeout_ns); }
 
 int64_t Communicator::timeout_until(int64_t deadline_ns) const {
-    if (deadline_ns == INT64_MAX) return -1;
-    return std::max<int64_t>(deadline_ns - agent_.clock().now_ns(), 1);
+    return session_->timeout_until(deadline_ns);
 }
 
 Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
@@ -95,8 +94,17 @@ Status Communicator::post(const Call &call, const CallOptions &options) {
 
 Status Communicator::post_prepared(Prepared &prepared, const CallOptions &options,
                                    std::unique_lock<std::mutex> &order) {
-    if (adaptation_ != nullptr)
-        if (Status s = adapt(prepared, order); s != DTRAIN_OK) return s;
+    if (adaptation_ == nullptr || !agrees_first(prepared)) [[likely]]
+        return post_ticketed(prepared, options, order);
+    const int64_t deadline_ns = deadline(options.timeout_ns);
+    if (Status s = adapt(prepared, deadline_ns, order); s != DTRAIN_OK) return s;
+    CallOptions rest = options;
+    rest.timeout_ns = timeout_until(deadline_ns);
+    return post_ticketed(prepared, rest, order);
+}
+
+Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options,
+                                   std::unique_lock<std::mutex> &order) {
     if (prepared.way == Way::wide_average) [[unlikely]] {
         const Prepared average = prepared; // the sum's call may replace it
         order.unlock();
@@ -226,14 +234,23 @@ bool Communicator::run_inline(WindowOperation &operation) {
 
 // ---- over messages ----
 
-// When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
-// the same call on all of them, which waits for the others once.
-Status Communicator::adapt(Prepared &prepared, std::unique_lock<std::mutex> &order) {
-    const Call call = prepared.call;
+CollectiveSpec Communicator::chunked_spec(const Prepared &prepared) const {
     CollectiveSpec spec = prepared.spec;
     spec.chunk_bytes = chunk_bytes_;
-    if (prepared.way != Way::schedule || call.ragged || agreeing_ || !adaptation_->due(spec))
-        return DTRAIN_OK;
+    return spec;
+}
+
+// When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
+// the same call on all of them, which waits for the others once.
+bool Communicator::agrees_first(const Prepared &prepared) {
+    return prepared.way == Way::schedule && !prepared.call.ragged && !agreeing_ &&
+           adaptation_->due(chunked_spec(prepared));
+}
+
+Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns,
+                           std::unique_lock<std::mutex> &order) {
+    const Call call = prepared.call;
+    const CollectiveSpec spec = chunked_spec(prepared);
     agreeing_ = true;
     order.unlock();
     Adaptation::Times times = adaptation_->measured(spec), slowest{};
@@ -244,7 +261,7 @@ Status Communicator::adapt(Prepared &prepared, std::unique_lock<std::mutex> &ord
     agree.count = times.size();
     agree.dtype = DTRAIN_F64;
     agree.op = DTRAIN_MAX;
-    Status s = run(agree);
+    Status s = run_until(agree, deadline_ns);
     order.lock();
     agreeing_ = false;
     if (s != DTRAIN_OK) return s;
@@ -260,8 +277,7 @@ Status Communicator::adapt(Prepared &prepared, std::unique_lock<std::mutex> &ord
 Status Communicator::post_schedule(Prepared &prepared, const CallOptions &options,
                                    const Ticket &mine, std::unique_lock<std::mutex> &order) {
     const Call call = prepared.call; // another thread may replace it once the order is unlocked
-    CollectiveSpec spec = prepared.spec;
-    spec.chunk_bytes = chunk_bytes_;
+    CollectiveSpec spec = chunked_spec(prepared);
     if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
     std::optional<Algorithm> wanted;

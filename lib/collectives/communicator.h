@@ -187,7 +187,11 @@ class Communicator final : public cluster::Group, public engine::OperationListen
                       Args &...args);
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
-    Status adapt(Prepared &prepared, std::unique_lock<std::mutex> &order);
+    Status post_ticketed(Prepared &prepared, const CallOptions &options,
+                         std::unique_lock<std::mutex> &order);
+    CollectiveSpec chunked_spec(const Prepared &prepared) const;
+    bool agrees_first(const Prepared &prepared);
+    Status adapt(Prepared &prepared, int64_t deadline_ns, std::unique_lock<std::mutex> &order);
     bool run_inline(WindowOperation &operation);
     void note_end(const WindowOperation &operation);
     // The time, when somebody wants to know how long calls take; else 0.
@@ -201,7 +205,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     bool break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from);
     void tell_others(uint64_t from);
     Gone *gone(uint32_t member);
-    void look_again();
+    void look_again(const Gone *news); // of this rank; nullptr: of the communicator
     const Gone *awaited_in_vain(const engine::Operation &operation) const;
     uint64_t first_open();
     uint64_t next_call();

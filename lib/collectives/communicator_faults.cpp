@@ -71,7 +71,7 @@ bool Communicator::break_with(Status status, int32_t guilty_rank, const char *te
         if (status == DTRAIN_ERR_PEER && guilty_rank >= 0) failed_[size_t(guilty_rank)] = true;
     }
     broken_from_.store(from, std::memory_order_release);
-    look_again();
+    look_again(nullptr);
     for (size_t i = in_flight_.size(); i-- > 0;)
         if (i < in_flight_.size() && in_flight_[i]->sequence >= from)
             fail_operation(*in_flight_[i]);
@@ -118,9 +118,17 @@ Communicator::Gone *Communicator::gone(uint32_t member) {
     return at == members_.end() ? nullptr : &gone_[size_t(at - members_.begin())];
 }
 
-// Waiting in vain counts from now on: what came before may be on its way to be seen.
-void Communicator::look_again() {
-    for (engine::Operation *operation : in_flight_) operation->stalls = 0;
+// Waiting in vain counts from now on: what came before may be on its way to be seen. Who waits for
+// a rank that was gone before the news looks for as long as then; else two ranks that tell each
+// other what they found would look after each other.
+void Communicator::look_again(const Gone *news) {
+    for (engine::Operation *operation : in_flight_) {
+        const auto awaited = [&](const Gone &rank) {
+            return &rank != news && !rank.why.empty() &&
+                   operation->waits_for(uint32_t(&rank - gone_.data()));
+        };
+        if (!std::ranges::any_of(gone_, awaited)) operation->stalls = 0;
+    }
 }
 
 // Who is gone may have sent all that is still needed: only who waits in vain fails
@@ -131,7 +139,7 @@ void Communicator::member_lost(uint32_t member, const char *text, bool silent) {
     any_gone_ = true;
     failed_[size_t(rank - gone_.data())] = true;
     *rank = {.why = text, .known = true, .lost = true, .over = rank->over || silent};
-    look_again();
+    look_again(rank);
 }
 
 void Communicator::member_left(uint32_t member) {
@@ -140,7 +148,7 @@ void Communicator::member_left(uint32_t member) {
     any_gone_ = true;
     rank->known = true; // which tells more than that its connection broke
     rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
-    look_again();
+    look_again(rank);
 }
 
 void Communicator::peer_broken(uint32_t member, const char *text, bool over) {
@@ -149,7 +157,7 @@ void Communicator::peer_broken(uint32_t member, const char *text, bool over) {
     any_gone_ = true;
     rank->over |= over;
     if (rank->why.empty()) rank->why = "rank " + std::to_string(rank - gone_.data()) + ' ' + text;
-    look_again();
+    look_again(rank);
 }
 
 void Communicator::failed(Status status, const char *text, int32_t guilty_member, uint64_t from) {

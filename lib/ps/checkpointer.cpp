@@ -6,6 +6,7 @@
 #include "ps/node.h"
 #include "ps/part_heading.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -58,12 +59,16 @@ Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
 
 Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
                           const Interval &interval, int64_t timeout_ns, bool &saved) {
-    std::lock_guard lock(mutex_);
     saved = false;
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    const int64_t deadline_ns = node_.session().deadline(timeout_ns);
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
     if (!due(step, interval)) return DTRAIN_OK;
     if (Status s = folder_.begin(step); s != DTRAIN_OK) return s;
-    if (Status s = run(tables, RequestKind::save, step, timeout_ns); s != DTRAIN_OK) return s;
+    if (Status s = run(tables, RequestKind::save, step, node_.session().timeout_until(deadline_ns));
+        s != DTRAIN_OK)
+        return s;
     Manifest manifest = {.step = step, .tables = {}};
     for (const ClientTable *table : tables)
         manifest.tables.push_back({escaped(table->name), uint32_t(table->lanes.size())});
@@ -75,10 +80,22 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
     return DTRAIN_OK;
 }
 
-Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t timeout_ns,
+Status Checkpointer::lock_until(int64_t deadline_ns, std::unique_lock<std::timed_mutex> &lock) {
+    const int64_t timeout_ns = node_.session().timeout_until(deadline_ns);
+    if (timeout_ns < 0)
+        lock.lock();
+    else if (!lock.try_lock_for(std::chrono::nanoseconds(timeout_ns)))
+        return fail(DTRAIN_ERR_TIMEOUT,
+                    "another thread of this process saves or restores checkpoints, for longer than "
+                    "this call waits");
+    return DTRAIN_OK;
+}
+
+Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadline_ns,
                              uint64_t &step) {
-    std::lock_guard lock(mutex_);
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
     uint64_t chosen = step;
     if (chosen == UINT64_MAX)
         if (Status s = folder_.latest(chosen); s != DTRAIN_OK) return s;
@@ -86,24 +103,26 @@ Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t timeo
     for (const ClientTable *table : tables)
         if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
             return s;
-    if (Status s = restore_all(tables, timeout_ns, chosen); s != DTRAIN_OK) return s;
+    if (Status s = restore_all(tables, deadline_ns, chosen); s != DTRAIN_OK) return s;
     note(chosen);
     step = chosen;
     return DTRAIN_OK;
 }
 
 // No server takes anything over before all have read everything.
-Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t timeout_ns,
+Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
                                  uint64_t step) {
-    Status status = run(tables, RequestKind::restore, step, timeout_ns);
+    const cluster::Session &session = node_.session();
+    Status status = run(tables, RequestKind::restore, step, session.timeout_until(deadline_ns));
     if (status == DTRAIN_OK) {
-        status = run(tables, RequestKind::adopt, 0, timeout_ns);
+        status = run(tables, RequestKind::adopt, 0, session.timeout_until(deadline_ns));
         if (status == DTRAIN_OK) return status;
         (void)fail_within(status, "not every server has taken checkpoint %llu over, restore again",
                           static_cast<unsigned long long>(step));
     }
     const std::string why = error_text();
-    run(tables, RequestKind::discard, 0, timeout_ns); // a worker that dies here is enough, too
+    run(tables, RequestKind::discard, 0,
+        session.goodbye_ns); // a worker that dies here is enough, too
     set_error_text(why.c_str());
     return status;
 }

@@ -28,21 +28,22 @@ class Checkpointer {
     Status save(std::span<ClientTable *const> tables, uint64_t step, const Interval &interval,
                 int64_t timeout_ns, bool &saved);
     // step: UINT64_MAX: the newest; becomes the one that was restored.
-    Status restore(std::span<ClientTable *const> tables, int64_t timeout_ns, uint64_t &step);
+    Status restore(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t &step);
     Status latest(uint64_t &step);
 
   private:
     Status check_folder() const;
     bool due(uint64_t step, const Interval &interval);
     void note(uint64_t step);
-    Status restore_all(std::span<ClientTable *const> tables, int64_t timeout_ns, uint64_t step);
+    Status lock_until(int64_t deadline_ns, std::unique_lock<std::timed_mutex> &lock);
+    Status restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t step);
     Status run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
                int64_t timeout_ns);
 
     Node &node_;
     CheckpointFolder folder_;
     uint32_t keep_;
-    std::mutex mutex_;
+    std::timed_mutex mutex_;
     bool any_ = false; // the following are set
     uint64_t last_step_ = 0;
     int64_t last_ns_ = 0;

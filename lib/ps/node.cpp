@@ -222,10 +222,10 @@ void Node::drop_table(ClientTable *table) {
     agent_.call_helper(); // nobody waits for the answers
 }
 
-void Node::destroy_table(ClientTable *table) {
+void Node::destroy_table(ClientTable *table, int64_t patience_ns) {
     uint32_t id = table->id;
     drop_table(table);
-    int64_t until = agent_.clock().now_ns() + session_->op_timeout_ns();
+    const int64_t until = session_->deadline(patience_ns);
     auto served = [&] {
         bool held = false;
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });

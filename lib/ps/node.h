@@ -41,8 +41,8 @@ class Node final : public cluster::Group, public Wire {
     // Blocking: the handle and its create request, answered by all servers.
     Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
                         ClientTable *&table_p);
-    // A worker that serves waits until all workers have destroyed the table; bounded by op.timeout.
-    void destroy_table(ClientTable *table);
+    // A worker that serves waits until all workers have destroyed the table, at most so long.
+    void destroy_table(ClientTable *table, int64_t patience_ns);
     // Posts; done by TableOperation.
     Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                 bool awaited = false);

@@ -32,6 +32,7 @@ using namespace dtrain::cluster;
 class Recorder final : public Observer {
   public:
     void member_lost(int32_t m, Status, const std::string &text, bool) override {
+        if (on_lost) on_lost();
         add("lost " + std::to_string(m) + " " + text);
     }
     void member_left(int32_t m) override { add("left " + std::to_string(m)); }
@@ -70,6 +71,7 @@ class Recorder final : public Observer {
     bool has(const std::string &part) { return !wait_for(part, 0).empty(); }
 
     std::function<void(uint64_t)> on_calls_wanted;
+    std::function<void()> on_lost; // before it is kept
 
   private:
     void add(std::string line) {

@@ -137,6 +137,27 @@ void all_but_one_killed(void **) {
     assert_true((shrink_all(job.ranks, 5, {0, 1, 2, 3}) == std::vector<int32_t>{2}));
 }
 
+// The thread that is told of the loss, and of the answer with it, is slow to pass it on.
+void who_has_shrunk_knows_who_was_lost(void **) {
+    Mixed job(3, {2}, "knows");
+    for (auto &rank : job.ranks) rank->seen.on_lost = [] { usleep(200'000); };
+    std::vector<std::thread> threads;
+    std::atomic<int> calling{0}, knowing{0};
+    for (auto &rank : job.ranks)
+        threads.emplace_back([&] {
+            const int32_t members[] = {0, 1, 2};
+            ShrinkResult result;
+            calling++;
+            const Status s = rank->job->shrink(5, members, {}, 10 * second, result);
+            knowing += s == DTRAIN_OK && rank->seen.has("lost 2");
+        });
+    while (calling < 2) usleep(1000);
+    usleep(50'000); // both wait now
+    kill(job.children[0], SIGKILL);
+    for (std::thread &thread : threads) thread.join();
+    assert_int_equal(knowing, 2);
+}
+
 void everybody_leaves(void **) {
     auto ranks = make_ranks(4, 0, rendezvous_file("leave"));
     join_all(ranks);
@@ -206,6 +227,7 @@ int main() {
         cmocka_unit_test(coordinator_killed),
         cmocka_unit_test(coordinator_stopped),
         cmocka_unit_test(all_but_one_killed),
+        cmocka_unit_test(who_has_shrunk_knows_who_was_lost),
         cmocka_unit_test(everybody_leaves),
         cmocka_unit_test(shrink_without_one),
         cmocka_unit_test(mismatch),
