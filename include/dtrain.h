@@ -988,6 +988,11 @@ DTRAIN_API dtrain_status_t dtrain_table_wait_ready(dtrain_table_t *table,
  * ASYNC: those of each server when the request came, between two updates; pushes that were complete
  * before are in it. */
 #define DTRAIN_CHECKPOINT_NEWEST UINT64_MAX /* as a step: of the newest complete one */
+/* Lineages: a job that restores a checkpoint continues its lineage; one that restores none begins
+ * another. The newest is the one that was saved last in the job's lineage with all tables of the
+ * call, whatever its step: so after a roll-back it is never one of what was left behind. Nothing
+ * that a job does removes or replaces what is complete and of another lineage. A job that is in no
+ * lineage yet and finds the tables in several gets DTRAIN_ERR_STATE: it has to name the step. */
 typedef struct dtrain_checkpoint_params {
     uint32_t struct_size;
     uint32_t every_steps; /* save: only when so many steps, or                                 */
@@ -996,10 +1001,14 @@ typedef struct dtrain_checkpoint_params {
     int64_t timeout_ns;   /* as that of dtrain_op_params_t                                    */
 } dtrain_checkpoint_params_t;
 /* Blocking, by one worker (the chief); tables[count] are of one job, with different names, and may
- * be pushed to meanwhile. step numbers the checkpoint: DTRAIN_ERR_STATE when there is a complete
- * one of this number. *saved_p (may be NULL) is 0 when nothing was due. Afterwards only the newest
- * "checkpoint.keep" ones are left. DTRAIN_ERR_IO, naming the server and the file: a disk is full, a
- * folder not writable, ...: the servers go on, the earlier checkpoints stay. */
+ * be pushed to meanwhile. step numbers the checkpoint, and is above those at which these tables
+ * were saved or restored last: else DTRAIN_ERR_STATE, as when there is a complete one of this
+ * number, unless it was left behind by a roll-back (restoring an older one): then it is replaced.
+ * *saved_p (may be NULL) is 0 when nothing was due. DTRAIN_OK: this process has seen all files of
+ * it. Afterwards only the "checkpoint.keep" ones that were saved last in this lineage are left, and
+ * the last one that has some table. DTRAIN_ERR_IO, naming the server and the file: a disk is full,
+ * a folder not writable, ...: the servers go on, the earlier checkpoints stay. DTRAIN_ERR_CONFIG: a
+ * server wrote to a folder that this process does not see. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count,
                                                   uint64_t step,
                                                   const dtrain_checkpoint_params_t *params,
@@ -1007,22 +1016,29 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
 /* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
  * the clocks; sums of open clocks stay. What is pushed meanwhile may be overwritten. *step_p (may
  * be NULL) is its step. DTRAIN_ERR_NOT_FOUND: there is no such checkpoint, or a table is not in it.
- * DTRAIN_ERR_MISMATCH: stored dtype, length or rule of a table differ. DTRAIN_ERR_CORRUPT names the
- * file. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part beside the
- * table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables. All or
- * nothing: servers take over what they have read once each of them has read its part of every
- * table; after an error no table has changed, but for one that says "restore again": a server was
- * lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take it
- * over. timeout_ns is for all of it together. */
+ * DTRAIN_ERR_MISMATCH: stored dtype, length, rule, or what the table was made with differ, naming
+ * the field and both values: of the rule (and each segment's) momentum, beta1, beta2, epsilon, rho,
+ * trust, ftrl_beta, compensation, FTRL's l1 and l2; of a sparse table, whose other rows are made by
+ * them, initial, distribution, spread and seed. The others may be given anew: clip_value,
+ * clip_norm, weight_decay, l1 and l2 of other rules, consistency, placement; and learning_rate, in
+ * place of which the stored one is taken. DTRAIN_ERR_CORRUPT names the file: each bit of each is
+ * under a checksum. DTRAIN_ERR_UNSUPPORTED: it is of an older format. DTRAIN_ERR_CONFIG: a server
+ * does not see it. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part
+ * beside the table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables.
+ * All or nothing: servers take over what they have read once each of them has read its part of
+ * every table; after an error no table has changed, but for one that says "restore again": a server
+ * was lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take
+ * it over. timeout_ns is for all of it together. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,
                                                      uint64_t *step_p);
-/* The step of the newest complete checkpoint; DTRAIN_ERR_NOT_FOUND: none. Local. */
+/* The step of the newest complete checkpoint that has the table; DTRAIN_ERR_NOT_FOUND: none.
+ * Local. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p);
 /* With the option "checkpoint.restore" dtrain_table_create() restores the table from the newest
- * checkpoint, before it returns on any worker. The step of that checkpoint; DTRAIN_ERR_NOT_FOUND:
- * there was none with this table (or the option is not set). Local. */
+ * checkpoint that has it, before it returns on any worker. The step of that checkpoint;
+ * DTRAIN_ERR_NOT_FOUND: there was none with this table (or the option is not set). Local. */
 DTRAIN_API dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p);
 
 typedef struct dtrain_server_params {

@@ -71,7 +71,7 @@ dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_
 dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (step_p == nullptr) return fail(DTRAIN_ERR_INVALID, "step_p is NULL");
-    return guard([&] { return table->node->checkpointer().latest(*step_p); });
+    return guard([&] { return table->node->checkpointer().newest(table->table, *step_p); });
 }
 
 dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p) {

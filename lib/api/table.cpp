@@ -32,12 +32,16 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
 
 // Collective: rank 0 has the servers restore the table, all learn what came of it.
 Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_ns) {
-    enum { status, step, numbers };
+    enum { status, step, lineage, serial, numbers };
     uint64_t found = UINT64_MAX;
+    dtrain::ps::Checkpointer &checkpointer = table.node->checkpointer();
+    dtrain::ps::Lineage::Point point;
     int64_t outcome[numbers] = {};
     if (comm->communicator->rank() == 0)
-        outcome[status] = table.node->checkpointer().restore({&table.table, 1}, deadline_ns, found);
+        outcome[status] = checkpointer.restore({&table.table, 1}, deadline_ns, found, &point);
     outcome[step] = int64_t(found);
+    outcome[lineage] = int64_t(point.lineage);
+    outcome[serial] = int64_t(point.serial);
     const std::string why = dtrain::error_text();
     const int64_t told_by =
         deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + Session::goodbye_ns;
@@ -49,7 +53,13 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_n
                                                  told_by);
         s != DTRAIN_OK)
         return s;
-    if (outcome[status] == DTRAIN_OK) table.restored = uint64_t(outcome[step]);
+    if (outcome[status] == DTRAIN_OK) {
+        table.restored = uint64_t(outcome[step]);
+        checkpointer.take({.lineage = uint64_t(outcome[lineage]),
+                           .serial = uint64_t(outcome[serial]),
+                           .step = *table.restored},
+                          *table.table);
+    }
     if (outcome[status] == DTRAIN_OK || outcome[status] == DTRAIN_ERR_NOT_FOUND) return DTRAIN_OK;
     return fail(Status(outcome[status]), "table \"%s\" cannot be restored: %s",
                 table.table->name.c_str(),

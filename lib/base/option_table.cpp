@@ -21,9 +21,9 @@ constexpr OptionSpec table[] = {
      "folder of the checkpoints of tables, which all servers and the workers that save or restore "
      "share; empty: none"},
     {"checkpoint.keep", "5", integer, 0, 1'000'000, nullptr,
-     "newest checkpoints that saving another one leaves; 0: all"},
+     "how many of a job's checkpoints, the last ones, saving another one leaves; 0: all"},
     {"checkpoint.restore", "no", boolean, 0, 0, nullptr,
-     "tables are made with what the newest checkpoint has of them; the same on all ranks"},
+     "tables are made with what the newest checkpoint that has them has; the same on all ranks"},
     {"chunk.bytes", "auto", auto_size, 4 * KiB, GiB, nullptr,
      "pieces into which schedules cut large messages; auto: what \"dtrain-bench tune\" found, else "
      "256K, and over networks of remote writes 1M (of all rails)"},

@@ -119,6 +119,7 @@ Status Job::join(const JoinParams &params, std::unique_ptr<Job> &job_p) {
 Job::Job(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Job::~Job() { leave(); }
 
+uint64_t Job::id() const { return state_->id(); }
 int32_t Job::self() const { return state_->self; }
 const std::vector<Member> &Job::members() const { return state_->members; }
 Status Job::member_status(int32_t member) const { return state_->member_status(member); }

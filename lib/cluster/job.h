@@ -93,6 +93,7 @@ class Job {
     static Status join(const JoinParams &params, std::unique_ptr<Job> &job_p);
     ~Job(); // leave(), unless done
 
+    uint64_t id() const;                        // random, the same on all members
     int32_t self() const;                       // own member number
     const std::vector<Member> &members() const; // fixed from join() on
     // DTRAIN_OK, or why this member cannot be reached any more (DTRAIN_ERR_PEER, with text). Ask

@@ -206,6 +206,11 @@ Status Job::State::outcome(const Waiter &waiter, ShrinkResult &result) const {
     return DTRAIN_OK;
 }
 
+uint64_t Job::State::id() const {
+    std::lock_guard lock(mutex_);
+    return driver_.membership().job;
+}
+
 Status Job::State::status() const {
     std::lock_guard lock(mutex_);
     return status_ == DTRAIN_OK ? DTRAIN_OK : fail(status_, "%s", text_.c_str());

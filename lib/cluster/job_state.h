@@ -20,6 +20,7 @@ class Job::State {
     void give_up();
     Status post(wire::Message message);
     Status shrink(wire::ShrinkRequest request, ShrinkResult &result);
+    uint64_t id() const;
     Status status() const;
     Status member_status(int32_t member) const;
     int64_t next_deadline() const;

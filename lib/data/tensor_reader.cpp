@@ -2,6 +2,7 @@
 #include "data/tensor_reader.h"
 
 #include "data/frame.h"
+#include "wire/crc32c.h"
 
 namespace dtrain::data {
 
@@ -9,30 +10,43 @@ Status TensorReader::within(Status status) const {
     return fail_within(status, "%s", path_.c_str());
 }
 
-Status TensorReader::open(const std::string &path) {
+Status TensorReader::open(const std::string &path, const Seal &known) {
     path_ = path;
     Status s = file_.open(path);
-    if (s == DTRAIN_OK) s = read_index();
+    if (s == DTRAIN_OK) s = read_index(known);
     return s == DTRAIN_OK ? s : within(s);
 }
 
-Status TensorReader::read_index() {
+Status TensorReader::read_index(const Seal &known) {
     constexpr size_t length_bytes = 8;
+    seal_.bytes = file_.remaining();
+    if (known.bytes > 0 && known.bytes != seal_.bytes)
+        return fail(DTRAIN_ERR_CORRUPT, "it has %llu bytes where %llu were written",
+                    static_cast<unsigned long long>(seal_.bytes),
+                    static_cast<unsigned long long>(known.bytes));
     if (file_.remaining() < length_bytes)
         return fail(DTRAIN_ERR_CORRUPT, "truncated: %llu bytes, not even the length of an index",
                     static_cast<unsigned long long>(file_.remaining()));
     const uint8_t *data = nullptr;
     if (Status s = file_.take(length_bytes, data); s != DTRAIN_OK) return s;
     const uint64_t length = load_le(data, length_bytes);
+    seal_.crc = wire::crc32c(data, length_bytes);
     if (length < 2 || length > file_.remaining())
         return fail(DTRAIN_ERR_CORRUPT, "an index of %llu bytes in a file that goes on for %llu",
                     static_cast<unsigned long long>(length),
                     static_cast<unsigned long long>(file_.remaining()));
     if (length > max_index_bytes)
-        return fail(DTRAIN_ERR_LIMIT, "an index of %llu bytes, at most %llu are read",
+        return fail(known.bytes > 0 ? DTRAIN_ERR_CORRUPT : DTRAIN_ERR_LIMIT,
+                    "an index of %llu bytes, at most %llu are read",
                     static_cast<unsigned long long>(length),
                     static_cast<unsigned long long>(max_index_bytes));
     if (Status s = file_.take(size_t(length), data); s != DTRAIN_OK) return s;
+    seal_.crc = wire::crc32c(data, size_t(length), seal_.crc);
+    if (known.bytes > 0 && known.crc != seal_.crc)
+        return fail(DTRAIN_ERR_CORRUPT,
+                    "it is damaged, or a file of another checkpoint: its heading's checksum is "
+                    "%08x, not %08x",
+                    seal_.crc, known.crc);
     return parse_index({reinterpret_cast<const char *>(data), size_t(length)}, file_.remaining(),
                        index_);
 }

@@ -6,11 +6,18 @@
 
 namespace dtrain::data {
 
+// By what a file is known: its size, and the CRC-32C of its index and the length of that.
+struct Seal {
+    uint64_t bytes = 0; // 0: nothing is known
+    uint32_t crc = 0;
+};
+
 // Not thread-safe. Each failure names the file.
 class TensorReader {
   public:
-    // Reads and checks the index.
-    Status open(const std::string &path);
+    // Reads and checks the index. DTRAIN_ERR_CORRUPT: another file than is known.
+    Status open(const std::string &path, const Seal &known = {});
+    const Seal &seal() const { return seal_; } // as the file is
     const TensorIndex &index() const { return index_; }
     uint64_t remaining() const { return file_.remaining(); } // of the data
     // The next bytes of the data, size <= remaining(); valid until the next call.
@@ -19,11 +26,12 @@ class TensorReader {
     Status within(Status status) const;
 
   private:
-    Status read_index();
+    Status read_index(const Seal &known);
 
     std::string path_;
     InputFile file_;
     TensorIndex index_;
+    Seal seal_;
 };
 
 } // namespace dtrain::data

@@ -7,29 +7,38 @@
 
 #include <algorithm>
 #include <new>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
 namespace dtrain::ps {
 namespace {
 
-// f(path) for each file of the table in the checkpoint, in their order, until it fails.
+// f(path, what is known of it, which) for each file of the table in the checkpoint, in their order,
+// until it fails.
 template <class F>
-Status for_each_file(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                     F &&f) {
-    Manifest manifest;
-    if (Status s = folder.read(step, manifest); s != DTRAIN_OK) return s;
+Status for_each_file(const CheckpointFolder &folder, const Manifest &manifest,
+                     const std::string &name, F &&f) {
     const Manifest::Table *table = manifest.find(name);
     if (table == nullptr)
         return fail(DTRAIN_ERR_NOT_FOUND, "checkpoint %llu in %s has no table \"%s\"",
-                    static_cast<unsigned long long>(step), folder.path().c_str(), name.c_str());
-    for (uint32_t i = 0; i < table->shards; ++i) {
-        Status s = f(folder.shard_path(step, name, i, table->shards));
-        if (s == DTRAIN_ERR_NOT_FOUND) s = fail_within(DTRAIN_ERR_CORRUPT, "a file is missing");
-        if (s != DTRAIN_OK) return s;
-    }
+                    static_cast<unsigned long long>(manifest.step), folder.path().c_str(),
+                    name.c_str());
+    const auto parts = uint32_t(table->parts.size());
+    for (uint32_t i = 0; i < parts; ++i)
+        if (Status s = f(folder.shard_path(manifest.step, name, i, parts), table->parts[i], i);
+            s != DTRAIN_OK)
+            return s;
     return DTRAIN_OK;
 }
+
+// Of a file that the manifest tells of.
+Status opened(const std::string &path, Status s) {
+    if (s == DTRAIN_OK || access(path.c_str(), F_OK) == 0) return s;
+    return fail_within(DTRAIN_ERR_CORRUPT, "a file is missing");
+}
+
+CheckpointName name_of(const Manifest &manifest) { return {manifest.step, manifest.id}; }
 
 bool overlap(const Part &a, const Part &b) {
     uint64_t shared = 0;
@@ -53,81 +62,141 @@ Status check_cover(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t 
     return DTRAIN_OK;
 }
 
-// f(file) for each shard of a dense table, opened and checked.
+// f(file, which) for each shard of a dense table, opened and checked.
 template <class F>
-Status for_each_shard(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                      const TableParams &params, F &&f) {
+Status for_each_shard(const CheckpointFolder &folder, const Manifest &manifest,
+                      const std::string &name, const TableParams &params, F &&f) {
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
-    Status s = for_each_file(folder, step, name, [&](const std::string &path) -> Status {
+    auto look = [&](const std::string &path, const Manifest::Part &known, uint32_t which) {
         ShardFile file;
-        if (Status opened = file.open(path, name, params); opened != DTRAIN_OK) return opened;
+        if (Status s = opened(path, file.open(path, known, name_of(manifest), name, params));
+            s != DTRAIN_OK)
+            return s;
         for (size_t i = 0; i < file.part().ranges(); ++i) {
             const Range &range = file.part().range(i);
             ranges.emplace_back(range.first, range.end());
         }
-        return f(file);
-    });
+        return f(file, which);
+    };
+    Status s = for_each_file(folder, manifest, name, look);
     if (s != DTRAIN_OK) return s;
     s = check_cover(ranges, params.length);
     return s == DTRAIN_OK ? s
                           : fail_within(s, "checkpoint %llu in %s, table \"%s\"",
-                                        static_cast<unsigned long long>(step),
+                                        static_cast<unsigned long long>(manifest.step),
                                         folder.path().c_str(), name.c_str());
 }
 
 template <class F>
-Status for_each_row_file(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                         const TableParams &params, F &&f) {
-    return for_each_file(folder, step, name, [&](const std::string &path) -> Status {
+Status for_each_row_file(const CheckpointFolder &folder, const Manifest &manifest,
+                         const std::string &name, const TableParams &params, F &&f) {
+    auto look = [&](const std::string &path, const Manifest::Part &known, uint32_t which) {
         RowFile file;
-        Status s = file.open(path, name, params);
-        return s == DTRAIN_OK ? f(file) : s;
-    });
+        Status s = opened(path, file.open(path, known, name_of(manifest), name, params));
+        return s == DTRAIN_OK ? f(file, which) : s;
+    };
+    return for_each_file(folder, manifest, name, look);
+}
+
+// f(file, which), of either kind.
+template <class F>
+Status for_each_part(const CheckpointFolder &folder, const Manifest &manifest,
+                     const std::string &name, const TableParams &params, F &&f) {
+    return is_sparse(params) ? for_each_row_file(folder, manifest, name, params, f)
+                             : for_each_shard(folder, manifest, name, params, f);
 }
 
 Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
-    const uint64_t step = job.request.argument;
-    if (Status s = folder.begin(step); s != DTRAIN_OK) return s;
-    const std::string path = folder.shard_path(step, job.name, job.server, job.partition.servers());
-    return job.rows != nullptr ? write_rows(disk, path, job.name, step, *job.rows)
-                               : write_shard(disk, path, job.name, step, *job.image);
+    const CheckpointName own = {job.request.argument, job.request.first};
+    if (Status s = folder.make(own.step); s != DTRAIN_OK) return s;
+    const std::string path =
+        folder.shard_path(own.step, job.name, job.server, job.partition.servers());
+    return job.rows != nullptr ? write_rows(disk, path, job.name, own, *job.rows)
+                               : write_shard(disk, path, job.name, own, *job.image);
+}
+
+// The checkpoint that the worker has chosen: it looks at it first.
+Status read_chosen(const ArchiveJob &job, const CheckpointFolder &folder, Manifest &manifest) {
+    Status s = folder.read(job.request.argument, manifest);
+    if (s == DTRAIN_ERR_NOT_FOUND)
+        return fail_within(DTRAIN_ERR_CONFIG, "the worker sees a checkpoint that is not here, so "
+                                              "checkpoint.directory is not one shared folder");
+    if (s == DTRAIN_OK && manifest.id != job.request.first)
+        return fail(DTRAIN_ERR_CONFIG,
+                    "%s is another checkpoint than the worker sees, so checkpoint.directory is not "
+                    "one shared folder, or it has just been replaced",
+                    folder.folder(manifest.step).c_str());
+    return s;
 }
 
 Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder,
-                     const Reserve &reserve) {
+                     const Manifest &manifest, const Reserve &reserve) {
     ShardImage &image = *job.image;
     const uint64_t needed = ShardImage::bytes_of(image.params, image.part.count()),
                    granted = reserve(needed);
     if (granted < needed) return fail_for(Reason::memory_limit, needed, granted);
     if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
     return for_each_shard(
-        folder, job.request.argument, job.name, image.params, [&](ShardFile &file) {
+        folder, manifest, job.name, image.params, [&](ShardFile &file, uint32_t) -> Status {
             return overlap(file.part(), image.part) ? file.read(image) : DTRAIN_OK;
         });
 }
 
-Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder, const Reserve &reserve) {
-    return for_each_row_file(
-        folder, job.request.argument, job.name, job.rows->params,
-        [&](RowFile &file) { return file.read(job.partition, job.server, *job.rows, reserve); });
+Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder, const Manifest &manifest,
+                    const Reserve &reserve) {
+    return for_each_row_file(folder, manifest, job.name, job.rows->params,
+                             [&](RowFile &file, uint32_t) {
+                                 return file.read(job.partition, job.server, *job.rows, reserve);
+                             });
 }
 
 Status restore(const ArchiveJob &job, const CheckpointFolder &folder, const Reserve &reserve) {
+    Manifest manifest;
+    if (Status s = read_chosen(job, folder, manifest); s != DTRAIN_OK) return s;
     uint64_t &updates = job.rows != nullptr ? job.rows->updates : job.image->updates;
     updates = UINT64_MAX; // the lowest of the files
-    Status s = job.rows != nullptr ? restore_rows(job, folder, reserve)
-                                   : restore_shard(job, folder, reserve);
+    Status s = job.rows != nullptr ? restore_rows(job, folder, manifest, reserve)
+                                   : restore_shard(job, folder, manifest, reserve);
     if (updates == UINT64_MAX) updates = 0; // the part is empty
     return s;
 }
 
 } // namespace
 
-Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                   const TableParams &params) {
-    auto fine = [](auto &) { return DTRAIN_OK; };
-    return is_sparse(params) ? for_each_row_file(folder, step, name, params, fine)
-                             : for_each_shard(folder, step, name, params, fine);
+Status check_parts(const CheckpointFolder &folder, const Manifest &manifest,
+                   const std::string &name, const TableParams &params) {
+    return for_each_part(folder, manifest, name, params,
+                         [](auto &, uint32_t) -> Status { return DTRAIN_OK; });
+}
+
+Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::string &name,
+                 uint32_t parts, const TableParams &params) {
+    manifest.tables.push_back({escaped(name), std::vector<Manifest::Part>(parts)});
+    for (uint32_t i = 0; i < parts; ++i)
+        if (const std::string path = folder.shard_path(manifest.step, name, i, parts);
+            access(path.c_str(), F_OK) != 0)
+            return fail(DTRAIN_ERR_CONFIG,
+                        "server %u has written its part of table \"%s\" to a folder that this "
+                        "process does not see (%s is not there): checkpoint.directory has to name "
+                        "one shared folder on all servers and here",
+                        i, name.c_str(), path.c_str());
+    std::vector<Manifest::Part> &known = manifest.tables.back().parts;
+    std::vector<uint64_t> clocks(parts);
+    Status s =
+        for_each_part(folder, manifest, name, params, [&](auto &file, uint32_t which) -> Status {
+            known[which] = file.seal();
+            clocks[which] = file.heading().clock;
+            return DTRAIN_OK;
+        });
+    if (s != DTRAIN_OK || params.consistency != DTRAIN_BSP) return s;
+    const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
+    if (*least == *most) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_PEER,
+                "table \"%s\": a worker was lost when clock %llu had ended on server %td and not "
+                "on server %td; let who is left change its mode (dtrain_table_set_consistency over "
+                "what dtrain_comm_shrink makes), then save",
+                name.c_str(), static_cast<unsigned long long>(*most - 1), most - clocks.begin(),
+                least - clocks.begin());
 }
 
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve) {

@@ -22,7 +22,7 @@ namespace dtrain::ps {
 
 // What a worker has asked a server for: to save its part of a table, or to read it.
 struct ArchiveJob {
-    RequestHeader request; // save or restore; the argument is the step
+    RequestHeader request; // save or restore
     std::string name;      // of the table
     uint32_t server = 0;
     KeyPartition partition = KeyPartition(1); // of its keys, and how many servers there are
@@ -48,8 +48,13 @@ void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
          const Reserve &reserve = any_memory);
 // Whether the checkpoint has all of this table, by what its files begin with; DTRAIN_ERR_NOT_FOUND:
 // it does not have the table.
-Status check_parts(const CheckpointFolder &folder, uint64_t step, const std::string &name,
-                   const TableParams &params);
+Status check_parts(const CheckpointFolder &folder, const Manifest &manifest,
+                   const std::string &name, const TableParams &params);
+// Looks at what the servers say that they have written of a table, `parts` in number, and notes in
+// the manifest by what it is known. DTRAIN_ERR_CONFIG: it is not in the folder that is seen here.
+// DTRAIN_ERR_PEER: BSP, and the servers are at different clocks, for a worker was lost.
+Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::string &name,
+                 uint32_t parts, const TableParams &params);
 
 // One job at a time, in the order in which they came: so what an earlier attempt still writes is
 // replaced by the next one.

@@ -3,25 +3,21 @@
 
 #include "base/fd.h"
 #include "data/durable_file.h"
+#include "ps/lineage.h"
 #include "ps/part_heading.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <string_view>
 #include <unistd.h>
 
 namespace dtrain::ps {
 namespace {
 
-using Json = nlohmann::json; // only functions of it that do not throw on what was checked before
-
-constexpr const char *format_name = "dtrain checkpoint 1";
 constexpr size_t max_manifest = 32 << 20;
-constexpr uint32_t max_shards = 65536;
-constexpr std::string_view prefix = "step-";
+constexpr std::string_view prefix = "step-", lineage_prefix = "lineage-";
 
 // f(name) for each entry but "." and "..".
 template <class F> Status for_each_entry(const std::string &path, F &&f) {
@@ -34,6 +30,8 @@ template <class F> Status for_each_entry(const std::string &path, F &&f) {
     return DTRAIN_OK;
 }
 
+bool tells_lineage(const std::string &name) { return name.starts_with(lineage_prefix); }
+
 Status make_folder(data::Disk &disk, const std::string &path) {
     int error = disk.make_folder(path.c_str());
     if (error == -EEXIST) return DTRAIN_OK;
@@ -43,34 +41,7 @@ Status make_folder(data::Disk &disk, const std::string &path) {
     return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", parent.c_str());
 }
 
-Status parse(const std::string &text, uint64_t step, Manifest &out) {
-    const Json json = Json::parse(text, nullptr, false);
-    auto bad = [](const char *what) { return fail(DTRAIN_ERR_CORRUPT, "%s", what); };
-    if (!json.is_object()) return bad("not a JSON object");
-    auto format = json.find("format"), number = json.find("step"), tables = json.find("tables");
-    if (format == json.end() || *format != format_name) return bad("its format is not ours");
-    if (number == json.end() || *number != step) return bad("it is of another step");
-    if (tables == json.end() || !tables->is_array()) return bad("it has no list of tables");
-    Manifest manifest = {.step = step, .tables = {}};
-    for (const Json &table : *tables) {
-        if (!table.is_object()) return bad("a table is not an object");
-        auto name = table.find("name"), shards = table.find("shards");
-        bool whole = name != table.end() && shards != table.end() && name->is_string() &&
-                     shards->is_number_unsigned() && *shards > 0u && *shards <= max_shards;
-        if (!whole) return bad("a table has no name, or no number of shards");
-        manifest.tables.push_back({name->get_ref<const std::string &>(), shards->get<uint32_t>()});
-    }
-    out = std::move(manifest);
-    return DTRAIN_OK;
-}
-
 } // namespace
-
-const Manifest::Table *Manifest::find(const std::string &name) const {
-    auto its = [&](const Table &table) { return table.name == escaped(name); };
-    auto found = std::find_if(tables.begin(), tables.end(), its);
-    return found != tables.end() ? &*found : nullptr;
-}
 
 std::string CheckpointFolder::folder(uint64_t step) const {
     char number[24];
@@ -80,6 +51,10 @@ std::string CheckpointFolder::folder(uint64_t step) const {
 
 std::string CheckpointFolder::manifest_path(uint64_t step) const {
     return folder(step) + "/manifest.json";
+}
+
+std::string CheckpointFolder::lineage_path(uint64_t step, uint64_t lineage) const {
+    return folder(step) + "/" + std::string(lineage_prefix) + hex(lineage);
 }
 
 std::string CheckpointFolder::shard_path(uint64_t step, const std::string &table, uint32_t shard,
@@ -93,7 +68,7 @@ bool CheckpointFolder::is_complete(uint64_t step) const {
     return access(manifest_path(step).c_str(), F_OK) == 0;
 }
 
-Status CheckpointFolder::begin(uint64_t step) {
+Status CheckpointFolder::make(uint64_t step) {
     if (is_complete(step))
         return fail(DTRAIN_ERR_STATE, "%s is there already; remove it or give another step",
                     folder(step).c_str());
@@ -101,16 +76,25 @@ Status CheckpointFolder::begin(uint64_t step) {
     return make_folder(disk_, folder(step));
 }
 
+Status CheckpointFolder::begin(uint64_t step, uint64_t lineage) {
+    if (Status s = make(step); s != DTRAIN_OK) return s;
+    const std::string path = folder(step), own = lineage_path(step, lineage);
+    const int fd = disk_.create(own.c_str());
+    if (fd < 0) return fail_errno(-fd, "cannot create %s", own.c_str());
+    if (int error = disk_.close(fd); error < 0)
+        return fail_errno(-error, "cannot close %s", own.c_str());
+    if (int error = disk_.sync_folder(path.c_str()); error < 0)
+        return fail_errno(-error, "cannot sync the folder %s", path.c_str());
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    for (const std::string &name : there)
+        if (tells_lineage(name) && path + "/" + name != own)
+            if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+    return DTRAIN_OK;
+}
+
 Status CheckpointFolder::complete(const Manifest &manifest) {
-    std::string text = std::string("{\"format\":\"") + format_name +
-                       "\",\"step\":" + std::to_string(manifest.step) + ",\"tables\":[";
-    std::string separator = "\n";
-    for (const Manifest::Table &table : manifest.tables) {
-        text += separator + "{\"name\":\"" + table.name +
-                "\",\"shards\":" + std::to_string(table.shards) + "}";
-        separator = ",\n";
-    }
-    text += "]}\n";
+    const std::string text = manifest_text(manifest);
     data::DurableFile file(disk_);
     if (Status s = file.open(manifest_path(manifest.step)); s != DTRAIN_OK) return s;
     if (Status s = file.write(text.data(), text.size()); s != DTRAIN_OK) return s;
@@ -123,11 +107,15 @@ Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
         return fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint %s", folder(step).c_str());
     std::string text;
     Status s = data::read_small_file(path, max_manifest, text);
-    if (s == DTRAIN_OK) s = parse(text, step, out);
+    if (s == DTRAIN_OK) s = parse_manifest(text, out);
+    if (s == DTRAIN_OK && out.step != step)
+        s = fail(DTRAIN_ERR_CORRUPT, "it is of step %llu",
+                 static_cast<unsigned long long>(out.step));
     return s == DTRAIN_OK ? s : fail_within(s, "%s", path.c_str());
 }
 
 Status CheckpointFolder::steps(std::vector<uint64_t> &out) const {
+    if (access(path_.c_str(), F_OK) != 0) return DTRAIN_OK; // nothing was saved yet
     Status s = for_each_entry(path_, [&](const std::string &name) {
         if (!name.starts_with(prefix)) return;
         uint64_t step = 0;
@@ -140,47 +128,77 @@ Status CheckpointFolder::steps(std::vector<uint64_t> &out) const {
     return s;
 }
 
-Status CheckpointFolder::latest(uint64_t &step) const {
-    std::vector<uint64_t> all;
-    if (access(path_.c_str(), F_OK) == 0)
-        if (Status s = steps(all); s != DTRAIN_OK) return s;
-    auto found = std::find_if(all.rbegin(), all.rend(), [&](uint64_t s) { return is_complete(s); });
-    if (found == all.rend())
-        return fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint in %s", path_.c_str());
-    step = *found;
-    return DTRAIN_OK;
+Status CheckpointFolder::names(uint64_t step, std::vector<std::string> &out) const {
+    return for_each_entry(folder(step), [&](const std::string &name) { out.push_back(name); });
 }
 
-Status CheckpointFolder::remove(uint64_t step) {
-    const std::string path = folder(step);
-    // The manifest first: what is left, should this end here, is not complete.
-    if (is_complete(step)) {
-        int error = disk_.remove(manifest_path(step).c_str());
-        if (error == 0) error = disk_.sync_folder(path.c_str());
-        if (error < 0) return fail_errno(-error, "cannot remove %s", manifest_path(step).c_str());
-    }
-    std::vector<std::string> names;
-    Status s = for_each_entry(path, [&](const std::string &name) { names.push_back(name); });
-    if (s != DTRAIN_OK) return s;
-    for (const std::string &name : names)
-        if (int error = disk_.remove((path + "/" + name).c_str()); error < 0)
-            return fail_errno(-error, "cannot remove %s/%s", path.c_str(), name.c_str());
-    if (int error = disk_.remove_folder(path.c_str()); error < 0)
-        return fail_errno(-error, "cannot remove the folder %s", path.c_str());
-    return DTRAIN_OK;
-}
-
-Status CheckpointFolder::remove_old(uint32_t keep) {
+Status CheckpointFolder::list(std::vector<Manifest> &out) const {
     std::vector<uint64_t> all;
     if (Status s = steps(all); s != DTRAIN_OK) return s;
-    uint32_t complete = 0;
-    for (auto step = all.rbegin(); step != all.rend(); ++step) {
-        bool is_one = is_complete(*step);
-        bool old = complete > 0 && (!is_one || complete >= keep);
-        complete += is_one;
-        if (!old) continue;
-        if (Status s = remove(*step); s != DTRAIN_OK) return s;
+    Status first = DTRAIN_OK;
+    std::string why;
+    for (uint64_t step : all) {
+        Manifest manifest;
+        const Status s = read(step, manifest);
+        if (s == DTRAIN_OK) {
+            out.push_back(std::move(manifest));
+        } else if (s != DTRAIN_ERR_NOT_FOUND && first == DTRAIN_OK) {
+            first = s;
+            why = error_text();
+        }
     }
+    if (first != DTRAIN_OK) set_error_text(why.c_str());
+    return first;
+}
+
+Status CheckpointFolder::erase(const std::string &path) {
+    const int error = disk_.remove(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot remove %s", path.c_str());
+}
+
+Status CheckpointFolder::reopen(uint64_t step) {
+    if (Status s = erase(manifest_path(step)); s != DTRAIN_OK) return s;
+    const std::string path = folder(step);
+    const int error = disk_.sync_folder(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", path.c_str());
+}
+
+// In an order that leaves what can be told to be incomplete, and whose, should this end midway.
+Status CheckpointFolder::remove(uint64_t step) {
+    if (is_complete(step))
+        if (Status s = reopen(step); s != DTRAIN_OK) return s;
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    std::stable_partition(there.begin(), there.end(),
+                          [](const std::string &name) { return !tells_lineage(name); });
+    const std::string path = folder(step);
+    for (const std::string &name : there)
+        if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+    const int error = disk_.remove_folder(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot remove the folder %s", path.c_str());
+}
+
+Status CheckpointFolder::remove_incomplete(uint64_t step, uint64_t lineage) {
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    const std::string own = std::string(lineage_prefix) + hex(lineage);
+    auto others = [&](const std::string &name) { return tells_lineage(name) && name != own; };
+    const bool has_own = std::find(there.begin(), there.end(), own) != there.end();
+    const bool removable =
+        there.empty() || (has_own && std::none_of(there.begin(), there.end(), others));
+    return removable ? remove(step) : DTRAIN_OK;
+}
+
+Status CheckpointFolder::remove_old(uint64_t lineage, uint32_t keep, uint64_t before) {
+    std::vector<Manifest> complete;
+    (void)list(complete); // nobody knows whose the others are: they stay
+    for (uint64_t step : old_ones(complete, lineage, keep))
+        if (Status s = remove(step); s != DTRAIN_OK) return s;
+    std::vector<uint64_t> all;
+    if (Status s = steps(all); s != DTRAIN_OK) return s;
+    for (uint64_t step : all)
+        if (step < before && !is_complete(step))
+            if (Status s = remove_incomplete(step, lineage); s != DTRAIN_OK) return s;
     return DTRAIN_OK;
 }
 

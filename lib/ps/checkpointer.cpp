@@ -5,17 +5,27 @@
 #include "ps/client_table.h"
 #include "ps/node.h"
 #include "ps/part_heading.h"
+#include "wire/auth.h"
 
-#include <chrono>
 #include <string>
 #include <vector>
 
 namespace dtrain::ps {
+namespace {
+
+std::vector<std::string> names_of(std::span<ClientTable *const> tables) {
+    std::vector<std::string> names;
+    for (const ClientTable *table : tables) names.push_back(table->name);
+    return names;
+}
+
+} // namespace
 
 Checkpointer::Checkpointer(Node &node)
     : node_(node), folder_(std::string(node.session().options().text("checkpoint.directory")),
                            data::system_disk()),
-      keep_(uint32_t(node.session().options().number("checkpoint.keep"))) {}
+      keep_(uint32_t(node.session().options().number("checkpoint.keep"))),
+      lineage_(node.session().job().id()) {}
 
 Status Checkpointer::check_folder() const {
     if (!folder_.path().empty()) return DTRAIN_OK;
@@ -25,6 +35,7 @@ Status Checkpointer::check_folder() const {
 
 bool Checkpointer::due(uint64_t step, const Interval &interval) {
     if (interval.steps == 0 && interval.ns == 0) return true;
+    std::lock_guard known(known_);
     if (!any_) note(step);
     const int64_t now = node_.agent().clock().now_ns();
     return (interval.steps > 0 && step >= last_step_ && step - last_step_ >= interval.steps) ||
@@ -37,14 +48,17 @@ void Checkpointer::note(uint64_t step) {
     last_ns_ = node_.agent().clock().now_ns();
 }
 
-Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
-                         int64_t timeout_ns) {
+Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
+                         const Manifest &manifest, int64_t timeout_ns) {
     std::vector<engine::Request> requests(tables.size());
     for (size_t i = 0; i < tables.size(); ++i) {
         Transfer transfer;
         transfer.kind = kind;
         transfer.table = tables[i];
-        transfer.argument = step;
+        if (has_trait(kind, Trait::files)) {
+            transfer.range.first = manifest.id;
+            transfer.argument = manifest.step;
+        }
         node_.post(std::move(transfer), &requests[i], timeout_ns, false);
     }
     Status status = DTRAIN_OK;
@@ -57,6 +71,25 @@ Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
     return status;
 }
 
+Status Checkpointer::begin(std::span<ClientTable *const> tables, uint64_t step,
+                           Manifest &manifest) {
+    std::vector<Manifest> all;
+    if (folder_.list(all) != DTRAIN_OK)
+        node_.agent().log().write(DTRAIN_LOG_WARN, "a checkpoint is left out: %s", error_text());
+    const Manifest *replaced = nullptr;
+    {
+        std::lock_guard known(known_);
+        if (Status s = lineage_.next(all, names_of(tables), step, folder_.folder(step), manifest,
+                                     replaced);
+            s != DTRAIN_OK)
+            return s;
+    }
+    wire::random_bytes(&manifest.id, sizeof manifest.id);
+    if (replaced != nullptr)
+        if (Status s = folder_.reopen(step); s != DTRAIN_OK) return s;
+    return folder_.begin(step, manifest.lineage);
+}
+
 Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
                           const Interval &interval, int64_t timeout_ns, bool &saved) {
     saved = false;
@@ -65,17 +98,27 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
     std::unique_lock lock(mutex_, std::defer_lock);
     if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
     if (!due(step, interval)) return DTRAIN_OK;
-    if (Status s = folder_.begin(step); s != DTRAIN_OK) return s;
-    if (Status s = run(tables, RequestKind::save, step, node_.session().timeout_until(deadline_ns));
+    Manifest manifest;
+    if (Status s = begin(tables, step, manifest); s != DTRAIN_OK) return s;
+    if (Status s =
+            run(tables, RequestKind::save, manifest, node_.session().timeout_until(deadline_ns));
         s != DTRAIN_OK)
         return s;
-    Manifest manifest = {.step = step, .tables = {}};
+    // Nothing is complete that could not be restored from where this process looks.
     for (const ClientTable *table : tables)
-        manifest.tables.push_back({escaped(table->name), uint32_t(table->lanes.size())});
+        if (Status s = add_parts(folder_, manifest, table->name, uint32_t(table->lanes.size()),
+                                 table->params);
+            s != DTRAIN_OK)
+            return s;
     if (Status s = folder_.complete(manifest); s != DTRAIN_OK) return s;
     saved = true;
-    note(step);
-    if (keep_ == 0 || folder_.remove_old(keep_) == DTRAIN_OK) return DTRAIN_OK;
+    {
+        std::lock_guard known(known_);
+        note(step);
+        lineage_.saved(manifest);
+    }
+    if (keep_ == 0 || folder_.remove_old(manifest.lineage, keep_, step) == DTRAIN_OK)
+        return DTRAIN_OK;
     node_.agent().log().write(DTRAIN_LOG_WARN, "old checkpoints stay: %s", error_text());
     return DTRAIN_OK;
 }
@@ -91,45 +134,70 @@ Status Checkpointer::lock_until(int64_t deadline_ns, std::unique_lock<std::timed
     return DTRAIN_OK;
 }
 
+Status Checkpointer::choose(std::span<ClientTable *const> tables, uint64_t step, Manifest &chosen) {
+    if (step != UINT64_MAX) return folder_.read(step, chosen);
+    std::vector<Manifest> all;
+    if (Status s = folder_.list(all); s != DTRAIN_OK) return s;
+    const Manifest *found = nullptr;
+    std::lock_guard known(known_);
+    if (Status s = lineage_.newest(all, names_of(tables), found); s != DTRAIN_OK)
+        return fail_within(s, "%s", folder_.path().c_str());
+    chosen = *found;
+    return DTRAIN_OK;
+}
+
 Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadline_ns,
-                             uint64_t &step) {
+                             uint64_t &step, Lineage::Point *point) {
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
     std::unique_lock lock(mutex_, std::defer_lock);
     if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
-    uint64_t chosen = step;
-    if (chosen == UINT64_MAX)
-        if (Status s = folder_.latest(chosen); s != DTRAIN_OK) return s;
+    Manifest chosen;
+    if (Status s = choose(tables, step, chosen); s != DTRAIN_OK) return s;
     // What is wrong at first sight is found before a table is changed.
     for (const ClientTable *table : tables)
         if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
             return s;
     if (Status s = restore_all(tables, deadline_ns, chosen); s != DTRAIN_OK) return s;
-    note(chosen);
-    step = chosen;
+    std::vector<Manifest> all;
+    (void)folder_.list(all); // what cannot be read is not gone on from
+    std::lock_guard known(known_);
+    const Lineage::Point reached = lineage_.restored(all, chosen, names_of(tables));
+    if (point != nullptr) *point = reached;
+    note(chosen.step);
+    step = chosen.step;
     return DTRAIN_OK;
 }
 
 // No server takes anything over before all have read everything.
 Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
-                                 uint64_t step) {
+                                 const Manifest &manifest) {
     const cluster::Session &session = node_.session();
-    Status status = run(tables, RequestKind::restore, step, session.timeout_until(deadline_ns));
+    Status status = run(tables, RequestKind::restore, manifest, session.timeout_until(deadline_ns));
     if (status == DTRAIN_OK) {
-        status = run(tables, RequestKind::adopt, 0, session.timeout_until(deadline_ns));
+        status = run(tables, RequestKind::adopt, manifest, session.timeout_until(deadline_ns));
         if (status == DTRAIN_OK) return status;
         (void)fail_within(status, "not every server has taken checkpoint %llu over, restore again",
-                          static_cast<unsigned long long>(step));
+                          static_cast<unsigned long long>(manifest.step));
     }
     const std::string why = error_text();
-    run(tables, RequestKind::discard, 0,
-        session.goodbye_ns); // a worker that dies here is enough, too
+    // A worker that dies here is enough, too.
+    run(tables, RequestKind::discard, manifest, session.goodbye_ns);
     set_error_text(why.c_str());
     return status;
 }
 
-Status Checkpointer::latest(uint64_t &step) {
+void Checkpointer::take(const Lineage::Point &point, const ClientTable &table) {
+    std::lock_guard known(known_);
+    lineage_.take(point, table.name);
+    note(point.step);
+}
+
+Status Checkpointer::newest(ClientTable *table, uint64_t &step) {
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
-    return folder_.latest(step);
+    Manifest chosen;
+    if (Status s = choose({&table, 1}, UINT64_MAX, chosen); s != DTRAIN_OK) return s;
+    step = chosen.step;
+    return DTRAIN_OK;
 }
 
 } // namespace dtrain::ps

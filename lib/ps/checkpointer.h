@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/checkpoint_folder.h"
+#include "ps/lineage.h"
 #include "ps/protocol.h"
 
 #include <cstdint>
@@ -27,23 +28,32 @@ class Checkpointer {
     // that was saved or restored here, or since the first call.
     Status save(std::span<ClientTable *const> tables, uint64_t step, const Interval &interval,
                 int64_t timeout_ns, bool &saved);
-    // step: UINT64_MAX: the newest; becomes the one that was restored.
-    Status restore(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t &step);
-    Status latest(uint64_t &step);
+    // step: UINT64_MAX: the newest with these tables; becomes the one that was restored.
+    Status restore(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t &step,
+                   Lineage::Point *point = nullptr);
+    // What another worker of the job has restored, who tells the point, goes on here, too.
+    void take(const Lineage::Point &point, const ClientTable &table);
+    Status newest(ClientTable *table, uint64_t &step);
 
   private:
     Status check_folder() const;
     bool due(uint64_t step, const Interval &interval);
-    void note(uint64_t step);
     Status lock_until(int64_t deadline_ns, std::unique_lock<std::timed_mutex> &lock);
-    Status restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t step);
-    Status run(std::span<ClientTable *const> tables, RequestKind kind, uint64_t step,
+    void note(uint64_t step);
+    // All but its parts, which the servers may write then.
+    Status begin(std::span<ClientTable *const> tables, uint64_t step, Manifest &manifest);
+    Status choose(std::span<ClientTable *const> tables, uint64_t step, Manifest &chosen);
+    Status restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
+                       const Manifest &manifest);
+    Status run(std::span<ClientTable *const> tables, RequestKind kind, const Manifest &manifest,
                int64_t timeout_ns);
 
     Node &node_;
     CheckpointFolder folder_;
     uint32_t keep_;
-    std::timed_mutex mutex_;
+    std::timed_mutex mutex_; // around what is done
+    std::mutex known_;       // of what follows, never held for long
+    Lineage lineage_;
     bool any_ = false; // the following are set
     uint64_t last_step_ = 0;
     int64_t last_ns_ = 0;

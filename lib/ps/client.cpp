@@ -168,6 +168,7 @@ void Client::start(Transfer &transfer, int64_t now) {
                                       .argument = argument_of(transfer, kind)});
         });
     };
+    const bool of_files = has_trait(transfer.kind, Trait::files); // which have an id there
     uint64_t clock = table.clock;
     table.pushed |= pushes;
     if (pushes) table.weight = transfer.weight;
@@ -177,8 +178,10 @@ void Client::start(Transfer &transfer, int64_t now) {
         for (auto &lane : table.lanes)
             lane->add({.transfer = &transfer,
                        .kind = transfer.kind,
+                       .range = {of_files ? transfer.range.first : 0, 0},
                        .clock = clock,
                        .pushes = transfer.kind == RequestKind::set_mode ? table.changes : 0,
+                       .flags = transfer.flags,
                        .argument = transfer.argument});
     else {
         bool rows = transfer.rows != nullptr;

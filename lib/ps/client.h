@@ -62,8 +62,10 @@ class Wire {
 struct Transfer {
     RequestKind kind = RequestKind::push;
     ClientTable *table = nullptr;
-    Range range;                          // of kinds that have one; of rows: 0, any number of keys
+    Range range;                          // of kinds that have one; of rows: 0, any number of keys;
+                                          // files: the checkpoint's id, 0
     uint64_t argument = 0;                // of the header, of kinds without the following
+    uint16_t flags = 0;                   // of the header: set_mode
     double weight = 0;                    // of pushes; 0: not said
     uint64_t min_version = 0;             // of pulls
     int32_t priority = 0;                 // higher goes first

@@ -151,6 +151,7 @@ Lane::Slot &Lane::launch(Piece &piece) {
         s.payload_bytes = table_.create_payload.size();
     }
     if (!has_range(piece.kind)) {
+        s.header.first = piece.range.first;
         if (may_be_told(piece.kind)) make_room_for_text(s);
         return s;
     }

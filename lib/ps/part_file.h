@@ -13,10 +13,13 @@ namespace dtrain::ps {
 // Writes an image. pieces(f): f(data, bytes) for all data in the order of the tensors until one
 // fails; called twice. index_of(heading): what the file begins with.
 template <class Image, class Pieces, class IndexOf>
-Status write_part(data::Disk &disk, const std::string &path, uint64_t step, const Image &image,
-                  Pieces &&pieces, IndexOf &&index_of) {
-    PartHeading heading = {
-        .updates = image.updates, .clock = image.clock, .step = step, .rate = image.rate, .crc = 0};
+Status write_part(data::Disk &disk, const std::string &path, const CheckpointName &checkpoint,
+                  const Image &image, Pieces &&pieces, IndexOf &&index_of) {
+    PartHeading heading = {.checkpoint = checkpoint,
+                           .updates = image.updates,
+                           .clock = image.clock,
+                           .rate = image.rate,
+                           .crc = 0};
     pieces([&](const void *data, uint64_t bytes) {
         heading.crc = wire::crc32c(data, bytes, heading.crc);
         return DTRAIN_OK;

@@ -2,13 +2,34 @@
 #include "ps/part_heading.h"
 
 #include "device/kernels.h"
+#include "ps/made_with.h"
+#include "ps/manifest.h"
 #include "ps/rules.h"
 
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 
 namespace dtrain::ps {
+namespace {
+
+Status lacks(const char *key) {
+    return fail(DTRAIN_ERR_CORRUPT, "its metadata has no \"%s\"", key);
+}
+
+Status check_made_with(const data::TensorIndex &index, const TableParams &params) {
+    for (const auto &[key, now] : made_with(params)) {
+        const std::string *then = index.find(key);
+        if (then == nullptr) return lacks(key.c_str());
+        if (*then != now)
+            return fail(DTRAIN_ERR_MISMATCH,
+                        "the table was made with %s %.40s and has %s now, which would change "
+                        "values",
+                        key.c_str(), then->c_str(), now.c_str());
+    }
+    return DTRAIN_OK;
+}
+
+} // namespace
 
 std::string escaped(const std::string &name) {
     std::string text;
@@ -31,21 +52,21 @@ void put_number(const char *key, uint64_t value, data::TensorIndex &index) {
 
 void put_heading(const PartHeading &heading, const char *format, const std::string &table,
                  const TableParams &params, data::TensorIndex &index) {
-    char rate[40];
-    std::snprintf(rate, sizeof rate, "%.17g", heading.rate);
     index.metadata.emplace_back("format", format);
     index.metadata.emplace_back("table", escaped(table));
     index.metadata.emplace_back("rule", rule_title(params));
-    index.metadata.emplace_back("learning_rate", rate);
+    index.metadata.emplace_back("learning_rate", number_text(heading.rate));
+    for (auto &field : made_with(params)) index.metadata.push_back(std::move(field));
     put_number("updates", heading.updates, index);
     put_number("clock", heading.clock, index);
-    put_number("step", heading.step, index);
+    put_number("step", heading.checkpoint.step, index);
+    index.metadata.emplace_back("checkpoint", hex(heading.checkpoint.id));
     put_number("crc32c", heading.crc, index);
 }
 
 Status take_number(const data::TensorIndex &index, const char *key, uint64_t &value) {
     const std::string *text = index.find(key);
-    if (text == nullptr) return fail(DTRAIN_ERR_CORRUPT, "its metadata has no \"%s\"", key);
+    if (text == nullptr) return lacks(key);
     const char *end = text->data() + text->size();
     auto [stop, error] = std::from_chars(text->data(), end, value);
     if (error == std::errc{} && stop == end) return DTRAIN_OK;
@@ -53,11 +74,11 @@ Status take_number(const data::TensorIndex &index, const char *key, uint64_t &va
 }
 
 Status take_heading(const data::TensorIndex &index, const char *format, const std::string &table,
-                    const TableParams &params, PartHeading &heading) {
-    auto text = [&](const char *key) {
-        const std::string *value = index.find(key);
-        return value != nullptr ? *value : std::string();
-    };
+                    const TableParams &params, const CheckpointName &checkpoint,
+                    PartHeading &heading) {
+    for (const char *key : {"format", "table", "rule", "learning_rate", "checkpoint"})
+        if (index.find(key) == nullptr) return lacks(key);
+    auto text = [&](const char *key) { return *index.find(key); };
     const std::string rule = rule_title(params);
     if (text("format") != format)
         return fail(DTRAIN_ERR_CORRUPT, "its format is \"%.40s\", not \"%s\"",
@@ -68,17 +89,28 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
     if (text("rule") != rule)
         return fail(DTRAIN_ERR_MISMATCH, "the table had the rule \"%.80s\" and has \"%s\" now",
                     text("rule").c_str(), rule.c_str());
+    if (Status s = check_made_with(index, params); s != DTRAIN_OK) return s;
     uint64_t crc = 0;
     for (auto [key, value] : {std::pair{"updates", &heading.updates},
                               {"clock", &heading.clock},
-                              {"step", &heading.step},
+                              {"step", &heading.checkpoint.step},
                               {"crc32c", &crc}})
         if (Status s = take_number(index, key, *value); s != DTRAIN_OK) return s;
+    if (heading.checkpoint.step != checkpoint.step || text("checkpoint") != hex(checkpoint.id))
+        return fail(DTRAIN_ERR_MISMATCH,
+                    "it is of another checkpoint, %.20s of step %llu, not %s of step %llu",
+                    text("checkpoint").c_str(),
+                    static_cast<unsigned long long>(heading.checkpoint.step),
+                    hex(checkpoint.id).c_str(), static_cast<unsigned long long>(checkpoint.step));
+    heading.checkpoint.id = checkpoint.id;
     heading.crc = uint32_t(crc);
-    heading.rate = std::strtod(text("learning_rate").c_str(), nullptr);
-    if (has_rate(params) && !valid_rate(params, heading.rate))
-        return fail(DTRAIN_ERR_CORRUPT, "its learning rate is \"%.40s\"",
-                    text("learning_rate").c_str());
+    const std::string rate = text("learning_rate");
+    const char *end = rate.data() + rate.size();
+    auto [stop, error] = std::from_chars(rate.data(), end, heading.rate);
+    const bool whole = error == std::errc{} && stop == end && crc <= UINT32_MAX;
+    if (!whole || (has_rate(params) && !valid_rate(params, heading.rate)))
+        return fail(DTRAIN_ERR_CORRUPT, "its learning rate is \"%.40s\", its checksum %llu",
+                    rate.c_str(), static_cast<unsigned long long>(crc));
     return DTRAIN_OK;
 }
 

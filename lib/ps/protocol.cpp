@@ -85,7 +85,8 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
     auto kind = static_cast<uint8_t>(header.kind);
     if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
     bool ranged = has_trait(header.kind, Trait::ranged);
-    bool may_begin = ranged && !has_trait(header.kind, Trait::rows); // somewhere else than at 0
+    bool may_begin = has_trait(header.kind, Trait::files) ||
+                     (ranged && !has_trait(header.kind, Trait::rows)); // somewhere else than at 0
     bool well_formed = (has_argument(header.kind) || header.argument == 0) &&
                        (header.flags & ~known_request_flags) == 0 &&
                        ranged == (header.count != 0) && (may_begin || header.first == 0) &&

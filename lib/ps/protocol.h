@@ -115,10 +115,11 @@ enum RequestFlags : uint16_t {
     begins_push = 1,   // the first chunk of a push for this server: it counts as one update
     counted_push = 2,  // cancel: the request that it settles was a push
     packed_answer = 4, // the answer is expected in a pack (pack.h)
-    weighted = 8       // clock: the worker has said a weight in it
+    weighted = 8,      // clock: the worker has said a weight in it
+    without_lost = 16  // set_mode: all that are left ask, and nobody is to wait for the others
 };
 inline constexpr uint16_t known_request_flags =
-    begins_push | counted_push | packed_answer | weighted;
+    begins_push | counted_push | packed_answer | weighted | without_lost;
 
 struct RequestHeader {
     uint32_t magic = protocol_magic;
@@ -129,7 +130,7 @@ struct RequestHeader {
     uint32_t worker = 0;
     uint64_t sequence = 0;
     uint64_t first = 0, count = 0; // elements of the whole table, also for state of rows; of a
-                                   // sparse one 0 and rows
+                                   // sparse one 0 and rows; files: the checkpoint's id, and 0
     uint64_t clock = 0;            // the worker's, when the operation was called
     // Clock: pushes of that clock that this server must have seen. set_mode: the number of the
     // change.

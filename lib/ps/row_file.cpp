@@ -9,7 +9,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr const char *format_name = "dtrain rows 1";
+constexpr const char *format_name = "dtrain rows 2";
 constexpr uint64_t piece_bytes = 256 << 10;
 
 uint64_t rows_per_piece(uint64_t row_bytes) {
@@ -42,7 +42,7 @@ std::vector<uint64_t> shape_of(const RowImage::Column &column, uint64_t count) {
 } // namespace
 
 Status write_rows(data::Disk &disk, const std::string &path, const std::string &table,
-                  uint64_t step, const RowImage &image) {
+                  const CheckpointName &checkpoint, const RowImage &image) {
     auto pieces = [&](auto &&f) { return for_each_piece(image, f); };
     auto index_of = [&](const PartHeading &heading) {
         data::TensorIndex index;
@@ -54,18 +54,22 @@ Status write_rows(data::Disk &disk, const std::string &path, const std::string &
                                      .shape = shape_of(column, image.count)});
         return index;
     };
-    return write_part(disk, path, step, image, pieces, index_of);
+    return write_part(disk, path, checkpoint, image, pieces, index_of);
 }
 
-Status RowFile::open(const std::string &path, const std::string &table, const TableParams &params) {
-    if (Status s = file_.open(path); s != DTRAIN_OK) return s;
-    Status s = check(table, params);
+Status RowFile::open(const std::string &path, const data::Seal &known,
+                     const CheckpointName &checkpoint, const std::string &table,
+                     const TableParams &params) {
+    if (Status s = file_.open(path, known); s != DTRAIN_OK) return s;
+    Status s = check(checkpoint, table, params);
     return s == DTRAIN_OK ? s : file_.within(s);
 }
 
-Status RowFile::check(const std::string &table, const TableParams &params) {
+Status RowFile::check(const CheckpointName &checkpoint, const std::string &table,
+                      const TableParams &params) {
     const data::TensorIndex &index = file_.index();
-    if (Status s = take_heading(index, format_name, table, params, heading_); s != DTRAIN_OK)
+    if (Status s = take_heading(index, format_name, table, params, checkpoint, heading_);
+        s != DTRAIN_OK)
         return s;
     const data::Tensor *keys = index.tensor("keys");
     if (keys == nullptr || keys->dtype != DTRAIN_U64 || keys->shape.size() != 1)

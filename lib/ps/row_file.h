@@ -16,13 +16,17 @@
 namespace dtrain::ps {
 
 Status write_rows(data::Disk &disk, const std::string &path, const std::string &table,
-                  uint64_t step, const RowImage &image);
+                  const CheckpointName &checkpoint, const RowImage &image);
 
 // Not thread-safe. Each failure names the file.
 class RowFile {
   public:
-    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another table, or of other parameters.
-    Status open(const std::string &path, const std::string &table, const TableParams &params);
+    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another checkpoint or table, or of other
+    // parameters.
+    Status open(const std::string &path, const data::Seal &known, const CheckpointName &checkpoint,
+                const std::string &table, const TableParams &params);
+    const data::Seal &seal() const { return file_.seal(); }
+    const PartHeading &heading() const { return heading_; }
     // Adds the rows of that server, as memory is reserved for them, and takes over clock, rate and
     // the lower number of updates. Reads the whole file, once; after a failure, the image is of no
     // use.
@@ -30,7 +34,8 @@ class RowFile {
                 const Reserve &reserve);
 
   private:
-    Status check(const std::string &table, const TableParams &params);
+    Status check(const CheckpointName &checkpoint, const std::string &table,
+                 const TableParams &params);
     Status read_keys(const KeyPartition &partition, uint32_t server, RowImage &image,
                      const Reserve &reserve);
     Status read_column(const RowImage::Column &column);

@@ -12,7 +12,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr const char *format_name = "dtrain shard 1";
+constexpr const char *format_name = "dtrain shard 2";
 constexpr size_t piece_bytes = 256 << 10;
 constexpr uint64_t most_steps = uint64_t{1} << 53;
 
@@ -82,22 +82,25 @@ data::TensorIndex index_of(const std::string &table, const PartHeading &heading,
 } // namespace
 
 Status write_shard(data::Disk &disk, const std::string &path, const std::string &table,
-                   uint64_t step, const ShardImage &image) {
+                   const CheckpointName &checkpoint, const ShardImage &image) {
     auto pieces = [&](auto &&f) { return for_each_piece(image, f); };
     auto index = [&](const PartHeading &heading) { return index_of(table, heading, image); };
-    return write_part(disk, path, step, image, pieces, index);
+    return write_part(disk, path, checkpoint, image, pieces, index);
 }
 
-Status ShardFile::open(const std::string &path, const std::string &table,
+Status ShardFile::open(const std::string &path, const data::Seal &known,
+                       const CheckpointName &checkpoint, const std::string &table,
                        const TableParams &params) {
-    if (Status s = file_.open(path); s != DTRAIN_OK) return s;
-    Status s = check(table, params);
+    if (Status s = file_.open(path, known); s != DTRAIN_OK) return s;
+    Status s = check(checkpoint, table, params);
     return s == DTRAIN_OK ? s : file_.within(s);
 }
 
-Status ShardFile::check(const std::string &table, const TableParams &params) {
+Status ShardFile::check(const CheckpointName &checkpoint, const std::string &table,
+                        const TableParams &params) {
     const data::TensorIndex &index = file_.index();
-    if (Status s = take_heading(index, format_name, table, params, heading_); s != DTRAIN_OK)
+    if (Status s = take_heading(index, format_name, table, params, checkpoint, heading_);
+        s != DTRAIN_OK)
         return s;
     uint64_t length = 0;
     if (Status s = take_number(index, "length", length); s != DTRAIN_OK) return s;

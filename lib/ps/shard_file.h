@@ -15,20 +15,25 @@
 namespace dtrain::ps {
 
 Status write_shard(data::Disk &disk, const std::string &path, const std::string &table,
-                   uint64_t step, const ShardImage &image);
+                   const CheckpointName &checkpoint, const ShardImage &image);
 
 // Not thread-safe. Each failure names the file.
 class ShardFile {
   public:
-    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another table, or of other parameters.
-    Status open(const std::string &path, const std::string &table, const TableParams &params);
+    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another checkpoint or table, or of other
+    // parameters.
+    Status open(const std::string &path, const data::Seal &known, const CheckpointName &checkpoint,
+                const std::string &table, const TableParams &params);
+    const data::Seal &seal() const { return file_.seal(); }
+    const PartHeading &heading() const { return heading_; }
     const Part &part() const { return part_; }
     // Copies what both have, and takes over clock, rate and the lower number of updates. Reads the
     // whole file, once; when its checksum is wrong, the image is of no use.
     Status read(ShardImage &image);
 
   private:
-    Status check(const std::string &table, const TableParams &params);
+    Status check(const CheckpointName &checkpoint, const std::string &table,
+                 const TableParams &params);
     Status take_part(uint64_t length);
     Status check_arrays(const TableParams &params);
     Status read_array(const ShardImage::Array &array, uint64_t bytes, ShardImage &image,

@@ -7,6 +7,7 @@
 #include "ps/shard.h"
 
 #include "check.h"
+#include "checkpoint_files.h"
 
 #include <cstring>
 #include <memory>
@@ -59,10 +60,12 @@ struct Table {
     std::vector<std::unique_ptr<Shard>> shards;
 };
 
-inline ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server, uint64_t step) {
+inline ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server,
+                          const Manifest &manifest) {
     ArchiveJob job;
     job.request.kind = kind;
-    job.request.argument = step;
+    job.request.first = manifest.id;
+    job.request.argument = manifest.step;
     job.name = table_name;
     job.server = server;
     job.partition = KeyPartition(uint32_t(table.shards.size()));
@@ -73,23 +76,25 @@ inline ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server,
 inline Status save(const Table &table, const std::string &path, uint64_t step, data::Disk &disk,
                    uint32_t keep = 0) {
     CheckpointFolder folder(path, disk);
-    if (Status s = folder.begin(step); s != DTRAIN_OK) return s;
+    Manifest manifest = next_manifest(step);
+    if (Status s = folder.begin(step, manifest.lineage); s != DTRAIN_OK) return s;
     for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::save, table, i, step);
+        ArchiveJob job = job_for(RequestKind::save, table, i, manifest);
         job.image = table.shards[i]->image();
         run(job, folder, disk);
         if (job.status != DTRAIN_OK) return fail(job.status, "%s", job.text.c_str());
     }
-    Manifest manifest = {.step = step,
-                         .tables = {{escaped(table_name), uint32_t(table.shards.size())}}};
-    Status s = folder.complete(manifest);
-    return s == DTRAIN_OK && keep > 0 ? folder.remove_old(keep) : s;
+    Status s = add_parts(folder, manifest, table_name, uint32_t(table.shards.size()), table.params);
+    if (s == DTRAIN_OK) s = folder.complete(manifest);
+    return s == DTRAIN_OK && keep > 0 ? folder.remove_old(manifest.lineage, keep, step) : s;
 }
 
 inline Status restore(Table &table, const std::string &path, uint64_t step) {
     CheckpointFolder folder(path, data::system_disk());
+    Manifest manifest;
+    if (Status s = folder.read(step, manifest); s != DTRAIN_OK) return s;
     for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::restore, table, i, step);
+        ArchiveJob job = job_for(RequestKind::restore, table, i, manifest);
         job.image = std::make_unique<ShardImage>(table.params, table.shards[i]->part());
         run(job, folder, data::system_disk());
         if (job.status != DTRAIN_OK) return fail(job.status, "%s", job.text.c_str());

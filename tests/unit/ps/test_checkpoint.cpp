@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpointed_table.h"
 
+#include "ps/lineage.h"
+
 #include "check.h"
 #include "faulty_disk.h"
 
@@ -97,6 +99,16 @@ void another_table_is_refused(void **) {
     params.rule = DTRAIN_RULE_ADAMW;
     refuses(params, DTRAIN_ERR_MISMATCH, "had the rule");
     params = adam(64);
+    params.beta2 = 0.99;
+    refuses(params, DTRAIN_ERR_MISMATCH, "made with beta2 0.999 and has 0.99 now");
+    params = adam(64);
+    params.learning_rate = 1; // what may be given anew
+    params.clip_value = params.clip_norm = params.weight_decay = params.l1 = params.l2 = 0.5;
+    params.initial = 3;
+    params.row_length = 64;
+    Table changed(params, 1);
+    assert_int_equal(restore(changed, folder.name, 3), DTRAIN_OK);
+    params = adam(64);
     params.dtype = DTRAIN_F16;
     refuses(params, DTRAIN_ERR_MISMATCH, "its \"values\" are f32, the table's f16");
     refuses(adam(64), DTRAIN_ERR_NOT_FOUND, "no complete checkpoint", 4);
@@ -106,51 +118,114 @@ void another_table_is_refused(void **) {
     const std::string second = names.shard_path(3, table_name, 1, 2);
     fs::copy(second, first + ".kept");
     fs::copy_file(first, second, fs::copy_options::overwrite_existing);
+    refuses(adam(64), DTRAIN_ERR_CORRUPT, "a file of another checkpoint");
+    seal_again(names, 3);
     refuses(adam(64), DTRAIN_ERR_CORRUPT, "element 0 is in two of the files");
     fs::remove(second);
     refuses(adam(64), DTRAIN_ERR_CORRUPT, "a file is missing");
 }
 
-// Whichever byte of a file changes, it is found out, or (in the text of the index) changes nothing.
+// Whatever bit of a file changes.
 void damage_is_found(void **) {
     TemporaryFolder folder;
-    Table table(adam(40), 1);
-    table.push(1, 0, 40);
+    Table table(adam(20), 1);
+    table.push(1, 0, 20);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
-    CheckpointFolder names(folder.name, system_disk());
-    const std::string path = names.shard_path(3, table_name, 0, 1);
-    const auto size = fs::file_size(path);
-    const std::vector<float> good = table.values();
-    uint64_t found = 0;
-    for (uint64_t at = 0; at < size; at++) {
-        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-        file.seekg(int64_t(at));
-        const char was = char(file.get());
-        file.seekp(int64_t(at));
-        file.put(char(was ^ 1));
-        file.close();
-        Table other(adam(40), 1);
-        dtrain::Status s = restore(other, folder.name, 3);
-        found += s != DTRAIN_OK;
-        if (s == DTRAIN_OK) assert_true(other.values() == good);
-        std::fstream back(path, std::ios::in | std::ios::out | std::ios::binary);
-        back.seekp(int64_t(at));
-        back.put(was);
+    damage_every_bit(folder.name + "/step-0000000003", [&] {
+        Table other(adam(20), 1);
+        return restore(other, folder.name, 3);
+    });
+}
+
+// As a whole each of them is fine.
+void a_part_of_another_checkpoint_is_refused(void **) {
+    TemporaryFolder folder;
+    Table table(adam(64), 1), other(adam(64), 1);
+    for (uint64_t step : {3, 4}) {
+        table.push(1, 0, 64);
+        assert_int_equal(save(table, folder.name, step, quick_disk), DTRAIN_OK);
     }
-    assert_true(found > size - 40); // all but digits of step, clock, updates, rate
+    CheckpointFolder names(folder.name, quick_disk);
+    const std::string from = names.shard_path(3, table_name, 0, 1),
+                      to = names.shard_path(4, table_name, 0, 1);
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing);
+    assert_refused(to, [&] { return restore(other, folder.name, 4); });
+    seal_again(names, 4); // were it not for its checksum
+    assert_refused(to, [&] { return restore(other, folder.name, 4); });
+    assert_non_null(std::strstr(dtrain::error_text(), "of step 3, not"));
+    // Nor is it taken for one that was saved.
+    Manifest manifest = next_manifest(4);
+    assert_int_equal(add_parts(names, manifest, table_name, 1, table.params), DTRAIN_ERR_MISMATCH);
+}
+
+// Nothing that a heading has is left out without being missed.
+void every_key_is_required(void **) {
+    TemporaryFolder folder;
+    const Table table(adam(64), 1);
+    assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
+    CheckpointFolder names(folder.name, quick_disk);
+    const std::string path = names.shard_path(3, table_name, 0, 1), good = content_of(path);
+    const size_t begin = good.find("{\"__metadata__\":{") + 17, end = good.find('}', begin);
+    uint64_t keys = 0;
+    for (size_t at = begin; at < end; keys++) {
+        std::string bad = good;
+        assert_int_equal(bad[at], '"');
+        bad[at + 1] = '~'; // instead of its first letter
+        std::ofstream(path, std::ios::binary) << bad;
+        seal_again(names, 3);
+        assert_refused(path, [&] {
+            Table other(adam(64), 1);
+            return restore(other, folder.name, 3);
+        });
+        at = good.find(',', at);
+        at = at == std::string::npos ? end : at + 1;
+    }
+    assert_true(keys >= 19);
+}
+
+void what_is_not_seen_is_not_saved(void **) {
+    TemporaryFolder here, there;
+    const Table table(adam(64), 2);
+    assert_int_equal(save(table, there.name, 3, quick_disk), DTRAIN_OK);
+    Manifest written, manifest = {.step = 3};
+    CheckpointFolder seen(here.name, quick_disk), unseen(there.name, quick_disk);
+    assert_int_equal(unseen.read(3, written), DTRAIN_OK);
+    manifest.id = written.id;
+    const auto look = [&](CheckpointFolder &folder) {
+        manifest.tables.clear();
+        return add_parts(folder, manifest, table_name, 2, table.params);
+    };
+    assert_int_equal(look(seen), DTRAIN_ERR_CONFIG);
+    assert_non_null(std::strstr(dtrain::error_text(), "one shared folder"));
+    assert_int_equal(look(unseen), DTRAIN_OK);
+    fs::resize_file(unseen.shard_path(3, table_name, 1, 2), 700);
+    assert_int_equal(look(unseen), DTRAIN_ERR_CORRUPT);
+    // The worker sees what the server does not.
+    ArchiveJob job = job_for(RequestKind::restore, table, 0, written);
+    job.image = std::make_unique<ShardImage>(table.params, table.shards[0]->part());
+    run(job, seen, quick_disk);
+    assert_int_equal(job.status, DTRAIN_ERR_CONFIG);
+}
+
+// The step of what was saved last, or UINT64_MAX.
+uint64_t newest_in(const std::string &path) {
+    std::vector<Manifest> all;
+    const Manifest *found = nullptr;
+    const std::string name = table_name;
+    if (CheckpointFolder(path, system_disk()).list(all) != DTRAIN_OK) return UINT64_MAX;
+    return Lineage().newest(all, {&name, 1}, found) == DTRAIN_OK ? found->step : UINT64_MAX;
 }
 
 void the_newest_are_kept(void **) {
     TemporaryFolder folder;
     Table table(adam(64), 2);
     CheckpointFolder names(folder.name, system_disk());
-    uint64_t newest = 0;
-    assert_int_equal(names.latest(newest), DTRAIN_ERR_NOT_FOUND);
+    assert_true(newest_in(folder.name) == UINT64_MAX);
+    assert_true(newest_in(folder.name + "/none") == UINT64_MAX);
     for (uint64_t step : {1, 5, 20, 100}) {
-        assert_int_equal(names.begin(step - 1), DTRAIN_OK); // never completed
+        assert_int_equal(names.begin(step - 1, 0xabc), DTRAIN_OK); // never completed
         assert_int_equal(save(table, folder.name, step, quick_disk, 2), DTRAIN_OK);
-        assert_int_equal(names.latest(newest), DTRAIN_OK);
-        assert_int_equal(newest, step);
+        assert_int_equal(newest_in(folder.name), step);
     }
     Manifest manifest;
     assert_int_equal(names.read(100, manifest), DTRAIN_OK);
@@ -158,8 +233,22 @@ void the_newest_are_kept(void **) {
     assert_int_equal(names.read(5, manifest), DTRAIN_ERR_NOT_FOUND);
     assert_int_equal(std::distance(fs::directory_iterator(folder.name), {}), 2);
     assert_int_equal(save(table, folder.name, 20, quick_disk), DTRAIN_ERR_STATE);
-    assert_int_equal(CheckpointFolder(folder.name + "/none", system_disk()).latest(newest),
-                     DTRAIN_ERR_NOT_FOUND);
+}
+
+// What another job has begun may be under way.
+void what_others_have_begun_stays(void **) {
+    TemporaryFolder folder;
+    Table table(adam(64), 2);
+    CheckpointFolder names(folder.name, system_disk());
+    assert_int_equal(names.begin(1, 0xdef), DTRAIN_OK);
+    std::ofstream(names.shard_path(1, table_name, 0, 2)) << "some of it";
+    for (uint64_t step : {2, 3, 4})
+        assert_int_equal(save(table, folder.name, step, quick_disk, 1), DTRAIN_OK);
+    assert_true(fs::exists(names.shard_path(1, table_name, 0, 2)));
+    assert_int_equal(std::distance(fs::directory_iterator(folder.name), {}), 2);
+    assert_int_equal(names.begin(1, 0xabc), DTRAIN_OK); // it is taken over
+    assert_int_equal(save(table, folder.name, 5, quick_disk, 1), DTRAIN_OK);
+    assert_int_equal(std::distance(fs::directory_iterator(folder.name), {}), 1);
 }
 
 void a_bad_manifest_is_named(void **) {
@@ -167,18 +256,27 @@ void a_bad_manifest_is_named(void **) {
     Table table(adam(64), 1);
     assert_int_equal(save(table, folder.name, 3, quick_disk), DTRAIN_OK);
     const std::string path = folder.name + "/step-0000000003/manifest.json";
-    for (
-        const char *text :
-        {"", "[]", "{}", "{\"format\":\"x\"}", R"({"format":"dtrain checkpoint 1","step":4})",
-         R"({"format":"dtrain checkpoint 1","step":3})",
-         R"({"format":"dtrain checkpoint 1","step":3,"tables":[1]})",
-         R"({"format":"dtrain checkpoint 1","step":3,"tables":[{"name":"a","shards":0}]})",
-         R"({"format":"dtrain checkpoint 1","step":3,"tables":[{"name":"a","shards":4294967297}]})"}) {
+    Manifest another;
+    assert_int_equal(CheckpointFolder(folder.name, quick_disk).read(3, another), DTRAIN_OK);
+    another.step = 4;
+    const std::string texts[] = {"",
+                                 "[]",
+                                 "{}",
+                                 "{\"format\":\"x\"}",
+                                 manifest_text(another),
+                                 content_of(path) + " ",
+                                 manifest_text({.step = 3}) + "}"};
+    for (const std::string &text : texts) {
         std::ofstream(path) << text;
         Table other(adam(64), 1);
-        assert_int_equal(restore(other, folder.name, 3), DTRAIN_ERR_CORRUPT);
-        assert_non_null(std::strstr(dtrain::error_text(), "manifest.json"));
+        assert_refused(path, [&] { return restore(other, folder.name, 3); });
     }
+    std::ofstream(path) << R"({"format":"dtrain checkpoint 1","step":3,"tables":[)"
+                        << "\n"
+                           R"({"name":"a%2Fb%20c","shards":1}]})";
+    Table other(adam(64), 1);
+    assert_int_equal(restore(other, folder.name, 3), DTRAIN_ERR_UNSUPPORTED);
+    assert_non_null(std::strstr(dtrain::error_text(), "earlier version"));
 }
 
 // A second checkpoint fails, or ends with a crash, at each of its system calls: the first one
@@ -205,8 +303,8 @@ std::string at_every_step(FaultyDisk::Fault fault, bool names_too,
         if (saved != DTRAIN_OK && fault == FaultyDisk::Fault::error)
             assert_non_null(std::strstr(dtrain::error_text(), "No space left on device"));
 
-        CheckpointFolder names(folder.name, system_disk());
-        if (names.latest(newest) != DTRAIN_OK) return "there is no checkpoint";
+        newest = newest_in(folder.name);
+        if (newest == UINT64_MAX) return "there is no checkpoint";
         Table restored(adam(300), 3);
         if (restore(restored, folder.name, newest) != DTRAIN_OK) return dtrain::error_text();
         if (restored.values() != (newest == 1 ? before : table.values())) return "other values";
@@ -247,6 +345,10 @@ int main() {
         cmocka_unit_test(every_rule_and_dtype),
         cmocka_unit_test(another_table_is_refused),
         cmocka_unit_test(damage_is_found),
+        cmocka_unit_test(a_part_of_another_checkpoint_is_refused),
+        cmocka_unit_test(every_key_is_required),
+        cmocka_unit_test(what_is_not_seen_is_not_saved),
+        cmocka_unit_test(what_others_have_begun_stays),
         cmocka_unit_test(the_newest_are_kept),
         cmocka_unit_test(a_bad_manifest_is_named),
         cmocka_unit_test(an_error_at_every_step),

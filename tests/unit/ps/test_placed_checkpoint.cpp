@@ -87,7 +87,8 @@ void ranges_in_a_file_may_be_wrong(void **) {
     TemporaryFolder folder;
     const Table table(placed(adam(64), DTRAIN_PLACE_USER, 16, 2), 2);
     assert_int_equal(save(table, folder.name, 1, disk), DTRAIN_OK);
-    const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, table_name, 1, 2);
+    CheckpointFolder names(folder.name, disk);
+    const std::string path = names.shard_path(1, table_name, 1, 2);
     std::ifstream in(path, std::ios::binary);
     const std::string good((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
     const std::string listed = "16+16,48+16";
@@ -97,11 +98,13 @@ void ranges_in_a_file_may_be_wrong(void **) {
         std::string bad = good;
         bad.replace(bad.find(listed), listed.size(), wrong);
         std::ofstream(path, std::ios::binary) << bad;
+        seal_again(names, 1);
         Table other(adam(64), 1);
         const dtrain::Status status = restore(other, folder.name, 1);
         if (status != DTRAIN_ERR_CORRUPT) fail_msg("\"%s\": %d", wrong, status);
     }
     std::ofstream(path, std::ios::binary) << good;
+    seal_again(names, 1);
     Table other(adam(64), 1);
     assert_int_equal(restore(other, folder.name, 1), DTRAIN_OK);
 }

@@ -4,6 +4,7 @@
 #include "ps/row_file.h"
 
 #include "check.h"
+#include "checkpoint_files.h"
 #include "faulty_disk.h"
 
 #include <cstring>
@@ -49,10 +50,12 @@ struct Table {
     std::vector<std::unique_ptr<SparseShard>> shards;
 };
 
-ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server) {
+ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server,
+                   const Manifest &manifest) {
     ArchiveJob job;
     job.request.kind = kind;
-    job.request.argument = 1;
+    job.request.first = manifest.id;
+    job.request.argument = manifest.step;
     job.name = "t";
     job.server = server;
     job.partition = table.partition;
@@ -61,20 +64,24 @@ ArchiveJob job_for(RequestKind kind, const Table &table, uint32_t server) {
 
 void save(const Table &table, const std::string &path) {
     CheckpointFolder folder(path, disk);
+    Manifest manifest = next_manifest(1);
     for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::save, table, i);
+        ArchiveJob job = job_for(RequestKind::save, table, i, manifest);
         job.rows = table.shards[i]->image();
         run(job, folder, disk);
         assert_int_equal(job.status, DTRAIN_OK);
     }
-    Manifest manifest = {.step = 1, .tables = {{"t", uint32_t(table.shards.size())}}};
+    const auto parts = uint32_t(table.shards.size());
+    assert_int_equal(add_parts(folder, manifest, "t", parts, table.params), DTRAIN_OK);
     assert_int_equal(folder.complete(manifest), DTRAIN_OK);
 }
 
 dtrain::Status restore(Table &table, const std::string &path, uint64_t limit = UINT64_MAX) {
     CheckpointFolder folder(path, disk);
+    Manifest manifest;
+    if (dtrain::Status s = folder.read(1, manifest); s != DTRAIN_OK) return s;
     for (uint32_t i = 0; i < table.shards.size(); i++) {
-        ArchiveJob job = job_for(RequestKind::restore, table, i);
+        ArchiveJob job = job_for(RequestKind::restore, table, i, manifest);
         job.rows = std::make_unique<RowImage>(table.params);
         uint64_t left = limit;
         run(job, folder, disk, [&](uint64_t bytes) {
@@ -151,49 +158,44 @@ void what_does_not_fit_is_named(void **) {
     refuses(params_of(DTRAIN_RULE_ADAGRAD, DTRAIN_F64), DTRAIN_ERR_MISMATCH,
             "its \"values\" are f32, the table's f64");
     refuses(params_of(DTRAIN_RULE_SGD), DTRAIN_ERR_MISMATCH, "rule");
+    // Rows that were never pushed to would be others.
+    params = params_of(DTRAIN_RULE_ADAGRAD);
+    params.seed = 8;
+    refuses(params, DTRAIN_ERR_MISMATCH, "made with seed 0 and has 8 now");
+    params.seed = 0;
+    params.initial = 0.25;
+    refuses(params, DTRAIN_ERR_MISMATCH, "made with initial 0.5 and has 0.25 now");
+    params.initial = 0.5;
+    params.distribution = DTRAIN_INITIAL_UNIFORM;
+    refuses(params, DTRAIN_ERR_MISMATCH, "made with distribution");
     TableParams dense;
     dense.length = 10;
     dense.dtype = DTRAIN_F32;
     dense.rule = DTRAIN_RULE_ADAGRAD;
-    assert_int_equal(check_parts(CheckpointFolder(folder.name, disk), 1, "t", dense),
-                     DTRAIN_ERR_CORRUPT);
-    // The same rows in both files.
     CheckpointFolder names(folder.name, disk);
+    Manifest manifest;
+    assert_int_equal(names.read(1, manifest), DTRAIN_OK);
+    assert_int_equal(check_parts(names, manifest, "t", dense), DTRAIN_ERR_CORRUPT);
+    // The same rows in both files.
     fs::copy(names.shard_path(1, "t", 0, 1), names.shard_path(1, "t", 0, 2));
     fs::copy(names.shard_path(1, "t", 0, 1), names.shard_path(1, "t", 1, 2));
-    assert_int_equal(names.complete({.step = 1, .tables = {{"t", 2}}}), DTRAIN_OK);
+    manifest.tables[0].parts.resize(2, {1, 0}); // any
+    assert_int_equal(names.complete(manifest), DTRAIN_OK);
+    seal_again(names, 1);
     refuses(params_of(DTRAIN_RULE_ADAGRAD), DTRAIN_ERR_CORRUPT, "a key twice");
 }
 
 void damage_is_found(void **) {
     TemporaryFolder folder;
-    Table table(params_of(DTRAIN_RULE_ADAM), 1);
+    TableParams params = params_of(DTRAIN_RULE_ADAM);
+    params.dim = 2;
+    Table table(params, 1);
     table.push({1, 2, 3}, 1);
     save(table, folder.name);
-    const std::string path = CheckpointFolder(folder.name, disk).shard_path(1, "t", 0, 1);
-    const auto size = fs::file_size(path);
-    uint64_t found = 0;
-    for (uint64_t at = 0; at < size; at++) {
-        auto flip = [&] {
-            std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-            file.seekg(int64_t(at));
-            const char was = char(file.get());
-            file.seekp(int64_t(at));
-            file.put(char(was ^ 1));
-        };
-        flip();
-        Table other(params_of(DTRAIN_RULE_ADAM), 1);
-        dtrain::Status s = restore(other, folder.name);
-        found += s != DTRAIN_OK;
-        if (s == DTRAIN_OK) assert_true(other.row(2) == table.row(2));
-        flip();
-    }
-    assert_true(found > size - 40); // all but digits of step, clock, updates, rate
-    for (uint64_t length : {uint64_t{0}, uint64_t{7}, size / 2, size - 1}) {
-        fs::resize_file(path, length);
-        Table other(params_of(DTRAIN_RULE_ADAM), 1);
-        assert_int_equal(restore(other, folder.name), DTRAIN_ERR_CORRUPT);
-    }
+    damage_every_bit(folder.name + "/step-0000000001", [&] {
+        Table other(params, 1);
+        return restore(other, folder.name);
+    });
 }
 
 } // namespace
