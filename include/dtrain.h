@@ -902,7 +902,10 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
  * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
  * could not. After these the table goes on in the mode that it had. Once all have agreed the change
- * is made, whatever else fails. */
+ * is made, whatever else fails.
+ * When workers were lost: over the communicator that dtrain_comm_shrink() has made of the job's
+ * own, so with all who are left. The table then goes on with these, in any mode, the one that it
+ * had or another: nothing waits for who was lost any more. */
 DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
                                                         const dtrain_table_params_t *params,
                                                         const dtrain_op_params_t *op);
@@ -986,7 +989,8 @@ DTRAIN_API dtrain_status_t dtrain_table_wait_ready(dtrain_table_t *table,
  * clocks before this worker's, and no other. SSP: the same, if no worker has pushed in its clock:
  * let all meet (dtrain_barrier) at a clock, one save, and all meet again; else DTRAIN_ERR_STATE.
  * ASYNC: those of each server when the request came, between two updates; pushes that were complete
- * before are in it. */
+ * before are in it. Once a worker is lost, BSP: those of the last clock that all had ended,
+ * whatever this worker's; SSP: as ASYNC. */
 #define DTRAIN_CHECKPOINT_NEWEST UINT64_MAX /* as a step: of the newest complete one */
 /* Lineages: a job that restores a checkpoint continues its lineage; one that restores none begins
  * another. The newest is the one that was saved last in the job's lineage with all tables of the
@@ -1008,7 +1012,9 @@ typedef struct dtrain_checkpoint_params {
  * it. Afterwards only the "checkpoint.keep" ones that were saved last in this lineage are left, and
  * the last one that has some table. DTRAIN_ERR_IO, naming the server and the file: a disk is full,
  * a folder not writable, ...: the servers go on, the earlier checkpoints stay. DTRAIN_ERR_CONFIG: a
- * server wrote to a folder that this process does not see. */
+ * server wrote to a folder that this process does not see. DTRAIN_ERR_PEER: a BSP worker was lost
+ * when it had ended a clock for some servers only, so there is no clock that all have: save after
+ * dtrain_table_set_consistency(). */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count,
                                                   uint64_t step,
                                                   const dtrain_checkpoint_params_t *params,

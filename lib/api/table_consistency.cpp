@@ -18,13 +18,20 @@ namespace {
 enum : size_t { status, mode, table_id, clock_after, said };
 using Said = std::array<uint64_t, said>;
 
+// Whom the change is made by.
+struct Group {
+    dtrain_comm *comm = nullptr;
+    bool rest = false; // all workers that are left, where some may be lost
+};
+
 // made: servers that have made the change.
-Status run(dtrain_table *table, RequestKind kind, uint64_t argument, const dtrain_op_params_t *op,
+Status run(dtrain_table *table, const Group &group, uint64_t argument, const dtrain_op_params_t *op,
            uint64_t *made = nullptr) {
     return dtrain::api::run_operation(
         table->context, op, nullptr, [&](const dtrain::collectives::CallOptions &options) {
             dtrain::ps::Transfer transfer;
-            transfer.kind = kind;
+            transfer.kind = RequestKind::set_mode;
+            transfer.flags = group.rest ? dtrain::ps::without_lost : 0;
             transfer.table = table->table;
             transfer.argument = argument;
             transfer.total_p = made;
@@ -56,11 +63,11 @@ class Terms {
 };
 
 // Whether it could be done, as far as this worker and the servers know.
-Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted, Terms &terms) {
+Status check(const Group &group, dtrain_table *table, const TableParams &wanted, Terms &terms) {
     const char *name = table->table->name.c_str();
     uint32_t bad = first_bad_field(wanted);
     if (bad == dtrain::ps::field_count)
-        bad = first_unfit_field(wanted, uint32_t(comm->communicator->size()));
+        bad = first_unfit_field(wanted, uint32_t(group.comm->communicator->size()));
     if (bad != dtrain::ps::field_count)
         return fail(DTRAIN_ERR_INVALID, "set_consistency of table \"%s\": %s", name,
                     dtrain::ps::invalid_text(bad).c_str());
@@ -70,8 +77,7 @@ Status check(dtrain_comm *comm, dtrain_table *table, const TableParams &wanted, 
         return fail(DTRAIN_ERR_STATE,
                     "set_consistency of table \"%s\": operations of this worker have not finished",
                     name);
-    return run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_only_asks,
-               terms.rest());
+    return run(table, group, mode_bits(wanted) | dtrain::ps::mode_only_asks, terms.rest());
 }
 
 Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
@@ -92,17 +98,20 @@ Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
     return DTRAIN_OK;
 }
 
-Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_table_params_t &given,
+Status set_consistency(const Group &group, dtrain_table *table, const dtrain_table_params_t &given,
                        Terms &terms) {
+    dtrain_comm *const comm = group.comm;
     TableParams wanted = table->table->params;
     wanted.consistency = given.consistency != 0 ? given.consistency : uint32_t(DTRAIN_ASYNC);
     wanted.staleness = given.staleness;
     wanted.quorum = given.quorum;
     wanted.reproducible = given.reproducible;
-    Status own = check(comm, table, wanted, terms);
+    Status own = check(group, table, wanted, terms);
     std::string why = dtrain::error_text();
     const Status ended = dtrain_table_clock(table, terms.rest(), nullptr);
-    if (own == DTRAIN_OK && ended != DTRAIN_OK) {
+    // Nobody ends that of who is lost.
+    const bool can_end = ended == DTRAIN_OK || (group.rest && ended == DTRAIN_ERR_PEER);
+    if (own == DTRAIN_OK && !can_end) {
         own = ended;
         why = dtrain::error_text();
     }
@@ -120,8 +129,7 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
         s != DTRAIN_OK) {
         why = dtrain::error_text();
         // Others may have heard everybody: they must not wait for this worker.
-        (void)run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_refused,
-                  terms.goodbye());
+        (void)run(table, group, mode_bits(wanted) | dtrain::ps::mode_refused, terms.goodbye());
         dtrain::set_error_text(why.c_str());
         return s;
     }
@@ -134,10 +142,10 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
     table->node->agent().locked([&] { table->table->clock = at; });
     uint64_t made = 0;
-    Status done = run(table, RequestKind::set_mode, mode_bits(wanted), terms.rest(), &made);
+    Status done = run(table, group, mode_bits(wanted), terms.rest(), &made);
     if (done == DTRAIN_ERR_PEER && made > 0) // who was lost has told some servers that it agrees
-        done = run(table, RequestKind::set_mode, mode_bits(wanted) | dtrain::ps::mode_decided,
-                   terms.goodbye(), &made);
+        done =
+            run(table, group, mode_bits(wanted) | dtrain::ps::mode_decided, terms.goodbye(), &made);
     const bool stays = done == DTRAIN_ERR_STATE || (done == DTRAIN_ERR_PEER && made == 0);
     // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
     table->node->agent().locked([&] {
@@ -149,6 +157,18 @@ Status set_consistency(dtrain_comm *comm, dtrain_table *table, const dtrain_tabl
     return done;
 }
 
+bool has_all_that_are_left(const dtrain_comm &comm, const dtrain_table &table) {
+    dtrain::cluster::Session &session = table.node->session();
+    if (comm.communicator->shared_session().get() != &session) return false;
+    for (uint32_t worker = 0; worker < session.workers(); ++worker) {
+        bool has = !session.alive(worker);
+        for (int32_t rank = 0; rank < comm.communicator->size() && !has; ++rank)
+            has = comm.communicator->member(uint32_t(rank)) == worker;
+        if (!has) return false;
+    }
+    return true;
+}
+
 } // namespace
 
 dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
@@ -157,8 +177,11 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (params == nullptr) return fail(DTRAIN_ERR_INVALID, "params is NULL");
-    if (comm->node != table->node || !comm->communicator->is_world())
-        return fail(DTRAIN_ERR_INVALID, "table \"%s\" was made on another communicator",
+    const bool own = comm->node == table->node && comm->communicator->is_world();
+    if (!own && !has_all_that_are_left(*comm, *table))
+        return fail(DTRAIN_ERR_INVALID,
+                    "table \"%s\" was made on another communicator, and this one does not have all "
+                    "workers that are left (dtrain_comm_shrink)",
                     table->table->name.c_str());
     return dtrain::api::guard([&]() -> Status {
         dtrain_op_params_t options;
@@ -168,6 +191,6 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
         dtrain_table_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         Terms terms(options, table->node->session());
-        return set_consistency(comm, table, given, terms);
+        return set_consistency({.comm = comm, .rest = !own}, table, given, terms);
     });
 }

@@ -127,6 +127,13 @@ void Clocks::meet(const Mode &mode, uint64_t clock) {
     find_lowest();
 }
 
+void Clocks::forget_lost() {
+    for (Worker &worker : workers_)
+        if (worker.state == State::lost) worker.state = State::left;
+    lowest_lost_ = UINT64_MAX;
+    find_lowest();
+}
+
 void Clocks::leave(uint32_t index) {
     if (!present(index)) return;
     workers_[index].state = State::left;

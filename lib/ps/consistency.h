@@ -73,6 +73,7 @@ class Clocks {
     void leave(uint32_t worker);
     // All workers are at that clock, which none is beyond, and what was open is gone.
     void meet(const Mode &mode, uint64_t clock);
+    void forget_lost(); // they have left
     void lose(uint32_t worker);
 
     // BSP, QUORUM: clock applied() is over for all; apply its pushes, then call advance().

@@ -41,19 +41,24 @@ void ServerTable::save(const RequestHeader &header, Answered::Entry &entry, Resp
         return tell(header, entry, broken_.status, broken_.text.c_str(), out);
     const Verdict verdict = may_go_on(header);
     if (verdict == Verdict::wait) return park(header, entry);
-    if (verdict == Verdict::passed && identity_.params.consistency == DTRAIN_SSP)
+    const bool ssp = identity_.params.consistency == DTRAIN_SSP;
+    // What the clock waits for will never be: then it is what there is.
+    const bool last = verdict == Verdict::lost || (ssp && clocks_.any_lost());
+    if (!last && verdict == Verdict::passed && ssp)
         return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
-    if (verdict != Verdict::go) return finish(header, entry, refusal(verdict, header), out);
+    if (!last && verdict != Verdict::go)
+        return finish(header, entry, refusal(verdict, header), out);
+    const uint64_t clock = last && collects(identity_.params) ? clocks_.applied() : header.clock;
 
     const uint64_t copy = rows_ != nullptr ? rows_->image_bytes() : shard_->image_bytes();
     if (copy > room_) return finish(header, entry, {Reason::memory_limit, {copy, room_}}, out);
     std::unique_ptr<ArchiveJob> job = make_job(header);
     if (rows_ != nullptr) {
         job->rows = rows_->image();
-        if (job->rows != nullptr) job->rows->clock = header.clock;
+        if (job->rows != nullptr) job->rows->clock = clock;
     } else {
         job->image = shard_->image();
-        if (job->image != nullptr) job->image->clock = header.clock;
+        if (job->image != nullptr) job->image->clock = clock;
     }
     if (job->rows == nullptr && job->image == nullptr)
         return finish(header, entry, {Reason::no_memory, {bytes(), 0}}, out);

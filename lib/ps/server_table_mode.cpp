@@ -78,12 +78,14 @@ void ServerTable::end_meeting(const Answer &answer, Responses &out) {
 void ServerTable::meet(Responses &out) {
     if (meeting_.empty()) return;
     const RequestHeader first = meeting_.front();
-    for (uint32_t worker = 0; worker < members_.size(); ++worker)
+    const bool all_count = (first.flags & without_lost) == 0;
+    for (uint32_t worker = 0; worker < members_.size() && all_count; ++worker)
         if (members_[worker].lost && members_[worker].agreed < first.pushes)
             return end_meeting({Reason::worker_lost, {worker, clocks_.finished(worker)}}, out);
     if (meeting_.size() < present_) return;
     auto agrees = [&](const RequestHeader &other) {
-        return other.argument == first.argument && other.clock == first.clock;
+        return other.argument == first.argument && other.clock == first.clock &&
+               ((other.flags ^ first.flags) & without_lost) == 0;
     };
     const bool agreed = std::all_of(meeting_.begin(), meeting_.end(), agrees);
     if (agreed) change_mode(first);
@@ -104,6 +106,7 @@ void ServerTable::change_mode(const RequestHeader &header) {
     changed_ = header.pushes;
     take_mode(header.argument, identity_.params);
     clocks_.meet(mode_of(identity_.params), header.clock);
+    if ((header.flags & without_lost) != 0) clocks_.forget_lost();
     if (rows_ != nullptr) {
         rows_->set_mode(identity_.params);
     } else {

@@ -103,14 +103,30 @@ void ssp_takes_no_push_of_the_clock(void **) {
     rig.expect(Reason::not_at_clock);
 }
 
-void a_save_fails_with_a_worker_it_waits_for(void **) {
+// What a save would wait for is never: it has what there is, and its clock.
+void a_worker_that_it_waits_for_is_lost(void **) {
     for (uint32_t consistency : {DTRAIN_BSP, DTRAIN_SSP}) {
         Rig rig(consistency, 2);
-        rig.end_clock(0, 0, 0);
-        assert_int_equal(rig.send(rig.header(RequestKind::save, 0, 1)).size(), 0);
+        for (uint32_t worker : {0, 1}) {
+            rig.push(worker, 0, 1);
+            rig.end_clock(worker, 0, 1);
+        }
+        rig.push(0, 1, 4);
+        rig.end_clock(0, 1, 1);
+        assert_int_equal(rig.send(rig.header(RequestKind::save, 0, 2)).size(), 0);
+        assert_int_equal(rig.shelf.jobs.size(), 0);
         rig.out.clear();
         rig.server.on_worker_lost(1, rig.out);
-        rig.expect(Reason::worker_lost);
+        const bool bsp = consistency == DTRAIN_BSP;
+        assert_int_equal(rig.shelf.jobs.size(), 1);
+        assert_true(rig.saved() == (bsp ? 2 : 6));
+        assert_int_equal(rig.shelf.jobs[0]->image->clock, bsp ? 1 : 2);
+        rig.end_job();
+        rig.expect(Reason::none);
+        rig.send(rig.header(RequestKind::save, 0, 2)); // again and again
+        assert_int_equal(rig.shelf.jobs.size(), 1);
+        rig.end_job();
+        rig.expect(Reason::none);
     }
 }
 
@@ -210,7 +226,7 @@ int main() {
         cmocka_unit_test(a_copy_counts_as_long_as_it_is_there),
         cmocka_unit_test(bsp_waits_for_its_clock),
         cmocka_unit_test(ssp_takes_no_push_of_the_clock),
-        cmocka_unit_test(a_save_fails_with_a_worker_it_waits_for),
+        cmocka_unit_test(a_worker_that_it_waits_for_is_lost),
         cmocka_unit_test(a_failure_is_told),
         cmocka_unit_test(nobody_can_tell_a_text_elsewhere),
         cmocka_unit_test(without_a_folder),
