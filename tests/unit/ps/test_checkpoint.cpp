@@ -236,6 +236,29 @@ void the_newest_are_kept(void **) {
 }
 
 // What another job has begun may be under way.
+// A worker was lost when it had ended a clock for one of them only.
+void servers_at_different_clocks(void **) {
+    TemporaryFolder folder;
+    for (uint64_t difference : {0, 1}) {
+        TableParams params = adam(64);
+        params.consistency = DTRAIN_BSP;
+        const Table table(params, 2);
+        Manifest manifest = next_manifest(3);
+        CheckpointFolder names(folder.name, quick_disk);
+        assert_int_equal(names.begin(3, manifest.lineage), DTRAIN_OK);
+        for (uint32_t server : {0, 1}) {
+            ArchiveJob job = job_for(RequestKind::save, table, server, manifest);
+            job.image = table.shards[server]->image();
+            job.image->clock = 5 + server * difference;
+            run(job, names, quick_disk);
+            assert_int_equal(job.status, DTRAIN_OK);
+        }
+        assert_int_equal(add_parts(names, manifest, table_name, 2, params),
+                         difference == 0 ? DTRAIN_OK : DTRAIN_ERR_PEER);
+    }
+    assert_non_null(std::strstr(dtrain::error_text(), "clock 5 had ended on server 1 and not"));
+}
+
 void what_others_have_begun_stays(void **) {
     TemporaryFolder folder;
     Table table(adam(64), 2);
@@ -349,6 +372,7 @@ int main() {
         cmocka_unit_test(every_key_is_required),
         cmocka_unit_test(what_is_not_seen_is_not_saved),
         cmocka_unit_test(what_others_have_begun_stays),
+        cmocka_unit_test(servers_at_different_clocks),
         cmocka_unit_test(the_newest_are_kept),
         cmocka_unit_test(a_bad_manifest_is_named),
         cmocka_unit_test(an_error_at_every_step),
