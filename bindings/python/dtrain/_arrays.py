@@ -1,84 +1,81 @@
-"""Arrays that lack the buffer protocol: DLPack (torch tensors, ...), __array_interface__.
+"""Arrays that lack the buffer protocol, or whose elements have no format in it: DLPack (torch, JAX),
+__array_interface__ (NumPy with ml_dtypes).
 
 SPDX-License-Identifier: Apache-2.0
 """
-import ctypes
 import sys
-from typing import Any, Sequence, Tuple
+from functools import partial
+from typing import Any, Mapping, Sequence, Tuple
 
+from . import _dlpack
 from ._constants import DType
+from ._errors import UnsupportedError
+from ._names import find_dtype
+from ._settings import DTypeLike
 
 Adapted = Tuple[int, int, int, int, Any]  # address, elements, dtype, read-only, what keeps it
 
-DLPACK_CPU = 1
-# By (DLPack's type code, bits), and by what __array_interface__ calls them.
-DLPACK_DTYPES = {(2, 32): DType.F32, (2, 64): DType.F64, (2, 16): DType.F16, (4, 16): DType.BF16,
-                 (0, 8): DType.I8, (1, 8): DType.U8, (0, 16): DType.I16, (1, 16): DType.U16,
-                 (0, 32): DType.I32, (1, 32): DType.U32, (0, 64): DType.I64, (1, 64): DType.U64}
+# By what __array_interface__ calls them.
 KINDS = {"f4": DType.F32, "f8": DType.F64, "f2": DType.F16, "i1": DType.I8, "u1": DType.U8,
          "i2": DType.I16, "u2": DType.U16, "i4": DType.I32, "u4": DType.U32, "i8": DType.I64,
          "u8": DType.U64}
+IMMUTABLE = ("jax", "jaxlib")  #: packages whose arrays never change, also where a capsule cannot say so
 
 
-class DLTensor(ctypes.Structure):
-    """As dlpack.h lays it out."""
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
-                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
-                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+class Typed:
+    """An array with a dtype that it does not say itself."""
+    __slots__ = ("array", "dtype")
+
+    def __init__(self, array: Any, dtype: DType) -> None:
+        self.array = array
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"dtrain.typed({self.array!r}, {self.dtype.name!r})"
 
 
-get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-get_pointer.restype = ctypes.c_void_p
-get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+def typed(array: Any, dtype: DTypeLike) -> Typed:
+    """The same memory as elements of dtype, for every operation: bfloat16 that is kept in uint16,
+    numbers in raw bytes. typed(x, "bfloat16") keeps x, and copies nothing."""
+    return Typed(array, find_dtype(dtype, "dtype"))
 
 
-def adapt(array: Any, writable: bool) -> Adapted:
-    """What the extension needs of an array without the buffer protocol."""
-    if getattr(array, "__cuda_array_interface__", None) is not None:
-        raise_for_device(f"{type(array).__name__} with __cuda_array_interface__")
-    if hasattr(array, "__dlpack__"):
-        return from_dlpack(array)
+def adapt(array: Any, writable: bool, name: str) -> Adapted:
+    """What the extension needs of an array that the buffer protocol cannot give; `name`: of the
+    parameter."""
+    on_device = partial(getattr, array, "__cuda_array_interface__", None)
+    if _dlpack.ask(array, name, on_device) is not None:
+        raise_for_device(name, f"{type(array).__name__} with __cuda_array_interface__")
     interface = getattr(array, "__array_interface__", None)
-    if interface is not None:
-        return from_interface(array, interface, writable)
-    raise TypeError(f"an array is needed (NumPy, torch, array.array, memoryview, bytearray, or "
-                    f"anything else with the buffer protocol or DLPack), not {type(array).__name__}")
+    if isinstance(interface, Mapping):
+        return from_interface(array, interface, writable, name)
+    if hasattr(array, "__dlpack__"):
+        return from_dlpack(array, writable, name)
+    raise TypeError(f"{name}: an array is needed (NumPy, torch, JAX, array.array, memoryview, "
+                    "bytearray, or anything else with the buffer protocol or DLPack), not "
+                    f"{type(array).__name__}")
 
 
-def raise_for_device(what: str) -> None:
-    from ._errors import UnsupportedError  # pylint: disable=import-outside-toplevel
-    raise UnsupportedError(f"{what}: memory of devices is not supported yet; copy it to the host "
-                           "first, for example by tensor.cpu()")
+def raise_for_device(name: str, what: str) -> None:
+    raise UnsupportedError(f"{name}: {what}: memory of devices is not supported yet; copy it to the "
+                           "host first, for example by tensor.cpu()")
 
 
-def check_contiguous(shape: Sequence[int], strides: Sequence[int]) -> int:
+def check_writable(readonly: Any, name: str) -> None:
+    if readonly:
+        raise ValueError(f"{name}: the array is read-only, and the result would be written to it; "
+                         "pass a writable one")
+
+
+def check_contiguous(shape: Sequence[int], strides: Sequence[float], name: str) -> int:
     """The number of elements; strides in elements."""
     count = 1
     for length, stride in zip(reversed(shape), reversed(strides)):
         if length > 1 and stride != count:
-            raise ValueError("the array is not contiguous (in C order); pass a contiguous copy, for "
-                             "example tensor.contiguous()")
+            raise ValueError(f"{name}: the array is not contiguous (in C order); pass a contiguous "
+                             "copy, for example tensor.contiguous()")
         count *= length
     return count
-
-
-def from_dlpack(array: Any) -> Adapted:
-    device = array.__dlpack_device__()[0]
-    if device != DLPACK_CPU:
-        raise_for_device(f"{type(array).__name__} on DLPack device {int(device)}")
-    # Its destructor gives the tensor back as long as nobody renames it: it is kept as it is.
-    capsule = array.__dlpack__()
-    tensor = DLTensor.from_address(get_pointer(capsule, b"dltensor"))
-    dtype = DLPACK_DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
-    if dtype is None:
-        raise TypeError("elements of this type cannot be sent; convert them to one of f32, f64, "
-                        "f16, bf16 or an integer of 8 to 64 bits")
-    shape = tensor.shape[:tensor.ndim]
-    strides = tensor.strides[:tensor.ndim] if tensor.strides else None
-    count = check_contiguous(shape, strides if strides is not None else packed(shape))
-    return (tensor.data or 0) + tensor.byte_offset, count, dtype, 0, capsule
 
 
 def packed(shape: Sequence[int]) -> Sequence[int]:
@@ -89,21 +86,43 @@ def packed(shape: Sequence[int]) -> Sequence[int]:
     return strides
 
 
-def from_interface(array: Any, interface: dict, writable: bool) -> Adapted:
+def from_dlpack(array: Any, writable: bool, name: str) -> Adapted:
+    device = _dlpack.ask(array, name, array.__dlpack_device__)[0]
+    if device != _dlpack.CPU:
+        raise_for_device(name, f"{type(array).__name__} on DLPack device {int(device)}")
+    negated = getattr(array, "is_neg", None)  # torch's: so far, only the tensor knows
+    if callable(negated) and _dlpack.ask(array, name, negated):
+        raise ValueError(f"{name}: the tensor is a negated view; pass tensor.resolve_neg()")
+    tensor = _dlpack.take(array, name)
+    if tensor.dtype is None:
+        raise TypeError(f"{name}: elements of this type cannot be sent; convert them to one of f32, "
+                        "f64, f16, bf16 or an integer of 8 to 64 bits")
+    immutable = type(array).__module__.partition(".")[0] in IMMUTABLE
+    # What is written to a copy would be lost.
+    readonly = immutable or bool(tensor.flags & (_dlpack.READ_ONLY | _dlpack.IS_COPIED))
+    if writable:
+        check_writable(readonly, name)
+    strides = tensor.strides
+    count = check_contiguous(tensor.shape, packed(tensor.shape) if strides is None else strides, name)
+    return tensor.address, count, tensor.dtype, int(readonly), tensor.capsule
+
+
+def from_interface(array: Any, interface: Mapping[str, Any], writable: bool, name: str) -> Adapted:
     text, shape = interface["typestr"], interface["shape"]
     own = "<" if sys.byteorder == "little" else ">"
     dtype = KINDS.get(text[1:]) if text[0] in (own, "|", "=") else None
+    if text[1:] == "V2" and str(getattr(array, "dtype", "")) == "bfloat16":  # of ml_dtypes
+        dtype = DType.BF16
     if dtype is None:
-        raise TypeError(f"elements of type {text!r} cannot be sent; convert them to one of f32, "
-                        "f64, f16 or an integer of 8 to 64 bits, in this machine's byte order")
+        raise TypeError(f"{name}: elements of type {text!r} cannot be sent; convert them to one of "
+                        "f32, f64, f16 or an integer of 8 to 64 bits, in this machine's byte order")
     data = interface.get("data")
     if not isinstance(data, tuple):
-        raise TypeError("an __array_interface__ without an address is not supported")
-    if writable and data[1]:
-        raise ValueError("the array is read-only, and the result would be written to it; pass a "
-                         "writable one")
+        raise TypeError(f"{name}: an __array_interface__ without an address is not supported")
+    if writable:
+        check_writable(data[1], name)
     strides = interface.get("strides")
     size = int(text[2:])
     count = check_contiguous(shape, packed(shape) if strides is None
-                             else [stride / size for stride in strides])
+                             else [stride / size for stride in strides], name)
     return data[0], count, dtype, int(data[1]), (array, interface)

@@ -2,24 +2,19 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from array import array as Numbers
-from typing import Any, Generic, Iterable, Optional, TypeVar
+from typing import Any, Generic, Optional, TypeVar
 
 from . import _dtrain
-from ._constants import ANY_RANK, SUM, Op
+from ._checks import numbers
+from ._constants import ANY_RANK, SUM
 from ._request import Request, Result
+from ._settings import OpLike
 from ._ways import Blocking, Prepared, Started
 
 Done = TypeVar("Done")    #: None, or a request
 Found = TypeVar("Found")  #: a Result, or a request
+Numbers = Any  #: a list of ints, or an array of 64-bit integers
 Array = Any  #: with the buffer protocol, DLPack or __array_interface__; contiguous
-
-
-def numbers(values: Any) -> Any:
-    """Counts, displacements or keys as the library takes them; arrays as they are."""
-    if values is None or not isinstance(values, (list, tuple, range)):
-        return values
-    return Numbers("Q", values)
 
 
 class Collectives(Generic[Done, Found]):
@@ -30,31 +25,33 @@ class Collectives(Generic[Done, Found]):
     def _run(self, function: Any, *arguments: Any) -> Any:
         raise NotImplementedError
 
-    def allreduce(self, array: Array, out: Array = None, op: Op = SUM) -> Done:
+    def allreduce(self, array: Array, out: Array = None, op: OpLike = SUM) -> Done:
         """out = the sum (or another op) of all ranks' arrays."""
         return self._run(_dtrain.dtrain_allreduce, array, out, op)
 
-    def reduce(self, array: Array, out: Array = None, op: Op = SUM, *, root: int = 0) -> Done:
+    def reduce(self, array: Array, out: Array = None, op: OpLike = SUM, *, root: int = 0) -> Done:
         """As allreduce, the result on root only."""
         return self._run(_dtrain.dtrain_reduce, array, out, op, root)
 
-    def reduce_scatter(self, array: Array, out: Array, op: Op = SUM) -> Done:
+    def reduce_scatter(self, array: Array, out: Array, op: OpLike = SUM) -> Done:
         """out = this rank's block of the sum. In place: out is that block of array."""
         return self._run(_dtrain.dtrain_reduce_scatter, array, out, op)
 
-    def reduce_scatterv(self, array: Array, out: Array, counts: Iterable[int],
-                        op: Op = SUM) -> Done:
+    def reduce_scatterv(self, array: Array, out: Array, counts: Numbers,
+                        op: OpLike = SUM) -> Done:
         """As reduce_scatter, with blocks of counts elements."""
-        return self._run(_dtrain.dtrain_reduce_scatterv, array, out, numbers(counts), 0, op)
+        return self._run(_dtrain.dtrain_reduce_scatterv, array, out, numbers(counts, "counts"), 0,
+                         op)
 
     def allgather(self, array: Array, out: Array) -> Done:
         """out = all ranks' arrays. In place: array is this rank's block of out."""
         return self._run(_dtrain.dtrain_allgather, array, out)
 
-    def allgatherv(self, array: Array, out: Array, counts: Iterable[int],
-                   displs: Optional[Iterable[int]] = None) -> Done:
+    def allgatherv(self, array: Array, out: Array, counts: Numbers,
+                   displs: Optional[Numbers] = None) -> Done:
         """As allgather, with blocks of counts elements."""
-        return self._run(_dtrain.dtrain_allgatherv, array, out, numbers(counts), numbers(displs), 0)
+        return self._run(_dtrain.dtrain_allgatherv, array, out, numbers(counts, "counts"),
+                         numbers(displs, "displs"), 0)
 
     def broadcast(self, array: Array, *, root: int = 0) -> Done:
         """root's array to all."""
@@ -64,32 +61,34 @@ class Collectives(Generic[Done, Found]):
         """On root: out = all ranks' arrays; elsewhere it is None."""
         return self._run(_dtrain.dtrain_gather, array, out, root)
 
-    def gatherv(self, array: Array, out: Array, counts: Iterable[int],
-                displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
+    def gatherv(self, array: Array, out: Array, counts: Numbers,
+                displs: Optional[Numbers] = None, *, root: int = 0) -> Done:
         """As gather, with blocks of counts elements, which all ranks give."""
-        return self._run(_dtrain.dtrain_gatherv, array, out, numbers(counts), numbers(displs), 0,
-                         root)
+        return self._run(_dtrain.dtrain_gatherv, array, out, numbers(counts, "counts"),
+                         numbers(displs, "displs"), 0, root)
 
     def scatter(self, array: Array, out: Array, *, root: int = 0) -> Done:
         """out = this rank's block of root's array, which is None elsewhere."""
         return self._run(_dtrain.dtrain_scatter, array, out, root)
 
-    def scatterv(self, array: Array, out: Array, counts: Iterable[int],
-                 displs: Optional[Iterable[int]] = None, *, root: int = 0) -> Done:
+    def scatterv(self, array: Array, out: Array, counts: Numbers,
+                 displs: Optional[Numbers] = None, *, root: int = 0) -> Done:
         """As scatter, with blocks of counts elements, which all ranks give."""
-        return self._run(_dtrain.dtrain_scatterv, array, out, numbers(counts), numbers(displs), 0,
-                         root)
+        return self._run(_dtrain.dtrain_scatterv, array, out, numbers(counts, "counts"),
+                         numbers(displs, "displs"), 0, root)
 
     def alltoall(self, array: Array, out: Array) -> Done:
         """Block j of array goes to rank j; block j of out comes from there."""
         return self._run(_dtrain.dtrain_alltoall, array, out)
 
-    def alltoallv(self, array: Array, send_counts: Iterable[int], out: Array,
-                  recv_counts: Iterable[int], send_displs: Optional[Iterable[int]] = None,
-                  recv_displs: Optional[Iterable[int]] = None) -> Done:
+    def alltoallv(self, array: Array, send_counts: Numbers, out: Array,
+                  recv_counts: Numbers, send_displs: Optional[Numbers] = None,
+                  recv_displs: Optional[Numbers] = None) -> Done:
         """As alltoall, with blocks of own lengths for each pair of ranks."""
-        return self._run(_dtrain.dtrain_alltoallv, array, numbers(send_counts),
-                         numbers(send_displs), out, numbers(recv_counts), numbers(recv_displs), 0)
+        return self._run(_dtrain.dtrain_alltoallv, array, numbers(send_counts, "send_counts"),
+                         numbers(send_displs, "send_displs"), out,
+                         numbers(recv_counts, "recv_counts"), numbers(recv_displs, "recv_displs"),
+                         0)
 
     def barrier(self) -> Done:
         """Waits until all ranks have come here."""

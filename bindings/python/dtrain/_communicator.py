@@ -2,21 +2,26 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from array import array
-from typing import Any, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
 
 from . import _dtrain
+from ._checks import Path, pack, path_text
 from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives,
                            StartedCollectives)
 from ._compressor import Compressor
-from ._constants import F32, Compression, DType, Topology
+from ._constants import F32
+from ._durations import Duration
 from ._errors import Error
 from ._gradients import Gradients
 from ._graph import Graph, Neighbors
 from ._handle import Child
 from ._request import Result
+from ._settings import CompressionLike, DTypeLike, TableSettings, TopologyLike
 from ._table import Table
 from ._ways import runner
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Communicator(Child, Collectives[None, Result]):
@@ -37,10 +42,13 @@ class Communicator(Child, Collectives[None, Result]):
     def _destroy(self) -> None:
         _dtrain.dtrain_comm_destroy(self._handle)
 
-    def using(self, **settings: Any) -> "Parameterised":
-        """The same operations with parameters: timeout (seconds; infinity: none), priority (higher
-        goes first), prescale and postscale (factors of floating inputs and results)."""
-        return Parameterised(self, settings)
+    def using(self, *, timeout: Optional[Duration] = None, priority: Optional[int] = None,
+              prescale: Optional[float] = None,
+              postscale: Optional[float] = None) -> "Parameterised":
+        """The same operations with parameters: timeout (infinity: none), priority (higher goes
+        first), prescale and postscale (factors of floating inputs and results)."""
+        return Parameterised(self, {"timeout": timeout, "priority": priority, "prescale": prescale,
+                                    "postscale": postscale})
 
     @property
     def rank(self) -> int:
@@ -60,7 +68,7 @@ class Communicator(Child, Collectives[None, Result]):
 
     def subset(self, ranks: Sequence[int]) -> Optional["Communicator"]:
         """A communicator of these ranks in this order; None on the others. All call it."""
-        return self._made(_dtrain.dtrain_comm_subset(self._handle, array("i", ranks)))
+        return self._made(_dtrain.dtrain_comm_subset(self._handle, pack("i", ranks, "ranks")))
 
     def duplicate(self) -> "Communicator":
         """The same ranks, with an order of calls of its own. Collective."""
@@ -90,20 +98,21 @@ class Communicator(Child, Collectives[None, Result]):
         """The ranks that failed."""
         return _dtrain.failed_ranks(self._handle)
 
-    def table(self, name: str, *, dtype: DType = F32, **settings: Any) -> Table:
+    def table(self, name: str, *, dtype: DTypeLike = F32,
+              **settings: "Unpack[TableSettings]") -> Table:
         """A table of the job, dense (length=...) or of rows (dim=...); rule, learning_rate,
         consistency and all else by the names of dtrain_table_params_t. segments is a list of
         dicts, place a function (first, count, servers) -> server. Collective."""
         return Table(self, name, dtype, settings)
 
-    def gradients(self, *, bucket_bytes: Optional[int] = None, cycle_ns: Optional[int] = None,
-                  stall_warn_ns: Optional[int] = None,
-                  stall_fail_ns: Optional[int] = None) -> Gradients:
+    def gradients(self, *, bucket_bytes: Optional[int] = None, cycle: Optional[Duration] = None,
+                  stall_warn: Optional[Duration] = None,
+                  stall_fail: Optional[Duration] = None) -> Gradients:
         """A queue of named tensors that ranks submit in any order. Collective."""
-        return Gradients(self, {"bucket_bytes": bucket_bytes, "cycle_ns": cycle_ns,
-                                "stall_warn_ns": stall_warn_ns, "stall_fail_ns": stall_fail_ns})
+        return Gradients(self, {"bucket_bytes": bucket_bytes, "cycle": cycle,
+                                "stall_warn": stall_warn, "stall_fail": stall_fail})
 
-    def compressor(self, kind: Compression, count: int, *, feedback: bool = True,
+    def compressor(self, kind: CompressionLike, count: int, *, feedback: bool = True,
                    stochastic: bool = False, block: Optional[int] = None,
                    rank: Optional[int] = None, rows: Optional[int] = None,
                    seed: Optional[int] = None, ratio: Optional[float] = None) -> Compressor:
@@ -114,7 +123,7 @@ class Communicator(Child, Collectives[None, Result]):
             "feedback": feedback, "stochastic": stochastic, "block": block, "rank": rank,
             "rows": rows, "seed": seed, "ratio": ratio})
 
-    def graph(self, topology: Topology, *, neighbors: Optional[Neighbors] = None,
+    def graph(self, topology: TopologyLike, *, neighbors: Optional[Neighbors] = None,
               self_weight: Optional[float] = None, out_neighbors: Optional[Sequence[int]] = None,
               rows_only: bool = False, signed: bool = False) -> Graph:
         """Who averages with whom. With CUSTOM each rank gives its neighbors as {rank: weight} with
@@ -125,9 +134,9 @@ class Communicator(Child, Collectives[None, Result]):
             "neighbors": neighbors, "self_weight": self_weight, "out_neighbors": out_neighbors,
             "rows_only": rows_only, "signed": signed})
 
-    def tune(self, path: str) -> None:
+    def tune(self, path: Path) -> None:
         """Measures the network between the ranks, for the option "tuning.file". Collective."""
-        _dtrain.dtrain_comm_tune(self._handle, path)
+        _dtrain.dtrain_comm_tune(self._handle, path_text(path))
 
     def _made(self, handle: Any) -> Any:
         return None if handle is None else Communicator(self._context, handle)
@@ -136,7 +145,7 @@ class Communicator(Child, Collectives[None, Result]):
 class Parameterised(BlockingCollectives):
     """A communicator's operations with parameters."""
 
-    def __init__(self, owner: Communicator, settings: dict) -> None:
+    def __init__(self, owner: Communicator, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, settings)
         self.start = StartedCollectives(owner, settings)
         self.prepare = PreparedCollectives(owner, settings)

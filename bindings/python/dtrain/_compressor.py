@@ -2,14 +2,17 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from typing import Any, Generic, Optional
+from typing import Any, Dict, Generic, Mapping, Optional
 
 from . import _dtrain
 from ._collectives import Array, Done
-from ._constants import AVG, F32, Compression, Op
+from ._constants import AVG, F32, Compression
+from ._durations import Duration
 from ._handle import Child
+from ._names import find
 from ._parameters import fill
 from ._request import Request
+from ._settings import CompressionLike, OpLike
 from ._ways import Blocking, Started, runner
 
 
@@ -17,7 +20,7 @@ class CompressorOperations(Generic[Done]):
     def _run(self, function: Any, *arguments: Any) -> Any:
         raise NotImplementedError
 
-    def allreduce(self, array: Array, out: Array = None, op: Op = AVG) -> Done:
+    def allreduce(self, array: Array, out: Array = None, op: OpLike = AVG) -> Done:
         """out (None: in place) = the mean, or the sum, of all ranks' arrays, nearly: what a step
         does not send of them is added to the next step's. One at a time."""
         return self._run(_dtrain.dtrain_compressor_allreduce, array, out, op)
@@ -35,11 +38,11 @@ class Compressor(Child, CompressorOperations[None]):
     """Made by Communicator.compressor(), for one vector of f32, reduced again and again. `start` has
     the operation with a request, `using()` with parameters."""
 
-    def __init__(self, comm: Any, kind: Compression, count: int, settings: dict) -> None:
+    def __init__(self, comm: Any, kind: CompressionLike, count: int, settings: Dict[str, Any]) -> None:
         flags = 0 if settings.pop("feedback") else _dtrain.DTRAIN_COMPRESS_NO_FEEDBACK
         flags |= _dtrain.DTRAIN_COMPRESS_STOCHASTIC if settings.pop("stochastic") else 0
         params = fill(_dtrain.dtrain_compressor_params_t(),
-                      {"kind": kind, "count": count, "flags": flags, **settings})
+                      {"kind": find(Compression, kind, "kind"), "count": count, "flags": flags, **settings})
         handle = _dtrain.dtrain_compressor_create(comm._handle, params)
         _dtrain.describe_handle(handle, F32, count)
         super().__init__(comm._context, handle, comm)
@@ -49,16 +52,16 @@ class Compressor(Child, CompressorOperations[None]):
     def _destroy(self) -> None:
         _dtrain.dtrain_compressor_destroy(self._handle)
 
-    def using(self, *, timeout: Optional[float] = None,
+    def using(self, *, timeout: Optional[Duration] = None,
               priority: Optional[int] = None) -> "ParameterisedCompressor":
-        """The same operation with a timeout (seconds), or a priority (higher goes first)."""
+        """The same operation with a timeout, or a priority (higher goes first)."""
         return ParameterisedCompressor(self, {"timeout": timeout, "priority": priority})
 
     def reset(self) -> None:
         """Forgets what was kept of earlier steps; on all ranks between the same two operations."""
         _dtrain.dtrain_compressor_reset(self._handle)
 
-    def stats(self) -> dict:
+    def stats(self) -> Dict[str, Any]:
         """Since it was made: operations, raw_bytes (what this rank would have sent without it),
         sent_bytes, and residual, the norm of what this rank keeps."""
         stats = _dtrain.dtrain_compression_stats_t()
@@ -70,6 +73,6 @@ class Compressor(Child, CompressorOperations[None]):
 class ParameterisedCompressor(BlockingCompressor):
     """A compressor's operation with parameters."""
 
-    def __init__(self, owner: Compressor, settings: dict) -> None:
+    def __init__(self, owner: Compressor, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, settings)
         self.start = StartedCompressor(owner, settings)

@@ -5,19 +5,28 @@ SPDX-License-Identifier: Apache-2.0
 import atexit
 import json
 import os
+import re
 import sys
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Union
+from datetime import timedelta
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from . import _arrays, _dtrain, _errors
+from ._callbacks import Callback, call_with
+from ._checks import Path, check_callable, check_kind, check_mapping, path_text
 from ._communicator import Communicator
+from ._constants import Op
+from ._durations import Duration, exact
 from ._handle import Closeable
 from ._memory import Memory, Registration
+from ._names import find_op
 from ._parameters import fill
 from ._request import Reactor, Result
 from ._server import Server
 
-_dtrain.use_package(_errors.make_error, _arrays.adapt, Result)
+_dtrain.use_package(_errors.make_error, _arrays.adapt, Result, Op, find_op,
+                    _arrays.Typed)
 
 #: Each rank gives some bytes and gets those of all ranks, in their order.
 AllGather = Callable[[bytes], List[bytes]]
@@ -31,6 +40,15 @@ class Option(NamedTuple):
     default: str
     text: str
     value: str  #: by the environment, or the file that it names
+
+
+def all_blobs(allgather: AllGather, size: Optional[int], mine: bytes) -> List[bytes]:
+    blobs = list(allgather(mine))
+    if len(blobs) != size:
+        raise ValueError(f"allgather returned bytes of {len(blobs)} ranks, not {size}")
+    if any(not isinstance(blob, bytes) or len(blob) != len(mine) for blob in blobs):
+        raise ValueError("allgather returns bytes of the same length of each rank")
+    return blobs
 
 
 def version() -> str:
@@ -52,11 +70,19 @@ def describe_options() -> List[Option]:
         _dtrain.dtrain_options_destroy(bag)
 
 
-def option_text(value: Any) -> str:
-    return ("no", "yes")[value] if isinstance(value, bool) else str(value)
+DURATION = re.compile(r"\d+(ns|us|ms|s|min)")
 
 
-def make_options(path: Any, settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+def option_text(value: Any, default: str) -> str:
+    """As options take it: durations in ns, and numbers, of what is one by its default, seconds."""
+    if isinstance(value, bool):
+        return ("no", "yes")[value]
+    if isinstance(value, timedelta) or (isinstance(value, (int, float)) and DURATION.fullmatch(default)):
+        return f"{exact(value, 'options')}ns"
+    return str(value)
+
+
+def make_options(path: Optional[Path], settings: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     bag = _dtrain.dtrain_options_create()
     try:
         fill_options(bag, path, settings, named)
@@ -66,12 +92,15 @@ def make_options(path: Any, settings: Mapping[str, Any], named: Mapping[str, Any
     return bag
 
 
-def fill_options(bag: Any, path: Any, settings: Mapping[str, Any], named: Mapping[str, Any]) -> None:
+def fill_options(bag: Any, path: Optional[Path], settings: Mapping[str, Any],
+                 named: Mapping[str, Any]) -> None:
     if path is not None:
-        _dtrain.dtrain_options_load(bag, os.fspath(path))
-    keys = {option.key.replace(".", "_"): option.key for option in describe_options()}
+        _dtrain.dtrain_options_load(bag, path_text(path, "options_file"))
+    defaults = {option.key: option.default for option in describe_options()}
+    keys = {key.replace(".", "_"): key for key in defaults}
     for key, value in [*settings.items(), *((keys.get(n, n), v) for n, v in named.items())]:
-        _dtrain.dtrain_options_set(bag, key, option_text(value))
+        _dtrain.dtrain_options_set(bag, check_kind(key, str, "options"),
+                                   option_text(value, defaults.get(key, "")))
 
 
 class Context(Closeable):
@@ -81,11 +110,13 @@ class Context(Closeable):
     end everything made with it is closed."""
 
     def __init__(self, options: Mapping[str, Any] = {}, /, *, log: Optional[LogSink] = None,
-                 options_file: Union[None, str, "os.PathLike[str]"] = None, **named: Any) -> None:
+                 options_file: Optional[Path] = None, **named: Any) -> None:
+        check_mapping(options, "options")
+        check_callable(log, "log")
         self._children: List[Any] = []
         self._reactors: Dict[Any, Reactor] = {}
         self._world: Optional[Communicator] = None
-        self._log: Optional[LogSink] = None
+        self._log: Any = None
         bag = make_options(options_file, options, named)
         try:
             self._handle = _dtrain.dtrain_context_create(_dtrain.DTRAIN_API_VERSION, bag)
@@ -97,25 +128,23 @@ class Context(Closeable):
 
     def join(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
              rank: Optional[int] = None, servers: Optional[int] = None,
-             timeout: Optional[float] = None, allgather: Optional[AllGather] = None) -> Communicator:
+             timeout: Optional[Duration] = None, allgather: Optional[AllGather] = None) -> Communicator:
         """Joins a job: by the environment, "tcp://host:port", "file:///dir/name", or by bytes that
         `allgather` exchanges ("oob"). Collective."""
         exchange = None
         if allgather is not None:
-            def exchange(mine: bytes) -> List[bytes]:
-                blobs = allgather(mine)
-                if len(blobs) != size:
-                    raise ValueError(f"allgather returned bytes of {len(blobs)} ranks, not {size}")
-                return blobs
+            check_callable(allgather, "allgather")
+            exchange = Callback(partial(all_blobs, allgather, size))
             rendezvous = rendezvous or "oob"
         params = fill(_dtrain.dtrain_comm_params_t(),
                       {"size": size, "rank": rank, "servers": servers, "timeout": timeout,
                        "oob": exchange, "oob_arg": exchange})
-        return Communicator(self, _dtrain.dtrain_comm_create(self._handle, rendezvous, params))
+        return Communicator(self, call_with(exchange, _dtrain.dtrain_comm_create, self._handle,
+                                            rendezvous, params))
 
     def serve(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
               servers: Optional[int] = None, index: Optional[int] = None,
-              timeout: Optional[float] = None) -> Server:
+              timeout: Optional[Duration] = None) -> Server:
         """Joins a job as a parameter server, and serves from then on in the background."""
         params = fill(_dtrain.dtrain_server_params_t(), {"size": size, "servers": servers,
                                                          "index": index, "timeout": timeout})
@@ -137,7 +166,7 @@ class Context(Closeable):
     def size(self) -> int:
         return self.world.size
 
-    def describe(self) -> dict:
+    def describe(self) -> Dict[str, Any]:
         """What this build and machine can do: transports, kernels, limits."""
         return json.loads(_dtrain.dtrain_context_describe(self._handle))
 
@@ -154,9 +183,9 @@ class Context(Closeable):
         the host's other ranks can map. No thread may write to it during this call."""
         return Registration(self, array, shared)
 
-    def start_timeline(self, path: str) -> None:
+    def start_timeline(self, path: Path) -> None:
         """Writes what this rank does when to a file, for ui.perfetto.dev; %r is the rank."""
-        _dtrain.dtrain_timeline_start(self._handle, path)
+        _dtrain.dtrain_timeline_start(self._handle, path_text(path))
 
     def mark_timeline(self, name: str) -> None:
         """Notes that the program has come to a point of this name."""
@@ -178,8 +207,11 @@ class Context(Closeable):
     def set_log(self, sink: Optional[LogSink]) -> None:
         """Calls sink(level, line) for each line of the log, from any thread; it must not call into
         dtrain. What it raises goes to sys.unraisablehook. None: to stderr again."""
+        check_callable(sink, "sink")
+
         def put(level: int, line: str) -> None:
-            sink(LEVELS.get(level, str(level)), line)
+            if sink is not None:
+                sink(LEVELS.get(level, str(level)), line)
         wanted = None if sink is None else put
         _dtrain.dtrain_context_set_log(self._handle, wanted)
         self._log = wanted

@@ -2,14 +2,16 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from typing import Any, Generic, Optional
+from typing import Any, Dict, Generic, Mapping, Optional
 
 from . import _dtrain
 from ._collectives import Array, Done, Found
-from ._constants import AVG, Op
+from ._constants import AVG
+from ._durations import Duration
 from ._handle import Child
 from ._parameters import fill
 from ._request import Request, Result
+from ._settings import OpLike
 from ._ways import Blocking, Started, runner
 
 
@@ -19,7 +21,7 @@ class GradientOperations(Generic[Done, Found]):
     def _run(self, function: Any, *arguments: Any) -> Any:
         raise NotImplementedError
 
-    def submit(self, name: str, array: Array, out: Array = None, op: Op = AVG) -> Done:
+    def submit(self, name: str, array: Array, out: Array = None, op: OpLike = AVG) -> Done:
         """out (None: in place) = the mean, or another op, of all ranks' arrays of this name."""
         return self._run(_dtrain.dtrain_gradients_submit, name, array, out, op)
 
@@ -41,7 +43,7 @@ class Gradients(Child, GradientOperations[None, Result]):
     """Made by Communicator.gradients(). `start` has the operations with requests, which is how
     tensors are submitted while the program computes on; `using()` those with parameters."""
 
-    def __init__(self, comm: Any, settings: dict) -> None:
+    def __init__(self, comm: Any, settings: Mapping[str, Any]) -> None:
         params = fill(_dtrain.dtrain_gradients_params_t(), settings)
         super().__init__(comm._context, _dtrain.dtrain_gradients_create(comm._handle, params), comm)
         self._run = runner(self._handle)
@@ -50,12 +52,12 @@ class Gradients(Child, GradientOperations[None, Result]):
     def _destroy(self) -> None:
         _dtrain.dtrain_gradients_destroy(self._handle)
 
-    def using(self, *, timeout: Optional[float] = None,
+    def using(self, *, timeout: Optional[Duration] = None,
               priority: Optional[int] = None) -> "ParameterisedGradients":
-        """The same operations with a timeout (seconds), or a priority (higher goes first)."""
+        """The same operations with a timeout, or a priority (higher goes first)."""
         return ParameterisedGradients(self, {"timeout": timeout, "priority": priority})
 
-    def stats(self) -> dict:
+    def stats(self) -> Dict[str, int]:
         """Counts since the queue was made, on this rank."""
         stats = _dtrain.dtrain_gradients_counters_t()
         _dtrain.dtrain_gradients_stats(self._handle, stats)
@@ -66,6 +68,6 @@ class Gradients(Child, GradientOperations[None, Result]):
 class ParameterisedGradients(BlockingGradients):
     """A queue's operations with parameters."""
 
-    def __init__(self, owner: Gradients, settings: dict) -> None:
+    def __init__(self, owner: Gradients, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, settings)
         self.start = StartedGradients(owner, settings)

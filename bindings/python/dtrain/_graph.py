@@ -2,15 +2,19 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from array import array as Numbers
-from typing import Any, Dict, Generic, Iterable, Mapping, Optional, Union
+from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, Union
 
 from . import _dtrain
+from ._checks import pack
 from ._collectives import Array, Done
 from ._constants import Topology
+from ._durations import Duration
+from ._errors import InvalidError
 from ._handle import Child
+from ._names import find
 from ._parameters import fill
 from ._request import Request
+from ._settings import TopologyLike
 from ._ways import Blocking, Prepared, Started, runner
 
 #: Ranks that this one hears of, with the weights of these edges, or without.
@@ -51,7 +55,7 @@ class PreparedGraph(Prepared, GraphOperations[Request]):
 class Graph(Child, GraphOperations[None]):
     """Made by Communicator.graph(). `start`, `prepare` and `using()` as of communicators."""
 
-    def __init__(self, comm: Any, topology: Topology, settings: dict) -> None:
+    def __init__(self, comm: Any, topology: TopologyLike, settings: Mapping[str, Any]) -> None:
         params, _kept = graph_params(topology, **settings)
         super().__init__(comm._context, _dtrain.dtrain_graph_create(comm._handle, params), comm)
         self._run = runner(self._handle)
@@ -61,9 +65,9 @@ class Graph(Child, GraphOperations[None]):
     def _destroy(self) -> None:
         _dtrain.dtrain_graph_destroy(self._handle)
 
-    def using(self, *, timeout: Optional[float] = None,
+    def using(self, *, timeout: Optional[Duration] = None,
               priority: Optional[int] = None) -> "ParameterisedGraph":
-        """The same operations with a timeout (seconds), or a priority (higher goes first)."""
+        """The same operations with a timeout, or a priority (higher goes first)."""
         return ParameterisedGraph(self, {"timeout": timeout, "priority": priority})
 
     @property
@@ -89,33 +93,34 @@ class Graph(Child, GraphOperations[None]):
 class ParameterisedGraph(BlockingGraph):
     """A graph's operations with parameters."""
 
-    def __init__(self, owner: Graph, settings: dict) -> None:
+    def __init__(self, owner: Graph, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, settings)
         self.start = StartedGraph(owner, settings)
         self.prepare = PreparedGraph(owner, settings)
 
 
-def graph_params(topology: Topology, neighbors: Optional[Neighbors] = None,
+def graph_params(topology: TopologyLike, neighbors: Optional[Neighbors] = None,
                  self_weight: Optional[float] = None,
                  out_neighbors: Optional[Iterable[int]] = None, rows_only: bool = False,
                  signed: bool = False) -> Any:
     """dtrain_graph_params_t, and what must live as long as it."""
-    if (neighbors is not None) != (topology == Topology.CUSTOM):
-        raise ValueError("neighbors are those of Topology.CUSTOM, which needs them")
+    number = find(Topology, topology, "topology")
+    if (neighbors is not None) != (number == Topology.CUSTOM):
+        raise InvalidError("neighbors are those of Topology.CUSTOM, which needs them")
     params = fill(_dtrain.dtrain_graph_params_t(), {
-        "kind": topology, "self_weight": self_weight,
+        "kind": number, "self_weight": self_weight,
         "flags": (_dtrain.DTRAIN_GRAPH_ROWS_ONLY if rows_only else 0)
         | (_dtrain.DTRAIN_GRAPH_SIGNED if signed else 0)})
-    kept = []
+    kept: List[Any] = []
 
-    def give(name: str, code: str, values: Iterable) -> int:
-        kept.append(Numbers(code, values))
-        setattr(params, name, kept[-1].buffer_info()[0])
+    def give(field: str, code: str, values: Any, name: str) -> int:
+        kept.append(pack(code, values, name))
+        setattr(params, field, kept[-1].buffer_info()[0])
         return len(kept[-1])
     if neighbors is not None:
-        params.in_count = give("in_neighbors", "i", neighbors)
+        params.in_count = give("in_neighbors", "i", neighbors, "neighbors")
         if isinstance(neighbors, Mapping):
-            give("in_weights", "d", neighbors.values())
+            give("in_weights", "d", neighbors.values(), "neighbors")
     if out_neighbors is not None:
-        params.out_count = give("out_neighbors", "i", out_neighbors)
+        params.out_count = give("out_neighbors", "i", out_neighbors, "out_neighbors")
     return params, kept

@@ -7,7 +7,16 @@ from typing import Any, Optional, TypeVar
 Self = TypeVar("Self", bound="Closeable")
 
 
-class Closeable:
+class Uncopied:
+    """What stands for something of this process."""
+    __slots__ = ()
+
+    def __reduce_ex__(self, _: Any) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it stands for something "
+                        "of this process; make one where it is needed (context, join, table, ...)")
+
+
+class Closeable(Uncopied):
     """A context manager; close() may be called again, other use after it is a StateError."""
     _handle: Any = None
 

@@ -59,11 +59,11 @@ class Registration(Child):
     def _place(array: Any) -> Any:
         try:
             view = memoryview(array)
-        except TypeError:
-            address, count, dtype, _, owner = _arrays.adapt(array, True)
+        except (TypeError, ValueError, BufferError):
+            address, count, dtype, _, owner = _arrays.adapt(array, True, "array")
             return address, count * ITEM_BYTES[dtype], owner
         if view.readonly or not view.c_contiguous:
-            raise ValueError("memory to be registered is writable and contiguous")
+            raise ValueError("array: memory to be registered is writable and contiguous")
         block = (ctypes.c_ubyte * view.nbytes).from_buffer(view)  # refuses to be resized
         return ctypes.addressof(block), view.nbytes, block
 

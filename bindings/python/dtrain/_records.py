@@ -6,10 +6,9 @@ import os
 from typing import Any, Iterable, Iterator, Optional, Union
 
 from . import _dtrain
+from ._checks import Path, items, path_text
 from ._handle import Closeable
 from ._parameters import fill
-
-Path = Union[str, "os.PathLike[str]"]
 
 
 class Records(Closeable):
@@ -25,11 +24,11 @@ class RecordReader(Records):
 
     def __init__(self, paths: Union[Path, Iterable[Path]], *, shard: Optional[int] = None,
                  shards: Optional[int] = None, max_record: Optional[int] = None) -> None:
-        if isinstance(paths, (str, os.PathLike)):
-            paths = [paths]
+        single = isinstance(paths, (str, os.PathLike))
+        wanted = [paths] if single else items(paths, "paths")
         params = fill(_dtrain.dtrain_reader_params_t(),
                       {"shard": shard, "shards": shards, "max_record": max_record})
-        self._handle = _dtrain.dtrain_reader_open([os.fspath(path) for path in paths], params)
+        self._handle = _dtrain.dtrain_reader_open([path_text(path, "paths") for path in wanted], params)
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -52,7 +51,7 @@ class RecordWriter(Records):
     """Writes a file, which appears under its name when this is closed."""
 
     def __init__(self, path: Path) -> None:
-        self._handle = _dtrain.dtrain_writer_open(os.fspath(path))
+        self._handle = _dtrain.dtrain_writer_open(path_text(path))
 
     def append(self, record: Any) -> None:
         """Anything with bytes."""

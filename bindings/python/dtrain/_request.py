@@ -6,6 +6,8 @@ import asyncio
 from typing import Any, Generator, List, NamedTuple, Optional
 
 from . import _dtrain
+from ._durations import Duration, wait_nanoseconds
+from ._handle import Uncopied
 
 
 class Result(NamedTuple):
@@ -16,7 +18,7 @@ class Result(NamedTuple):
     count: int    #: of rows, where they were counted
 
 
-class Request:
+class Request(Uncopied):
     """An operation in flight. It keeps the buffers of the operation, also when nobody keeps it:
     they are the library's until it has finished. Await it, or wait() for it."""
     __slots__ = ("_capsule", "_waiters", "__weakref__")
@@ -29,12 +31,12 @@ class Request:
         """Whether it has finished, well or not."""
         return _dtrain.request_wait(self._capsule, 0)
 
-    def wait(self, timeout: Optional[float] = None) -> Result:
+    def wait(self, timeout: Optional[Duration] = None) -> Result:
         """Its result, or the exception that it ended in. TimeoutError when it has not finished in
         so many seconds; it then goes on. Ctrl-C ends the wait, not the operation."""
-        limit = -1 if timeout is None else max(0, int(timeout * 1e9))
-        if not _dtrain.request_wait(self._capsule, limit):
-            raise TimeoutError(f"not finished after {timeout} s; the operation goes on")
+        if not _dtrain.request_wait(self._capsule, wait_nanoseconds(timeout)):
+            waited = f"{timeout} s" if isinstance(timeout, (int, float)) else str(timeout)
+            raise TimeoutError(f"not finished after {waited}; the operation goes on")
         return self.result()
 
     def result(self) -> Result:

@@ -3,10 +3,10 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import time
-from array import array as Numbers
 from typing import Any, List, Optional
 
 from . import _dtrain
+from ._durations import Duration, wait_nanoseconds
 from ._handle import Child
 
 SLICE = 0.02  #: seconds between two looks at signals
@@ -15,9 +15,7 @@ SLICE = 0.02  #: seconds between two looks at signals
 def server_weights(workers: int, dedicated: int, serving: int) -> List[int]:
     """The setting weights of tables on dedicated servers, and then as many workers that serve, by
     which the busiest link carries least."""
-    weights = Numbers("I", bytes(4 * (dedicated + serving)))
-    _dtrain.dtrain_server_weights(workers, dedicated, serving, weights.buffer_info()[0])
-    return list(weights)
+    return _dtrain.dtrain_server_weights(workers, dedicated, serving)
 
 
 class Server(Child):
@@ -29,9 +27,10 @@ class Server(Child):
     def _destroy(self) -> None:
         _dtrain.dtrain_server_destroy(self._handle)
 
-    def wait(self, timeout: Optional[float] = None) -> bool:
+    def wait(self, timeout: Optional[Duration] = None) -> bool:
         """Whether all workers have left in time; raises what the job failed with."""
-        end = float("inf") if timeout is None else time.monotonic() + timeout
+        limit = wait_nanoseconds(timeout)
+        end = float("inf") if limit < 0 else time.monotonic() + limit / 1e9
         while True:
             left = min(SLICE, max(0.0, end - time.monotonic()))
             if _dtrain.dtrain_server_wait(self._handle, int(left * 1e9)) == _dtrain.DTRAIN_OK:

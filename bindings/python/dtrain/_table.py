@@ -2,16 +2,27 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from array import array as Numbers
-from typing import Any, Dict, Generic, Iterable, List, NamedTuple, Optional
+import operator
+from array import array
+from functools import partial
+from typing import (TYPE_CHECKING, Any, Dict, Generic, Iterable, List, Mapping, NamedTuple, Optional,
+                    Tuple)
 
 from . import _dtrain
-from ._collectives import Array, Done, Found, numbers
+from ._callbacks import Callback, call_with
+from ._checks import check_callable, check_kind, items, kind, numbers, pack
+from ._collectives import Array, Done, Found, Numbers
 from ._constants import DType
+from ._durations import Duration
 from ._handle import Child
-from ._parameters import fill, nanoseconds
+from ._names import find_dtype
+from ._parameters import check_names, fill
 from ._request import Request, Result
+from ._settings import ConsistencySettings, DTypeLike, PlaceFunction, Segment, TableSettings
 from ._ways import Blocking, Started, runner
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
 
@@ -26,7 +37,7 @@ class State(NamedTuple):
 
 class TableOperations(Generic[Done, Found]):
     """Values of a dense table are those from `first` on, as many as the array has. Rows of a sparse
-    one are given by keys, an array or list of unsigned 64-bit integers."""
+    one are given by keys, an array of 64-bit integers (with a sign: the same bits) or a list."""
 
     def _run(self, function: Any, *arguments: Any) -> Any:
         raise NotImplementedError
@@ -47,25 +58,25 @@ class TableOperations(Generic[Done, Found]):
         """Overwrites values, whatever the rule and the clock."""
         return self._run(_dtrain.dtrain_table_set, first, 0, values)
 
-    def push_rows(self, keys: Iterable[int], values: Array) -> Found:
+    def push_rows(self, keys: Numbers, values: Array) -> Found:
         """Hands rows to the table's rule; makes those that are not there."""
-        return self._run(_dtrain.dtrain_table_push_rows, numbers(keys), 0, values)
+        return self._run(_dtrain.dtrain_table_push_rows, numbers(keys, "keys"), 0, values)
 
-    def pull_rows(self, keys: Iterable[int], out: Array) -> Found:
+    def pull_rows(self, keys: Numbers, out: Array) -> Found:
         """Reads rows; of a key without one its initial values."""
-        return self._run(_dtrain.dtrain_table_pull_rows, numbers(keys), 0, out)
+        return self._run(_dtrain.dtrain_table_pull_rows, numbers(keys, "keys"), 0, out)
 
-    def push_pull_rows(self, keys: Iterable[int], values: Array, out: Array = None) -> Found:
+    def push_pull_rows(self, keys: Numbers, values: Array, out: Array = None) -> Found:
         """Both in one round trip; without `out` in place."""
-        return self._run(_dtrain.dtrain_table_push_pull_rows, numbers(keys), 0, values, out)
+        return self._run(_dtrain.dtrain_table_push_pull_rows, numbers(keys, "keys"), 0, values, out)
 
-    def set_rows(self, keys: Iterable[int], values: Array) -> Found:
+    def set_rows(self, keys: Numbers, values: Array) -> Found:
         """Overwrites rows, whatever the rule and the clock."""
-        return self._run(_dtrain.dtrain_table_set_rows, numbers(keys), 0, values)
+        return self._run(_dtrain.dtrain_table_set_rows, numbers(keys, "keys"), 0, values)
 
-    def erase_rows(self, keys: Iterable[int]) -> Done:
+    def erase_rows(self, keys: Numbers) -> Done:
         """Drops rows and their state."""
-        return self._run(_dtrain.dtrain_table_erase_rows, numbers(keys), 0)
+        return self._run(_dtrain.dtrain_table_erase_rows, numbers(keys, "keys"), 0)
 
     def count_rows(self) -> Found:
         """The result's count: of the rows on all servers."""
@@ -87,13 +98,14 @@ class TableOperations(Generic[Done, Found]):
         """Overwrites them."""
         return self._run(_dtrain.dtrain_table_set_state, index, first, 0, values)
 
-    def pull_state_rows(self, index: int, keys: Iterable[int], out: Array) -> Found:
+    def pull_state_rows(self, index: int, keys: Numbers, out: Array) -> Found:
         """Reads the state of rows."""
-        return self._run(_dtrain.dtrain_table_pull_state_rows, index, numbers(keys), 0, out)
+        return self._run(_dtrain.dtrain_table_pull_state_rows, index, numbers(keys, "keys"), 0, out)
 
-    def set_state_rows(self, index: int, keys: Iterable[int], values: Array) -> Found:
+    def set_state_rows(self, index: int, keys: Numbers, values: Array) -> Found:
         """Overwrites it."""
-        return self._run(_dtrain.dtrain_table_set_state_rows, index, numbers(keys), 0, values)
+        return self._run(_dtrain.dtrain_table_set_state_rows, index, numbers(keys, "keys"), 0,
+                         values)
 
     def set_ready(self) -> Done:
         """Says that the table is initialised; usually one worker does."""
@@ -116,10 +128,11 @@ class Table(Child, TableOperations[None, Result]):
     """Made by Communicator.table(). `start` has the operations with requests, `using()` with
     parameters."""
 
-    def __init__(self, comm: Any, name: str, dtype: DType, settings: dict) -> None:
-        params, _kept = table_params(dtype, settings)
-        handle = _dtrain.dtrain_table_create(comm._handle, name, params)
-        _dtrain.describe_handle(handle, dtype, settings.get("dim", 0))
+    def __init__(self, comm: Any, name: str, dtype: DTypeLike, settings: Mapping[str, Any]) -> None:
+        dtype = find_dtype(dtype, "dtype")
+        params, place, _kept = table_params(dtype, settings)
+        handle = call_with(place, _dtrain.dtrain_table_create, comm._handle, name, params)
+        _dtrain.describe_handle(handle, dtype, settings.get("dim") or 0)
         super().__init__(comm._context, handle, comm)
         self.name = name
         self.dtype = dtype
@@ -129,13 +142,17 @@ class Table(Child, TableOperations[None, Result]):
     def _destroy(self) -> None:
         _dtrain.dtrain_table_destroy(self._handle)
 
-    def using(self, **settings: Any) -> "ParameterisedTable":
-        """The same operations with parameters: timeout (seconds), priority, weight (how much a push
-        counts in an average), min_version (a pull waits for so many updates)."""
-        return ParameterisedTable(self, settings)
+    def using(self, *, timeout: Optional[Duration] = None, priority: Optional[int] = None,
+              weight: Optional[float] = None,
+              min_version: Optional[int] = None) -> "ParameterisedTable":
+        """The same operations with parameters: timeout, priority, weight (how much a push counts in
+        an average), min_version (a pull waits for so many updates)."""
+        return ParameterisedTable(self, {"timeout": timeout, "priority": priority, "weight": weight,
+                                         "min_version": min_version})
 
-    def set_consistency(self, **settings: Any) -> None:
+    def set_consistency(self, **settings: "Unpack[ConsistencySettings]") -> None:
         """Changes consistency, staleness, quorum and reproducible. Collective."""
+        check_names(settings, ConsistencySettings.__annotations__)
         params = fill(_dtrain.dtrain_table_params_t(), settings)
         _dtrain.dtrain_table_set_consistency(self._maker._handle, self._handle, params, None)
 
@@ -149,16 +166,13 @@ class Table(Child, TableOperations[None, Result]):
                 return found
             found[name] = State(len(found), name, DType(dtype), count)
 
-    def locate(self, items: Iterable[int]) -> List[int]:
+    def locate(self, items: Numbers) -> List[int]:
         """The servers of elements, or of keys."""
-        wanted = numbers(items)
-        servers = Numbers("I", bytes(4 * len(wanted)))
-        _dtrain.dtrain_table_locate(self._handle, wanted, 0, servers.buffer_info()[0])
-        return list(servers)
+        return _dtrain.dtrain_table_locate(self._handle, numbers(items, "items"), 0)
 
-    def servers(self) -> List[dict]:
+    def servers(self) -> List[Dict[str, Any]]:
         """What each server holds: rank (-1: dedicated), elements, ranges, share."""
-        found: List[dict] = []
+        found: List[Dict[str, Any]] = []
         while True:
             server = _dtrain.dtrain_table_server_t()
             try:
@@ -168,7 +182,7 @@ class Table(Child, TableOperations[None, Result]):
             found.append({name: getattr(server, name)
                           for name in ("rank", "elements", "ranges", "share")})
 
-    def stats(self, server: int = -1) -> dict:
+    def stats(self, server: int = -1) -> Dict[str, Any]:
         """Counts of this worker's requests to a server, or to all."""
         stats = _dtrain.dtrain_table_stats_t()
         _dtrain.dtrain_stats_table(self._handle, server, stats)
@@ -188,57 +202,72 @@ class Table(Child, TableOperations[None, Result]):
 class ParameterisedTable(BlockingTable):
     """A table's operations with parameters."""
 
-    def __init__(self, owner: Table, settings: dict) -> None:
+    def __init__(self, owner: Table, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, settings)
         self.start = StartedTable(owner, settings)
 
 
-def table_params(dtype: DType, settings: dict) -> Any:
-    """dtrain_table_params_t, and what must live as long as it."""
-    settings, kept = dict(settings), []
+def table_params(dtype: DType, given: Mapping[str, Any]) -> Tuple[Any, Optional[Callback], List[Any]]:
+    """dtrain_table_params_t, its callback, and what must live as long as it."""
+    check_names(given, TableSettings.__annotations__, " of tables")
+    settings = dict(given)
+    kept: List[Any] = []
     segments = settings.pop("segments", None)
     if segments is not None:
-        whole = Numbers("B", b"".join(
-            _dtrain.segment_bytes(fill(_dtrain.dtrain_segment_t(), segment))
-            for segment in segments))
-        settings.update(segments=whole.buffer_info()[0], segment_count=len(segments))
-        kept.append(whole)
+        parts = [segment_bytes(segment) for segment in items(segments, "segments")]
+        kept.append(array("B", b"".join(parts)))
+        settings.update(segments=kept[-1].buffer_info()[0], segment_count=len(parts))
     weights = settings.pop("weights", None)
     if weights is not None:
-        whole = Numbers("I", weights)
-        settings.update(weights=whole.buffer_info()[0], weight_count=len(weights))
-        kept.append(whole)
+        kept.append(pack("I", weights, "weights"))
+        settings.update(weights=kept[-1].buffer_info()[0], weight_count=len(kept[-1]))
+    place = None
     if settings.get("place") is not None:
-        settings["place_arg"] = settings["place"]
-        kept.append(settings["place"])
-    return fill(_dtrain.dtrain_table_params_t(), {"dtype": dtype, **settings}), kept
+        check_callable(settings["place"], "place")
+        place = Callback(partial(checked_place, settings["place"]))
+        settings.update(place=place, place_arg=place)
+    return fill(_dtrain.dtrain_table_params_t(), {"dtype": dtype, **settings}), place, kept
 
 
-def checkpoint_params(timeout: Optional[float], every_steps: int = 0,
-                      every: Optional[float] = None) -> Any:
+def checked_place(place: PlaceFunction, *arguments: int) -> int:
+    return operator.index(place(*arguments))
+
+
+def segment_bytes(segment: Any) -> bytes:
+    if not isinstance(segment, Mapping):
+        raise TypeError(f"segments: dicts are needed, not {kind(segment)}")
+    check_names(segment, Segment.__annotations__, " of segments")
+    return _dtrain.segment_bytes(fill(_dtrain.dtrain_segment_t(), segment))
+
+
+def checkpoint_params(timeout: Optional[Duration], every_steps: int = 0,
+                      every: Optional[Duration] = None) -> Any:
     return fill(_dtrain.dtrain_checkpoint_params_t(),
-                {"timeout": timeout, "every_steps": every_steps, "every_ns": nanoseconds(every)})
+                {"timeout": timeout, "every_steps": every_steps, "every": every})
+
+
+def handles_of(tables: Iterable[Table]) -> List[Any]:
+    return [check_kind(table, Table, "tables")._handle for table in items(tables, "tables")]
 
 
 def save_checkpoint(tables: Iterable[Table], step: int, *, every_steps: int = 0,
-                    every: Optional[float] = None, timeout: Optional[float] = None) -> bool:
+                    every: Optional[Duration] = None, timeout: Optional[Duration] = None) -> bool:
     """Writes tables to the folder of the option checkpoint.directory, by one worker; False when
-    nothing was due. every_steps, every (seconds): only when so much has passed since the last."""
-    return _dtrain.dtrain_checkpoint_save([table._handle for table in tables], step,
+    nothing was due. every_steps, every: only when so much has passed since the last."""
+    return _dtrain.dtrain_checkpoint_save(handles_of(tables), step,
                                           checkpoint_params(timeout, every_steps, every))
 
 
 def restore_checkpoint(tables: Iterable[Table], step: Optional[int] = None, *,
-                       timeout: Optional[float] = None) -> int:
+                       timeout: Optional[Duration] = None) -> int:
     """Reads tables from a checkpoint, by one worker, the newest without a step; which it was."""
-    return _dtrain.dtrain_checkpoint_restore([table._handle for table in tables],
-                                             NEWEST if step is None else step,
+    return _dtrain.dtrain_checkpoint_restore(handles_of(tables), NEWEST if step is None else step,
                                              checkpoint_params(timeout))
 
 
 def newest_checkpoint(table: Table) -> Optional[int]:
     """The step of the newest complete checkpoint."""
     try:
-        return _dtrain.dtrain_checkpoint_newest(table._handle)
+        return _dtrain.dtrain_checkpoint_newest(check_kind(table, Table, "table")._handle)
     except LookupError:
         return None

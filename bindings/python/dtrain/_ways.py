@@ -5,9 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 """
 from asyncio import _get_running_loop
 from functools import partial
-from typing import Any
+from typing import Any, Mapping
 
 from . import _dtrain
+from ._handle import Uncopied
 from ._parameters import operation
 from ._request import Request
 
@@ -20,17 +21,17 @@ def runner(handle: Any, params: Any = AWAITED) -> Any:
     return partial(_dtrain.call_operation, handle, params, BLOCK)
 
 
-class Way:
+class Way(Uncopied):
     """Of the object `owner`, with these parameters of dtrain_op_params_t."""
 
-    def __init__(self, owner: Any, settings: dict) -> None:
+    def __init__(self, owner: Any, settings: Mapping[str, Any]) -> None:
         self._owner = owner
         self._settings = settings
         self._params = operation(settings)
 
 
 class Blocking(Way):
-    def __init__(self, owner: Any, settings: dict) -> None:
+    def __init__(self, owner: Any, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_AWAITED})
 
         self._run = runner(owner._handle, self._params)
@@ -49,7 +50,7 @@ class Started(Way):
 
 
 class Prepared(Way):
-    def __init__(self, owner: Any, settings: dict) -> None:
+    def __init__(self, owner: Any, settings: Mapping[str, Any]) -> None:
         super().__init__(owner, {**settings, "flags": _dtrain.DTRAIN_OP_PERSISTENT})
 
     def _run(self, function: Any, *arguments: Any) -> Request:

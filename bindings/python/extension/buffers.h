@@ -4,17 +4,21 @@
 #ifndef DTRAIN_PYTHON_BUFFERS_H
 #define DTRAIN_PYTHON_BUFFERS_H
 #include "handles.h"
+#include "tensors.h"
 
 typedef struct Buffer {
     void *data;
     uint64_t count; /* elements */
     uint32_t dtype;
-    int present, readonly;
+    int present, readonly, written;
     Py_buffer view; /* view.obj == NULL: the memory is kept by: */
     PyObject *owner;
+    PyObject *tensor; /* torch's, to be told of changes; else NULL */
 } Buffer;
 
-/* (object, writable) -> (address, count, dtype, readonly, owner) */
+static PyTypeObject *typed_type; /* dtrain.typed(): an array, and what its elements are */
+
+/* (object, writable, name) -> (address, count, dtype, readonly, owner) */
 static PyObject *array_adapter;
 
 static uint32_t dtype_of_format(const char *format, Py_ssize_t size) {
@@ -31,27 +35,9 @@ static uint32_t dtype_of_format(const char *format, Py_ssize_t size) {
                             : 0;
 }
 
-/* Why the buffer protocol refused. */
-static int explain_refusal(PyObject *object, int writable) {
-    Py_buffer view;
-    PyErr_Clear();
-    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) != 0) return 0;
-    if (!PyBuffer_IsContiguous(&view, 'C'))
-        PyErr_SetString(PyExc_ValueError,
-                        "the array is not contiguous (in C order); pass a "
-                        "contiguous copy, for example numpy.ascontiguousarray(x)");
-    else if (writable && view.readonly)
-        PyErr_SetString(PyExc_ValueError, "the array is read-only, and the result would be written "
-                                          "to it; pass a writable one");
-    else
-        PyErr_Format(PyExc_ValueError, "%s refuses its buffer", Py_TYPE(object)->tp_name);
-    PyBuffer_Release(&view);
-    return 0;
-}
-
-static int buffer_adapt(Buffer *buffer, PyObject *object, int writable) {
+static int buffer_adapt(Buffer *buffer, PyObject *object, int writable, const char *name) {
     PyObject *found =
-        PyObject_CallFunction(array_adapter, "OO", object, writable ? Py_True : Py_False);
+        PyObject_CallFunction(array_adapter, "OOs", object, writable ? Py_True : Py_False, name);
     if (found == NULL) return 0;
     unsigned long long address, count;
     unsigned int dtype;
@@ -63,29 +49,116 @@ static int buffer_adapt(Buffer *buffer, PyObject *object, int writable) {
     }
     Py_INCREF(buffer->owner);
     Py_DECREF(found);
+    if (tensors_find() && PyObject_TypeCheck(object, tensors.type))
+        Py_INCREF(buffer->tensor = object);
     buffer->data = (void *)(uintptr_t)address;
     buffer->count = count;
     buffer->dtype = dtype;
     return buffer->present = 1;
 }
 
-/* 0 with an exception. */
-static int buffer_take(Buffer *buffer, PyObject *object, int writable) {
-    if (!PyObject_CheckBuffer(object)) return buffer_adapt(buffer, object, writable);
+/* Bytes of an element. */
+static uint64_t dtype_size(uint32_t dtype) {
+    switch (dtype) {
+    case DTRAIN_I8:
+    case DTRAIN_U8: return 1;
+    case DTRAIN_F16:
+    case DTRAIN_BF16:
+    case DTRAIN_I16:
+    case DTRAIN_U16: return 2;
+    case DTRAIN_F32:
+    case DTRAIN_I32:
+    case DTRAIN_U32: return 4;
+    default: return 8;
+    }
+}
+
+/* The buffer protocol refused: another way to the memory, or why. */
+static int buffer_refused(Buffer *buffer, PyObject *object, int writable, const char *name) {
+    Py_buffer view;
+    PyErr_Clear();
+    if (PyObject_GetBuffer(object, &view, PyBUF_FULL_RO) != 0) {
+        PyErr_Clear(); /* NumPy has no format for elements of other packages' types */
+        return buffer_adapt(buffer, object, writable, name);
+    }
+    if (!PyBuffer_IsContiguous(&view, 'C'))
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the array is not contiguous (in C order); pass a "
+                     "contiguous copy, for example numpy.ascontiguousarray(x)",
+                     name);
+    else if (writable && view.readonly)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the array is read-only, and the result would be written to it; pass a "
+                     "writable one",
+                     name);
+    else
+        PyErr_Format(PyExc_ValueError, "%s: %s refuses its buffer", name, Py_TYPE(object)->tp_name);
+    PyBuffer_Release(&view);
+    return 0;
+}
+
+static int buffer_of_tensor(Buffer *buffer, PyObject *object) {
+    buffer->owner = tensor_take(object, &buffer->data, &buffer->count, &buffer->dtype);
+    if (buffer->owner == NULL) return 0;
+    Py_INCREF(buffer->tensor = object);
+    return buffer->present = 1;
+}
+
+/* The memory. Where only a format tells what the elements are, dtype stays 0, and count bytes. */
+static int buffer_reach(Buffer *buffer, PyObject *object, int writable, const char *name) {
+    if (!PyObject_CheckBuffer(object)) {
+        const int is_tensor = tensors_find() && Py_TYPE(object) == tensors.type;
+        return (is_tensor && buffer_of_tensor(buffer, object)) ||
+               buffer_adapt(buffer, object, writable, name);
+    }
     const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
     if (PyObject_GetBuffer(object, &buffer->view, flags) != 0) {
         buffer->view.obj = NULL;
-        return explain_refusal(object, writable);
+        return buffer_refused(buffer, object, writable, name);
     }
     buffer->present = 1;
     buffer->readonly = buffer->view.readonly;
     buffer->data = buffer->view.buf;
+    buffer->count = (uint64_t)buffer->view.len;
+    return 1;
+}
+
+/* The same memory as elements of another type. */
+static int buffer_typed(Buffer *buffer, PyObject *typed, int writable, const char *name) {
+    PyObject *array = PyObject_GetAttrString(typed, "array");
+    PyObject *dtype = PyObject_GetAttrString(typed, "dtype");
+    uint32_t number = 0;
+    int taken = array != NULL && dtype != NULL && uint32_take(dtype, "dtype", &number) &&
+                buffer_reach(buffer, array, writable, name);
+    Py_XDECREF(array);
+    Py_XDECREF(dtype);
+    if (!taken) return 0;
+    const uint64_t bytes = buffer->count * (buffer->dtype == 0 ? 1 : dtype_size(buffer->dtype));
+    buffer->dtype = number;
+    buffer->count = bytes / dtype_size(number);
+    if (bytes % dtype_size(number) == 0 &&
+        (uintptr_t)buffer->data % (bytes == 0 ? 1 : dtype_size(number)) == 0)
+        return 1;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: its %llu bytes are not whole elements of %llu, or not where "
+                 "such elements may begin",
+                 name, (unsigned long long)bytes, (unsigned long long)dtype_size(number));
+    return 0;
+}
+
+/* 0 with an exception, which has the parameter's name. */
+static int buffer_take(Buffer *buffer, PyObject *object, int writable, const char *name) {
+    buffer->written = writable;
+    if (Py_TYPE(object) == typed_type) return buffer_typed(buffer, object, writable, name);
+    if (!buffer_reach(buffer, object, writable, name)) return 0;
+    if (buffer->view.obj == NULL) return 1;
     buffer->dtype = dtype_of_format(buffer->view.format, buffer->view.itemsize);
     if (buffer->dtype == 0) {
-        PyErr_Format(PyExc_TypeError,
-                     "elements of format \"%s\" cannot be sent; convert them to one of f32, f64, "
-                     "f16, bf16 or an integer of 8 to 64 bits, in this machine's byte order",
-                     buffer->view.format);
+        PyErr_Format(
+            PyExc_TypeError,
+            "%s: elements of format \"%s\" cannot be sent; convert them to one of f32, f64, "
+            "f16, bf16 or an integer of 8 to 64 bits, in this machine's byte order",
+            name, buffer->view.format);
         return 0;
     }
     buffer->count = (uint64_t)(buffer->view.len / buffer->view.itemsize);
@@ -95,6 +168,7 @@ static int buffer_take(Buffer *buffer, PyObject *object, int writable) {
 static void buffer_give_back(Buffer *buffer) {
     if (buffer->view.obj != NULL) PyBuffer_Release(&buffer->view);
     Py_CLEAR(buffer->owner);
+    Py_CLEAR(buffer->tensor);
 }
 
 #endif

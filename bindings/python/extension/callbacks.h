@@ -1,4 +1,5 @@
-/* Python functions that the library calls, from any of its threads. What they raise is reported.
+/* Python functions that the library calls, from any of its threads. What a sink of the log raises
+ * is reported; the others are dtrain._callbacks.Callback, which keep it and return None.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_CALLBACKS_H
 #define DTRAIN_PYTHON_CALLBACKS_H
@@ -14,24 +15,19 @@ static void call_log(void *arg, int32_t level, const char *line) {
     PyGILState_Release(state);
 }
 
-/* arg(mine) -> [bytes of each rank]; what it raises is raised by the call that joins. */
+/* arg(mine) -> [bytes of each rank], of the same length. */
 static int32_t call_allgather(void *arg, const void *send, void *recv, size_t len) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *all = PyObject_CallFunction(arg, "y#", (const char *)send, (Py_ssize_t)len);
-    PyObject *list = all == NULL ? NULL : PySequence_Fast(all, "allgather returns a list of bytes");
+    PyObject *list = all == NULL || all == Py_None ? NULL : PySequence_Fast(all, "no list");
     int failed = list == NULL;
     for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(list); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(list, i);
-        failed = !PyBytes_Check(item) || (size_t)PyBytes_GET_SIZE(item) != len;
-        if (failed)
-            PyErr_SetString(PyExc_ValueError, "allgather returns bytes of the same length of each "
-                                              "rank");
-        else
-            memcpy((char *)recv + (size_t)i * len, PyBytes_AS_STRING(item), len);
+        memcpy((char *)recv + (size_t)i * len, PyBytes_AS_STRING(item), len);
     }
     Py_XDECREF(list);
     Py_XDECREF(all);
-    if (failed) PyErr_WriteUnraisable(arg);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(arg);
     PyGILState_Release(state);
     return failed;
 }
@@ -41,9 +37,9 @@ static uint32_t call_place(void *arg, uint64_t first, uint64_t count, uint32_t s
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *server = PyObject_CallFunction(arg, "KKI", (unsigned long long)first,
                                              (unsigned long long)count, servers);
-    const unsigned long number = server == NULL ? 0 : PyLong_AsUnsignedLong(server);
-    const int failed = PyErr_Occurred() != NULL;
-    if (failed) PyErr_WriteUnraisable(arg);
+    const int failed = server == NULL || server == Py_None;
+    const unsigned long number = failed ? UINT32_MAX : PyLong_AsUnsignedLong(server);
+    if (PyErr_Occurred()) PyErr_WriteUnraisable(arg);
     Py_XDECREF(server);
     PyGILState_Release(state);
     return failed || number >= UINT32_MAX ? UINT32_MAX : (uint32_t)number;

@@ -93,12 +93,13 @@ static void call_drop(Call *call) {
 
 static void capsule_drop(PyObject *capsule) { call_drop(PyCapsule_GetPointer(capsule, CALL_NAME)); }
 
-static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writable) {
+static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writable,
+                           const char *name) {
     Call *call = call_make(call_p);
     if (call == NULL) return NULL;
     Buffer *buffer = &call->buffers[role];
     if (object == Py_None) return buffer;
-    return buffer_take(buffer, object, writable) ? buffer : NULL;
+    return buffer_take(buffer, object, writable, name) ? buffer : NULL;
 }
 
 /* IN_PROGRESS after timeout_ns (< 0: never), an outcome, or -1000 with the exception of a signal's
@@ -148,6 +149,15 @@ static PyObject *call_result(Call *call) {
                                  (unsigned long long)call->number);
 }
 
+/* The operation has begun: those who count changes of what it writes are told. */
+static void call_changes(const Call *call) {
+    if (tensors.type == NULL) return;
+    for (int i = 0; i < ROLES; i++) {
+        const Buffer *buffer = &call->buffers[i];
+        if (buffer->tensor != NULL && buffer->written) tensor_changes(buffer->tensor);
+    }
+}
+
 /* What a posted operation returns: a capsule to go on with, or of a blocking one its result. */
 static PyObject *call_return(Call **call_p, Handle *handle, PyObject *handle_object,
                              int with_result) {
@@ -157,6 +167,7 @@ static PyObject *call_return(Call **call_p, Handle *handle, PyObject *handle_obj
     call->root_object = handle->root_object != NULL ? handle->root_object : handle_object;
     Py_INCREF(call->root_object);
     if (abandoned != NULL) sweep_abandoned();
+    if (call->mode != MODE_PREPARE) call_changes(call);
     if (call->mode != MODE_BLOCK) {
         PyObject *capsule = PyCapsule_New(call, CALL_NAME, capsule_drop);
         if (capsule == NULL) call_drop(call);

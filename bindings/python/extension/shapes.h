@@ -14,14 +14,16 @@ static int refuse(const char *format, ...) {
 }
 
 /* Without an output the operation is in place. */
-static int settle_in_place(Call *call, void **output) {
+static int settle_in_place(Call *call, void **output, const char *name) {
     Buffer *send = &call->buffers[ROLE_send], *recv = &call->buffers[ROLE_recv];
-    if (!send->present) return refuse("this operation needs an array");
+    if (!send->present) return refuse("%s: this operation needs an array", name);
     if (recv->present) return 1;
     if (send->readonly)
-        return refuse("the array is read-only, and the result would be written to it; pass a "
-                      "writable one, or another array for the result");
+        return refuse("%s: the array is read-only, and the result would be written to it; pass a "
+                      "writable one, or another array for the result",
+                      name);
     *output = send->data;
+    send->written = 1;
     recv->count = send->count;
     recv->dtype = send->dtype;
     return 1;
@@ -29,14 +31,14 @@ static int settle_in_place(Call *call, void **output) {
 
 static int same_dtype(const Buffer *a, const Buffer *b) {
     if (a->dtype == b->dtype) return 1;
-    PyErr_SetString(PyExc_TypeError, "the arrays have different types of elements; both must have "
-                                     "the same");
+    PyErr_SetString(PyExc_TypeError, "array and out have different types of elements; both must "
+                                     "have the same");
     return 0;
 }
 
 /* Both hold `count` elements. */
 static int alike(Call *call, void **output, uint64_t *count, uint32_t *dtype) {
-    if (!settle_in_place(call, output)) return 0;
+    if (!settle_in_place(call, output, "array")) return 0;
     const Buffer *send = &call->buffers[ROLE_send], *recv = &call->buffers[ROLE_recv];
     if (!same_dtype(send, recv)) return 0;
     if (send->count != recv->count)
@@ -83,6 +85,12 @@ static int blocks(Call *call, uint64_t send_blocks, uint64_t recv_blocks, uint64
     if (recv_blocks == 1 && !blocks_of(recv, "output", 1, &found, count)) return 0;
     if (send_blocks != 0 && !blocks_of(send, "input", send_blocks, &found, count)) return 0;
     return recv_blocks == 0 || blocks_of(recv, "output", recv_blocks, &found, count);
+}
+
+/* Nothing is written to the only buffer here. */
+static int unwritten(Call *call) {
+    call->buffers[ROLE_buffer].written = 0;
+    return 1;
 }
 
 /* The only buffer. */
@@ -178,7 +186,7 @@ static int values_of(Call *call, const Handle *table, uint64_t *count) {
 
 /* Pushed and pulled, to the same place unless there is another. */
 static int exchanged(Call *call, const Handle *table, void **output, uint64_t *count) {
-    return settle_in_place(call, output) && values_of(call, table, count);
+    return settle_in_place(call, output, "values") && values_of(call, table, count);
 }
 
 /* As values_of(), for a state array of the rule. */

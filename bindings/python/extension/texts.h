@@ -5,18 +5,19 @@
 #include <Python.h>
 
 /* The UTF-8 that the str itself keeps as long as it lives; of None NULL. 0: with an exception. */
-static int text_borrow(PyObject *object, char **text_p) {
+static int text_borrow(PyObject *object, const char *name, char **text_p) {
     Py_ssize_t length = 0;
     *text_p = NULL;
     if (object == Py_None) return 1;
     if (!PyUnicode_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "a str is needed, not %s", Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s: a str is needed, not %s", name,
+                     Py_TYPE(object)->tp_name);
         return 0;
     }
     *text_p = (char *)PyUnicode_AsUTF8AndSize(object, &length);
     if (*text_p == NULL) return 0;
     if ((Py_ssize_t)strlen(*text_p) == length) return 1;
-    PyErr_SetString(PyExc_ValueError, "the text has a null character in it");
+    PyErr_Format(PyExc_ValueError, "%s: the text has a null character in it", name);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "callbacks.h"
 #include "calls.h"
 #include "handles.h"
+#include "numbers.h"
 #include "shapes.h"
 #include "texts.h"
 %}
@@ -81,31 +82,33 @@
 %typemap(in, numinputs=0) int32_t *last_p "$1 = NULL;" /* the result's peer */
 
 /* ---- memory ---- */
-%define %memory(type, name, writable)
+%define %memory(type, name, writable, called)
 %typemap(in) type name {
-    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, writable);
+    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, writable, called);
     if (buffer == NULL) SWIG_fail;
     $1 = buffer->data;
 }
 %enddef
-%memory(const void *, send, 0)
-%memory(const void *, buffer, 0)
-%memory(const void *, values, 0)
-%memory(const void *, pushed, 0)
-%memory(const void *, state, 0)
-%memory(const float *, send, 0)
-%memory(void *, recv, 1)
-%memory(void *, buffer, 1)
-%memory(void *, values, 1)
-%memory(void *, pulled, 1)
-%memory(void *, state, 1)
-%memory(float *, recv, 1)
+%memory(const void *, send, 0, "array")
+%memory(const void *, buffer, 0, "array")
+%memory(const void *, values, 0, "values")
+%memory(const void *, pushed, 0, "values")
+%memory(const void *, state, 0, "values")
+%memory(const float *, send, 0, "array")
+%memory(void *, recv, 1, "out")
+%memory(void *, buffer, 1, "array")
+%memory(void *, values, 1, "out")
+%memory(void *, pulled, 1, "out")
+%memory(void *, state, 1, "out")
+%memory(float *, recv, 1, "out")
 %define %numbers(name)
 %typemap(in) const uint64_t *name {
-    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, 0);
+    Buffer *buffer = call_buffer(&call1, ROLE_##name, $input, 0, #name);
     if (buffer == NULL) SWIG_fail;
-    if (buffer->present && buffer->dtype != DTRAIN_U64) {
-        PyErr_SetString(PyExc_TypeError, #name " are an array of unsigned 64-bit integers");
+    if (buffer->present && buffer->dtype != DTRAIN_U64 && buffer->dtype != DTRAIN_I64) {
+        PyErr_SetString(PyExc_TypeError,
+                        #name ": integers of 64 bits are needed, with a sign or without; convert "
+                        "them, for example x.astype(\"int64\") of NumPy, x.long() of torch");
         SWIG_fail;
     }
     $1 = buffer->data;
@@ -128,10 +131,31 @@
     $1 = 0;
     $2 = 0;
 }
+%typemap(in, numinputs=0) uint32_t *servers "$1 = NULL;"
+%typemap(argout) uint32_t *servers {
+    const uint64_t count = call1->buffers[ROLE_items].count;
+    Py_XDECREF($result);
+    $result = PyList_New((Py_ssize_t)count);
+    for (uint64_t i = 0; $result != NULL && i < count; i++)
+        PyList_SET_ITEM($result, (Py_ssize_t)i, PyLong_FromUnsignedLong($1[i]));
+}
+%typemap(freearg) uint32_t *servers "PyMem_Free($1);"
+%typemap(in) (uint32_t serving, uint32_t *weights) {
+    if (!uint32_take($input, "serving", &$1)) SWIG_fail;
+    $2 = NULL;
+}
+%typemap(argout) (uint32_t serving, uint32_t *weights) {
+    const uint64_t count = (uint64_t)arg2 + $1;
+    Py_XDECREF($result);
+    $result = PyList_New((Py_ssize_t)count);
+    for (uint64_t i = 0; $result != NULL && i < count; i++)
+        PyList_SET_ITEM($result, (Py_ssize_t)i, PyLong_FromUnsignedLong($2[i]));
+}
+%typemap(freearg) (uint32_t serving, uint32_t *weights) "PyMem_Free($2);"
 %typemap(in) (const int32_t *ranks, int32_t count) (Buffer list = {0}) {
-    if (!buffer_take(&list, $input, 0)) SWIG_fail;
+    if (!buffer_take(&list, $input, 0, "ranks")) SWIG_fail;
     if (list.dtype != DTRAIN_I32 || list.count > INT32_MAX) {
-        PyErr_SetString(PyExc_TypeError, "ranks are an array of 32-bit integers");
+        PyErr_SetString(PyExc_TypeError, "ranks: integers of 32 bits are needed");
         SWIG_fail;
     }
     $1 = list.data;
@@ -139,9 +163,27 @@
 }
 %typemap(freearg) (const int32_t *ranks, int32_t count) "buffer_give_back(&list$argnum);"
 
+/* ---- numbers ---- */
+%define %number(type, taker)
+%typemap(in) type {
+    if (!taker($input, "$1_name", &$1)) SWIG_fail;
+}
+%enddef
+%number(int32_t, int32_take)
+%number(int64_t, int64_take)
+%number(uint32_t, uint32_take)
+%number(uint64_t, uint64_take)
+%number(double, double_take)
+%typemap(in) uint64_t bytes {
+    if (!uint64_take($input, "size", &$1)) SWIG_fail;
+}
+%typemap(in) uint32_t op {
+    if (!op_take($input, &$1)) SWIG_fail;
+}
+
 /* ---- texts ---- */
 %typemap(in) const char * {
-    if (!text_borrow($input, &$1)) SWIG_fail;
+    if (!text_borrow($input, "$1_name", &$1)) SWIG_fail;
 }
 %typemap(freearg) const char * ""
 %typemap(memberin) const char * {
@@ -213,7 +255,7 @@
 }
 %typemap(in) (const char *const *paths, uint32_t count) (PyObject *list = NULL,
                                                          const char **texts = NULL) {
-    if ((list = PySequence_Fast($input, "a list of paths")) == NULL) SWIG_fail;
+    if ((list = PySequence_Fast($input, "paths: a list is needed")) == NULL) SWIG_fail;
     $2 = (uint32_t)PySequence_Fast_GET_SIZE(list);
     if ((texts = PyMem_Calloc((size_t)$2 + 1, sizeof *texts)) == NULL) {
         PyErr_NoMemory();
@@ -229,7 +271,10 @@
     Py_XDECREF(list$argnum);
 }
 %typemap(in) (const void *data, uint64_t length) (Py_buffer view = {0}) {
-    if (PyObject_GetBuffer($input, &view, PyBUF_SIMPLE) != 0) SWIG_fail;
+    if (PyObject_GetBuffer($input, &view, PyBUF_SIMPLE) != 0) {
+        PyErr_Format(PyExc_TypeError, "record: bytes are needed, not %s", Py_TYPE($input)->tp_name);
+        SWIG_fail;
+    }
     $1 = view.buf;
     $2 = (uint64_t)view.len;
 }
@@ -242,7 +287,7 @@
 }
 %typemap(in) (dtrain_table_t *const *tables, uint32_t count) (PyObject *list = NULL, Py_ssize_t entered = 0,
                                                               dtrain_table_t *tables[64]) {
-    if ((list = PySequence_Fast($input, "a list of tables")) == NULL) SWIG_fail;
+    if ((list = PySequence_Fast($input, "tables: a list is needed")) == NULL) SWIG_fail;
     if (PySequence_Fast_GET_SIZE(list) > 64) {
         PyErr_SetString(PyExc_ValueError, "at most 64 tables at a time");
         SWIG_fail;
@@ -299,7 +344,7 @@ if (result == NULL) {
 %params(dtrain_checkpoint_params)
 %params(dtrain_server_params)
 /* Arrays in structs, by their addresses: the package keeps them during the call. */
-%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights, uint32_t *weights, uint32_t *servers,
+%typemap(in) const dtrain_segment_t *segments, const uint32_t *weights,
              const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors {
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
 }
@@ -356,7 +401,7 @@ enum { RESULT_##name = with_result };
 %operation(dtrain_reduce_scatterv, ragged(call1, arg1, 0, 1, &arg5), 0)
 %operation(dtrain_allgather, blocks(call1, 1, dtrain_comm_size(arg1), &arg4, &arg5), 0)
 %operation(dtrain_allgatherv, ragged(call1, arg1, 1, 1, &arg6), 0)
-%operation(dtrain_broadcast, whole(call1, &arg3, &arg4), 0)
+%operation(dtrain_broadcast, whole(call1, &arg3, &arg4) && (!is_root(arg1, arg5) || unwritten(call1)), 0)
 %operation(dtrain_gather, blocks(call1, 1, is_root(arg1, arg6) ? dtrain_comm_size(arg1) : 0,
                                  &arg4, &arg5), 0)
 %operation(dtrain_gatherv, ragged(call1, arg1, 1, is_root(arg1, arg7), &arg6), 0)
@@ -394,10 +439,21 @@ enum { RESULT_##name = with_result };
 %operation(dtrain_table_pull_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
 %operation(dtrain_table_set_state_rows, state_of(call1, arg1, arg2, &arg4), 1)
 %exception dtrain_table_locate {
-    arg3 = call1->buffers[ROLE_items].count;
+    if (!keys_of(call1, &arg3)) SWIG_fail;
+    if ((arg4 = PyMem_Calloc(arg3 + 1, sizeof *arg4)) == NULL) {
+        PyErr_NoMemory();
+        SWIG_fail;
+    }
     Py_BEGIN_ALLOW_THREADS
     $action
     Py_END_ALLOW_THREADS
+}
+%exception dtrain_server_weights {
+    if ((arg4 = PyMem_Calloc((size_t)arg2 + arg3 + 1, sizeof *arg4)) == NULL) {
+        PyErr_NoMemory();
+        SWIG_fail;
+    }
+    $action
 }
 %operation(dtrain_table_set_ready, 1, 0)
 %operation(dtrain_table_wait_ready, 1, 0)
@@ -448,10 +504,17 @@ enum { RESULT_##name = with_result };
 %exception graph_neighbors;
 %exception next_record;
 %inline %{
-static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results) {
+static PyObject *use_package(PyObject *errors, PyObject *arrays, PyObject *results, PyObject *op,
+                             PyObject *find_op, PyObject *typed) {
     Py_INCREF(errors);
     Py_INCREF(arrays);
     Py_INCREF(results);
+    Py_INCREF(op);
+    Py_INCREF(find_op);
+    Py_INCREF(typed);
+    typed_type = (PyTypeObject *)typed;
+    op_type = (PyTypeObject *)op;
+    op_finder = find_op;
     error_factory = errors;
     array_adapter = arrays;
     result_type = results;
@@ -546,6 +609,7 @@ static PyObject *request_start(PyObject *request) {
     Py_END_ALLOW_THREADS
     if (status < 0) raise_last_error(status);
     if (status < 0) return NULL;
+    call_changes(call);
     Py_RETURN_NONE;
 }
 /* What a table, or compressor, holds: for the checks of its calls. */

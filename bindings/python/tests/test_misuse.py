@@ -2,7 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -71,6 +73,63 @@ class Closed(unittest.TestCase):
                     break  # closed before the thread began to wait
             thread.join()
             self.assertEqual(len(ended), 1)
+
+
+class Copied(unittest.TestCase):
+    def test_refused(self):
+        with dtrain.Context() as context:
+            world = context.world
+            table = world.table("x", length=1)
+            for thing in (context, world, world.start, world.using(priority=1), table, table.start,
+                          world.gradients(), world.graph("ring"), world.compressor("f16", 1),
+                          context.allocate(1), world.start.barrier(), world.prepare):
+                for make in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.subTest(type(thing).__name__, by=make.__name__), \
+                            self.assertRaisesRegex(TypeError, "cannot be copied or pickled"):
+                        make(thing)
+
+
+class Interpreters(unittest.TestCase):
+    TRY = """if True:
+        try:
+            import dtrain
+            print("imported", flush=True)
+        except ImportError as error:
+            print(error, flush=True)
+        """
+    BEGIN = """
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        interpreters.run_string(interpreters.create(), os.environ["TRY"])
+        """
+    TOLD = "dtrain is for one interpreter of a process, and another one has imported it; "
+
+    def setUp(self):
+        os.environ["TRY"] = self.TRY
+
+    def test_second_one_is_told(self):
+        self.assertIn(self.TOLD, run(self.BEGIN))
+
+    def test_first_one_has_it(self):
+        out = subprocess.run([sys.executable, "-c", "import os" + textwrap.dedent(self.BEGIN) +
+                              "exec(os.environ['TRY'])"],
+                             capture_output=True, text=True, timeout=60, check=True).stdout
+        self.assertIn("imported\n" + self.TOLD, out)
+
+    def test_imported_again(self):
+        run("""
+            for name in [name for name in sys.modules if name.startswith("dtrain")]:
+                del sys.modules[name]
+            import dtrain as again
+            with again.Context() as context:
+                context.world.barrier()
+                try:
+                    context.world.allreduce(bytearray(3), 3)
+                except TypeError as error:
+                    assert "out: " in str(error), error
+            """)
 
 
 class Forked(unittest.TestCase):
@@ -224,14 +283,26 @@ class Callbacks(unittest.TestCase):
     def test_failing_exchange(self):
         def fail(mine):
             raise RuntimeError("no exchange")
-        reports = []
-        hook, sys.unraisablehook = sys.unraisablehook, reports.append
-        try:
-            with dtrain.Context() as context, self.assertRaises(dtrain.Error):
-                context.join("oob", size=2, rank=0, allgather=fail, timeout=5)
-        finally:
-            sys.unraisablehook = hook
-        self.assertEqual(str(reports[0].exc_value), "no exchange")
+        for function, cause in ((fail, RuntimeError), (lambda mine: [mine], ValueError),
+                                (lambda mine: [mine, b""], ValueError), (lambda mine: 3, TypeError)):
+            with dtrain.Context() as context, self.assertRaises(dtrain.Error) as caught:
+                context.join("oob", size=2, rank=0, allgather=function, timeout=5)
+            self.assertIsInstance(caught.exception.__cause__, cause)
+
+    def test_interrupted_exchange(self):
+        def interrupt(mine):
+            raise KeyboardInterrupt
+        with dtrain.Context() as context, self.assertRaises(KeyboardInterrupt):
+            context.join("oob", size=2, rank=0, allgather=interrupt, timeout=5)
+
+    def test_failing_placement(self):
+        def fail(first, count, servers):
+            raise RuntimeError("no place")
+        with dtrain.Context() as context:
+            for function, cause in ((fail, RuntimeError), (lambda *_: "here", TypeError)):
+                with self.assertRaises(dtrain.Error) as caught:
+                    context.world.table("x", length=4, placement="user", place=function)
+                self.assertIsInstance(caught.exception.__cause__, cause)
 
 
 if __name__ == "__main__":

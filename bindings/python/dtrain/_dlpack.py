@@ -1,0 +1,85 @@
+"""DLPack, of 1.0 and before: what a tensor tells of its memory.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import ctypes
+from functools import partial
+from typing import Any, Callable, NamedTuple, Optional, Sequence
+
+from ._constants import DType
+
+CPU = 1
+MAJOR, MINOR = 1, 0  #: of the versions that this understands
+READ_ONLY, IS_COPIED = 1, 2
+# By DLPack's type code and bits.
+DTYPES = {(2, 32): DType.F32, (2, 64): DType.F64, (2, 16): DType.F16, (4, 16): DType.BF16,
+          (0, 8): DType.I8, (1, 8): DType.U8, (0, 16): DType.I16, (1, 16): DType.U16,
+          (0, 32): DType.I32, (1, 32): DType.U32, (0, 64): DType.I64, (1, 64): DType.U64}
+
+
+class DLTensor(ctypes.Structure):
+    """As dlpack.h lays it out."""
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class Versioned(ctypes.Structure):
+    """DLManagedTensorVersioned."""
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
+
+
+get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+get_pointer.restype = ctypes.c_void_p
+get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+is_valid = ctypes.pythonapi.PyCapsule_IsValid
+is_valid.restype = ctypes.c_int
+is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class Tensor(NamedTuple):
+    address: int
+    shape: Sequence[int]
+    strides: Optional[Sequence[int]]  #: in elements; None: packed
+    dtype: Optional[DType]            #: None: one that has no name here
+    flags: int
+    capsule: Any                      #: keeps the memory
+
+
+def ask(array: Any, name: str, question: Callable[[], Any]) -> Any:
+    try:
+        return question()
+    except Exception as error:
+        raise ValueError(f"{name}: {type(array).__name__} refuses its memory: {error}") from error
+
+
+def export(array: Any) -> Any:
+    try:
+        return array.__dlpack__(max_version=(MAJOR, MINOR))
+    except TypeError:  # of before 1.0
+        return array.__dlpack__()
+
+
+def take(array: Any, name: str) -> Tensor:
+    """Of an object with __dlpack__ on the CPU."""
+    capsule = ask(array, name, partial(export, array))
+    # The capsule's destructor gives the tensor back as long as nobody renames it: it is kept as it is.
+    flags = 0
+    if is_valid(capsule, b"dltensor_versioned"):
+        managed = Versioned.from_address(get_pointer(capsule, b"dltensor_versioned"))
+        if managed.major > MAJOR:
+            raise TypeError(f"{name}: {type(array).__name__} exports DLPack {managed.major}."
+                            f"{managed.minor}, this understands up to {MAJOR}")
+        tensor, flags = managed.tensor, int(managed.flags)
+    elif is_valid(capsule, b"dltensor"):
+        tensor = DLTensor.from_address(get_pointer(capsule, b"dltensor"))
+    else:
+        raise TypeError(f"{name}: the __dlpack__ of {type(array).__name__} gives no tensor")
+    dtype = DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    strides = tensor.strides[:tensor.ndim] if tensor.strides else None
+    return Tensor((tensor.data or 0) + tensor.byte_offset, tensor.shape[:tensor.ndim], strides, dtype,
+                  flags, capsule)

@@ -1,0 +1,72 @@
+"""The settings of tables, by the names of dtrain_table_params_t, which says what each does.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from typing import Any, Callable, Iterable, Sequence, TypedDict, Union
+
+from ._constants import (Compression, Consistency, DType, Initial, Op, Placement, Rule, Topology)
+
+# A name ("sum", "adagrad", "bfloat16"; upper or lower case), or the constant.
+DTypeLike = Union[DType, int, str, Any]  #: or a dtype of NumPy or torch
+OpLike = Union[Op, int, str]
+RuleLike = Union[Rule, int, str]
+ConsistencyLike = Union[Consistency, int, str]
+InitialLike = Union[Initial, int, str]
+PlacementLike = Union[Placement, int, str]
+CompressionLike = Union[Compression, int, str]
+TopologyLike = Union[Topology, int, str]
+PlaceFunction = Callable[[int, int, int], int]  #: (first, count, servers) -> server
+
+
+class RuleSettings(TypedDict, total=False):
+    rule: RuleLike
+    learning_rate: float
+    momentum: float
+    beta1: float
+    beta2: float
+    epsilon: float
+    rho: float
+    clip_value: float
+    clip_norm: float
+    weight_decay: float
+    l1: float
+    l2: float
+    trust: float
+    ftrl_beta: float
+
+
+class Segment(RuleSettings, total=False):
+    """Columns [first, first + count) of each row, with a rule of their own."""
+    first: int
+    count: int
+
+
+class ConsistencySettings(TypedDict, total=False):
+    consistency: ConsistencyLike
+    staleness: int
+    quorum: int
+    reproducible: Union[bool, int]
+
+
+class TableSettings(RuleSettings, ConsistencySettings, total=False):
+    length: int
+    dim: int
+    aggregate: OpLike
+    initial: float
+    row_length: int
+    compensation: float
+    distribution: InitialLike
+    spread: float
+    seed: int
+    max_bytes: int
+    function: str
+    segments: Iterable[Segment]
+    storage_dtype: DTypeLike
+    wire_dtype: DTypeLike
+    placement: PlacementLike
+    virtual_nodes: int
+    placement_block: int
+    key_count: int
+    split_bytes: int
+    weights: Sequence[int]
+    place: PlaceFunction
