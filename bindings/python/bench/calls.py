@@ -1,8 +1,9 @@
-"""What a call costs from Python; as bench/calls.c, which see.
+"""What a call costs from Python; as bench/calls.c, which see. usage: calls.py [torch]: with a tensor
 
 SPDX-License-Identifier: Apache-2.0
 """
 import statistics
+import sys
 import time
 from array import array
 
@@ -14,6 +15,9 @@ with dtrain.Context() as context:
     world = context.world
     alone = world.size == 1
     x = array("f", bytes(4 if alone else 4 * ELEMENTS))
+    if sys.argv[1:] == ["torch"]:
+        import torch
+        x = torch.frombuffer(x, dtype=torch.float32).clone()
     rounds = []
     for _ in range(ROUNDS):
         world.barrier()

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import sys
 from functools import partial
-from typing import Any, Mapping, Sequence, Tuple
+from typing import Any, List, Mapping, Sequence, Tuple
 
 from . import _dlpack
 from ._constants import DType
@@ -79,7 +79,8 @@ def check_contiguous(shape: Sequence[int], strides: Sequence[float], name: str) 
 
 
 def packed(shape: Sequence[int]) -> Sequence[int]:
-    strides, step = [], 1
+    strides: List[int] = []
+    step = 1
     for length in reversed(shape):
         strides.insert(0, step)
         step *= length

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
 
 from . import _dtrain

@@ -2,8 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 import builtins
-from typing import Dict, Optional, Type
+from typing import Any, Dict, Optional, Tuple, Type
 
 from . import _dtrain
 
@@ -27,7 +28,7 @@ class Error(Exception):
     def name(self) -> str:
         return _dtrain.dtrain_status_name(self.status)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Tuple[Any, ...]:
         return type(self), (self.text, self.rank, self.status)
 
 

@@ -7,7 +7,7 @@ import weakref
 from typing import Any, Callable, Optional
 
 from . import _arrays, _dtrain
-from ._constants import ITEM_BYTES
+from ._constants import ITEM_BYTES, DType
 from ._errors import BusyError, StateError
 from ._handle import Child
 from ._parameters import fill
@@ -34,7 +34,7 @@ class Memory(Child):
             raise StateError("this memory is closed")
         block = self._block()
         if block is None:
-            kind = type("Block", (ctypes.c_ubyte * self.size,), {})
+            kind: Any = type("Block", (ctypes.c_ubyte * self.size,), {})
             block = kind.from_address(_dtrain.dtrain_mem_address(self._handle))
             self._block = weakref.ref(block)
         return memoryview(block).cast("B")
@@ -61,7 +61,7 @@ class Registration(Child):
             view = memoryview(array)
         except (TypeError, ValueError, BufferError):
             address, count, dtype, _, owner = _arrays.adapt(array, True, "array")
-            return address, count * ITEM_BYTES[dtype], owner
+            return address, count * ITEM_BYTES[DType(dtype)], owner
         if view.readonly or not view.c_contiguous:
             raise ValueError("array: memory to be registered is writable and contiguous")
         block = (ctypes.c_ubyte * view.nbytes).from_buffer(view)  # refuses to be resized

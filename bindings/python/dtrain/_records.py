@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 import os
 from typing import Any, Iterable, Iterator, Optional, Union
 

@@ -2,8 +2,9 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 import asyncio
-from typing import Any, Generator, List, NamedTuple, Optional
+from typing import Any, Dict, Generator, List, NamedTuple, Optional
 
 from . import _dtrain
 from ._durations import Duration, wait_nanoseconds
@@ -15,7 +16,7 @@ class Result(NamedTuple):
     bytes: int    #: moved into the caller's buffer (receive, pull)
     peer: int     #: the sender of what was received, else -1
     version: int  #: of tables: the version read or made
-    count: int    #: of rows, where they were counted
+    count: int    # type: ignore[assignment]  #: of rows, where they were counted
 
 
 class Request(Uncopied):
@@ -25,7 +26,7 @@ class Request(Uncopied):
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
-        self._waiters: List[asyncio.Future] = []
+        self._waiters: List["asyncio.Future[None]"] = []
 
     def done(self) -> bool:
         """Whether it has finished, well or not."""
@@ -92,7 +93,7 @@ class Reactor:
     def __init__(self, context: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.queue = _dtrain.dtrain_cq_create(context._handle, 1 << 14)
         self._loop = loop
-        self._requests: dict = {}
+        self._requests: Dict[int, LoopRequest] = {}
         self._tag = 0
         self._descriptor = _dtrain.dtrain_cq_fd(self.queue)
         loop.add_reader(self._descriptor, self.drain)

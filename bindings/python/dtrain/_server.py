@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 import time
 from typing import Any, List, Optional
 

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+# mypy: disable-error-code="no-any-return"
 import operator
 from array import array
 from functools import partial
@@ -29,18 +30,17 @@ NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
 
 class State(NamedTuple):
     """A state array of the rule: of so many numbers, in a sparse table for each row."""
-    index: int
+    index: int  # type: ignore[assignment]
     name: str
     dtype: DType
-    count: int
+    count: int  # type: ignore[assignment]
 
 
 class TableOperations(Generic[Done, Found]):
     """Values of a dense table are those from `first` on, as many as the array has. Rows of a sparse
     one are given by keys, an array of 64-bit integers (with a sign: the same bits) or a list."""
 
-    def _run(self, function: Any, *arguments: Any) -> Any:
-        raise NotImplementedError
+    _run: Any  #: (function, *arguments) -> what it returns, or a request
 
     def push(self, values: Array, first: int = 0) -> Found:
         """Hands values to the table's rule."""

@@ -1,0 +1,84 @@
+"""A program that uses everything, for mypy --strict and pyright; it runs, too.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import asyncio
+from array import array
+from datetime import timedelta
+from typing import Dict, List, Optional
+
+import dtrain
+
+
+def collectives(world: dtrain.Communicator) -> None:
+    x, out, counts = array("f", [1.0]), array("f", [0.0]), [1]
+    world.allreduce(x)
+    world.allreduce(x, out, "avg")
+    world.allreduce(dtrain.typed(x, "f32"), op=dtrain.MAX)
+    world.reduce(x, out, dtrain.Op.SUM, root=0)
+    world.reduce_scatterv(x, out, counts)
+    world.allgatherv(x, out, counts, [0])
+    world.broadcast(x, root=0)
+    world.barrier()
+    request: dtrain.Request = world.start.allreduce(x)
+    result: dtrain.Result = request.wait(timedelta(seconds=5))
+    print(result.bytes, result.peer)
+    sent = world.start.send(x, 0, tag=1)
+    received: dtrain.Result = world.recv(out, tag=1)
+    print(received.peer, sent.wait("5s").bytes)
+    prepared = world.using(timeout="5s", priority=1, prescale=0.5).prepare.allreduce(x)
+    prepared.start()
+    prepared.wait(5)
+    part: Optional[dtrain.Communicator] = world.split(0)
+    if part is not None:
+        part.close()
+    failed: List[int] = world.failed
+    print(failed, world.rank + world.size)
+
+
+def tables(world: dtrain.Communicator) -> None:
+    table: dtrain.Table = world.table("weights", length=4, rule="sgd", learning_rate=0.1, dtype="f32")
+    table.using(timeout=5.0).push(array("f", [1.0] * 4))
+    version: int = table.pull(array("f", [0.0] * 4)).version
+    rows = world.table("rows", dim=1, rule=dtrain.Rule.ASSIGN, consistency="async", placement="hash")
+    rows.push_rows([1, 2], array("f", [1.0, 2.0]))
+    mixed = world.table("mixed", length=4, row_length=4, segments=[
+        {"first": 0, "count": 2, "rule": "sgd"}, {"first": 2, "count": 2, "rule": "adam"}])
+    states: Dict[str, dtrain.State] = mixed.states()
+    servers: List[int] = rows.locate([1, 2])
+    print(version, states, servers, rows.count_rows().count, table.stats()["requests"])
+
+
+def others(context: dtrain.Context, world: dtrain.Communicator) -> None:
+    queue: dtrain.Gradients = world.gradients(cycle="1ms", stall_warn=30, stall_fail=float("inf"))
+    submitted: dtrain.Request = queue.start.submit("x", array("f", [1.0]), op="sum")
+    submitted.wait()
+    compressor: dtrain.Compressor = world.compressor("topk", 4, ratio=0.5)
+    compressor.allreduce(array("f", [1.0] * 4))
+    graph: dtrain.Graph = world.graph("ring")
+    graph.average(array("f", [1.0]))
+    weights: Dict[int, float] = graph.in_neighbors
+    with context.allocate(64) as memory:
+        print(memory.size, weights, dtrain.describe_options()[0].key)
+    try:
+        world.using(timeout=0.001).recv(bytearray(1), 0)
+    except dtrain.TimeoutError as error:
+        print(error.text, error.rank, error.status, error.name)
+
+
+async def awaited(world: dtrain.Communicator) -> int:
+    result: dtrain.Result = await world.start.allreduce(array("f", [1.0]))
+    return result.bytes
+
+
+def log(level: str, line: str) -> None:
+    print(level, line)
+
+
+if __name__ == "__main__":
+    with dtrain.Context({"op.timeout": "30s"}, log=log, transports="tcp") as job:
+        everyone = job.world
+        collectives(everyone)
+        tables(everyone)
+        others(job, everyone)
+        asyncio.run(awaited(everyone))
