@@ -146,7 +146,7 @@ class Rank {
         uint32_t server = UINT32_MAX;
         for (; server != uint32_t(needed); first_++)
             OK(dtrain_table_locate(table_, &first_, 1, &server));
-        first_--;
+        first_ = std::min<uint64_t>(first_ - 1, params.length - count_);
     }
     dtrain_status_t call() {
         switch (round_.work) {
