@@ -95,8 +95,8 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
     saved = false;
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
     const int64_t deadline_ns = node_.session().deadline(timeout_ns);
-    std::unique_lock lock(mutex_, std::defer_lock);
-    if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
+    Turn turn(*this);
+    if (Status s = turn.take(deadline_ns); s != DTRAIN_OK) return s;
     if (!due(step, interval)) return DTRAIN_OK;
     Manifest manifest;
     if (Status s = begin(tables, step, manifest); s != DTRAIN_OK) return s;
@@ -123,15 +123,28 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
     return DTRAIN_OK;
 }
 
-Status Checkpointer::lock_until(int64_t deadline_ns, std::unique_lock<std::timed_mutex> &lock) {
-    const int64_t timeout_ns = node_.session().timeout_until(deadline_ns);
+// Not std::timed_mutex, which libtsan of GCC 12 does not know.
+Status Checkpointer::Turn::take(int64_t deadline_ns) {
+    const int64_t timeout_ns = owner_.node_.session().timeout_until(deadline_ns);
+    const auto free = [this] { return !owner_.busy_; };
+    std::unique_lock lock(owner_.mutex_);
     if (timeout_ns < 0)
-        lock.lock();
-    else if (!lock.try_lock_for(std::chrono::nanoseconds(timeout_ns)))
+        owner_.free_.wait(lock, free);
+    else if (!owner_.free_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), free))
         return fail(DTRAIN_ERR_TIMEOUT,
                     "another thread of this process saves or restores checkpoints, for longer than "
                     "this call waits");
+    mine_ = owner_.busy_ = true;
     return DTRAIN_OK;
+}
+
+Checkpointer::Turn::~Turn() {
+    if (!mine_) return;
+    {
+        std::lock_guard lock(owner_.mutex_);
+        owner_.busy_ = false;
+    }
+    owner_.free_.notify_one();
 }
 
 Status Checkpointer::choose(std::span<ClientTable *const> tables, uint64_t step, Manifest &chosen) {
@@ -149,8 +162,8 @@ Status Checkpointer::choose(std::span<ClientTable *const> tables, uint64_t step,
 Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadline_ns,
                              uint64_t &step, Lineage::Point *point) {
     if (Status s = check_folder(); s != DTRAIN_OK) return s;
-    std::unique_lock lock(mutex_, std::defer_lock);
-    if (Status s = lock_until(deadline_ns, lock); s != DTRAIN_OK) return s;
+    Turn turn(*this);
+    if (Status s = turn.take(deadline_ns); s != DTRAIN_OK) return s;
     Manifest chosen;
     if (Status s = choose(tables, step, chosen); s != DTRAIN_OK) return s;
     // What is wrong at first sight is found before a table is changed.

@@ -6,6 +6,7 @@
 #include "ps/lineage.h"
 #include "ps/protocol.h"
 
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -38,7 +39,17 @@ class Checkpointer {
   private:
     Status check_folder() const;
     bool due(uint64_t step, const Interval &interval);
-    Status lock_until(int64_t deadline_ns, std::unique_lock<std::timed_mutex> &lock);
+    // Whose turn it is to save or restore.
+    class Turn {
+      public:
+        explicit Turn(Checkpointer &owner) : owner_(owner) {}
+        ~Turn();
+        Status take(int64_t deadline_ns);
+
+      private:
+        Checkpointer &owner_;
+        bool mine_ = false;
+    };
     void note(uint64_t step);
     // All but its parts, which the servers may write then.
     Status begin(std::span<ClientTable *const> tables, uint64_t step, Manifest &manifest);
@@ -51,8 +62,10 @@ class Checkpointer {
     Node &node_;
     CheckpointFolder folder_;
     uint32_t keep_;
-    std::timed_mutex mutex_; // around what is done
-    std::mutex known_;       // of what follows, never held for long
+    std::mutex mutex_;
+    std::condition_variable free_;
+    bool busy_ = false; // under mutex_; what is done is done in one thread's turn
+    std::mutex known_;  // of what follows, never held for long
     Lineage lineage_;
     bool any_ = false; // the following are set
     uint64_t last_step_ = 0;
