@@ -43,8 +43,9 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_n
     outcome[lineage] = int64_t(point.lineage);
     outcome[serial] = int64_t(point.serial);
     const std::string why = dtrain::error_text();
+    // Rank 0 tells servers first to forget what it gave up.
     const int64_t told_by =
-        deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + Session::goodbye_ns;
+        deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + 2 * Session::goodbye_ns;
     if (Status s = comm->communicator->run_until({.kind = dtrain::collectives::Kind::broadcast,
                                                   .recv = outcome,
                                                   .count = numbers,

@@ -119,8 +119,8 @@ Communicator::Gone *Communicator::gone(uint32_t member) {
 }
 
 // Waiting in vain counts from now on: what came before may be on its way to be seen. Who waits for
-// a rank that was gone before the news looks for as long as then; else two ranks that tell each
-// other what they found would look after each other.
+// a rank that was gone before the news has no more time by it: else ranks that tell each other what
+// they found would look one after the other.
 void Communicator::look_again(const Gone *news) {
     for (engine::Operation *operation : in_flight_) {
         const auto awaited = [&](const Gone &rank) {

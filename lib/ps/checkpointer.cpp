@@ -7,6 +7,7 @@
 #include "ps/part_heading.h"
 #include "wire/auth.h"
 
+#include <chrono>
 #include <string>
 #include <vector>
 

@@ -23,7 +23,6 @@ class Lineage {
   public:
     // job: its number, which is that of a lineage that it begins.
     explicit Lineage(uint64_t job = 0) : job_(job) {}
-    uint64_t job() const { return job_; }
 
     // Of what the job is in: how far it is, for others that did not restore.
     struct Point {
