@@ -1,10 +1,11 @@
 // A wire whose packets come back to the device that sent them. It takes as many at a time as a case
-// lets it, and gives back the memory of payloads in progress().
-// SPDX-License-Identifier: Apache-2.0
+// lets it, and gives back the memory of payloads in progress(). Bulk messages are announced, but
+// what is fetched never comes. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "check.h"
 #include "rdm/device.h"
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 #include <vector>
@@ -38,11 +39,16 @@ class LoopedWire final : public rdm::Wire {
     bool arm() override { return packets_.empty(); }
     bool progress() override {
         if (late) return late--, true;
+        for (rdm::Operation *place : std::exchange(broken_off_, {}))
+            protocol_.on_fetched(place, false);
         for (size_t n = stuck ? 0 : packets_.size(); n; n--) {
             const Packet packet = std::move(packets_.front());
             packets_.pop_front();
             if (packet.payload) protocol_.on_sent(packet.payload, true);
-            protocol_.on_packet(packet.bytes.data(), packet.bytes.size());
+            if (packet.announces)
+                protocol_.on_announced(packet.bytes.data(), packet.bytes.size(), &remote_);
+            else
+                protocol_.on_packet(packet.bytes.data(), packet.bytes.size());
         }
         return true;
     }
@@ -69,12 +75,17 @@ class LoopedWire final : public rdm::Wire {
         packets_.push_back(std::move(packet));
         return now ? rdm::Sent::now : rdm::Sent::later;
     }
-    rdm::Sent announce(rdm::Link *, const void *, size_t, rdm::Operation *) override {
-        return rdm::Sent::busy;
+    rdm::Sent announce(rdm::Link *, const void *head, size_t len, rdm::Operation *) override {
+        const auto *first = static_cast<const uint8_t *>(head);
+        packets_.push_back({std::vector<uint8_t>(first, first + len), nullptr, true});
+        return rdm::Sent::later;
     }
     bool withdraw(rdm::Operation *) override { return true; }
-    void break_off(rdm::Operation *) override {}
-    void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {}
+    void break_off(rdm::Operation *place) override {
+        assert_int_equal(std::count(broken_off_.begin(), broken_off_.end(), place), 0);
+        broken_off_.push_back(place);
+    }
+    void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {} // takes for ever
     void drop(rdm::Link *, rdm::Remote *) override {}
     dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
         return DTRAIN_ERR_UNSUPPORTED;
@@ -95,10 +106,13 @@ class LoopedWire final : public rdm::Wire {
     struct Packet {
         std::vector<uint8_t> bytes;
         rdm::Operation *payload;
+        bool announces = false;
     };
     rdm::Protocol &protocol_;
     rdm::WireAttr attr_;
     rdm::Link link_;
+    rdm::Remote remote_;
+    std::vector<rdm::Operation *> broken_off_; // told in progress()
     std::deque<Packet> packets_;
 };
 

@@ -141,8 +141,13 @@ void Connection::withdraw(Job *job) {
         control({.kind = Kind::withdraw, .id = job->id, .length = back ? 1u : 0u});
         if (back) on_done(job, false);
     } else if (job->receive && shared_.wire->attr().breaks_off_any_time) {
-        shared_.wire->break_off(job);
+        break_off(job);
     } // else the wire gives it back in a moment
+}
+
+// Both sides may withdraw a message before the wire has told that it is over.
+void Connection::break_off(Job *transfer) {
+    if (!std::exchange(transfer->broken_off, true)) shared_.wire->break_off(transfer);
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {

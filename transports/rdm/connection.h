@@ -103,6 +103,7 @@ class Connection {
     void on_withdraw(const Head &head);
     template <class Which> void withdraw_jobs(const Which &which);
     void withdraw(Job *job);
+    void break_off(Job *transfer);
     bool holds_unwanted() const;
     void give_up();
     void take_arriving(tp::Receive *receive);

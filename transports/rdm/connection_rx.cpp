@@ -123,7 +123,7 @@ void Connection::on_withdraw(const Head &head) {
     if (tp::Message *message = shared_.matcher.take_if(withdrawn)) return taken(message, nullptr);
     if (!head.length) return; // it is on its way, or over
     for (Job *job = flying_.front(); job; job = JobList::next(job))
-        if (job->receive && job->id == id && !job->canceled) return shared_.wire->break_off(job);
+        if (job->receive && job->id == id) return break_off(job);
 }
 
 // The wire gives the memory of an operation back.

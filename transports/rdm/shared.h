@@ -14,12 +14,13 @@ namespace dtrain::rdm {
 struct Job : Operation {
     enum class Kind : uint8_t { message, transfer, put, get, part };
     Kind kind = Kind::message;
-    bool canceled = false; // withdrawn, but with the wire still
-    bool bulk = false;     // a message that was announced
-    bool begun = false;    // a message whose first part went out; memory is what has yet to
-    uint32_t parts = 0;    // of it, with the wire
-    Job *whole = nullptr;  // the message that this is a part of
-    bool unwanted = false; // it was under way when the last endpoint went
+    bool canceled = false;   // withdrawn, but with the wire still
+    bool broken_off = false; // a transfer that the wire was told to end
+    bool bulk = false;       // a message that was announced
+    bool begun = false;      // a message whose first part went out; memory is what has yet to
+    uint32_t parts = 0;      // of it, with the wire
+    Job *whole = nullptr;    // the message that this is a part of
+    bool unwanted = false;   // it was under way when the last endpoint went
     Connection *connection = nullptr;
     dtrain_tp_ep *endpoint = nullptr;
     uint64_t cookie = 0, tag = 0, length = 0;

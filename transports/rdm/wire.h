@@ -140,6 +140,7 @@ class Wire {
     // breaks off. False: on_sent() comes when its receiver has fetched or dropped it.
     virtual bool withdraw(Operation *bulk) = 0;
     // Ends a fetch() whose message was withdrawn: on_fetched() with ok = false, in progress().
+    // Called once for a fetch().
     virtual void break_off(Operation *place) = 0;
     // Gets the beginning of the bulk message: as many bytes as place->memory has, which are no more
     // than were announced. The bulk message is done with then.
