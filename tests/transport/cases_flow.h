@@ -119,6 +119,7 @@ inline void many_flood_one(void **) {
     for (size_t i = 0; i < peers; i++) {
         nodes.push_back(std::make_unique<Node>());
         all.push_back(nodes.back().get());
+        hub.expect(*nodes[i]);
         dtrain_tp_ep_t *ep = nodes[i]->start_connect(hub.address(), 1);
         for (size_t k = 0; k < n; k++) nodes[i]->send(ep, i, data, k + 2);
     }

@@ -327,10 +327,14 @@ inline void disconnecting_cancels_what_is_pending(void **) {
             assert_true(done.status == DTRAIN_OK || done.status == DTRAIN_ERR_CANCELED);
             sent[i].reset(); // reading it from now on would be found by a sanitizer
         }
-        Bytes marker(1); // the other endpoint's stream is intact
-        pair.b.recv(77, marker, 51);
-        pair.a.send(pair.to_b, 77, {7}, 52);
-        await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 51);
+        if (subject.library_is_slow) {
+            expect_to_work(pair);
+        } else {
+            Bytes marker(1); // the other endpoint's stream is intact
+            pair.b.recv(77, marker, 51);
+            pair.a.send(pair.to_b, 77, {7}, 52);
+            await_ok(pair.both(), pair.b, DTRAIN_TP_RECV, 51);
+        }
         ops().cancel(pair.b.dev, 50);
         if (rounds % 2) await(pair.both(), pair.b, DTRAIN_TP_RECV, 50);
         ops().purge(pair.b.dev, 0, 0);

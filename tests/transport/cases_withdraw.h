@@ -53,32 +53,6 @@ inline dtrain_tp_done_t await_withdrawn(Node &node, uint32_t kind, uint64_t cook
 
 inline const size_t withdrawn_lengths[] = {100, 20'000, 50'000, 300'000, 3 << 20, 24 << 20};
 
-// Messages between the two still come through, over the old connection or, soon, over a new one.
-inline void expect_to_work(Pair &pair) {
-    const Nodes both = pair.both();
-    drive_rounds(both, 100);
-    ops().purge(pair.b.dev, 0, 0);
-    Bytes got(1000);
-    const Bytes sent = pattern(got.size(), 5);
-    pair.b.recv(0x77, got, 0x77);
-    dtrain_tp_ep_t *ep = pair.to_b;
-    const auto arrived = [&] { return pair.b.count(DTRAIN_TP_RECV) > 0; };
-    for (uint64_t attempt = 0; attempt < 20 && !arrived(); attempt++) {
-        const uint64_t cookie = 0x1000 + attempt;
-        if (pair.a.try_send(ep, 0x77, sent.data(), sent.size(), cookie) == DTRAIN_OK)
-            drive(both, [&] { return arrived() || pair.a.count(DTRAIN_TP_PEER_LOST) > 0; });
-        if (arrived()) break;
-        pair.a.done.clear();
-        drive(
-            both, [] { return false; }, 20);
-        dtrain_tp_done_t connected{};
-        ep = pair.a.start_connect(pair.b.address(), cookie);
-        drive(both, [&] { return pair.a.take(DTRAIN_TP_CONNECT, cookie, &connected); });
-    }
-    await_ok(both, pair.b, DTRAIN_TP_RECV, 0x77);
-    assert_true(got == sent);
-}
-
 inline void a_receive_can_be_withdrawn_at_any_stage(void **) {
     need_withdraw();
     for (size_t len : withdrawn_lengths)

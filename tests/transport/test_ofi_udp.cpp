@@ -3,6 +3,7 @@
 #include "ofi.h"
 
 int main() {
+    dtrain::test::subject.library_is_slow = true;
     return dtrain::test::run_over_ofi(
         "udp;ofi_rxd", {{"a_completed_send_survives_disconnect_and_close",
                          "what is on its way moves only while both ends look after it"}});

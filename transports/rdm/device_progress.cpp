@@ -44,7 +44,10 @@ dtrain_status_t Device::arm() {
 // Broken connections, those that wait for the wire, and handshakes.
 void Device::work() {
     lobby_.work();
-    while (Connection *guest = guests_.overdue(looked_ns_)) lose(guest, DTRAIN_ERR_PEER);
+    while (Connection *guest = guests_.overdue(looked_ns_)) {
+        guest->fail("the job has not named this peer");
+        lose(guest, DTRAIN_ERR_PEER);
+    }
     for (Connection *c = connections_.front(), *next; c; c = next) {
         next = connections_.next(c);
         if (c->broken())
