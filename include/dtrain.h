@@ -234,6 +234,9 @@ enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
  * signals or other threads. The call may take some microseconds to finish a small operation, and
  * until the first wait nobody else moves it on. */
 #define DTRAIN_OP_AWAITED UINT32_C(2)
+/* prescale and postscale are taken as they are, 0 included (1 changes nothing): who computes them,
+ * as a share of samples, say, sets it. */
+#define DTRAIN_OP_FACTORS UINT32_C(4)
 typedef struct dtrain_op_params {
     uint32_t struct_size;
     uint32_t flags;                    /* DTRAIN_OP_*                                             */
@@ -246,9 +249,10 @@ typedef struct dtrain_op_params {
     int32_t priority;                  /* higher goes first; 0 is normal (docs/TUNING.md)         */
     /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
      * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
-     * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
-     * which the product is made. Ranks may differ in prescale, and in postscale except in an
-     * all-reduce. The send buffer is not changed unless the call is in place. */
+     * as it is, without DTRAIN_OP_FACTORS; NaN and infinities: DTRAIN_ERR_INVALID. The factor is
+     * rounded to f64 or f32, in which the product is made. Ranks may differ in prescale, and in
+     * postscale except in an all-reduce. The send buffer is not changed unless the call is in
+     * place. */
     double prescale, postscale;
     /* Pushes to a floating-point table that aggregates by AVG (BSP, QUORUM; others:
      * DTRAIN_ERR_INVALID): how much this worker's pushes of the clock count, e.g. its number of
@@ -705,6 +709,17 @@ enum {
     DTRAIN_INITIAL_UNIFORM = 2,  /* from initial - spread up to initial + spread   */
     DTRAIN_INITIAL_NORMAL = 3    /* mean `initial`, standard deviation `spread`    */
 };
+/* Numbers with a default have it where they are 0 and their bit is not in `given`; where it is they
+ * are taken as they are: params.momentum = 0; params.given |= DTRAIN_GIVEN_MOMENTUM; */
+#define DTRAIN_GIVEN_LEARNING_RATE UINT32_C(0x1)
+#define DTRAIN_GIVEN_MOMENTUM      UINT32_C(0x2)
+#define DTRAIN_GIVEN_BETA1         UINT32_C(0x4)
+#define DTRAIN_GIVEN_BETA2         UINT32_C(0x8)
+#define DTRAIN_GIVEN_EPSILON       UINT32_C(0x10)
+#define DTRAIN_GIVEN_RHO           UINT32_C(0x20)
+#define DTRAIN_GIVEN_TRUST         UINT32_C(0x40)
+#define DTRAIN_GIVEN_FTRL_BETA     UINT32_C(0x80)
+#define DTRAIN_GIVEN_COMPENSATION  UINT32_C(0x100) /* not of segments */
 /* Columns [first, first + count) of each row, with a rule of their own; numbers as those of the
  * same names in dtrain_table_params_t. */
 #define DTRAIN_SEGMENTS 16 /* at most */
@@ -714,6 +729,8 @@ typedef struct dtrain_segment {
     uint64_t first, count;
     double learning_rate, momentum, beta1, beta2, epsilon, rho;
     double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
+    uint32_t given; /* DTRAIN_GIVEN_*                                                    */
+    uint32_t reserved;
 } dtrain_segment_t;
 /* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
  */
@@ -735,20 +752,22 @@ typedef struct dtrain_table_params {
     uint64_t length;      /* elements; 0 with dim > 0                                    */
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
-    uint32_t staleness;   /* SSP's bound in clocks                                       */
+    uint32_t staleness;   /* SSP's bound in clocks; elsewhere 0                          */
     uint32_t aggregate;   /* BSP, QUORUM: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM. MIN
                              and MAX have their own, and refuse AVG                      */
-    double learning_rate; /* of all optimizers; 0: 0.01, ADADELTA 1                      */
-    double momentum;      /* MOMENTUM, NESTEROV, LARS; 0: 0.9                            */
-    double beta1, beta2;  /* ADAM and its kin, LAMB; 0: 0.9, 0.999                       */
-    double epsilon;       /* 0: 1e-8, ADADELTA and LAMB 1e-6                             */
-    double initial;       /* value of every element before the first push or set         */
+    /* Numbers of the rule, 0 or more (FTRL's rate: more). Given to a rule that does not have them
+     * they are refused, and so are those out of range; defaults if 0 and not `given`: */
+    double learning_rate; /* of all optimizers: 0.01, ADADELTA 1; segments: a factor, 1  */
+    double momentum;      /* MOMENTUM, NESTEROV, LARS: 0.9; less than 1                  */
+    double beta1, beta2;  /* ADAM and its kin, LAMB: 0.9, 0.999; less than 1             */
+    double epsilon; /* ADAGRAD(_ROWS), RMSPROP, ADAM and its kin: 1e-8; ADADELTA, LAMB: 1e-6 */
+    double initial; /* value of every element before the first push or set         */
     /* Elements of a row, a divisor of length; 0: none. A row lies on one server. Rules with norms
      * (ADAGRAD_ROWS, LARS, LAMB, and all with clip_norm) take them over each row, 0 being one row
      * of the whole table, and are pushed whole rows; these hold at most 256 KiB except under BSP.
      */
     uint64_t row_length;
-    double rho; /* RMSPROP, ADADELTA: decay of the mean square; 0: 0.9         */
+    double rho; /* RMSPROP, ADADELTA: decay of the mean square: 0.9; less than 1, see `given` */
     /* The following change what optimizers do (elsewhere DTRAIN_ERR_INVALID); 0: nothing. In this
      * order: clip, add weight_decay * w to g (ADAMW, LARS, LAMB: as their papers), apply the rule,
      * shrink w by l1 and l2 (proximal step of Duchi and Singer 2009 with the learning rate; FTRL:
@@ -756,15 +775,16 @@ typedef struct dtrain_table_params {
     double clip_value; /* each g is limited to [-clip_value, clip_value]              */
     double clip_norm;  /* each row of g is scaled down to this L2 norm                */
     double weight_decay, l1, l2;
-    double trust;        /* LARS: trust coefficient; 0: 0.001                           */
-    double ftrl_beta;    /* FTRL; 0: 1                                                  */
-    double compensation; /* DC_SGD: lambda; 0: 0.04                                     */
+    double trust;        /* LARS: trust coefficient: 0.001; see `given`                 */
+    double ftrl_beta;    /* FTRL: 1; see `given`                                        */
+    double compensation; /* DC_SGD: lambda: 0.04; see `given`                           */
     /* Sparse tables: see dtrain_table_push_rows(). Elsewhere 0. */
     uint32_t dim;          /* elements of a row; 0: the table is dense                    */
     uint32_t distribution; /* DTRAIN_INITIAL_*; 0: CONSTANT                               */
     double spread;         /* UNIFORM, NORMAL                                             */
-    uint64_t seed;         /* UNIFORM, NORMAL                                             */
-    uint64_t max_bytes;    /* of rows, state and index on each server; 0: see ps.memory   */
+    uint64_t seed;         /* of what is random, also of how values are rounded           */
+    uint64_t max_bytes;    /* of rows, state and index on each server, a row at least; 0: see
+                              ps.memory                                                   */
     /* FUNCTION (elsewhere NULL): the name of the servers' function, copied. With a row_length
      * ranges that are pushed or pulled are whole rows of at most 256 KiB at 8 bytes an element. */
     const char *function;
@@ -809,10 +829,12 @@ typedef struct dtrain_table_params {
     dtrain_place_fn place; /* USER (elsewhere NULL)                                        */
     void *place_arg;
     uint32_t weight_count;
-    uint32_t reserved1;
+    uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
- * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
+ * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 224 bytes, of which those that
+ * are no letters, digits, '_', '-' or '.' count three: it becomes a part of checkpoints' file
+ * names. */
 DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                                                const dtrain_table_params_t *params,
                                                dtrain_table_t **table_p);

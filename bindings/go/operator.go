@@ -17,8 +17,10 @@ type Params struct {
 	// deadline of a blocking call's context.Context does the same.
 	Timeout  time.Duration
 	Priority int // higher goes first
-	// Factors of each rank's input and of the result: reductions of floating types.
+	// Factors of each rank's input and of the result: reductions of floating types. What is 0 is 1, but
+	// with Factors, which takes both as they are.
 	Prescale, Postscale float64
+	Factors             bool
 	Weight              float64 // how much a push counts in an average
 	MinVersion          uint64  // a pull waits for so many updates
 }
@@ -96,7 +98,8 @@ func (o *operator) find(ctx context.Context, post operation) (Result, error) {
 func (o *operator) numbers() capi.Params {
 	p := &o.params
 	return capi.Params{TimeoutNs: int64(p.Timeout), Priority: int32(clamp(p.Priority)),
-		Prescale: p.Prescale, Postscale: p.Postscale, Weight: p.Weight, MinVersion: p.MinVersion}
+		Prescale: p.Prescale, Postscale: p.Postscale, Factors: p.Factors, Weight: p.Weight,
+		MinVersion: p.MinVersion}
 }
 
 func resultOf(event capi.Event) Result {

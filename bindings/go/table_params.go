@@ -72,8 +72,24 @@ const (
 	PlaceUser       Placement = C.DTRAIN_PLACE_USER
 )
 
+// Numbers are some of those of a rule.
+type Numbers uint32
+
+// Numbers of which 0 is not the default where Given has them.
+const (
+	GivenLearningRate Numbers = C.DTRAIN_GIVEN_LEARNING_RATE
+	GivenMomentum     Numbers = C.DTRAIN_GIVEN_MOMENTUM
+	GivenBeta1        Numbers = C.DTRAIN_GIVEN_BETA1
+	GivenBeta2        Numbers = C.DTRAIN_GIVEN_BETA2
+	GivenEpsilon      Numbers = C.DTRAIN_GIVEN_EPSILON
+	GivenRho          Numbers = C.DTRAIN_GIVEN_RHO
+	GivenTrust        Numbers = C.DTRAIN_GIVEN_TRUST
+	GivenFTRLBeta     Numbers = C.DTRAIN_GIVEN_FTRL_BETA
+	GivenCompensation Numbers = C.DTRAIN_GIVEN_COMPENSATION
+)
+
 // TableParams are those of dtrain_table_params_t (dtrain.h): Length for a dense table, or Dim for rows
-// by keys; what is zero has its default.
+// by keys; what is zero has its default, but for the numbers that are Given.
 type TableParams struct {
 	Length       uint64
 	Dim          uint32
@@ -87,6 +103,7 @@ type TableParams struct {
 	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
 	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
 	Trust, FTRLBeta, Compensation                      float64
+	Given                                              Numbers // those that are meant also if they are 0
 	Initial, Spread                                    float64
 	Distribution                                       Distribution
 	Seed, RowLength, MaxBytes                          uint64
@@ -107,6 +124,7 @@ type Segment struct {
 	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
 	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
 	Trust, FTRLBeta                                    float64
+	Given                                              Numbers
 }
 
 // mode sets what Table.SetConsistency changes.
@@ -141,6 +159,7 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) func() {
 	c.SetTrust(p.Trust)
 	c.SetFtrl_beta(p.FTRLBeta)
 	c.SetCompensation(p.Compensation)
+	c.SetGiven(uint32(p.Given))
 	c.SetInitial(p.Initial)
 	c.SetSpread(p.Spread)
 	c.SetDistribution(uint32(p.Distribution))
@@ -198,5 +217,6 @@ func (s *Segment) c() C.dtrain_segment_t {
 		l2:            C.double(s.L2),
 		trust:         C.double(s.Trust),
 		ftrl_beta:     C.double(s.FTRLBeta),
+		given:         C.uint32_t(s.Given),
 	}
 }

@@ -255,6 +255,40 @@ func TestServer(t *testing.T) {
 	check(t, <-served)
 }
 
+func TestZerosAreTaken(t *testing.T) {
+	for _, c := range []struct {
+		params dtrain.TableParams
+		want   float32
+	}{
+		{dtrain.TableParams{Rule: dtrain.RuleSGD, Given: dtrain.GivenLearningRate}, 0},
+		{dtrain.TableParams{Rule: dtrain.RuleMomentum, LearningRate: 1, Given: dtrain.GivenMomentum}, -2},
+		{dtrain.TableParams{RowLength: 4, Segments: []dtrain.Segment{{Count: 4, LearningRate: 1,
+			Rule: dtrain.RuleMomentum, Given: dtrain.GivenMomentum}}}, -2},
+	} {
+		c.params.Length = 4
+		w, err := dtrain.NewTable[float32](world, t.Name(), c.params)
+		check(t, err)
+		for i := 0; i < 2; i++ {
+			_, err = w.Push(background, 0, full[float32](4, 1))
+			check(t, err)
+		}
+		check(t, world.Barrier(background))
+		x := make([]float32, 4)
+		_, err = w.Pull(background, 0, x)
+		check(t, err)
+		equal(t, x, full(4, c.want*float32(world.Size())))
+		check(t, world.Barrier(background))
+		check(t, w.Close())
+	}
+	_, err := dtrain.NewTable[float32](world, "idle", dtrain.TableParams{Length: 4, Rule: dtrain.RuleSGD,
+		Given: dtrain.GivenMomentum})
+	refused(t, err, dtrain.ErrInvalid)
+	x := full[float32](4, 1)
+	check(t, dtrain.AllReduce(background, world.With(dtrain.Params{Postscale: 1, Factors: true}), x,
+		dtrain.Sum))
+	equal(t, x, full[float32](4, 0))
+}
+
 func ExampleTable() {
 	table, err := dtrain.NewTable[float32](world, "weights",
 		dtrain.TableParams{Length: 10, Rule: dtrain.RuleSGD, LearningRate: 0.5, Consistency: dtrain.BSP,

@@ -34,6 +34,7 @@ static int create_table(worker_t *w) {
     params.staleness = params.consistency == DTRAIN_SSP ? (uint32_t)t->settings.staleness : 0;
     params.learning_rate = t->settings.rate;
     params.momentum = t->settings.momentum;
+    params.given = DTRAIN_GIVEN_LEARNING_RATE | DTRAIN_GIVEN_MOMENTUM; /* if they are 0, too */
     if (report(dtrain_table_create(t->comm, "digits", &params, &w->table), "creating the table"))
         return -1;
     if (t->rank == 0 && report(dtrain_table_set(w->table, 0, t->count, t->parameters, NULL, NULL),

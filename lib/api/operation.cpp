@@ -9,9 +9,9 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
     const dtrain_op_params_t &p = out.params;
     if (p.flags & DTRAIN_OP_PERSISTENT)
         return fail(DTRAIN_ERR_UNSUPPORTED, "only collectives and messages can be persistent");
-    if ((p.flags & ~DTRAIN_OP_AWAITED) != 0)
+    if ((p.flags & ~(DTRAIN_OP_AWAITED | DTRAIN_OP_FACTORS)) != 0)
         return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
-    if (p.flags != 0 && (request_p == nullptr || p.cq != nullptr))
+    if (awaited(p) && (request_p == nullptr || p.cq != nullptr))
         return fail(DTRAIN_ERR_INVALID,
                     "DTRAIN_OP_AWAITED: what is awaited is a request (request_p), "
                     "not a completion queue's event");
@@ -35,9 +35,10 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
 
 const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
                                          collectives::Scaling &out) {
-    if (params.prescale == 0 && params.postscale == 0) return nullptr;
-    if (params.prescale != 0) out.before = params.prescale;
-    if (params.postscale != 0) out.after = params.postscale;
+    const bool given = (params.flags & DTRAIN_OP_FACTORS) != 0;
+    if (!given && params.prescale == 0 && params.postscale == 0) return nullptr;
+    if (given || params.prescale != 0) out.before = params.prescale;
+    if (given || params.postscale != 0) out.after = params.postscale;
     return &out;
 }
 

@@ -35,6 +35,10 @@ void drop_request(engine::Request *request); // it was not posted after all
 // The status of a finished blocking operation, its text put where dtrain_last_error() finds it.
 Status blocking_result(const engine::Request &request);
 
+inline bool awaited(const dtrain_op_params_t &params) {
+    return (params.flags & DTRAIN_OP_AWAITED) != 0;
+}
+
 // What the parameters say of scaling, as post() takes it; nullptr: nothing.
 const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
                                          collectives::Scaling &out);
@@ -58,7 +62,7 @@ Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
         collectives::Scaling factors;
         collectives::CallOptions options = {.timeout_ns = operation.params.timeout_ns,
                                             .blocking = operation.blocking,
-                                            .awaited = operation.params.flags == DTRAIN_OP_AWAITED,
+                                            .awaited = awaited(operation.params),
                                             .priority = operation.params.priority,
                                             .scaling = read_scaling(operation.params, factors)};
         if (operation.blocking) {

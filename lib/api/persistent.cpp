@@ -18,7 +18,7 @@ Status PersistentOperation::start(engine::Request *request) {
     Holds holds(operation_, *request);
     Status s = post({.request = request,
                      .timeout_ns = operation_.params.timeout_ns,
-                     .awaited = operation_.params.flags == DTRAIN_OP_AWAITED,
+                     .awaited = awaited(operation_.params),
                      .priority = operation_.params.priority,
                      .scaling = scaling_});
     if (s == DTRAIN_OK) return s;

@@ -63,10 +63,9 @@ Status dtrain::api::complete_placement(const dtrain_table_params_t &given, const
     if ((given.place != nullptr) != asks)
         return fail(DTRAIN_ERR_INVALID, "table_create '%s': place is %sNULL, placement %sUSER",
                     name, asks ? "" : "not ", asks ? "" : "not ");
-    if (given.reserved1 != 0 || (given.weights == nullptr) != (given.weight_count == 0))
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %u weights at %s, reserved1 %u", name,
-                    given.weight_count, given.weights == nullptr ? "NULL" : "an address",
-                    given.reserved1);
+    if ((given.weights == nullptr) != (given.weight_count == 0))
+        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %u weights at %s", name,
+                    given.weight_count, given.weights == nullptr ? "NULL" : "an address");
     if (Status s = take_weights(given, name, node, params.placement); s != DTRAIN_OK) return s;
     return asks ? ask_user(given, name, node.servers().size(), params) : DTRAIN_OK;
 }

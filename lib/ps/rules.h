@@ -37,6 +37,7 @@ struct RuleInfo {
     Kernels KernelTable::*direction = nullptr;
     double (*ratio)(const Step &step, const Norms &norms, uint64_t count, double &state) = nullptr;
     double rate = 0.01, epsilon = 1e-8; // defaults
+    uint32_t takes = 0;                 // DTRAIN_GIVEN_*: the numbers of its formula
 
     bool is(uint32_t flag) const { return (flags & flag) != 0; }
     bool counts() const { return is(counts_steps | counts_rows); }

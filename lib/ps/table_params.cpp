@@ -5,6 +5,7 @@
 #include "ps/dtype.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
+#include "ps/table_fields.h"
 #include "ps/table_segments.h"
 
 #include <algorithm>
@@ -15,19 +16,6 @@
 namespace dtrain::ps {
 namespace {
 
-using Given = dtrain_table_params_t;
-
-// Exactly one of the three members is set.
-struct Field {
-    const char *name;
-    uint64_t TableParams::*wide = nullptr;
-    uint32_t TableParams::*number = nullptr;
-    double TableParams::*real = nullptr;
-    double Given::*given = nullptr; // of a real
-    enum { any, not_negative, fraction } values = any;
-    const char *hint = "";
-};
-
 constexpr Field wide_field(const char *name, uint64_t TableParams::*member, const char *hint = "") {
     return {.name = name, .wide = member, .hint = hint};
 }
@@ -35,13 +23,20 @@ constexpr Field number_field(const char *name, uint32_t TableParams::*member,
                              const char *hint = "") {
     return {.name = name, .number = member, .hint = hint};
 }
-#define REAL(member, values)                                                                       \
-    Field { #member, nullptr, nullptr, &TableParams::member, &Given::member, Field::values }
+#define REAL_GIVEN(member, values, hint, bit)                                                      \
+    Field {                                                                                        \
+#member, nullptr, nullptr, &TableParams::member, &dtrain_table_params_t::member,           \
+            Field::values, hint, bit                                                               \
+    }
+#define REAL(member, values) REAL_GIVEN(member, values, "", 0)
+#define NUMBER(member, values, hint, bit)                                                          \
+    REAL_GIVEN(member, values, " (" hint ")", DTRAIN_GIVEN_##bit)
 
 constexpr const char *narrow_hint =
     " (it is the dtype, or F16, BF16 or I8 where that is F32; I8 needs rows of 2 and more)";
 
-// In the order in which they travel.
+} // namespace
+
 constexpr Field fields_of_table[field_count] = {
     wide_field("length", &TableParams::length),
     number_field("dtype", &TableParams::dtype),
@@ -49,32 +44,33 @@ constexpr Field fields_of_table[field_count] = {
         "rule", &TableParams::rule,
         " (most need a floating-point table, DC_SGD also a dense one that is ASYNC or SSP)"),
     number_field("consistency", &TableParams::consistency),
-    number_field("staleness", &TableParams::staleness),
+    number_field("staleness", &TableParams::staleness, " (SSP has one, other modes none)"),
     number_field("aggregate", &TableParams::aggregate),
-    REAL(learning_rate, any),
-    REAL(momentum, any),
-    REAL(beta1, fraction),
-    REAL(beta2, fraction),
-    REAL(epsilon, not_negative),
+    NUMBER(learning_rate, not_negative, "0 or more, FTRL more", LEARNING_RATE),
+    NUMBER(momentum, fraction, "0 or more and less than 1", MOMENTUM),
+    NUMBER(beta1, fraction, "0 or more and less than 1", BETA1),
+    NUMBER(beta2, fraction, "0 or more and less than 1", BETA2),
+    NUMBER(epsilon, not_negative, "0 or more", EPSILON),
     REAL(initial, any),
     wide_field("row_length", &TableParams::row_length,
                " (it divides the length, and rows of which norms are taken have at most 256 KiB "
                "unless the table is BSP or QUORUM, and stored as its dtype)"),
-    REAL(rho, fraction),
+    NUMBER(rho, fraction, "0 or more and less than 1", RHO),
     REAL(clip_value, not_negative),
     REAL(clip_norm, not_negative),
     REAL(weight_decay, not_negative),
     REAL(l1, not_negative),
     REAL(l2, not_negative),
-    REAL(trust, not_negative),
-    REAL(ftrl_beta, not_negative),
-    REAL(compensation, any),
+    NUMBER(trust, not_negative, "0 or more", TRUST),
+    NUMBER(ftrl_beta, not_negative, "0 or more", FTRL_BETA),
+    NUMBER(compensation, not_negative, "0 or more", COMPENSATION),
     number_field("dim", &TableParams::dim,
                  " (a row and its key, or its state, have at most 256 KiB)"),
     number_field("distribution", &TableParams::distribution),
     REAL(spread, not_negative),
     wide_field("seed", &TableParams::seed),
-    wide_field("max_bytes", &TableParams::max_bytes, " (it is for sparse tables)"),
+    wide_field("max_bytes", &TableParams::max_bytes,
+               " (it is for sparse tables, and must hold a row)"),
     number_field("quorum", &TableParams::quorum,
                  " (QUORUM has one, of 1 to all workers, other modes none)"),
     number_field("reproducible", &TableParams::reproducible,
@@ -82,7 +78,11 @@ constexpr Field fields_of_table[field_count] = {
     number_field("storage_dtype", &TableParams::storage_dtype, narrow_hint),
     number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
 };
+#undef NUMBER
 #undef REAL
+#undef REAL_GIVEN
+
+namespace {
 
 constexpr uint64_t most_bytes = uint64_t{1} << 56; // of a table's values
 
@@ -128,6 +128,11 @@ bool valid_rows(const TableParams &p) {
 }
 
 bool valid_dim(const TableParams &p) { return p.dim <= max_row_bytes / largest_number(p); }
+
+bool valid_max_bytes(const TableParams &p) {
+    const uint64_t row = p.dim * device::dtype_size(storage_dtype_of(p));
+    return p.max_bytes == 0 || (is_sparse(p) && p.max_bytes >= row);
+}
 
 bool valid_function(const TableParams &p) {
     return has_function(p) ? is_plain_name(p.function, max_function_name) : p.function.empty();
@@ -227,31 +232,6 @@ uint32_t from_fields(const TableFields &fields, TableParams &p) {
     return field_count;
 }
 
-Given to_given(const TableParams &p) {
-    Given given = {};
-    given.struct_size = sizeof given;
-    given.dtype = p.dtype;
-    given.length = p.length;
-    given.rule = p.rule;
-    given.consistency = p.consistency;
-    given.staleness = p.staleness;
-    given.aggregate = p.aggregate;
-    given.row_length = p.row_length;
-    given.dim = p.dim;
-    given.distribution = p.distribution;
-    given.seed = p.seed;
-    given.max_bytes = p.max_bytes;
-    given.quorum = p.quorum;
-    given.reproducible = p.reproducible;
-    given.storage_dtype = p.storage_dtype;
-    given.wire_dtype = p.wire_dtype;
-    for (const Field &field : fields_of_table)
-        if (field.real != nullptr) given.*field.given = p.*field.real;
-    if (has_function(p)) given.function = p.function.c_str();
-    given.placement = p.placement.policy;
-    return given;
-}
-
 uint32_t first_bad_field(const TableParams &p) {
     uint64_t size = device::dtype_size(p.dtype);
     // Integers, in the order of the fields; later ones rely on those before.
@@ -267,7 +247,9 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.number == &TableParams::dim && !valid_dim(p)) return i;
         if (field.number == &TableParams::distribution && !valid_distribution(p)) return i;
         if (field.real == &TableParams::spread && !valid_spread(p)) return i;
-        if (field.wide == &TableParams::max_bytes && p.max_bytes > 0 && !is_sparse(p)) return i;
+        if (field.wide == &TableParams::max_bytes && !valid_max_bytes(p)) return i;
+        const bool lags = p.consistency == DTRAIN_SSP;
+        if (field.number == &TableParams::staleness && p.staleness > 0 && !lags) return i;
         const bool counts = p.consistency == DTRAIN_QUORUM;
         if (field.number == &TableParams::quorum && (p.quorum > 0) != counts) return i;
         if (field.number == &TableParams::reproducible && p.reproducible > collects(p)) return i;
@@ -309,53 +291,6 @@ uint32_t first_unfit_field(const TableParams &p, uint32_t workers) {
 
 std::string invalid_text(uint32_t field) {
     return std::string(field_name(field)) + " is not valid" + hint(field);
-}
-
-Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params) {
-    if (name.empty() || name.size() > max_name)
-        return fail(DTRAIN_ERR_INVALID, "table_create: the name has %zu bytes, 1 to %u are allowed",
-                    name.size(), max_name);
-    TableParams p;
-    auto take = [](auto value, auto &field) {
-        if (value != 0) field = value;
-    };
-    p.length = given.length;
-    p.dtype = given.dtype;
-    p.staleness = given.staleness;
-    p.row_length = given.row_length;
-    p.dim = given.dim;
-    p.seed = given.seed;
-    p.max_bytes = given.max_bytes;
-    if (given.function != nullptr) p.function = given.function;
-    p.quorum = given.quorum;
-    p.reproducible = given.reproducible;
-    if (given.storage_dtype != given.dtype) p.storage_dtype = given.storage_dtype;
-    if (given.wire_dtype != given.dtype) p.wire_dtype = given.wire_dtype;
-    take(given.rule, p.rule);
-    take(given.consistency, p.consistency);
-    take(given.aggregate, p.aggregate);
-    take(given.distribution, p.distribution);
-    if (rule_known(p.rule)) {
-        p.learning_rate = rule_info(p.rule).rate;
-        p.epsilon = rule_info(p.rule).epsilon;
-    }
-    for (const Field &field : fields_of_table)
-        if (field.real != nullptr) take(given.*field.given, p.*field.real);
-    if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
-    if (given.segment_count > 0)
-        if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
-            return fail_within(s, "table_create '%.*s'", static_cast<int>(name.size()),
-                               name.data());
-    resolve_placement(given, p);
-    uint32_t bad = first_bad_field(p);
-    if (bad == placement_field)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
-                    name.data(), bad_placement(p));
-    if (bad != field_count)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
-                    name.data(), invalid_text(bad).c_str());
-    params = std::move(p);
-    return DTRAIN_OK;
 }
 
 } // namespace dtrain::ps

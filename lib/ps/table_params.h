@@ -107,6 +107,12 @@ uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
 // Its name and what it takes, for the text of an error: "quorum is not valid (...)".
 std::string invalid_text(uint32_t field);
 
+// Of numbers that have a default (DTRAIN_GIVEN_*).
+inline constexpr uint32_t every_number = (DTRAIN_GIVEN_COMPENSATION << 1) - 1;
+// Whether the caller said it: with its bit, or not 0.
+inline bool was_given(double value, uint32_t bit, uint32_t given) {
+    return value != 0 || (given & bit) != 0;
+}
 // The caller's parameters with defaults; DTRAIN_ERR_INVALID naming the field.
 Status resolve(const dtrain_table_params_t &given, std::string_view name, TableParams &params);
 // State per row is for tables that have rows.

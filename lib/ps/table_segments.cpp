@@ -11,14 +11,28 @@ struct Real {
     double Segment::*own;
     double TableParams::*table;
     double dtrain_segment_t::*given;
+    const char *name;
+    uint32_t bit; // DTRAIN_GIVEN_*, if its default is not 0
 };
-#define REAL(name)                                                                                 \
-    { &Segment::name, &TableParams::name, &dtrain_segment_t::name }
-constexpr Real reals[] = {REAL(learning_rate), REAL(momentum), REAL(beta1),      REAL(beta2),
-                          REAL(epsilon),       REAL(rho),      REAL(clip_value), REAL(clip_norm),
-                          REAL(weight_decay),  REAL(l1),       REAL(l2),         REAL(trust),
-                          REAL(ftrl_beta)};
+#define REAL(name, bit)                                                                            \
+    { &Segment::name, &TableParams::name, &dtrain_segment_t::name, #name, bit }
+#define NUMBER(name, bit) REAL(name, DTRAIN_GIVEN_##bit)
+constexpr Real reals[] = {NUMBER(learning_rate, LEARNING_RATE),
+                          NUMBER(momentum, MOMENTUM),
+                          NUMBER(beta1, BETA1),
+                          NUMBER(beta2, BETA2),
+                          NUMBER(epsilon, EPSILON),
+                          NUMBER(rho, RHO),
+                          REAL(clip_value, 0),
+                          REAL(clip_norm, 0),
+                          REAL(weight_decay, 0),
+                          REAL(l1, 0),
+                          REAL(l2, 0),
+                          NUMBER(trust, TRUST),
+                          NUMBER(ftrl_beta, FTRL_BETA)};
+#undef NUMBER
 #undef REAL
+constexpr uint32_t numbers_of_segments = every_number & ~DTRAIN_GIVEN_COMPENSATION;
 
 uint64_t row_of(const TableParams &table) {
     return is_sparse(table) ? table.dim : table.row_length;
@@ -78,7 +92,8 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
     if (!is_sparse(table) && (table.row_length == 0 || table.length % table.row_length != 0))
         return fail(DTRAIN_ERR_INVALID, "segments are columns of rows: give a dim, or a row_length "
                                         "that divides the length");
-    if (given.learning_rate == 0) table.learning_rate = 1;
+    if (!was_given(given.learning_rate, DTRAIN_GIVEN_LEARNING_RATE, given.given))
+        table.learning_rate = 1;
     uint64_t end = 0;
     for (uint32_t i = 0; i < given.segment_count; ++i) {
         const dtrain_segment_t &its = given.segments[i];
@@ -96,12 +111,22 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
                         its.rule);
         segment.learning_rate = rule_info(its.rule).rate;
         segment.epsilon = rule_info(its.rule).epsilon;
-        for (const Real &real : reals)
-            if (its.*real.given != 0) segment.*real.own = its.*real.given;
+        if ((its.given & ~numbers_of_segments) != 0 || its.reserved != 0)
+            return fail(DTRAIN_ERR_INVALID,
+                        "segment %u: given is 0x%x (known are 0x%x), reserved %u", i, its.given,
+                        numbers_of_segments, its.reserved);
+        for (const Real &real : reals) {
+            if (!was_given(its.*real.given, real.bit, its.given)) continue;
+            if (real.bit != 0 && (rule_info(its.rule).takes & real.bit) == 0)
+                return fail(DTRAIN_ERR_INVALID,
+                            "segment %u: %s is given, which the rule %s does not have", i,
+                            real.name, rule_info(its.rule).name);
+            segment.*real.own = its.*real.given;
+        }
         table.segments.push_back(segment);
         const uint32_t bad = first_bad_field(segment_params(table, segment));
         if (bad != field_count)
-            return fail(DTRAIN_ERR_INVALID, "segment %u: %s is not valid", i, field_name(bad));
+            return fail(DTRAIN_ERR_INVALID, "segment %u: %s", i, invalid_text(bad).c_str());
     }
     if (end == row_of(table)) return DTRAIN_OK;
     return wrong(given.segment_count, "after the last one the row has columns from", end,

@@ -188,8 +188,8 @@ static void operation_params(void **state) {
     params->struct_size = 8; /* an older program's */
     OK(dtrain_barrier(comm, params, NULL));
     DTRAIN_INIT(params);
-    params->flags = 4;
-    FAILS(DTRAIN_ERR_UNSUPPORTED, "flags 0x4", dtrain_barrier(comm, params, &request));
+    params->flags = 8;
+    FAILS(DTRAIN_ERR_UNSUPPORTED, "flags 0x8", dtrain_barrier(comm, params, &request));
     params->flags = DTRAIN_OP_AWAITED;
     FAILS(DTRAIN_ERR_INVALID, "what is awaited is a request", dtrain_barrier(comm, params, NULL));
     DTRAIN_INIT(params);

@@ -168,6 +168,47 @@ void a_rate_holds_for_later_pushes(void **) {
     });
 }
 
+// Numbers that are given as 0 are no defaults, of tables and of their segments.
+void zeros_are_taken(void **) {
+    ranks::run(1, 1, {}, [](int, dtrain_comm_t *comm) {
+        const float g[4] = {1, 1, 1, 1};
+        auto after_two_pushes = [&](const dtrain_table_params_t &params) {
+            dtrain_table_t *table = nullptr;
+            OK(dtrain_table_create(comm, "w", &params, &table));
+            for (int i = 0; i < 2; i++) OK(dtrain_table_push(table, 0, 4, g, nullptr, nullptr));
+            const std::vector<float> found = {pulled(table, 0), pulled(table, 2)};
+            OK(dtrain_table_destroy(table));
+            return found;
+        };
+        dtrain_table_params_t params = table_params(DTRAIN_RULE_SGD, 4);
+        params.learning_rate = 0;
+        params.given = DTRAIN_GIVEN_LEARNING_RATE;
+        REQUIRE(after_two_pushes(params)[0] == 0);
+        params = table_params(DTRAIN_RULE_MOMENTUM, 4);
+        params.learning_rate = 1;
+        params.given = DTRAIN_GIVEN_MOMENTUM;
+        REQUIRE(after_two_pushes(params)[0] == -2); // of 0.9: -2.9
+        dtrain_segment_t segments[2];
+        for (dtrain_segment_t &segment : segments) {
+            DTRAIN_INIT(&segment);
+            segment.rule = DTRAIN_RULE_MOMENTUM;
+            segment.count = 2;
+        }
+        segments[0].given = DTRAIN_GIVEN_LEARNING_RATE;
+        segments[1].first = 2;
+        segments[1].learning_rate = 1;
+        segments[1].given = DTRAIN_GIVEN_MOMENTUM;
+        params = table_params(0, 4);
+        params.learning_rate = 0;
+        params.row_length = 4;
+        params.segments = segments;
+        params.segment_count = 2;
+        REQUIRE((after_two_pushes(params) == std::vector<float>{0, -2}));
+        params.given = DTRAIN_GIVEN_LEARNING_RATE; // a factor of both
+        REQUIRE((after_two_pushes(params) == std::vector<float>{0, 0}));
+    });
+}
+
 // Each worker is compensated for what others did since its own last pull.
 void delays_are_compensated(void **) {
     ranks::run(2, 1, {}, [](int rank, dtrain_comm_t *comm) {
@@ -197,6 +238,7 @@ int main() {
         cmocka_unit_test(state_moves_from_table_to_table),
         cmocka_unit_test(rates_belong_to_clocks),
         cmocka_unit_test(a_rate_holds_for_later_pushes),
+        cmocka_unit_test(zeros_are_taken),
         cmocka_unit_test(delays_are_compensated),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

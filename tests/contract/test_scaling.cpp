@@ -174,6 +174,32 @@ void bad_factors(void **) {
     });
 }
 
+// A factor of 0 is one when it is said to be meant: who has no samples adds nothing.
+void a_factor_of_zero(void **) {
+    ranks::run(2, {}, [](int rank, dtrain_comm_t *comm) {
+        for (bool given : {false, true}) {
+            float f[2] = {1, 2};
+            dtrain_op_params_t params = scaled(rank == 0 ? 2 : 0, 1);
+            if (given) params.flags = DTRAIN_OP_FACTORS;
+            OK(dtrain_allreduce(comm, f, f, 2, DTRAIN_F32, DTRAIN_SUM, &params, nullptr));
+            REQUIRE(f[0] == (given ? 2 : 3) && f[1] == (given ? 4 : 6));
+        }
+        float f[2] = {1, 2};
+        dtrain_request_t *request = nullptr;
+        dtrain_op_params_t params = scaled(1, 0);
+        params.flags = DTRAIN_OP_FACTORS | DTRAIN_OP_AWAITED;
+        OK(dtrain_allreduce(comm, f, f, 2, DTRAIN_F32, DTRAIN_SUM, &params, &request));
+        OK(dtrain_request_wait(request, -1));
+        dtrain_request_free(request);
+        REQUIRE(f[0] == 0 && f[1] == 0);
+        params.flags = DTRAIN_OP_FACTORS;
+        FAILS(DTRAIN_ERR_UNSUPPORTED, dtrain_barrier(comm, &params, nullptr));
+        params.flags = 8;
+        FAILS(DTRAIN_ERR_UNSUPPORTED,
+              dtrain_allreduce(comm, f, f, 2, DTRAIN_F32, DTRAIN_SUM, &params, nullptr));
+    });
+}
+
 // Ranks would keep different results.
 void postscales_that_differ(void **) {
     ranks::run(2, {}, [](int rank, dtrain_comm_t *comm) {
@@ -190,9 +216,13 @@ void postscales_that_differ(void **) {
 int main(int, char **arguments) {
     if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
     const CMUnitTest tests[] = {
-        cmocka_unit_test(blocking),     cmocka_unit_test(with_a_request),
-        cmocka_unit_test(with_a_queue), cmocka_unit_test(prescaling_keeps_sums_in_range),
-        cmocka_unit_test(bad_factors),  cmocka_unit_test(postscales_that_differ),
+        cmocka_unit_test(blocking),
+        cmocka_unit_test(with_a_request),
+        cmocka_unit_test(with_a_queue),
+        cmocka_unit_test(prescaling_keeps_sums_in_range),
+        cmocka_unit_test(bad_factors),
+        cmocka_unit_test(a_factor_of_zero),
+        cmocka_unit_test(postscales_that_differ),
     };
     return cmocka_run_group_tests_name("scaling", tests, nullptr, nullptr);
 }

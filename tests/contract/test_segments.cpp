@@ -27,11 +27,15 @@ template <class T> void fill(T &params, uint32_t rule, uint32_t part) {
         rule == DTRAIN_RULE_MIN || rule == DTRAIN_RULE_MAX)
         return;
     params.learning_rate = 0.1 * (part + 1);
-    params.momentum = 0.5;
-    params.beta1 = 0.75;
-    params.rho = 0.875;
-    params.ftrl_beta = 2;
-    params.trust = 0.25;
+    auto give = [&](std::initializer_list<uint32_t> rules, double &number, double value) {
+        if (std::find(rules.begin(), rules.end(), rule) != rules.end()) number = value;
+    };
+    give({DTRAIN_RULE_MOMENTUM, DTRAIN_RULE_NESTEROV, DTRAIN_RULE_LARS}, params.momentum, 0.5);
+    give({DTRAIN_RULE_ADAM, DTRAIN_RULE_ADAMW, DTRAIN_RULE_AMSGRAD, DTRAIN_RULE_LAMB}, params.beta1,
+         0.75);
+    give({DTRAIN_RULE_RMSPROP, DTRAIN_RULE_ADADELTA}, params.rho, 0.875);
+    give({DTRAIN_RULE_FTRL}, params.ftrl_beta, 2);
+    give({DTRAIN_RULE_LARS}, params.trust, 0.25);
     if (part != 1) return;
     params.clip_norm = 3;
     params.weight_decay = 0.01;
@@ -307,7 +311,10 @@ void refused(void **) {
                               uint32_t{DTRAIN_RULE_FUNCTION}, uint32_t{21}, UINT32_MAX})
             refuses("segment 1: rule", [&](P &, S *s) { s[1].rule = rule; });
         refuses("segment 0: rule is not valid", [](P &p, S *) { p.dtype = DTRAIN_I32; });
-        refuses("segment 1: beta1", [](P &, S *s) { s[1].beta1 = 1; });
+        refuses("segment 1: beta1 is not valid", [](P &, S *s) {
+            s[1].rule = DTRAIN_RULE_ADAM;
+            s[1].beta1 = 1;
+        });
         refuses("segment 1: clip_norm", [](P &, S *s) { s[1].clip_norm = -1; });
         refuses("segment 2: l1", [](P &, S *s) {
             s[2].rule = DTRAIN_RULE_MIN;
@@ -328,6 +335,15 @@ void refused(void **) {
             p.dim = 0;
         });
         refuses("reserved", [](P &p, S *) { p.reserved = 1; });
+        refuses("segment 0: given is 0x100 (known are 0xff), reserved 0",
+                [](P &, S *s) { s[0].given = DTRAIN_GIVEN_COMPENSATION; });
+        refuses("given is 0x0 (known are 0xff), reserved 1", [](P &, S *s) { s[0].reserved = 1; });
+        refuses("segment 0: momentum is given, which the rule sgd does not have", [](P &, S *s) {
+            s[0].rule = DTRAIN_RULE_SGD;
+            s[0].given = DTRAIN_GIVEN_MOMENTUM;
+        });
+        refuses("momentum is given, which a table with segments does not have",
+                [](P &p, S *) { p.momentum = 0.5; });
         refuses("struct_size", [](P &, S *s) { s[0].struct_size = 0; });
         refuses("segment 1: its struct_size", [](P &, S *s) { s[1].struct_size -= 8; });
         refuses("learning_rate", [](P &p, S *s) { // the table's rate with a rule that divides by it

@@ -53,7 +53,7 @@ dtrain_table_params_t params_of(uint32_t rule, uint32_t consistency, int workers
     params.consistency = consistency;
     params.quorum = consistency == DTRAIN_QUORUM ? uint32_t(workers) : 0;
     params.aggregate = DTRAIN_AVG;
-    params.learning_rate = 0.125;
+    if (rule != DTRAIN_RULE_ADD) params.learning_rate = 0.125;
     return params;
 }
 

@@ -11,7 +11,7 @@ from ._constants import AVG, F32, Compression
 from ._durations import Duration
 from ._handle import Child
 from ._names import find
-from ._parameters import fill
+from ._parameters import check_positive, fill
 from ._request import Request
 from ._settings import CompressionLike, OpLike
 from ._ways import Blocking, Started, runner
@@ -41,6 +41,8 @@ class Compressor(Child, CompressorOperations[None]):
     def __init__(self, comm: Any, kind: CompressionLike, count: int, settings: Dict[str, Any]) -> None:
         flags = 0 if settings.pop("feedback") else _dtrain.DTRAIN_COMPRESS_NO_FEEDBACK
         flags |= _dtrain.DTRAIN_COMPRESS_STOCHASTIC if settings.pop("stochastic") else 0
+        if settings["rank"] is not None:
+            check_positive(settings["rank"], "rank")
         params = fill(_dtrain.dtrain_compressor_params_t(),
                       {"kind": find(Compression, kind, "kind"), "count": count, "flags": flags, **settings})
         handle = _dtrain.dtrain_compressor_create(comm._handle, params)

@@ -36,6 +36,13 @@ LEVELS = {_dtrain.DTRAIN_LOG_ERROR: "error", _dtrain.DTRAIN_LOG_WARN: "warn",
           _dtrain.DTRAIN_LOG_INFO: "info", _dtrain.DTRAIN_LOG_DEBUG: "debug"}
 
 
+def check_sized(size: Optional[int], **others: Optional[int]) -> None:
+    """Without a size all comes from the environment."""
+    for name, value in others.items():
+        if size is None and value is not None:
+            raise _errors.InvalidError(f"{name}: {value!r}, without the job's size")
+
+
 class Option(NamedTuple):
     key: str
     default: str
@@ -133,6 +140,7 @@ class Context(Closeable):
         """Joins a job: by the environment, "tcp://host:port", "file:///dir/name", or by bytes that
         `allgather` exchanges ("oob"). Collective."""
         exchange = None
+        check_sized(size, rank=rank, servers=servers)
         if allgather is not None:
             check_callable(allgather, "allgather")
             exchange = Callback(partial(all_blobs, allgather, size))
@@ -147,6 +155,7 @@ class Context(Closeable):
               servers: Optional[int] = None, index: Optional[int] = None,
               timeout: Optional[Duration] = None) -> Server:
         """Joins a job as a parameter server, and serves from then on in the background."""
+        check_sized(size, servers=servers, index=index)
         params = fill(_dtrain.dtrain_server_params_t(), {"size": size, "servers": servers,
                                                          "index": index, "timeout": timeout})
         return Server(self, _dtrain.dtrain_server_create(self._handle, rendezvous, params))

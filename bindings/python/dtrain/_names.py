@@ -53,7 +53,10 @@ def find(kind: Type[enum.IntEnum], value: Any, name: str) -> int:
     if isinstance(value, (bool, enum.Enum)) or not hasattr(type(value), "__index__"):
         raise TypeError(f"{name}: one of {kind.__name__}, or its name, is needed, not "
                         f"{type(value).__name__}")
-    return operator.index(value)
+    number = operator.index(value)
+    if number == 0:  # the C API's word for the default
+        raise InvalidError(f"{name}: there is no {kind.__name__} 0")
+    return number
 
 
 def spelling(value: Any) -> Any:

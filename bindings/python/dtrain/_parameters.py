@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping
 from . import _dtrain
 from ._constants import Consistency, DType, Initial, Op, Placement, Rule
 from ._durations import nanoseconds
+from ._errors import InvalidError
 from ._names import find
 
 DURATIONS = {"timeout": "timeout_ns", "every": "every_ns", "cycle": "cycle_ns",
@@ -14,11 +15,20 @@ DURATIONS = {"timeout": "timeout_ns", "every": "every_ns", "cycle": "cycle_ns",
 ENUMERATIONS: Dict[str, Any] = {
     "rule": Rule, "consistency": Consistency, "aggregate": Op, "dtype": DType,
     "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement}
+#: Numbers that are taken as they are when they are given: of each the bit that says so.
+GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
+    "learning_rate", "momentum", "beta1", "beta2", "epsilon", "rho", "trust", "ftrl_beta",
+    "compensation")}
+#: Of others 0 is the C API's word for the default, which here is None.
+POSITIVE = frozenset((
+    "weight", "size", "bucket_bytes", "block", "rows", "ratio", "shards", "max_record", "max_bytes",
+    "virtual_nodes", "placement_block", "key_count", "split_bytes"))
+FACTORS = {"prescale": 1.0, "postscale": 1.0}
 
 
 def fill(params: Any, settings: Mapping[str, Any]) -> Any:
     """Settings by the names of the struct's fields, durations without their "_ns". None means the
-    default."""
+    default, and nothing else does."""
     for name, value in settings.items():
         if value is None:
             continue
@@ -26,8 +36,17 @@ def fill(params: Any, settings: Mapping[str, Any]) -> Any:
             name, value = DURATIONS[name], nanoseconds(value, name)
         elif name in ENUMERATIONS:
             value = find(ENUMERATIONS[name], value, name)
+        elif name in GIVEN:
+            params.given |= GIVEN[name]
         setattr(params, name, value)
+        if name in POSITIVE:
+            check_positive(getattr(params, name), name)
     return params
+
+
+def check_positive(value: Any, name: str) -> None:
+    if value == 0:
+        raise InvalidError(f"{name}: 0; it is more than 0, or None")
 
 
 def check_names(settings: Mapping[str, Any], allowed: Mapping[str, Any], where: str = "") -> None:
@@ -40,7 +59,11 @@ def operation(settings: Mapping[str, Any], queue: Any = None, tag: int = 0) -> A
     """dtrain_op_params_t; None where it would say nothing."""
     if not settings and queue is None:
         return None
-    params = fill(_dtrain.dtrain_op_params_t(), settings)
+    params = _dtrain.dtrain_op_params_t()
+    if any(settings.get(name) is not None for name in FACTORS):
+        fill(params, FACTORS)
+        params.flags = _dtrain.DTRAIN_OP_FACTORS
+    fill(params, {**settings, "flags": params.flags | settings.get("flags", 0)})
     if queue is not None:
         params.cq = queue
         params.user_tag = tag

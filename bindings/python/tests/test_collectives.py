@@ -55,6 +55,9 @@ class Uniform(unittest.TestCase):
     def test_scaled(self):
         x = mine()
         world.using(prescale=2.0, postscale=0.25).allreduce(x)
+        nothing = array("f", [1, 2])
+        world.using(prescale=0).allreduce(nothing)
+        self.assertEqual(nothing, array("f", [0, 0]))
         self.assertEqual(x, array("f", [value / 2 for value in SUM]))
 
     def test_reduce(self):

@@ -88,6 +88,42 @@ class Dense(unittest.TestCase):
             table.push_pull(values)
             self.assertEqual(values, floats(1, -0.5, -0.5, -0.5, 1, -0.5, -0.5, -0.5))
 
+    def test_what_is_given_is_taken_or_refused(self):
+        """A zero is no default."""
+        values = floats(*[1] * 8)
+        for number, (settings, expected) in enumerate((
+                ({"rule": "sgd", "learning_rate": 0}, 0),
+                ({"rule": "momentum", "momentum": 0, "learning_rate": 1}, -SIZE * 2),
+                ({"row_length": 8, "segments": [{"rule": "momentum", "first": 0, "count": 8,
+                                                 "momentum": 0, "learning_rate": 1}]}, -SIZE * 2),
+                ({"row_length": 8, "segments": [{"rule": "sgd", "first": 0, "count": 8,
+                                                 "learning_rate": 0}]}, 0))):
+            with world.table(f"{self.id()}{number}", length=8, **settings) as table:
+                table.push(values)
+                table.push(values)
+                world.barrier()
+                out = floats(*[5] * 8)
+                table.pull(out)
+                self.assertEqual(out[3], expected)
+                world.barrier()
+        for settings in ({"rule": "sgd", "momentum": 0}, {"learning_rate": 0.1}, {"rule": 0},
+                         {"consistency": 0}, {"storage_dtype": 0}, {"max_bytes": 0},
+                         {"placement": "consistent", "virtual_nodes": 0}, {"staleness": 1},
+                         {"placement": "greedy", "split_bytes": 0}, {"placement_block": 0},
+                         {"key_count": 0}, {"rule": "sgd", "learning_rate": -1}):
+            with self.assertRaisesRegex(dtrain.InvalidError, list(settings)[-1]):
+                world.table("refused", length=8, **settings)
+        with self.assertRaisesRegex(dtrain.InvalidError, "weight"):
+            self.table(aggregate="avg", consistency="bsp").using(weight=0)
+        for name, refused in (("bucket_bytes", lambda: world.gradients(bucket_bytes=0)),
+                              ("rank", lambda: world.compressor("powersgd", 8, rank=0)),
+                              ("ratio", lambda: world.compressor("topk", 8, ratio=0)),
+                              ("size", lambda: context.join(size=0)),
+                              ("rank: 1, without", lambda: context.join(rank=1)),
+                              ("max_record", lambda: dtrain.RecordReader("x", max_record=0))):
+            with self.assertRaisesRegex(dtrain.InvalidError, name):
+                refused()
+
     def test_placement(self):
         table = self.table(placement=dtrain.Placement.USER, placement_block=4,
                            place=lambda first, count, servers: servers - 1)

@@ -11,8 +11,17 @@
  *
  * THREADS: every function may be called from any thread, except that a function marked "exclusive"
  * needs that no other call uses the same handle at that time.
+ * Cancelling a thread (pthread_cancel, deferred) takes effect after the call that it is in.
+ * CALLBACKS must not throw, longjmp, or call dtrain. An exception is caught: the call that needed
+ * the callback fails with its text (of the log's it is written to stderr).
+ * MEMORY: when there is none, calls that make something new end with DTRAIN_ERR_NO_MEMORY, as does
+ * what is too large; what is in flight goes on, and everything can be destroyed: the library keeps
+ * 2 MiB of addresses for that, whose pages do not exist before.
  * FORK: the child may only destroy what it inherited; every other call there returns
- * DTRAIN_ERR_STATE. The child may create a context of its own.
+ * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor of the
+ * library's, and neither does a program that is executed; none is 0, 1 or 2. (A child made without
+ * pthread_atfork()'s handlers, as by clone(), inherits them. So it is with those of libfabric and
+ * UCX.)
  * The library installs no signal handler, never exits, never prints to stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H
@@ -214,7 +223,8 @@ enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
 /* Collectives (of graphs, too) and messages; elsewhere DTRAIN_ERR_UNSUPPORTED. The call only
  * prepares the operation. Its request (request_p is required) counts as finished until
  * dtrain_request_start(), which begins it with these same arguments as often as it is called:
- * without looking anything up again, and without allocating. Starting, not preparing, has its place
+ * without looking anything up again, and without allocating (but AVG of f16 and integers over
+ * messages, for its sums). Starting, not preparing, has its place
  * in the order of calls that all ranks keep. Arrays of counts are copied; the buffers are the
  * library's from each start to its end. A communicator with persistent requests cannot be
  * destroyed: free them first. */
@@ -224,6 +234,9 @@ enum { DTRAIN_STREAM_NONE = 0, DTRAIN_STREAM_CUDA = 1 };
  * signals or other threads. The call may take some microseconds to finish a small operation, and
  * until the first wait nobody else moves it on. */
 #define DTRAIN_OP_AWAITED UINT32_C(2)
+/* prescale and postscale are taken as they are, 0 included (1 changes nothing): who computes them,
+ * as a share of samples, say, sets it. */
+#define DTRAIN_OP_FACTORS UINT32_C(4)
 typedef struct dtrain_op_params {
     uint32_t struct_size;
     uint32_t flags;                    /* DTRAIN_OP_*                                             */
@@ -236,9 +249,10 @@ typedef struct dtrain_op_params {
     int32_t priority;                  /* higher goes first; 0 is normal (docs/TUNING.md)         */
     /* All-reduce, reduce and reduce_scatter(v) of floating dtypes (others: DTRAIN_ERR_UNSUPPORTED):
      * each element of this rank's input is multiplied by prescale, of its result by postscale; 0:
-     * as it is; NaN and infinities: DTRAIN_ERR_INVALID. The factor is rounded to f64 or f32, in
-     * which the product is made. Ranks may differ in prescale, and in postscale except in an
-     * all-reduce. The send buffer is not changed unless the call is in place. */
+     * as it is, without DTRAIN_OP_FACTORS; NaN and infinities: DTRAIN_ERR_INVALID. The factor is
+     * rounded to f64 or f32, in which the product is made. Ranks may differ in prescale, and in
+     * postscale except in an all-reduce. The send buffer is not changed unless the call is in
+     * place. */
     double prescale, postscale;
     /* Pushes to a floating-point table that aggregates by AVG (BSP, QUORUM; others:
      * DTRAIN_ERR_INVALID): how much this worker's pushes of the clock count, e.g. its number of
@@ -269,10 +283,10 @@ typedef struct dtrain_comm_params {
     void *oob_arg;
 } dtrain_comm_params_t;
 /* Joins a job and makes the communicator of all its workers. Collective, blocking. rendezvous:
- *   NULL or "env"         DTRAIN_RENDEZVOUS/RANK/SIZE/SERVERS, else torchrun's RANK, WORLD_SIZE,
- *                         MASTER_ADDR, MASTER_PORT, else TF_CONFIG; none of them: a job of one rank
+ *   NULL or "env"         DTRAIN_*, torchrun's, TF_CONFIG, or what mpirun, srun, ... say, with
+ *                         DTRAIN_RENDEZVOUS (else ERR_CONFIG; docs/JOINING.md); none: a job of one
  *   "tcp://host:port"     rank 0 listens there
- *   "file:///dir/name"    rank 0 writes its address there; a name serves one job
+ *   "file:///dir/name"    rank 0 writes its addresses there; a name serves one job
  *   "oob"                 the callback
  * While waiting it logs after 2 s and then every 10 s who is missing. One job may follow another at
  * the same address: who comes before all have left the one before waits for them. */
@@ -293,8 +307,8 @@ DTRAIN_API dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color,
 DTRAIN_API dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks,
                                               int32_t count, dtrain_comm_t **new_p);
 DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p);
-/* Ends every pending and later operation on all ranks with DTRAIN_ERR_ABORTED and this reason
- * (may be NULL). Never waits for a peer. */
+/* Ends with DTRAIN_ERR_ABORTED and this reason (may be NULL), on all ranks, every operation that
+ * has not ended on this one, and every later one. Never waits for a peer. */
 DTRAIN_API dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason);
 /* A new communicator of the ranks that are alive, in the old order; the way on after
  * DTRAIN_ERR_PEER. Every survivor must call it; collective, blocking. */
@@ -311,8 +325,9 @@ DTRAIN_API int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32
  * count, dtype, op, root, order) ends in DTRAIN_ERR_MISMATCH on all ranks, naming both sides.
  * Counts are in elements. In place: send == recv where not said otherwise; other overlaps are
  * DTRAIN_ERR_INVALID. f16 and bf16 are added up in f32 and rounded at the end of each step of the
- * algorithm. Results are bitwise equal on all ranks and the same from run to run with the same
- * algorithm. */
+ * algorithm. Results are bitwise equal on all ranks, and the same from run to run and from
+ * processor to processor with the same algorithm, if all ranks' threads round to nearest and keep
+ * subnormal numbers, as they do unless told otherwise (by linking with -ffast-math, say). */
 enum {
     DTRAIN_F32 = 1,
     DTRAIN_F64 = 2,
@@ -327,13 +342,19 @@ enum {
     DTRAIN_I64 = 11,
     DTRAIN_U64 = 12
 };
-/* AVG of integers rounds toward zero; B* are bitwise and for integers only. ADASUM is for
- * all-reduce of floating dtypes: gradients that agree are averaged, orthogonal ones added. Pairs of
- * vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b) over a binary tree of ranks,
- * the dot products in double; a vector of zeros adds nothing; a NaN or infinity makes everything
- * NaN. It takes scratch memory of half the vector, of the whole one on some ranks when their number
- * is no power of two. Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys
- * 2021. */
+/* AVG is the sum over the n ranks, divided by n. Of integers it is the exact sum's quotient,
+ * rounded toward zero; f16 is added up in f32 and rounded once, at the end: what comes out is
+ * always what the dtype can hold. For that their sums take memory for the whole input, and travel,
+ * between hosts or wherever messages are used, as f32 (f16), as 32 bits (integers of 8 and 16), 64
+ * (of 32) or 128 (of 64); with prescale 1/n SUM of f16 travels as f16, and loses what is then below
+ * its least number. AVG of f32, f64 and bf16 is infinite where the sum is. PROD and SUM of integers
+ * wrap. MIN and MAX of anything and NaN are NaN, and -0 is less than 0. B* are bitwise and for
+ * integers only. ADASUM is for all-reduce of floating dtypes: gradients that agree are averaged,
+ * orthogonal ones added. Pairs of vectors are combined to a (1 - a.b / 2 a.a) + b (1 - a.b / 2 b.b)
+ * over a binary tree of ranks, the dot products in double; a vector of zeros adds nothing; a NaN or
+ * infinity makes everything NaN. It takes scratch memory of half the vector, of the whole one on
+ * some ranks when their number is no power of two. Maleki et al.: Scaling Distributed Training with
+ * Adaptive Summation, MLSys 2021. */
 enum {
     DTRAIN_SUM = 1,
     DTRAIN_AVG = 2,
@@ -688,6 +709,17 @@ enum {
     DTRAIN_INITIAL_UNIFORM = 2,  /* from initial - spread up to initial + spread   */
     DTRAIN_INITIAL_NORMAL = 3    /* mean `initial`, standard deviation `spread`    */
 };
+/* Numbers with a default have it where they are 0 and their bit is not in `given`; where it is they
+ * are taken as they are: params.momentum = 0; params.given |= DTRAIN_GIVEN_MOMENTUM; */
+#define DTRAIN_GIVEN_LEARNING_RATE UINT32_C(0x1)
+#define DTRAIN_GIVEN_MOMENTUM      UINT32_C(0x2)
+#define DTRAIN_GIVEN_BETA1         UINT32_C(0x4)
+#define DTRAIN_GIVEN_BETA2         UINT32_C(0x8)
+#define DTRAIN_GIVEN_EPSILON       UINT32_C(0x10)
+#define DTRAIN_GIVEN_RHO           UINT32_C(0x20)
+#define DTRAIN_GIVEN_TRUST         UINT32_C(0x40)
+#define DTRAIN_GIVEN_FTRL_BETA     UINT32_C(0x80)
+#define DTRAIN_GIVEN_COMPENSATION  UINT32_C(0x100) /* not of segments */
 /* Columns [first, first + count) of each row, with a rule of their own; numbers as those of the
  * same names in dtrain_table_params_t. */
 #define DTRAIN_SEGMENTS 16 /* at most */
@@ -697,6 +729,8 @@ typedef struct dtrain_segment {
     uint64_t first, count;
     double learning_rate, momentum, beta1, beta2, epsilon, rho;
     double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
+    uint32_t given; /* DTRAIN_GIVEN_*                                                    */
+    uint32_t reserved;
 } dtrain_segment_t;
 /* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
  */
@@ -718,20 +752,22 @@ typedef struct dtrain_table_params {
     uint64_t length;      /* elements; 0 with dim > 0                                    */
     uint32_t rule;        /* DTRAIN_RULE_*; 0: ADD                                       */
     uint32_t consistency; /* DTRAIN_ASYNC, ...; 0: ASYNC                                 */
-    uint32_t staleness;   /* SSP's bound in clocks                                       */
+    uint32_t staleness;   /* SSP's bound in clocks; elsewhere 0                          */
     uint32_t aggregate;   /* BSP, QUORUM: DTRAIN_SUM or DTRAIN_AVG over workers; 0: SUM. MIN
                              and MAX have their own, and refuse AVG                      */
-    double learning_rate; /* of all optimizers; 0: 0.01, ADADELTA 1                      */
-    double momentum;      /* MOMENTUM, NESTEROV, LARS; 0: 0.9                            */
-    double beta1, beta2;  /* ADAM and its kin, LAMB; 0: 0.9, 0.999                       */
-    double epsilon;       /* 0: 1e-8, ADADELTA and LAMB 1e-6                             */
-    double initial;       /* value of every element before the first push or set         */
+    /* Numbers of the rule, 0 or more (FTRL's rate: more). Given to a rule that does not have them
+     * they are refused, and so are those out of range; defaults if 0 and not `given`: */
+    double learning_rate; /* of all optimizers: 0.01, ADADELTA 1; segments: a factor, 1  */
+    double momentum;      /* MOMENTUM, NESTEROV, LARS: 0.9; less than 1                  */
+    double beta1, beta2;  /* ADAM and its kin, LAMB: 0.9, 0.999; less than 1             */
+    double epsilon; /* ADAGRAD(_ROWS), RMSPROP, ADAM and its kin: 1e-8; ADADELTA, LAMB: 1e-6 */
+    double initial; /* value of every element before the first push or set         */
     /* Elements of a row, a divisor of length; 0: none. A row lies on one server. Rules with norms
      * (ADAGRAD_ROWS, LARS, LAMB, and all with clip_norm) take them over each row, 0 being one row
      * of the whole table, and are pushed whole rows; these hold at most 256 KiB except under BSP.
      */
     uint64_t row_length;
-    double rho; /* RMSPROP, ADADELTA: decay of the mean square; 0: 0.9         */
+    double rho; /* RMSPROP, ADADELTA: decay of the mean square: 0.9; less than 1, see `given` */
     /* The following change what optimizers do (elsewhere DTRAIN_ERR_INVALID); 0: nothing. In this
      * order: clip, add weight_decay * w to g (ADAMW, LARS, LAMB: as their papers), apply the rule,
      * shrink w by l1 and l2 (proximal step of Duchi and Singer 2009 with the learning rate; FTRL:
@@ -739,15 +775,16 @@ typedef struct dtrain_table_params {
     double clip_value; /* each g is limited to [-clip_value, clip_value]              */
     double clip_norm;  /* each row of g is scaled down to this L2 norm                */
     double weight_decay, l1, l2;
-    double trust;        /* LARS: trust coefficient; 0: 0.001                           */
-    double ftrl_beta;    /* FTRL; 0: 1                                                  */
-    double compensation; /* DC_SGD: lambda; 0: 0.04                                     */
+    double trust;        /* LARS: trust coefficient: 0.001; see `given`                 */
+    double ftrl_beta;    /* FTRL: 1; see `given`                                        */
+    double compensation; /* DC_SGD: lambda: 0.04; see `given`                           */
     /* Sparse tables: see dtrain_table_push_rows(). Elsewhere 0. */
     uint32_t dim;          /* elements of a row; 0: the table is dense                    */
     uint32_t distribution; /* DTRAIN_INITIAL_*; 0: CONSTANT                               */
     double spread;         /* UNIFORM, NORMAL                                             */
-    uint64_t seed;         /* UNIFORM, NORMAL                                             */
-    uint64_t max_bytes;    /* of rows, state and index on each server; 0: see ps.memory   */
+    uint64_t seed;         /* of what is random, also of how values are rounded           */
+    uint64_t max_bytes;    /* of rows, state and index on each server, a row at least; 0: see
+                              ps.memory                                                   */
     /* FUNCTION (elsewhere NULL): the name of the servers' function, copied. With a row_length
      * ranges that are pushed or pulled are whole rows of at most 256 KiB at 8 bytes an element. */
     const char *function;
@@ -792,10 +829,12 @@ typedef struct dtrain_table_params {
     dtrain_place_fn place; /* USER (elsewhere NULL)                                        */
     void *place_arg;
     uint32_t weight_count;
-    uint32_t reserved1;
+    uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
- * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 255 bytes. */
+ * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 224 bytes, of which those that
+ * are no letters, digits, '_', '-' or '.' count three: it becomes a part of checkpoints' file
+ * names. */
 DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                                                const dtrain_table_params_t *params,
                                                dtrain_table_t **table_p);
@@ -885,7 +924,10 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
  * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
  * could not. After these the table goes on in the mode that it had. Once all have agreed the change
- * is made, whatever else fails. */
+ * is made, whatever else fails.
+ * When workers were lost: over the communicator that dtrain_comm_shrink() has made of the job's
+ * own, so with all who are left. The table then goes on with these, in any mode, the one that it
+ * had or another: nothing waits for who was lost any more. */
 DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t *table,
                                                         const dtrain_table_params_t *params,
                                                         const dtrain_op_params_t *op);
@@ -969,8 +1011,14 @@ DTRAIN_API dtrain_status_t dtrain_table_wait_ready(dtrain_table_t *table,
  * clocks before this worker's, and no other. SSP: the same, if no worker has pushed in its clock:
  * let all meet (dtrain_barrier) at a clock, one save, and all meet again; else DTRAIN_ERR_STATE.
  * ASYNC: those of each server when the request came, between two updates; pushes that were complete
- * before are in it. */
+ * before are in it. Once a worker is lost, BSP: those of the last clock that all had ended,
+ * whatever this worker's; SSP: as ASYNC. */
 #define DTRAIN_CHECKPOINT_NEWEST UINT64_MAX /* as a step: of the newest complete one */
+/* Lineages: a job that restores a checkpoint continues its lineage; one that restores none begins
+ * another. The newest is the one that was saved last in the job's lineage with all tables of the
+ * call, whatever its step: so after a roll-back it is never one of what was left behind. Nothing
+ * that a job does removes or replaces what is complete and of another lineage. A job that is in no
+ * lineage yet and finds the tables in several gets DTRAIN_ERR_STATE: it has to name the step. */
 typedef struct dtrain_checkpoint_params {
     uint32_t struct_size;
     uint32_t every_steps; /* save: only when so many steps, or                                 */
@@ -979,10 +1027,16 @@ typedef struct dtrain_checkpoint_params {
     int64_t timeout_ns;   /* as that of dtrain_op_params_t                                    */
 } dtrain_checkpoint_params_t;
 /* Blocking, by one worker (the chief); tables[count] are of one job, with different names, and may
- * be pushed to meanwhile. step numbers the checkpoint: DTRAIN_ERR_STATE when there is a complete
- * one of this number. *saved_p (may be NULL) is 0 when nothing was due. Afterwards only the newest
- * "checkpoint.keep" ones are left. DTRAIN_ERR_IO, naming the server and the file: a disk is full, a
- * folder not writable, ...: the servers go on, the earlier checkpoints stay. */
+ * be pushed to meanwhile. step numbers the checkpoint, and is above those at which these tables
+ * were saved or restored last: else DTRAIN_ERR_STATE, as when there is a complete one of this
+ * number, unless it was left behind by a roll-back (restoring an older one): then it is replaced.
+ * *saved_p (may be NULL) is 0 when nothing was due. DTRAIN_OK: this process has seen all files of
+ * it. Afterwards only the "checkpoint.keep" ones that were saved last in this lineage are left, and
+ * the last one that has some table. DTRAIN_ERR_IO, naming the server and the file: a disk is full,
+ * a folder not writable, ...: the servers go on, the earlier checkpoints stay. DTRAIN_ERR_CONFIG: a
+ * server wrote to a folder that this process does not see. DTRAIN_ERR_PEER: a BSP worker was lost
+ * when it had ended a clock for some servers only, so there is no clock that all have: save after
+ * dtrain_table_set_consistency(). */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables, uint32_t count,
                                                   uint64_t step,
                                                   const dtrain_checkpoint_params_t *params,
@@ -990,22 +1044,29 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_save(dtrain_table_t *const *tables,
 /* Blocking, by one worker: values, state, rate and version become those of the checkpoint, whatever
  * the clocks; sums of open clocks stay. What is pushed meanwhile may be overwritten. *step_p (may
  * be NULL) is its step. DTRAIN_ERR_NOT_FOUND: there is no such checkpoint, or a table is not in it.
- * DTRAIN_ERR_MISMATCH: stored dtype, length or rule of a table differ. DTRAIN_ERR_CORRUPT names the
- * file. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part beside the
- * table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables. All or
- * nothing: servers take over what they have read once each of them has read its part of every
- * table; after an error no table has changed, but for one that says "restore again": a server was
- * lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take it
- * over. timeout_ns is for each of these two steps. */
+ * DTRAIN_ERR_MISMATCH: stored dtype, length, rule, or what the table was made with differ, naming
+ * the field and both values: of the rule (and each segment's) momentum, beta1, beta2, epsilon, rho,
+ * trust, ftrl_beta, compensation, FTRL's l1 and l2; of a sparse table, whose other rows are made by
+ * them, initial, distribution, spread and seed. The others may be given anew: clip_value,
+ * clip_norm, weight_decay, l1 and l2 of other rules, consistency, placement; and learning_rate, in
+ * place of which the stored one is taken. DTRAIN_ERR_CORRUPT names the file: each bit of each is
+ * under a checksum. DTRAIN_ERR_UNSUPPORTED: it is of an older format. DTRAIN_ERR_CONFIG: a server
+ * does not see it. DTRAIN_ERR_LIMIT, DTRAIN_ERR_NO_MEMORY: a server has no room to read its part
+ * beside the table ("ps.memory"). DTRAIN_ERR_BUSY: another worker is restoring one of the tables.
+ * All or nothing: servers take over what they have read once each of them has read its part of
+ * every table; after an error no table has changed, but for one that says "restore again": a server
+ * was lost, or did not answer (DTRAIN_ERR_PEER, DTRAIN_ERR_TIMEOUT), when others had begun to take
+ * it over. timeout_ns is for all of it together. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tables, uint32_t count,
                                                      uint64_t step,
                                                      const dtrain_checkpoint_params_t *params,
                                                      uint64_t *step_p);
-/* The step of the newest complete checkpoint; DTRAIN_ERR_NOT_FOUND: none. Local. */
+/* The step of the newest complete checkpoint that has the table; DTRAIN_ERR_NOT_FOUND: none.
+ * Local. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p);
 /* With the option "checkpoint.restore" dtrain_table_create() restores the table from the newest
- * checkpoint, before it returns on any worker. The step of that checkpoint; DTRAIN_ERR_NOT_FOUND:
- * there was none with this table (or the option is not set). Local. */
+ * checkpoint that has it, before it returns on any worker. The step of that checkpoint;
+ * DTRAIN_ERR_NOT_FOUND: there was none with this table (or the option is not set). Local. */
 DTRAIN_API dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p);
 
 typedef struct dtrain_server_params {
@@ -1117,7 +1178,7 @@ DTRAIN_API dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *pat
 /* ---- timeline: what each rank does when, for chrome://tracing and ui.perfetto.dev -------------
  */
 /* Writes every operation that begins from now on, and every step of it, to a file of this rank:
- * path with %r replaced by the rank, or with ".<rank>.json" appended; an existing file is replaced.
+ * path with %r replaced by the rank, or with ".<rank>.json" appended; replaces a file, not a link.
  * Before the context has joined a job nothing happens until it does. The option "timeline" does
  * the same from the start. DTRAIN_ERR_IO: the file cannot be written; DTRAIN_ERR_STATE: one is
  * being written already. When a disk is full later, the timeline ends with a warning, the job goes

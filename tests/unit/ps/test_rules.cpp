@@ -200,60 +200,6 @@ void not_a_number_is_not_hidden(void **) {
         }
 }
 
-struct Refused {
-    const char *field;
-    void (*spoil)(dtrain_table_params_t &);
-};
-
-void parameters_are_checked(void **) {
-    const Refused cases[] = {
-        {"rule", [](dtrain_table_params_t &p) { p.dtype = DTRAIN_I32; }},
-        {"rule", [](dtrain_table_params_t &p) { p.rule = DTRAIN_RULE_FUNCTION + 1; }},
-        {"rule",
-         [](dtrain_table_params_t &p) {
-             p.rule = DTRAIN_RULE_DC_SGD;
-             p.consistency = DTRAIN_BSP;
-         }},
-        {"aggregate",
-         [](dtrain_table_params_t &p) {
-             p.rule = DTRAIN_RULE_MIN;
-             p.aggregate = DTRAIN_AVG;
-         }},
-        {"learning_rate",
-         [](dtrain_table_params_t &p) {
-             p.rule = DTRAIN_RULE_FTRL;
-             p.learning_rate = -1;
-         }},
-        {"row_length", [](dtrain_table_params_t &p) { p.row_length = 3; }},
-        {"row_length",
-         [](dtrain_table_params_t &p) {
-             p.rule = DTRAIN_RULE_LAMB;
-             p.length = 70000;
-         }},
-        {"rho", [](dtrain_table_params_t &p) { p.rho = 1; }},
-        {"clip_norm", [](dtrain_table_params_t &p) { p.clip_norm = -1; }},
-        {"weight_decay",
-         [](dtrain_table_params_t &p) {
-             p.rule = DTRAIN_RULE_ADD;
-             p.weight_decay = 0.1;
-         }},
-        {"l1", [](dtrain_table_params_t &p) { p.l1 = NAN; }},
-    };
-    for (const Refused &refused : cases) {
-        dtrain_table_params_t given;
-        DTRAIN_INIT(&given);
-        given.length = 1000;
-        given.dtype = DTRAIN_F32;
-        given.rule = DTRAIN_RULE_SGD;
-        TableParams params;
-        assert_int_equal(resolve(given, "t", params), DTRAIN_OK);
-        refused.spoil(given);
-        assert_int_equal(resolve(given, "t", params), DTRAIN_ERR_INVALID);
-        const char *text = dtrain::error_text();
-        if (strstr(text, refused.field) == nullptr) fail_msg("%s: %s", refused.field, text);
-    }
-}
-
 void fields_travel(void **) {
     TableParams params = make_params({DTRAIN_RULE_LAMB, DTRAIN_F32, DTRAIN_BSP, 24, true}), back;
     params.staleness = 7;
@@ -271,7 +217,6 @@ int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_follows_its_formula),
         cmocka_unit_test(not_a_number_is_not_hidden),
-        cmocka_unit_test(parameters_are_checked),
         cmocka_unit_test(fields_travel),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

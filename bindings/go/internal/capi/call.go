@@ -23,6 +23,7 @@ type Params struct {
 	TimeoutNs           int64
 	Priority            int32
 	Prescale, Postscale float64
+	Factors             bool
 	Weight              float64
 	MinVersion          uint64
 }
@@ -44,6 +45,9 @@ func (call *Call) Set(p *Params) {
 	call.c.params.priority = C.int32_t(p.Priority)
 	call.c.params.prescale = C.double(p.Prescale)
 	call.c.params.postscale = C.double(p.Postscale)
+	if p.Factors {
+		call.c.params.flags = C.DTRAIN_OP_FACTORS
+	}
 	call.c.params.weight = C.double(p.Weight)
 	call.c.params.min_version = C.uint64_t(p.MinVersion)
 }
@@ -62,7 +66,7 @@ func (call *Call) Start(queue uintptr, tag uint64, persistent bool) {
 	call.c.params.cq = (*C.dtrain_cq_t)(Memory(queue))
 	call.c.params.user_tag = C.uint64_t(tag)
 	if persistent {
-		call.c.params.flags = C.DTRAIN_OP_PERSISTENT
+		call.c.params.flags |= C.DTRAIN_OP_PERSISTENT
 	}
 }
 

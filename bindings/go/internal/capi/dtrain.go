@@ -550,6 +550,10 @@ extern void _wrap_segment_trust_set_capi_ca0c96d1add96da1(uintptr_t arg1, double
 extern double _wrap_segment_trust_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_ftrl_beta_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_segment_ftrl_beta_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_given_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_segment_given_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_segment_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_segment_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_segment_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -638,8 +642,8 @@ extern void _wrap_table_params_weights_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern uintptr_t _wrap_table_params_weights_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_weight_count_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_weight_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
-extern int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_given_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_given_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
@@ -1326,6 +1330,7 @@ func Request_free(arg1 uintptr) {
 
 const DTRAIN_OP_PERSISTENT int = 1
 const DTRAIN_OP_AWAITED int = 2
+const DTRAIN_OP_FACTORS int = 4
 
 type SwigcptrComm_params uintptr
 
@@ -2895,6 +2900,15 @@ func Neighbor_alltoall(arg1 uintptr, arg2 unsafe.Pointer, arg3 unsafe.Pointer, a
 	return swig_r_1
 }
 
+const DTRAIN_GIVEN_LEARNING_RATE int = 0x1
+const DTRAIN_GIVEN_MOMENTUM int = 0x2
+const DTRAIN_GIVEN_BETA1 int = 0x4
+const DTRAIN_GIVEN_BETA2 int = 0x8
+const DTRAIN_GIVEN_EPSILON int = 0x10
+const DTRAIN_GIVEN_RHO int = 0x20
+const DTRAIN_GIVEN_TRUST int = 0x40
+const DTRAIN_GIVEN_FTRL_BETA int = 0x80
+const DTRAIN_GIVEN_COMPENSATION int = 0x100
 const DTRAIN_SEGMENTS int = 16
 
 type SwigcptrSegment uintptr
@@ -3127,6 +3141,32 @@ func (arg1 SwigcptrSegment) GetFtrl_beta() (_swig_ret float64) {
 	return swig_r
 }
 
+func (arg1 SwigcptrSegment) SetGiven(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_segment_given_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrSegment) GetGiven() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_segment_given_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrSegment) SetReserved(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_segment_reserved_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrSegment) GetReserved() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_segment_reserved_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewSegment() (_swig_ret Segment) {
 	var swig_r Segment
 	swig_r = (Segment)(SwigcptrSegment(C._wrap_new_segment_capi_ca0c96d1add96da1()))
@@ -3175,6 +3215,10 @@ type Segment interface {
 	GetTrust() (_swig_ret float64)
 	SetFtrl_beta(arg2 float64)
 	GetFtrl_beta() (_swig_ret float64)
+	SetGiven(arg2 uint32)
+	GetGiven() (_swig_ret uint32)
+	SetReserved(arg2 uint32)
+	GetReserved() (_swig_ret uint32)
 }
 
 type SwigcptrTable_params uintptr
@@ -3755,16 +3799,16 @@ func (arg1 SwigcptrTable_params) GetWeight_count() (_swig_ret uint32) {
 	return swig_r
 }
 
-func (arg1 SwigcptrTable_params) SetReserved1(arg2 uint32) {
+func (arg1 SwigcptrTable_params) SetGiven(arg2 uint32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	C._wrap_table_params_given_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 }
 
-func (arg1 SwigcptrTable_params) GetReserved1() (_swig_ret uint32) {
+func (arg1 SwigcptrTable_params) GetGiven() (_swig_ret uint32) {
 	var swig_r uint32
 	_swig_i_0 := arg1
-	swig_r = (uint32)(C._wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	swig_r = (uint32)(C._wrap_table_params_given_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -3874,8 +3918,8 @@ type Table_params interface {
 	GetWeights() (_swig_ret unsafe.Pointer)
 	SetWeight_count(arg2 uint32)
 	GetWeight_count() (_swig_ret uint32)
-	SetReserved1(arg2 uint32)
-	GetReserved1() (_swig_ret uint32)
+	SetGiven(arg2 uint32)
+	GetGiven() (_swig_ret uint32)
 	Set_place(arg2 uint64)
 }
 

@@ -3772,6 +3772,56 @@ double _wrap_segment_ftrl_beta_get_capi_ca0c96d1add96da1(struct dtrain_segment *
 }
 
 
+void _wrap_segment_given_set_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0, int _swig_go_1) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->given = arg2;
+  
+}
+
+
+int _wrap_segment_given_get_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->given);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_segment_reserved_set_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0, int _swig_go_1) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->reserved = arg2;
+  
+}
+
+
+int _wrap_segment_reserved_get_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->reserved);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_segment *_wrap_new_segment_capi_ca0c96d1add96da1() {
   struct dtrain_segment *result = 0 ;
   struct dtrain_segment *_swig_go_result;
@@ -4880,26 +4930,26 @@ int _wrap_table_params_weight_count_get_capi_ca0c96d1add96da1(struct dtrain_tabl
 }
 
 
-void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+void _wrap_table_params_given_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
   struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
   uint32_t arg2 ;
   
   arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
   arg2 = (uint32_t)_swig_go_1; 
   
-  if (arg1) (arg1)->reserved1 = arg2;
+  if (arg1) (arg1)->given = arg2;
   
 }
 
 
-int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+int _wrap_table_params_given_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
   struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
   uint32_t result;
   int _swig_go_result;
   
   arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
   
-  result = (uint32_t) ((arg1)->reserved1);
+  result = (uint32_t) ((arg1)->given);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -79,7 +79,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings block(int elements) {
-            block = elements;
+            block = Parameters.positive(elements, "block");
             return this;
         }
 
@@ -90,7 +90,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings rank(int rank) {
-            this.rank = rank;
+            this.rank = Parameters.positive(rank, "rank");
             return this;
         }
 
@@ -101,7 +101,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings rows(long rows) {
-            this.rows = rows;
+            this.rows = Parameters.positive(rows, "rows");
             return this;
         }
 
@@ -123,7 +123,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings ratio(double ratio) {
-            this.ratio = ratio;
+            this.ratio = Parameters.positive(ratio, "ratio");
             return this;
         }
 

@@ -23,7 +23,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings bucketBytes(long bytes) {
-            bucketBytes = bytes;
+            bucketBytes = Parameters.positive(bytes, "bucketBytes");
             return this;
         }
 

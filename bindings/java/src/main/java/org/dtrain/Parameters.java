@@ -10,11 +10,13 @@ import java.time.Duration;
 public final class Parameters {
     static final int PERSISTENT = 1; // DTRAIN_OP_*
     static final int AWAITED = 2;
+    static final int FACTORS = 4;
 
     private long timeout;
     private int priority;
-    private double prescale;
-    private double postscale;
+    private int flags;
+    private double prescale = 1;
+    private double postscale = 1;
     private double weight;
     private long minVersion;
     private DType elements;
@@ -63,6 +65,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters prescale(double factor) {
+        flags = FACTORS;
         prescale = factor;
         return this;
     }
@@ -74,6 +77,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters postscale(double factor) {
+        flags = FACTORS;
         postscale = factor;
         return this;
     }
@@ -85,7 +89,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters weight(double weight) {
-        this.weight = weight;
+        this.weight = positive(weight, "weight");
         return this;
     }
 
@@ -120,6 +124,7 @@ public final class Parameters {
         Parameters copy = new Parameters();
         copy.timeout = timeout;
         copy.priority = priority;
+        copy.flags = flags;
         copy.prescale = prescale;
         copy.postscale = postscale;
         copy.weight = weight;
@@ -129,20 +134,41 @@ public final class Parameters {
     }
 
     /** As the C API takes them. */
-    Room write(int flags, long tag, long queue) {
+    Room write(int also, long tag, long queue) {
         Room room = new Room(OpParams.bytes());
         OpParams params = new OpParams(room);
         params.prepare();
-        params.setFlags(flags);
+        params.setFlags(flags | also);
         params.setUser_tag(tag);
         params.setCq(queue);
         params.setTimeout_ns(timeout);
         params.setPriority(priority);
-        params.setPrescale(prescale);
-        params.setPostscale(postscale);
+        if (flags != 0) {
+            params.setPrescale(prescale);
+            params.setPostscale(postscale);
+        }
         params.setWeight(weight);
         params.setMin_version(minVersion);
         return room;
+    }
+
+    /** Of which 0 is the C API's word for the default. */
+    static long positive(long value, String name) {
+        if (value == 0) {
+            throw new IllegalArgumentException(name + " of 0; it is more than 0");
+        }
+        return value;
+    }
+
+    static int positive(int value, String name) {
+        return (int) positive((long) value, name);
+    }
+
+    static double positive(double value, String name) {
+        if (value == 0) {
+            throw new IllegalArgumentException(name + " of 0; it is more than 0");
+        }
+        return value;
     }
 
     /** As the C API takes time-outs; null is the option's (0). */

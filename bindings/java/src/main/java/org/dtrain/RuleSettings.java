@@ -2,11 +2,21 @@
 package org.dtrain;
 
 /**
- * A rule of a table's values and its numbers, of which 0 is as usual.
+ * A rule of a table's values and its numbers. What is said is taken as it is, also 0; what the rule
+ * does not have is refused.
  *
  * @param <S> what the settings are of
  */
 public abstract class RuleSettings<S> {
+    static final int LEARNING_RATE = 0x1; // DTRAIN_GIVEN_*
+    static final int MOMENTUM = 0x2;
+    static final int BETA1 = 0x4;
+    static final int BETA2 = 0x8;
+    static final int EPSILON = 0x10;
+    static final int RHO = 0x20;
+    static final int TRUST = 0x40;
+    static final int FTRL_BETA = 0x80;
+    static final int COMPENSATION = 0x100;
     private Rule rule;
     private double learningRate;
     private double momentum;
@@ -21,6 +31,7 @@ public abstract class RuleSettings<S> {
     private double l2;
     private double trust;
     private double ftrlBeta;
+    private int given;
 
     RuleSettings() {
     }
@@ -29,6 +40,11 @@ public abstract class RuleSettings<S> {
 
     Rule rule() {
         return rule;
+    }
+
+    /** A number, of which 0 is not its default then. */
+    void say(int number) {
+        given |= number;
     }
 
     /**
@@ -45,10 +61,11 @@ public abstract class RuleSettings<S> {
     /**
      * Learning rate of optimizers.
      *
-     * @param value 0: 0.01, ADADELTA 1; with segments a factor of theirs, 0: 1
+     * @param value 0.01, ADADELTA 1, if not said; with segments a factor of theirs, 1 if not said
      * @return this
      */
     public S learningRate(double value) {
+        say(LEARNING_RATE);
         learningRate = value;
         return self();
     }
@@ -56,10 +73,11 @@ public abstract class RuleSettings<S> {
     /**
      * Of MOMENTUM, NESTEROV and LARS.
      *
-     * @param value 0: 0.9
+     * @param value 0.9 if not said; 0 to less than 1
      * @return this
      */
     public S momentum(double value) {
+        say(MOMENTUM);
         momentum = value;
         return self();
     }
@@ -67,10 +85,11 @@ public abstract class RuleSettings<S> {
     /**
      * Of ADAM and its kin, and LAMB.
      *
-     * @param value 0: 0.9
+     * @param value 0.9 if not said; 0 to less than 1
      * @return this
      */
     public S beta1(double value) {
+        say(BETA1);
         beta1 = value;
         return self();
     }
@@ -78,10 +97,11 @@ public abstract class RuleSettings<S> {
     /**
      * Of ADAM and its kin, and LAMB.
      *
-     * @param value 0: 0.999
+     * @param value 0.999 if not said; 0 to less than 1
      * @return this
      */
     public S beta2(double value) {
+        say(BETA2);
         beta2 = value;
         return self();
     }
@@ -89,10 +109,11 @@ public abstract class RuleSettings<S> {
     /**
      * Of optimizers.
      *
-     * @param value 0: 1e-8, ADADELTA and LAMB 1e-6
+     * @param value 1e-8, ADADELTA and LAMB 1e-6, if not said
      * @return this
      */
     public S epsilon(double value) {
+        say(EPSILON);
         epsilon = value;
         return self();
     }
@@ -100,10 +121,11 @@ public abstract class RuleSettings<S> {
     /**
      * Decay of the mean square of RMSPROP and ADADELTA.
      *
-     * @param value 0: 0.9
+     * @param value 0.9 if not said; 0 to less than 1
      * @return this
      */
     public S rho(double value) {
+        say(RHO);
         rho = value;
         return self();
     }
@@ -166,10 +188,11 @@ public abstract class RuleSettings<S> {
     /**
      * Trust coefficient of LARS.
      *
-     * @param value 0: 0.001
+     * @param value 0.001 if not said
      * @return this
      */
     public S trust(double value) {
+        say(TRUST);
         trust = value;
         return self();
     }
@@ -177,10 +200,11 @@ public abstract class RuleSettings<S> {
     /**
      * Of FTRL.
      *
-     * @param value 0: 1
+     * @param value 1 if not said
      * @return this
      */
     public S ftrlBeta(double value) {
+        say(FTRL_BETA);
         ftrlBeta = value;
         return self();
     }
@@ -200,6 +224,7 @@ public abstract class RuleSettings<S> {
         params.setL2(l2);
         params.setTrust(trust);
         params.setFtrl_beta(ftrlBeta);
+        params.setGiven(given);
     }
 
     void write(SegmentParams params) {
@@ -217,5 +242,6 @@ public abstract class RuleSettings<S> {
         params.setL2(l2);
         params.setTrust(trust);
         params.setFtrl_beta(ftrlBeta);
+        params.setGiven(given);
     }
 }

@@ -159,10 +159,11 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Lambda of DC_SGD.
      *
-     * @param value 0: 0.04
+     * @param value 0.04 if not said
      * @return this
      */
     public TableSettings compensation(double value) {
+        say(COMPENSATION);
         compensation = value;
         return this;
     }
@@ -203,11 +204,11 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Memory of a sparse table on each server.
      *
-     * @param value 0: option ps.memory
+     * @param value more than 0; option ps.memory if not said
      * @return this
      */
     public TableSettings maxBytes(long value) {
-        maxBytes = value;
+        maxBytes = Parameters.positive(value, "maxBytes");
         return this;
     }
 
@@ -247,44 +248,44 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Of CONSISTENT.
      *
-     * @param value 0: 256
+     * @param value more than 0; 256 if not said
      * @return this
      */
     public TableSettings virtualNodes(int value) {
-        virtualNodes = value;
+        virtualNodes = Parameters.positive(value, "virtualNodes");
         return this;
     }
 
     /**
      * Elements of a block of a dense table, which lies on one server.
      *
-     * @param value 0: about 65536
+     * @param value more than 0; about 65536 if not said
      * @return this
      */
     public TableSettings placementBlock(long value) {
-        placementBlock = value;
+        placementBlock = Parameters.positive(value, "placementBlock");
         return this;
     }
 
     /**
      * Keys of a sparse table with RANGE or USER are below this.
      *
-     * @param value 0: any
+     * @param value more than 0; any if not said
      * @return this
      */
     public TableSettings keyCount(long value) {
-        keyCount = value;
+        keyCount = Parameters.positive(value, "keyCount");
         return this;
     }
 
     /**
      * Tables of ROUND_ROBIN and GREEDY that take more lie on all servers.
      *
-     * @param value 0: none does
+     * @param value more than 0; none does if not said
      * @return this
      */
     public TableSettings splitBytes(long value) {
-        splitBytes = value;
+        splitBytes = Parameters.positive(value, "splitBytes");
         return this;
     }
 

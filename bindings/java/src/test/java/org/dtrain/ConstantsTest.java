@@ -26,12 +26,12 @@ class ConstantsTest {
         String header = Files.readString(Path.of(System.getProperty("source"), "include/dtrain.h"));
         Map<String, Integer> found = new HashMap<>();
         Matcher matcher = Pattern.compile("DTRAIN_([A-Z0-9_]+) = (\\d+)|X\\((?:ERR_)?(\\w+), (-?\\d+), "
-                + "|define DTRAIN_(\\w+) +(?:UINT\\d+_C)?\\((-?\\d+)\\)").matcher(header);
+                + "|define DTRAIN_(\\w+) +(?:UINT\\d+_C)?\\((-?\\d[x\\da-f]*)\\)").matcher(header);
         while (matcher.find()) {
             for (int group = 1; group < 7; group += 2) {
                 if (matcher.group(group) != null) {
                     found.put((group == 3 ? "STATUS_" : "") + matcher.group(group),
-                            Integer.valueOf(matcher.group(group + 1)));
+                            Integer.decode(matcher.group(group + 1)));
                 }
             }
         }
@@ -80,6 +80,15 @@ class ConstantsTest {
         assertEquals(header.get("ANY_RANK"), Collectives.ANY_RANK);
         assertEquals(header.get("OP_PERSISTENT"), Parameters.PERSISTENT);
         assertEquals(header.get("OP_AWAITED"), Parameters.AWAITED);
+        assertEquals(header.get("OP_FACTORS"), Parameters.FACTORS);
+        int[] given = {RuleSettings.LEARNING_RATE, RuleSettings.MOMENTUM, RuleSettings.BETA1,
+            RuleSettings.BETA2, RuleSettings.EPSILON, RuleSettings.RHO, RuleSettings.TRUST,
+            RuleSettings.FTRL_BETA, RuleSettings.COMPENSATION};
+        String[] names = {"LEARNING_RATE", "MOMENTUM", "BETA1", "BETA2", "EPSILON", "RHO", "TRUST",
+            "FTRL_BETA", "COMPENSATION"};
+        for (int i = 0; i < names.length; i++) {
+            assertEquals(header.get("GIVEN_" + names[i]), given[i], names[i]);
+        }
     }
 
     @Test

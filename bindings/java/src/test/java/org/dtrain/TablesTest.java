@@ -97,6 +97,32 @@ class TablesTest {
     }
 
     @Test
+    void zerosAreTaken() {
+        TableSettings[] all = {new TableSettings().rule(Rule.SGD).learningRate(0),
+            new TableSettings().rule(Rule.MOMENTUM).learningRate(1).momentum(0),
+            new TableSettings().rowLength(2).segments(
+                    new Segment(0, 2).rule(Rule.MOMENTUM).learningRate(1).momentum(0))};
+        for (int i = 0; i < all.length; i++) {
+            try (Table table = world.table("zeros" + i, all[i].length(2))) {
+                table.push(Buffers.floats(1, 1));
+                table.push(Buffers.floats(1, 1));
+                world.barrier();
+                FloatBuffer x = Buffers.floats(5, 5);
+                table.pull(x);
+                expect(x, i == 0 ? 0 : -2 * size, i == 0 ? 0 : -2 * size);
+                world.barrier();
+            }
+        }
+        assertThrows(InvalidException.class,
+                () -> world.table("idle", new TableSettings().length(2).rule(Rule.SGD).momentum(0)));
+        assertThrows(IllegalArgumentException.class, () -> new Parameters().weight(0));
+        assertThrows(IllegalArgumentException.class, () -> new TableSettings().maxBytes(0));
+        FloatBuffer none = Buffers.floats(1, 1);
+        world.using(new Parameters().prescale(0)).allreduce(none, Op.SUM);
+        expect(none, 0, 0);
+    }
+
+    @Test
     void clocks() {
         try (Table table = world.table("clocks", new TableSettings().length(2)
                 .consistency(Consistency.BSP).rule(Rule.MOMENTUM).learningRate(1).momentum(0.5)
