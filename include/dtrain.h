@@ -467,7 +467,7 @@ typedef struct dtrain_gradients_params {
     uint32_t struct_size;
     uint32_t flags;        /* none yet                                                            */
     uint64_t bucket_bytes; /* tensors are packed together up to so much; larger ones are reduced
-                              where they are. 0: option gradients.bucket. Rank 0's counts         */
+                              where they are. 0: option gradients.bucket. The same on all ranks   */
     int64_t cycle_ns;      /* least time between two looks at what is ready, at most 1 s;
                               0: option gradients.cycle                                           */
     int64_t stall_warn_ns; /* a tensor that waits so long for other ranks is logged, and again

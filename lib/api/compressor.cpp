@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 #include "api/operation.h"
+#include "collectives/agreement.h"
 
 using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
 using dtrain::api::guard_new;
+using dtrain::cluster::CallKind;
 using dtrain::compression::Compressor;
 
 struct dtrain_compressor : dtrain::api::Child {
@@ -19,16 +21,16 @@ dtrain_status_t dtrain_compressor_create(dtrain_comm_t *comm,
                                          const dtrain_compressor_params_t *params,
                                          dtrain_compressor_t **compressor_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (params == nullptr || compressor_p == nullptr)
-        return fail(DTRAIN_ERR_INVALID, "%s is NULL",
-                    params == nullptr ? "params" : "compressor_p");
     return guard_new([&]() -> Status {
         dtrain_compressor_params_t given;
-        dtrain::compression::Params checked;
-        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-        if (Status s = read_params(given, checked); s != DTRAIN_OK) return s;
+        const Status taken = params == nullptr || compressor_p == nullptr
+                                 ? fail(DTRAIN_ERR_INVALID, "%s is NULL",
+                                        params == nullptr ? "params" : "compressor_p")
+                                 : dtrain::api::take(given, params);
+        if (taken != DTRAIN_OK)
+            return refuse(*comm->communicator, CallKind::compressor_create, taken);
         auto fresh = std::make_unique<dtrain_compressor>(comm->context);
-        if (Status s = Compressor::create(*comm->communicator, checked, fresh->compressor);
+        if (Status s = Compressor::create(*comm->communicator, given, fresh->compressor);
             s != DTRAIN_OK)
             return s;
         *compressor_p = fresh.release();

@@ -1,6 +1,7 @@
 // dtrain_gradients_*
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
+#include "collectives/agreement.h"
 #include "gradients/queue.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
 using dtrain::api::guard_new;
+using dtrain::cluster::CallKind;
 using dtrain::collectives::CallOptions;
 using dtrain::gradients::Queue;
 
@@ -23,8 +25,6 @@ namespace {
 
 Status create(dtrain_comm *comm, const dtrain_gradients_params_t &given,
               dtrain_gradients **gradients_p) {
-    if (given.flags != 0)
-        return fail(DTRAIN_ERR_UNSUPPORTED, "gradients: unknown flags 0x%x", given.flags);
     auto fresh = std::make_unique<dtrain_gradients>(comm->context);
     if (Status s = Queue::create(*comm->communicator,
                                  {.bucket_bytes = given.bucket_bytes,
@@ -65,10 +65,14 @@ dtrain_status_t dtrain_gradients_create(dtrain_comm_t *comm,
                                         const dtrain_gradients_params_t *params,
                                         dtrain_gradients_t **gradients_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (gradients_p == nullptr) return fail(DTRAIN_ERR_INVALID, "gradients_p is NULL");
     return guard_new([&]() -> Status {
         dtrain_gradients_params_t given;
-        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        Status taken = gradients_p == nullptr ? fail(DTRAIN_ERR_INVALID, "gradients_p is NULL")
+                                              : dtrain::api::take(given, params);
+        if (taken == DTRAIN_OK && given.flags != 0)
+            taken = fail(DTRAIN_ERR_UNSUPPORTED, "gradients: unknown flags 0x%x", given.flags);
+        if (taken != DTRAIN_OK)
+            return refuse(*comm->communicator, CallKind::gradients_create, taken);
         return create(comm, given, gradients_p);
     });
 }

@@ -1,6 +1,7 @@
 // dtrain_graph_* and dtrain_neighbor_*
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
+#include "collectives/agreement.h"
 #include "collectives/graph_agree.h"
 
 using dtrain::fail;
@@ -8,6 +9,7 @@ using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
 using dtrain::api::guard_new;
+using dtrain::cluster::CallKind;
 using dtrain::collectives::Edge;
 using dtrain::collectives::Kind;
 
@@ -42,10 +44,11 @@ Status run(dtrain_graph_t *graph, Kind kind, const void *send, void *recv, uint6
 dtrain_status_t dtrain_graph_create(dtrain_comm_t *comm, const dtrain_graph_params_t *params,
                                     dtrain_graph_t **graph_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (graph_p == nullptr) return fail(DTRAIN_ERR_INVALID, "graph_p is NULL");
     return guard_new([&]() -> Status {
         dtrain_graph_params_t given;
-        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        const Status taken = graph_p == nullptr ? fail(DTRAIN_ERR_INVALID, "graph_p is NULL")
+                                                : dtrain::api::take(given, params);
+        if (taken != DTRAIN_OK) return refuse(*comm->communicator, CallKind::graph_create, taken);
         auto fresh = std::make_unique<dtrain_graph>(comm);
         fresh->number = comm->communicator->next_graph();
         if (Status s = agree_on_graph(*comm->communicator, given, fresh->graph); s != DTRAIN_OK)

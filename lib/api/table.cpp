@@ -8,124 +8,11 @@ using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
 using dtrain::api::guard;
-using dtrain::api::guard_new;
-using dtrain::cluster::Session;
 using dtrain::ps::Range;
 using dtrain::ps::RequestKind;
 using dtrain::ps::Trait;
 
 namespace {
-
-// The node of the communicator's session, made at the first table.
-Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
-    dtrain_context &context = *comm->context;
-    std::lock_guard lock(context.session_mutex);
-    out = comm->node;
-    if (out != nullptr) return DTRAIN_OK;
-    if (Status s =
-            dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions, out);
-        s != DTRAIN_OK)
-        return s;
-    comm->node = out;
-    return DTRAIN_OK;
-}
-
-// Collective: rank 0 has the servers restore the table, all learn what came of it.
-Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_ns) {
-    enum { status, step, lineage, serial, numbers };
-    uint64_t found = UINT64_MAX;
-    dtrain::ps::Checkpointer &checkpointer = table.node->checkpointer();
-    dtrain::ps::Lineage::Point point;
-    int64_t outcome[numbers] = {};
-    if (comm->communicator->rank() == 0)
-        outcome[status] = checkpointer.restore({&table.table, 1}, deadline_ns, found, &point);
-    outcome[step] = int64_t(found);
-    outcome[lineage] = int64_t(point.lineage);
-    outcome[serial] = int64_t(point.serial);
-    const std::string why = dtrain::error_text();
-    // Rank 0 tells servers first to forget what it gave up.
-    const int64_t told_by =
-        deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + 2 * Session::goodbye_ns;
-    if (Status s = comm->communicator->run_until({.kind = dtrain::collectives::Kind::broadcast,
-                                                  .recv = outcome,
-                                                  .count = numbers,
-                                                  .dtype = DTRAIN_I64,
-                                                  .root = 0},
-                                                 told_by);
-        s != DTRAIN_OK)
-        return s;
-    if (outcome[status] == DTRAIN_OK) {
-        table.restored = uint64_t(outcome[step]);
-        checkpointer.take({.lineage = uint64_t(outcome[lineage]),
-                           .serial = uint64_t(outcome[serial]),
-                           .step = *table.restored},
-                          *table.table);
-    }
-    if (outcome[status] == DTRAIN_OK || outcome[status] == DTRAIN_ERR_NOT_FOUND) return DTRAIN_OK;
-    return fail(Status(outcome[status]), "table \"%s\" cannot be restored: %s",
-                table.table->name.c_str(),
-                comm->communicator->rank() == 0 ? why.c_str() : "see rank 0's error");
-}
-
-// Copies the caller's segments, whose structs may be shorter or longer than ours.
-Status take_segments(dtrain_table_params_t &given, dtrain_segment_t *segments) {
-    if (given.reserved != 0) return fail(DTRAIN_ERR_INVALID, "params.reserved is not 0");
-    if (given.segment_count > DTRAIN_SEGMENTS)
-        return fail(DTRAIN_ERR_INVALID, "segments: %u, at most %d are allowed", given.segment_count,
-                    DTRAIN_SEGMENTS);
-    if ((given.segments == nullptr) != (given.segment_count == 0))
-        return fail(DTRAIN_ERR_INVALID, "segments: %u at %s", given.segment_count,
-                    given.segments == nullptr ? "NULL" : "an address");
-    const auto *from = reinterpret_cast<const char *>(given.segments);
-    for (uint32_t i = 0; i < given.segment_count; i++) {
-        const auto *next = reinterpret_cast<const dtrain_segment_t *>(from);
-        if (Status s = dtrain::api::take(segments[i], next); s != DTRAIN_OK) return s;
-        if (next->struct_size != given.segments->struct_size)
-            return fail(DTRAIN_ERR_INVALID, "segment %u: its struct_size is not that of the first",
-                        i);
-        from += next->struct_size;
-    }
-    given.segments = segments;
-    return DTRAIN_OK;
-}
-
-Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t &given,
-              dtrain_table **table_p) {
-    dtrain::ps::TableParams params;
-    if (Status s = dtrain::ps::resolve(given, name, params); s != DTRAIN_OK) return s;
-    const uint32_t unfit = first_unfit_field(params, uint32_t(comm->communicator->size()));
-    if (unfit != dtrain::ps::field_count)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %s", name,
-                    dtrain::ps::invalid_text(unfit).c_str());
-    auto fresh = std::make_unique<dtrain_table>(comm->context);
-    if (Status s = node_of(comm, fresh->node); s != DTRAIN_OK) return s;
-    if (Status s = dtrain::api::complete_placement(given, name, *fresh->node, params);
-        s != DTRAIN_OK)
-        return s;
-    const int64_t deadline_ns = comm->communicator->deadline(0);
-    dtrain::cluster::CallRecord record;
-    record.kind = dtrain::cluster::CallKind::table_create;
-    record.count = is_sparse(params) ? params.dim : params.length;
-    record.dtype = uint8_t(params.dtype);
-    if (Status s = comm->communicator->note_call(record); s != DTRAIN_OK) return s;
-    if (Status s = dtrain::api::agree_on_home(comm, *fresh->node, deadline_ns, params);
-        s != DTRAIN_OK)
-        return s;
-    if (Status s = fresh->node->create_table(
-            name, params, comm->communicator->timeout_until(deadline_ns), fresh->table);
-        s != DTRAIN_OK)
-        return s;
-    fresh->states = state_arrays(fresh->table->params);
-    if (comm->context->options.number("checkpoint.restore") != 0)
-        if (Status s = restore_newest(comm, *fresh, deadline_ns); s != DTRAIN_OK) {
-            const std::string text = dtrain::error_text();
-            fresh->node->destroy_table(fresh->table, Session::goodbye_ns);
-            dtrain::set_error_text(text.c_str());
-            return s;
-        }
-    *table_p = fresh.release();
-    return DTRAIN_OK;
-}
 
 Status check_range(const dtrain_table *table, const char *what, const char *items, Range range,
                    uint64_t length) {
@@ -257,28 +144,6 @@ Status dtrain::api::take_terms(const dtrain_table *table, const char *what,
     transfer.weight = given.weight;
     transfer.min_version = given.min_version;
     return DTRAIN_OK;
-}
-
-dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
-                                    const dtrain_table_params_t *params, dtrain_table_t **table_p) {
-    if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (name == nullptr || params == nullptr || table_p == nullptr)
-        return fail(DTRAIN_ERR_INVALID, "%s is NULL",
-                    name == nullptr     ? "name"
-                    : params == nullptr ? "params"
-                                        : "table_p");
-    if (!comm->communicator->is_world())
-        return fail(DTRAIN_ERR_INVALID,
-                    "table \"%.64s\": tables are made on the job's own "
-                    "communicator, not on a split, duplicated or shrunk one",
-                    name);
-    return guard_new([&]() -> Status {
-        dtrain_table_params_t given;
-        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-        dtrain_segment_t segments[DTRAIN_SEGMENTS];
-        if (Status s = take_segments(given, segments); s != DTRAIN_OK) return s;
-        return create(comm, name, given, table_p);
-    });
 }
 
 dtrain_status_t dtrain_table_destroy(dtrain_table_t *table) {

@@ -1,34 +1,11 @@
 // A communicator of some ranks, given by a list (a process set).
 // SPDX-License-Identifier: Apache-2.0
-#include "base/hash.h"
-#include "collectives/communicator.h"
+#include "collectives/agreement.h"
 
 #include <algorithm>
 
 namespace dtrain::collectives {
 namespace {
-
-// What each rank tells of its list.
-struct Wish {
-    uint64_t hash = 0;
-    int32_t count = 0;
-    int32_t first[7] = {}; // for the text
-};
-
-Wish wish_of(std::span<const int32_t> ranks) {
-    Wish wish;
-    wish.count = int32_t(ranks.size());
-    for (int32_t rank : ranks) wish.hash = mix(wish.hash, uint32_t(rank));
-    std::copy_n(ranks.begin(), std::min(ranks.size(), std::size(wish.first)), wish.first);
-    return wish;
-}
-
-std::string describe(const Wish &wish) {
-    std::string text;
-    int32_t shown = std::min(wish.count, int32_t(std::size(wish.first)));
-    for (int32_t i = 0; i < shown; i++) text += (i ? " " : "") + std::to_string(wish.first[i]);
-    return text + (shown < wish.count ? " ... (" + std::to_string(wish.count) + ")" : "");
-}
 
 Status check_list(std::span<const int32_t> ranks, int32_t size) {
     std::vector<bool> named(size_t(size), false);
@@ -48,15 +25,11 @@ Status check_list(std::span<const int32_t> ranks, int32_t size) {
 
 Status Communicator::subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out) {
     const int64_t deadline_ns = deadline(0);
-    const Wish mine = wish_of(ranks);
-    std::vector<Wish> all(members_.size());
-    Call call = {.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine};
-    if (Status s = run_until(call, deadline_ns); s != DTRAIN_OK) return fail_within(s, "subset");
-    if (Status s = check_list(ranks, size()); s != DTRAIN_OK) return s;
-    for (size_t r = 1; r < all.size(); r++)
-        if (all[r].hash != all[0].hash || all[r].count != all[0].count)
-            return fail(DTRAIN_ERR_MISMATCH, "subset: rank 0 names ranks %s, rank %zu %s",
-                        describe(all[0]).c_str(), r, describe(all[r]).c_str());
+    Agreement agreement(cluster::CallKind::subset);
+    agreement.check(check_list(ranks, size())).add("size", uint64_t(ranks.size()));
+    for (size_t i = 0; i < ranks.size(); i++)
+        agreement.add("at " + std::to_string(i), "rank " + std::to_string(ranks[i]));
+    if (Status s = agreement.reach(*this, deadline_ns); s != DTRAIN_OK) return s;
     auto me = std::find(ranks.begin(), ranks.end(), rank());
     return split_until(me == ranks.end() ? -1 : 0, int32_t(me - ranks.begin()), deadline_ns, out);
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/graph_agree.h"
 
+#include "collectives/agreement.h"
+
 #include <algorithm>
 
 namespace dtrain::collectives {
@@ -9,14 +11,10 @@ namespace {
 
 constexpr int32_t not_stated = -1;
 
-// What each rank tells the others of its parameters, before the lists.
+// What each rank tells the others of its edges, before the lists.
 struct Wish {
-    uint32_t kind = 0;
-    uint32_t refused = 0; // the rank itself knows why
-    uint64_t flags = 0;
     double self_weight = 0;
     int32_t in_count = 0, out_count = not_stated;
-    uint64_t weighted = 0;
 };
 
 struct InEdge {
@@ -56,24 +54,16 @@ Status refuse(const dtrain_graph_params_t &p, int32_t size) {
     return refuse_lists(p, size);
 }
 
-Status compare(const std::vector<Wish> &wishes) {
-    const Wish &first = wishes[0];
+// The numbers come from other processes.
+Status check_counts(const std::vector<Wish> &wishes) {
     auto size = int32_t(wishes.size());
     uint64_t in = 0, out = 0;
     for (int32_t rank = 0; rank < size; rank++) {
         const Wish &wish = wishes[size_t(rank)];
-        bool counts = possible(wish.in_count, size) &&
-                      (wish.out_count == not_stated || possible(wish.out_count, size));
-        if (wish.refused != 0 || !counts)
-            return fail(DTRAIN_ERR_INVALID, "rank %d was given parameters that are not valid",
-                        rank);
-        if (wish.kind != first.kind || wish.flags != first.flags)
-            return fail(DTRAIN_ERR_MISMATCH,
-                        "rank 0 wants kind %u, flags 0x%llx, rank %d kind %u, flags 0x%llx",
-                        first.kind, static_cast<unsigned long long>(first.flags), rank, wish.kind,
-                        static_cast<unsigned long long>(wish.flags));
-        if (wish.weighted != first.weighted)
-            return fail(DTRAIN_ERR_MISMATCH, "of rank 0 and rank %d only one gives weights", rank);
+        if (!possible(wish.in_count, size) ||
+            (wish.out_count != not_stated && !possible(wish.out_count, size)))
+            return fail(DTRAIN_ERR_INVALID, "rank %d gives %d and %d neighbours among %d ranks",
+                        rank, wish.in_count, wish.out_count, size);
         in += uint64_t(wish.in_count);
         out += uint64_t(std::max(wish.out_count, 0));
     }
@@ -166,29 +156,20 @@ Status make_custom(Communicator &comm, int64_t deadline_ns, const dtrain_graph_p
     for (const Wish &wish : wishes) self.push_back(wish.self_weight);
     bool is_signed = (params.flags & DTRAIN_GRAPH_SIGNED) != 0;
     Status verdict = check_edges(comm.size(), self, edges, is_signed);
-    if (verdict == DTRAIN_OK && wishes[0].weighted == 0)
+    if (verdict == DTRAIN_OK && params.in_weights == nullptr)
         verdict = metropolis_weights(comm.size(), edges, self);
     if (verdict != DTRAIN_OK) return verdict;
     out = Graph(std::move(self), std::move(edges));
     return compare_senders(comm, deadline_ns, params, wishes, out);
 }
 
-Status agree(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
-             Graph &out) {
-    Wish mine;
-    Status refused = refuse(params, comm.size());
-    std::string why = refused != DTRAIN_OK ? error_text() : "";
-    mine.refused = refused != DTRAIN_OK;
-    mine.kind = params.kind;
-    mine.flags = params.flags;
-    mine.self_weight = params.self_weight;
-    mine.in_count = mine.refused ? 0 : params.in_count;
-    if (params.out_neighbors != nullptr) mine.out_count = mine.refused ? 0 : params.out_count;
-    mine.weighted = params.in_weights != nullptr;
+Status make(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
+            Graph &out) {
+    Wish mine = {.self_weight = params.self_weight, .in_count = params.in_count};
+    if (params.out_neighbors != nullptr) mine.out_count = params.out_count;
     std::vector<Wish> wishes;
     if (Status s = allgather(comm, deadline_ns, mine, wishes); s != DTRAIN_OK) return s;
-    if (refused != DTRAIN_OK) return fail(refused, "%s", why.c_str());
-    if (Status s = compare(wishes); s != DTRAIN_OK) return s;
+    if (Status s = check_counts(wishes); s != DTRAIN_OK) return s;
     Status s = params.kind == DTRAIN_GRAPH_CUSTOM
                    ? make_custom(comm, deadline_ns, params, wishes, out)
                    : make_graph(params.kind, comm.size(), out);
@@ -200,11 +181,15 @@ Status agree(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_
 
 Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
                       std::shared_ptr<const Graph> &out) {
-    cluster::CallRecord record;
-    record.kind = cluster::CallKind::graph_create;
-    if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
+    const int64_t deadline_ns = comm.deadline(0);
+    Agreement agreement(cluster::CallKind::graph_create);
+    agreement.check(refuse(params, comm.size()))
+        .add("kind", uint64_t(params.kind))
+        .add("flags", params.flags)
+        .add("in_weights:", params.in_weights != nullptr ? "given" : "not given");
+    if (Status s = agreement.reach(comm, deadline_ns); s != DTRAIN_OK) return s;
     Graph made({}, {});
-    if (Status s = agree(comm, comm.deadline(0), params, made); s != DTRAIN_OK)
+    if (Status s = make(comm, deadline_ns, params, made); s != DTRAIN_OK)
         return fail_within(s, "graph_create");
     out = std::make_shared<const Graph>(std::move(made));
     return DTRAIN_OK;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 
+#include "collectives/agreement.h"
 #include "collectives/sequence.h"
 #include "compression/elements.h"
 
 #include <cmath>
-#include <vector>
 
 namespace dtrain::compression {
 
@@ -41,33 +41,26 @@ class Run final : public Sequence {
     Compressor &compressor_;
 };
 
-Status Compressor::create(Communicator &parent, const Params &params,
+Status Compressor::create(Communicator &parent, const dtrain_compressor_params_t &given,
                           std::unique_ptr<Compressor> &out) {
-    std::unique_ptr<Compressor> made(new Compressor(params));
     const int64_t deadline_ns = parent.deadline(0);
-    if (Status s = parent.duplicate_until(deadline_ns, made->comm_); s != DTRAIN_OK) return s;
-    if (Status s = made->compare_params(deadline_ns); s != DTRAIN_OK) return s;
+    Params params;
+    collectives::Agreement agreement(cluster::CallKind::compressor_create);
+    agreement.check(read_params(given, params))
+        .add("kind", uint64_t(params.kind))
+        .add("count", params.count)
+        .add("elements kept", params.kept)
+        .add("rows", params.rows)
+        .add("rank", uint64_t(params.rank))
+        .add("block", uint64_t(params.block))
+        .add("seed", params.seed)
+        .add("flags", uint64_t(params.flags));
+    if (Status s = agreement.reach(parent, deadline_ns); s != DTRAIN_OK) return s;
+    std::unique_ptr<Compressor> made(new Compressor(params));
+    if (Status s = parent.duplicate_until(deadline_ns, made->comm_); s != DTRAIN_OK)
+        return fail_within(s, "compressor_create");
     made->method_ = make_method(params, {.rank = made->comm_->rank(), .size = made->comm_->size()});
     out = std::move(made);
-    return DTRAIN_OK;
-}
-
-// All ranks see the same, so all of them fail, or none.
-Status Compressor::compare_params(int64_t deadline_ns) {
-    std::vector<Params> all(size_t(comm_->size()));
-    Call call = {.kind = collectives::Kind::allgather,
-                 .send = &params_,
-                 .recv = all.data(),
-                 .count = sizeof params_};
-    if (Status s = comm_->run_until(call, deadline_ns); s != DTRAIN_OK)
-        return fail_within(s, "making a compressor");
-    for (size_t r = 1; r < all.size(); r++)
-        if (all[r] != all[0])
-            return fail(DTRAIN_ERR_MISMATCH,
-                        "compressor: ranks 0 and %zu gave different parameters (kind %u and %u, "
-                        "%llu and %llu elements)",
-                        r, all[0].kind, all[r].kind, static_cast<unsigned long long>(all[0].count),
-                        static_cast<unsigned long long>(all[r].count));
     return DTRAIN_OK;
 }
 

@@ -13,7 +13,7 @@ namespace dtrain::compression {
 class Compressor {
   public:
     // Collective over `parent`, blocking.
-    static Status create(collectives::Communicator &parent, const Params &params,
+    static Status create(collectives::Communicator &parent, const dtrain_compressor_params_t &given,
                          std::unique_ptr<Compressor> &out);
     // Any thread; one at a time, else BUSY.
     Status post(const float *send, float *recv, uint32_t op,
@@ -24,7 +24,6 @@ class Compressor {
   private:
     friend class Run;
     explicit Compressor(const Params &params) : params_(params) {}
-    Status compare_params(int64_t deadline_ns);
     Status take();
     void give_back() { busy_.store(false, std::memory_order_release); }
 

@@ -7,7 +7,6 @@
 
 namespace dtrain::compression {
 
-// Compared between ranks as bytes: no padding.
 struct Params {
     uint64_t count = 0;
     uint64_t kept = 0;              // TOPK: elements that a rank sends
@@ -20,7 +19,6 @@ struct Params {
 
     bool has_feedback() const { return (flags & DTRAIN_COMPRESS_NO_FEEDBACK) == 0; }
     bool is_stochastic() const { return (flags & DTRAIN_COMPRESS_STOCHASTIC) != 0; }
-    bool operator==(const Params &) const = default;
 };
 
 Status read_params(const dtrain_compressor_params_t &given, Params &out);

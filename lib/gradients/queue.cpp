@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/queue.h"
 
+#include "collectives/agreement.h"
 #include "engine/thread.h"
 
 #include <algorithm>
@@ -14,11 +15,6 @@ constexpr uint64_t least_bucket = 4 << 10, most_bucket = uint64_t{1} << 30;
 constexpr int64_t longest_cycle = 1 * second;
 // Threads wait for each other even when programs give their operations less time.
 constexpr int64_t least_timeout = 60 * second;
-
-// What must be the same on all ranks is rank 0's choice.
-struct Setup {
-    uint64_t bucket_bytes, known_tensors;
-};
 
 Status check_params(const QueueParams &p) {
     if (p.bucket_bytes != 0 && (p.bucket_bytes < least_bucket || p.bucket_bytes > most_bucket))
@@ -43,24 +39,23 @@ int64_t or_never(int64_t ns) { return ns <= 0 ? INT64_MAX : ns; }
 
 Status Queue::create(collectives::Communicator &parent, const QueueParams &params,
                      memory::Registry &registry, std::shared_ptr<Queue> &out) {
-    if (Status s = check_params(params); s != DTRAIN_OK) return s;
-    std::unique_ptr<collectives::Communicator> own;
     const int64_t deadline_ns = parent.deadline(0);
-    if (Status s = parent.duplicate_until(deadline_ns, own); s != DTRAIN_OK)
-        return fail_within(s, "gradients: its communicator");
-    const Options &options = own->session().options();
-    Setup setup = {uint64_t(or_option(int64_t(params.bucket_bytes), options, "gradients.bucket")),
-                   uint64_t(options.number("gradients.known"))};
-    collectives::Call call;
-    call.kind = collectives::Kind::broadcast;
-    call.recv = &setup;
-    call.count = sizeof setup;
-    call.root = 0;
-    if (Status s = own->run_until(call, deadline_ns); s != DTRAIN_OK)
-        return fail_within(s, "gradients: set-up");
+    const Options &options = parent.session().options();
     Limits limits;
-    limits.bucket_bytes = std::clamp(setup.bucket_bytes, least_bucket, most_bucket) / 64 * 64;
-    limits.known_tensors = std::clamp(setup.known_tensors, uint64_t{1}, uint64_t{max_tensors});
+    limits.bucket_bytes =
+        std::clamp(uint64_t(or_option(int64_t(params.bucket_bytes), options, "gradients.bucket")),
+                   least_bucket, most_bucket) /
+        64 * 64;
+    limits.known_tensors =
+        std::clamp(uint64_t(options.number("gradients.known")), uint64_t{1}, uint64_t{max_tensors});
+    collectives::Agreement agreement(cluster::CallKind::gradients_create);
+    agreement.check(check_params(params))
+        .add("bucket_bytes (option gradients.bucket)", limits.bucket_bytes)
+        .add("option gradients.known", limits.known_tensors);
+    if (Status s = agreement.reach(parent, deadline_ns); s != DTRAIN_OK) return s;
+    std::unique_ptr<collectives::Communicator> own;
+    if (Status s = parent.duplicate_until(deadline_ns, own); s != DTRAIN_OK)
+        return fail_within(s, "gradients_create");
     limits.fresh_bytes =
         std::clamp(exchange_bytes / uint64_t(own->size()), uint64_t{2} << 10, limits.fresh_bytes);
     limits.stall_warn_ns = or_never(or_option(params.stall_warn_ns, options, "gradients.stall"));

@@ -30,7 +30,10 @@ enum class CallKind : uint8_t {
     neighbor_average = 20,
     neighbor_allgather = 21,
     neighbor_alltoall = 22,
-    graph_create = 23
+    graph_create = 23,
+    subset = 24,
+    compressor_create = 25,
+    gradients_create = 26
 };
 
 struct CallRecord {

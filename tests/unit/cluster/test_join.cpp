@@ -44,7 +44,7 @@ void secrets(void **) {
         auto ranks = make_ranks(2, 0, rendezvous_file("secret"));
         ranks[0]->params.secret = c.zero;
         ranks[1]->params.secret = c.one;
-        ranks[0]->params.timeout_ns = 400 * ms;
+        ranks[0]->params.timeout_ns = 2 * second;
         join_all(ranks);
         assert_int_equal(ranks[1]->status, DTRAIN_ERR_AUTH);
         assert_true(has(ranks[1]->text, c.text));
@@ -62,7 +62,7 @@ void secrets(void **) {
 void wrong_size(void **) {
     auto ranks = make_ranks(3, 0, rendezvous_file("size"));
     ranks[1]->params.identity.workers = 4;
-    ranks[0]->params.timeout_ns = ranks[2]->params.timeout_ns = 400 * ms;
+    ranks[0]->params.timeout_ns = ranks[2]->params.timeout_ns = 2 * second;
     join_all(ranks);
     assert_int_equal(ranks[1]->status, DTRAIN_ERR_CONFIG);
     assert_true(has(ranks[1]->text, "it expects 4 workers and 0 servers, rank 0 expects 3 and 0"));
@@ -76,7 +76,7 @@ void wrong_size(void **) {
 void duplicate_rank(void **) {
     auto ranks = make_ranks(3, 0, rendezvous_file("twice"));
     ranks[2]->params = params_for(1, 3, 0, ranks[0]->params.identity.rendezvous);
-    ranks[0]->params.timeout_ns = 400 * ms;
+    ranks[0]->params.timeout_ns = 2 * second;
     join_all(ranks);
     assert_int_equal(ranks[0]->status, DTRAIN_ERR_TIMEOUT);
     assert_true(has(ranks[0]->text, "missing rank 2 (never seen)"));
