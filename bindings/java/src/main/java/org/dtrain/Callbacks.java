@@ -24,14 +24,18 @@ final class Callbacks {
             byte[] bytes = new byte[mine.remaining()];
             mine.get(bytes);
             List<byte[]> found = function.exchange(bytes);
+            if (found == null) {
+                throw new IllegalArgumentException("exchange() returned null");
+            }
             if (found.size() != size) {
                 throw new IllegalArgumentException("exchange() returned bytes of " + found.size()
                         + " ranks, not " + size);
             }
             for (byte[] of : found) {
-                if (of.length != bytes.length) {
-                    throw new IllegalArgumentException("exchange() returned " + of.length
-                            + " bytes of a rank, not " + bytes.length);
+                if (of == null || of.length != bytes.length) {
+                    throw new IllegalArgumentException("exchange() returned "
+                            + (of == null ? "null instead of the" : of.length + " of the") + " bytes of a "
+                            + "rank, which are " + bytes.length);
                 }
             }
             found.forEach(all::put);

@@ -12,8 +12,8 @@ public final class Checkpoint {
     private static final long NEWEST = -1;
     private final List<Table> tables;
     private int everySteps;
-    private Duration every;
-    private Duration timeout;
+    private long every;   // ns; 0: at each call
+    private long timeout; // ns; 0: the option's
 
     /**
      * Of these tables.
@@ -21,6 +21,9 @@ public final class Checkpoint {
      * @param tables of one job, with different names
      */
     public Checkpoint(Table... tables) {
+        for (Table table : Arguments.given(tables, "tables")) {
+            Arguments.given(table, "a table");
+        }
         this.tables = List.of(tables);
     }
 
@@ -42,7 +45,7 @@ public final class Checkpoint {
      * @return this
      */
     public Checkpoint every(Duration time) {
-        every = time;
+        every = Durations.of(time, "every");
         return this;
     }
 
@@ -53,7 +56,7 @@ public final class Checkpoint {
      * @return this
      */
     public Checkpoint timeout(Duration timeout) {
-        this.timeout = timeout;
+        this.timeout = Durations.of(timeout, "timeout");
         return this;
     }
 
@@ -103,8 +106,8 @@ public final class Checkpoint {
         CheckpointParams params = new CheckpointParams(room);
         params.prepare();
         params.setEvery_steps(everySteps);
-        params.setEvery_ns(Parameters.nanoseconds(every));
-        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        params.setEvery_ns(every);
+        params.setTimeout_ns(timeout);
         int entered = 0;
         try {
             for (; entered < tables.size(); entered++) {

@@ -74,7 +74,7 @@ public class Collectives<R> {
     private R allreduce(Span in, Span out, Op op, Buffer send, Buffer recv) {
         long count = Shapes.alike(in, out);
         return way.run(params -> Native.dtrain_allreduce(comm, in.address(), out.address(), count,
-                in.dtype().number(), op.number(), params), send, recv);
+                in.dtype().number(), Op.number(op), params), send, recv);
     }
 
     /**
@@ -91,7 +91,7 @@ public class Collectives<R> {
         Span out = rank == root ? output(recv) : in;
         long count = Shapes.alike(in, out);
         return way.run(params -> Native.dtrain_reduce(comm, in.address(), rank == root ? out.address() : 0,
-                count, in.dtype().number(), op.number(), root, params), send, recv);
+                count, in.dtype().number(), Op.number(op), root, params), send, recv);
     }
 
     /**
@@ -107,7 +107,7 @@ public class Collectives<R> {
         Span out = output(recv);
         long count = Shapes.blocks(out, in, size);
         return way.run(params -> Native.dtrain_reduce_scatter(comm, in.address(), out.address(), count,
-                in.dtype().number(), op.number(), params), send, recv);
+                in.dtype().number(), Op.number(op), params), send, recv);
     }
 
     /**
@@ -125,7 +125,7 @@ public class Collectives<R> {
         Shapes.ragged(out, in, counts, null, size, rank);
         Room numbers = Room.of(counts);
         return way.run(params -> Native.dtrain_reduce_scatterv(comm, in.address(), out.address(),
-                numbers.address(), in.dtype().number(), op.number(), params), send, recv, numbers);
+                numbers.address(), in.dtype().number(), Op.number(op), params), send, recv, numbers);
     }
 
     /**

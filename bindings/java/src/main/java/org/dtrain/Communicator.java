@@ -52,7 +52,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return the operations
      */
     public BlockingCollectives using(Parameters parameters) {
-        return new BlockingCollectives(context, handle, parameters.copy(), rank(), size());
+        return new BlockingCollectives(context, handle, Parameters.copyOf(parameters), rank(), size());
     }
 
     /**
@@ -73,7 +73,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return empty on the others
      */
     public Optional<Communicator> subset(int... ranks) {
-        Room list = Room.of(ranks);
+        Room list = Room.of(Arguments.given(ranks, "ranks"));
         try {
             return Optional.ofNullable(made(comm -> Native.dtrain_comm_subset(comm, list.address(),
                     ranks.length)));
@@ -144,7 +144,8 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return a new one
      */
     public Table table(String name, TableSettings settings) {
-        return Table.create(context, handle, name, settings);
+        Arguments.given(name, "name");
+        return Table.create(context, handle, name, Arguments.given(settings, "settings"));
     }
 
     /**
@@ -164,7 +165,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return a new one
      */
     public Compressor compressor(Compressor.Settings settings) {
-        return Compressor.create(context, handle, settings);
+        return Compressor.create(context, handle, Arguments.given(settings, "settings"));
     }
 
     /**
@@ -174,7 +175,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return a new one
      */
     public Graph graph(Graph.Kind kind) {
-        return Graph.create(context, handle, kind);
+        return Graph.create(context, handle, Arguments.given(kind, "kind"));
     }
 
     /**
@@ -184,7 +185,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @return a new one
      */
     public Graph graph(Graph.Settings settings) {
-        return Graph.create(context, handle, settings);
+        return Graph.create(context, handle, Arguments.given(settings, "settings"));
     }
 
     /**
@@ -193,6 +194,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
      * @param path of the file, which rank 0 writes
      */
     public void tune(String path) {
+        Arguments.given(path, "path");
         handle.call(comm -> Native.dtrain_comm_tune(comm, path));
     }
 

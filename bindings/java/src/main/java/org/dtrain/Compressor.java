@@ -2,6 +2,7 @@
 package org.dtrain;
 
 import java.nio.Buffer;
+import java.util.Map;
 
 /**
  * All-reduces of one f32 vector with less on the wire, and error feedback; made by
@@ -26,6 +27,17 @@ public final class Compressor implements AutoCloseable {
         int number() {
             return ordinal() + 1;
         }
+
+        /**
+         * By its name, in upper or lower case.
+         *
+         * @param name as "topk"
+         * @return which
+         * @throws IllegalArgumentException there is none of this name; the text lists what there is
+         */
+        public static Kind of(String name) {
+            return Names.find(Kind.class, name, Map.of("float16", F16, "bfloat16", BF16, "1bit", ONEBIT));
+        }
     }
 
     /** What a compressor does; what is not said is as usual. */
@@ -48,7 +60,7 @@ public final class Compressor implements AutoCloseable {
          * @param count elements of the vector
          */
         public Settings(Kind kind, long count) {
-            this.kind = kind;
+            this.kind = Arguments.given(kind, "kind");
             this.count = count;
         }
 
@@ -79,7 +91,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings block(int elements) {
-            block = Parameters.positive(elements, "block");
+            block = Arguments.positive(elements, "block");
             return this;
         }
 
@@ -90,7 +102,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings rank(int rank) {
-            this.rank = Parameters.positive(rank, "rank");
+            this.rank = Arguments.positive(rank, "rank");
             return this;
         }
 
@@ -101,7 +113,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings rows(long rows) {
-            this.rows = Parameters.positive(rows, "rows");
+            this.rows = Arguments.positive(rows, "rows");
             return this;
         }
 
@@ -123,7 +135,7 @@ public final class Compressor implements AutoCloseable {
          * @return this
          */
         public Settings ratio(double ratio) {
-            this.ratio = Parameters.positive(ratio, "ratio");
+            this.ratio = Arguments.positive(ratio, "ratio");
             return this;
         }
 
@@ -174,6 +186,17 @@ public final class Compressor implements AutoCloseable {
     static Compressor create(Context context, Handle comm, Settings settings) {
         return new Compressor(context, comm.make("compressor", settings::create,
                 Native::dtrain_compressor_destroy), settings.count);
+    }
+
+    /**
+     * The sum or mean over ranks, nearly, in place. Collective, one at a time.
+     *
+     * @param buffer input and result
+     * @param op SUM or AVG
+     * @return when it is done
+     */
+    public Result allreduce(Buffer buffer, Op op) {
+        return allreduce(buffer, buffer, op);
     }
 
     /**
@@ -238,6 +261,6 @@ public final class Compressor implements AutoCloseable {
             throw Shapes.refuse("the compressor is for %d elements, the buffer has %d", count, in.count());
         }
         return way.run(params -> Native.dtrain_compressor_allreduce(handle.address, in.address(),
-                out.address(), op.number(), params), send, recv);
+                out.address(), Op.number(op), params), send, recv);
     }
 }

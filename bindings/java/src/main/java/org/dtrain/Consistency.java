@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** When pushes are applied, and what pulls see. */
 public enum Consistency {
     /** Every push is applied at once; a pull returns what is there. */
@@ -20,5 +22,16 @@ public enum Consistency {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case.
+     *
+     * @param name as "bsp"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static Consistency of(String name) {
+        return Names.find(Consistency.class, name, Map.of());
     }
 }

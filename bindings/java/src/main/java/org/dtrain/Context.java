@@ -6,15 +6,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Transports, memory, and the job. {@link #close()} gives back everything that was made with it.
- *
- * <pre>{@code
- * try (Context context = Context.create(); Communicator world = context.world()) {
- *     FloatBuffer gradient = ByteBuffer.allocateDirect(4000).order(ByteOrder.nativeOrder())
- *             .asFloatBuffer();
- *     world.allreduce(gradient, Op.AVG);
- * }
- * }</pre>
+ * Transports, memory, and the job. {@link #close()} gives back everything that was made with it. The
+ * package's page has a program.
  */
 public final class Context implements AutoCloseable {
     private static final int API_VERSION = 1;
@@ -45,7 +38,7 @@ public final class Context implements AutoCloseable {
      * @return a new context
      */
     public static Context create(Options options) {
-        long bag = options.make();
+        long bag = Arguments.given(options, "options").make();
         try {
             return new Context(Native.dtrain_context_create(API_VERSION, bag));
         } finally {
@@ -81,6 +74,7 @@ public final class Context implements AutoCloseable {
      * @return all its workers
      */
     public Communicator join(Join join) {
+        Arguments.given(join, "join");
         return Communicator.make(this, join::run);
     }
 
@@ -91,7 +85,7 @@ public final class Context implements AutoCloseable {
      * @return the server
      */
     public Server serve(Join join) {
-        return new Server(handle, join);
+        return new Server(handle, Arguments.given(join, "join"));
     }
 
     /**
@@ -182,6 +176,7 @@ public final class Context implements AutoCloseable {
      * @param path of the file; %r is the rank
      */
     public void startTimeline(String path) {
+        Arguments.given(path, "path");
         handle.call(context -> Native.dtrain_timeline_start(context, path));
     }
 
@@ -191,6 +186,7 @@ public final class Context implements AutoCloseable {
      * @param name any text
      */
     public void markTimeline(String name) {
+        Arguments.given(name, "name");
         handle.call(context -> Native.dtrain_timeline_mark(context, name));
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** Types of elements. What a buffer's class does not say is said by {@link Parameters#elements}. */
 public enum DType {
     /** Floating point, 32 bits: FloatBuffer. */
@@ -28,6 +30,12 @@ public enum DType {
     /** Unsigned, 64 bits. */
     U64(12, 8);
 
+    private static final Map<String, DType> OTHERS = Map.ofEntries(Map.entry("float", F32),
+            Map.entry("float32", F32), Map.entry("double", F64), Map.entry("float64", F64),
+            Map.entry("half", F16), Map.entry("float16", F16), Map.entry("bfloat16", BF16),
+            Map.entry("int8", I8), Map.entry("uint8", U8), Map.entry("int16", I16), Map.entry("uint16",
+            U16), Map.entry("int32", I32), Map.entry("uint32", U32), Map.entry("int64", I64),
+            Map.entry("uint64", U64));
     private final int number;
     private final int bytes;
 
@@ -51,5 +59,16 @@ public enum DType {
 
     static DType of(int number) {
         return values()[number - 1];
+    }
+
+    /**
+     * By its name, in upper or lower case, also as other packages have it.
+     *
+     * @param name as "bfloat16"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static DType of(String name) {
+        return Names.find(DType.class, name, OTHERS);
     }
 }

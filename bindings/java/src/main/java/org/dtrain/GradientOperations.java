@@ -30,6 +30,18 @@ public class GradientOperations<R> {
     }
 
     /**
+     * All ranks' tensors of this name reduced, in place.
+     *
+     * @param name 1 to 255 bytes
+     * @param buffer input and result
+     * @param op the reduction
+     * @return as the way of the call has it
+     */
+    public R submit(String name, Buffer buffer, Op op) {
+        return submit(name, buffer, buffer, op);
+    }
+
+    /**
      * All ranks' tensors of this name reduced.
      *
      * @param name 1 to 255 bytes
@@ -39,11 +51,12 @@ public class GradientOperations<R> {
      * @return as the way of the call has it
      */
     public R submit(String name, Buffer send, Buffer recv, Op op) {
+        Arguments.given(name, "name");
         Span in = Span.of(send, way.parameters.elements());
         Span out = Span.writable(recv, way.parameters.elements());
         long count = Shapes.alike(in, out);
         return way.run(params -> Native.dtrain_gradients_submit(queue, name, in.address(), out.address(),
-                count, in.dtype().number(), op.number(), params), send, recv);
+                count, in.dtype().number(), Op.number(op), params), send, recv);
     }
 
     /**

@@ -23,7 +23,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings bucketBytes(long bytes) {
-            bucketBytes = Parameters.positive(bytes, "bucketBytes");
+            bucketBytes = Arguments.positive(bytes, "bucketBytes");
             return this;
         }
 
@@ -34,7 +34,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings cycle(Duration time) {
-            cycle = Parameters.nanoseconds(time);
+            cycle = Durations.of(time, "cycle");
             return this;
         }
 
@@ -45,7 +45,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings stallWarn(Duration time) {
-            stallWarn = Parameters.nanoseconds(time);
+            stallWarn = Durations.of(time, "stallWarn");
             return this;
         }
 
@@ -56,7 +56,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings stallFail(Duration time) {
-            stallFail = Parameters.nanoseconds(time);
+            stallFail = Durations.of(time, "stallFail");
             return this;
         }
 
@@ -101,6 +101,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
     }
 
     static Gradients create(Context context, Handle comm, Settings settings) {
+        Arguments.given(settings, "settings");
         return new Gradients(context, comm.make("gradient queue", settings::create,
                 Native::dtrain_gradients_destroy));
     }
@@ -112,7 +113,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
      * @return the operations
      */
     public BlockingGradients using(Parameters parameters) {
-        return new BlockingGradients(context, handle, parameters.copy());
+        return new BlockingGradients(context, handle, Parameters.copyOf(parameters));
     }
 
     /**

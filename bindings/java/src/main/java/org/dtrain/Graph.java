@@ -3,6 +3,7 @@ package org.dtrain;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 
 /** Who averages with whom, made by {@link Communicator#graph}. docs/DECENTRALIZED.md tells more. */
 public final class Graph extends BlockingGraph implements AutoCloseable {
@@ -19,6 +20,17 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
 
         int number() {
             return ordinal() + 1;
+        }
+
+        /**
+         * By its name, in upper or lower case.
+         *
+         * @param name as "ring"
+         * @return which
+         * @throws IllegalArgumentException there is none of this name; the text lists what there is
+         */
+        public static Kind of(String name) {
+            return Names.find(Kind.class, name, Map.of());
         }
     }
 
@@ -48,7 +60,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
          * @param ranks that this rank hears of, not itself
          */
         public Settings(int... ranks) {
-            in = ranks.clone();
+            in = Arguments.given(ranks, "ranks").clone();
             weights = null;
         }
 
@@ -60,6 +72,9 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
          */
         public Settings(double selfWeight, List<Neighbor> neighbors) {
             this.selfWeight = selfWeight;
+            for (Neighbor neighbor : Arguments.given(neighbors, "neighbors")) {
+                Arguments.given(neighbor, "a neighbor");
+            }
             in = neighbors.stream().mapToInt(Neighbor::rank).toArray();
             weights = neighbors.stream().mapToDouble(Neighbor::weight).toArray();
         }
@@ -71,7 +86,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
          * @return this
          */
         public Settings out(int... ranks) {
-            out = ranks.clone();
+            out = Arguments.given(ranks, "ranks").clone();
             return this;
         }
 
@@ -146,7 +161,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
      * @return the operations
      */
     public BlockingGraph using(Parameters parameters) {
-        return new BlockingGraph(context, handle, parameters.copy(), incoming(), outgoing());
+        return new BlockingGraph(context, handle, Parameters.copyOf(parameters), incoming(), outgoing());
     }
 
     /**

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** What a row of a sparse table holds before its first push. */
 public enum Initial {
     /** The initial value. */
@@ -18,5 +20,16 @@ public enum Initial {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case.
+     *
+     * @param name as "normal"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static Initial of(String name) {
+        return Names.find(Initial.class, name, Map.of());
     }
 }

@@ -15,7 +15,7 @@ public final class Join {
     private int rank;
     private int servers;
     private int index;
-    private Duration timeout;
+    private long timeout; // ns; 0: the option's
 
     private Join(String rendezvous, AllGather allGather) {
         this.rendezvous = rendezvous;
@@ -39,7 +39,7 @@ public final class Join {
      * @return a new one
      */
     public static Join at(String rendezvous) {
-        return new Join(rendezvous, null);
+        return new Join(Arguments.given(rendezvous, "rendezvous"), null);
     }
 
     /**
@@ -49,7 +49,7 @@ public final class Join {
      * @return a new one
      */
     public static Join by(AllGather allGather) {
-        return new Join("oob", allGather);
+        return new Join("oob", Arguments.given(allGather, "allGather"));
     }
 
     /**
@@ -103,7 +103,7 @@ public final class Join {
      * @return this
      */
     public Join timeout(Duration timeout) {
-        this.timeout = timeout;
+        this.timeout = Durations.of(timeout, "timeout");
         return this;
     }
 
@@ -115,7 +115,7 @@ public final class Join {
         params.setSize(size);
         params.setRank(rank);
         params.setServers(servers);
-        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        params.setTimeout_ns(timeout);
         return exchanging(number -> {
             params.setOob(number);
             params.setOob_arg(number);
@@ -133,7 +133,7 @@ public final class Join {
         params.setSize(size);
         params.setServers(servers);
         params.setIndex(index);
-        params.setTimeout_ns(Parameters.nanoseconds(timeout));
+        params.setTimeout_ns(timeout);
         return exchanging(number -> {
             params.setOob(number);
             params.setOob_arg(number);

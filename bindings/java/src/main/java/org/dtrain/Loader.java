@@ -4,18 +4,27 @@ package org.dtrain;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 
 /**
  * Finds the native libraries: in the folder of the property dtrain.library.path, then in those of
- * java.library.path, then in the jar.
+ * java.library.path, then in the jar, from which they are copied to a folder of their own within that of
+ * dtrain.temporary.path, or of java.io.tmpdir.
  */
 final class Loader {
     private static final String BRIDGE = System.mapLibraryName("dtrain_java");
     private static final String LIBRARY = "libdtrain.so.0"; // what the bridge is linked with
+    private static final List<String> FILES = List.of(LIBRARY, BRIDGE);
+    private static final String TEMPORARY = "dtrain.temporary.path";
+
+    /** Where copies are made of. */
+    private interface Source {
+        /** null: there is no such file. */
+        InputStream open(String name) throws IOException;
+    }
 
     private Loader() {
     }
@@ -34,7 +43,13 @@ final class Loader {
                 return;
             }
         }
-        loadFromJar();
+        String inside = "native/" + System.getProperty("os.name").toLowerCase(Locale.ROOT) + "-"
+                + System.getProperty("os.arch") + "/";
+        if (Loader.class.getResource(inside + BRIDGE) == null) {
+            throw new UnsatisfiedLinkError("this jar has no " + inside + BRIDGE + "; give the folder of "
+                    + BRIDGE + " by -Ddtrain.library.path or -Djava.library.path");
+        }
+        loadCopies(name -> Loader.class.getResourceAsStream(inside + name));
     }
 
     private static boolean loadFrom(String folder) {
@@ -42,47 +57,64 @@ final class Loader {
         if (!Files.exists(path.resolve(BRIDGE))) {
             return false;
         }
-        load(path);
+        try {
+            load(path);
+        } catch (UnsatisfiedLinkError error) {
+            if (!error.getMessage().contains("already loaded in another classloader")) {
+                throw error;
+            }
+            // A file is for one class loader only.
+            loadCopies(name -> Files.exists(path.resolve(name)) ? Files.newInputStream(path.resolve(name))
+                    : null);
+        }
         return true;
     }
 
     /** The bridge finds the library that is loaded before it, else by its own search. */
     private static void load(Path folder) {
-        if (Files.exists(folder.resolve(LIBRARY))) {
-            System.load(folder.resolve(LIBRARY).toString());
+        for (String name : FILES) {
+            if (Files.exists(folder.resolve(name))) {
+                System.load(folder.resolve(name).toString());
+            }
         }
-        System.load(folder.resolve(BRIDGE).toString());
     }
 
-    private static void loadFromJar() {
-        String inside = "native/" + System.getProperty("os.name").toLowerCase(Locale.ROOT) + "-"
-                + System.getProperty("os.arch") + "/";
+    private static void loadCopies(Source source) {
+        String base = System.getProperty(TEMPORARY, System.getProperty("java.io.tmpdir"));
         try {
-            Path folder = Files.createTempDirectory("dtrain-java-"); // for this user's eyes only
+            Path folder = Files.createTempDirectory(Path.of(base), "dtrain-java-"); // for this user's eyes only
             try {
-                for (String name : new String[] {LIBRARY, BRIDGE}) {
-                    extract(inside + name, folder.resolve(name));
+                for (String name : FILES) {
+                    copy(source, name, folder);
                 }
                 load(folder);
             } finally { // what is loaded needs its files no more
-                for (String name : new String[] {LIBRARY, BRIDGE}) {
+                for (String name : FILES) {
                     Files.deleteIfExists(folder.resolve(name));
                 }
                 Files.delete(folder);
             }
         } catch (IOException error) {
-            throw new UncheckedIOException("the native libraries could not be written to "
-                    + System.getProperty("java.io.tmpdir") + " (property java.io.tmpdir)", error);
+            throw explained("could not be copied to " + base + ": " + error, error);
+        } catch (UnsatisfiedLinkError error) {
+            throw explained("were copied to " + base + ", from where they cannot be loaded, as from a file "
+                    + "system that is mounted noexec: " + error.getMessage(), error);
         }
     }
 
-    private static void extract(String resource, Path file) throws IOException {
-        try (InputStream in = Loader.class.getResourceAsStream(resource)) {
-            if (in == null) {
-                throw new UnsatisfiedLinkError("this jar has no " + resource + "; give the folder of "
-                        + BRIDGE + " by -Ddtrain.library.path or -Djava.library.path");
+    private static void copy(Source source, String name, Path folder) throws IOException {
+        try (InputStream in = source.open(name)) {
+            if (in != null) {
+                Files.copy(in, folder.resolve(name));
             }
-            Files.copy(in, file);
         }
+    }
+
+    private static UnsatisfiedLinkError explained(String what, Throwable cause) {
+        UnsatisfiedLinkError error = new UnsatisfiedLinkError("dtrain's native libraries " + what
+                + "; name another folder for the copies by -D" + TEMPORARY + ", or the folder of "
+                + BRIDGE + " itself by -Ddtrain.library.path");
+        error.initCause(cause);
+        return error;
     }
 }

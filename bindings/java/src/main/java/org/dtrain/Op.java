@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** What a reduction does. */
 public enum Op {
     /** The sum. */
@@ -22,6 +24,8 @@ public enum Op {
     /** For all-reduce of floating types: gradients that agree are averaged, orthogonal ones added. */
     ADASUM(9);
 
+    private static final Map<String, Op> OTHERS = Map.of("add", SUM, "average", AVG, "mean", AVG, "product",
+            PROD);
     private final int number;
 
     Op(int number) {
@@ -30,5 +34,20 @@ public enum Op {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case, also "add", "mean", "average" and "product".
+     *
+     * @param name as "sum"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static Op of(String name) {
+        return Names.find(Op.class, name, OTHERS);
+    }
+
+    static int number(Op op) {
+        return Arguments.given(op, "op").number;
     }
 }

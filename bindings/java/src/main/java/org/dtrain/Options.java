@@ -2,6 +2,7 @@
 package org.dtrain;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -38,8 +39,21 @@ public final class Options {
      * @return this
      */
     public Options set(String key, String value) {
+        Arguments.given(key, "key");
+        Arguments.given(value, "value");
         changes.add(bag -> Native.dtrain_options_set(bag, key, value));
         return this;
+    }
+
+    /**
+     * Sets an option that is a duration.
+     *
+     * @param key as describe() lists them
+     * @param value 0 or more
+     * @return this
+     */
+    public Options set(String key, Duration value) {
+        return set(key, Durations.ofWait(value) + "ns");
     }
 
     /**
@@ -49,7 +63,8 @@ public final class Options {
      * @return this
      */
     public Options load(Path file) {
-        changes.add(bag -> Native.dtrain_options_load(bag, file.toString()));
+        String path = Arguments.given(file, "file").toString();
+        changes.add(bag -> Native.dtrain_options_load(bag, path));
         return this;
     }
 
@@ -61,6 +76,7 @@ public final class Options {
      * @throws NotFoundException there is none of this name; the text names the nearest
      */
     public String get(String key) {
+        Arguments.given(key, "key");
         long bag = make();
         try {
             Room room = new Room(1 << 16); // longer than any command line

@@ -33,7 +33,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters timeout(Duration timeout) {
-        this.timeout = nanoseconds(timeout);
+        this.timeout = Durations.of(timeout, "timeout");
         return this;
     }
 
@@ -66,7 +66,7 @@ public final class Parameters {
      */
     public Parameters prescale(double factor) {
         flags = FACTORS;
-        prescale = factor;
+        prescale = Arguments.finite(factor, "prescale");
         return this;
     }
 
@@ -78,7 +78,7 @@ public final class Parameters {
      */
     public Parameters postscale(double factor) {
         flags = FACTORS;
-        postscale = factor;
+        postscale = Arguments.finite(factor, "postscale");
         return this;
     }
 
@@ -89,7 +89,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters weight(double weight) {
-        this.weight = positive(weight, "weight");
+        this.weight = Arguments.positive(weight, "weight");
         return this;
     }
 
@@ -105,14 +105,14 @@ public final class Parameters {
     }
 
     /**
-     * What buffers hold, where their class does not say it: f16 and bf16 and unsigned integers, or
-     * anything in a ByteBuffer.
+     * What buffers hold, where their class does not say it: f16 and bf16 and unsigned integers, and
+     * whatever a ByteBuffer has, which is refused otherwise.
      *
      * @param dtype of the elements
      * @return this
      */
     public Parameters elements(DType dtype) {
-        elements = dtype;
+        elements = Arguments.given(dtype, "elements");
         return this;
     }
 
@@ -120,16 +120,17 @@ public final class Parameters {
         return elements;
     }
 
-    Parameters copy() {
+    static Parameters copyOf(Parameters from) {
+        Arguments.given(from, "parameters");
         Parameters copy = new Parameters();
-        copy.timeout = timeout;
-        copy.priority = priority;
-        copy.flags = flags;
-        copy.prescale = prescale;
-        copy.postscale = postscale;
-        copy.weight = weight;
-        copy.minVersion = minVersion;
-        copy.elements = elements;
+        copy.timeout = from.timeout;
+        copy.priority = from.priority;
+        copy.flags = from.flags;
+        copy.prescale = from.prescale;
+        copy.postscale = from.postscale;
+        copy.weight = from.weight;
+        copy.minVersion = from.minVersion;
+        copy.elements = from.elements;
         return copy;
     }
 
@@ -150,35 +151,5 @@ public final class Parameters {
         params.setWeight(weight);
         params.setMin_version(minVersion);
         return room;
-    }
-
-    /** Of which 0 is the C API's word for the default. */
-    static long positive(long value, String name) {
-        if (value == 0) {
-            throw new IllegalArgumentException(name + " of 0; it is more than 0");
-        }
-        return value;
-    }
-
-    static int positive(int value, String name) {
-        return (int) positive((long) value, name);
-    }
-
-    static double positive(double value, String name) {
-        if (value == 0) {
-            throw new IllegalArgumentException(name + " of 0; it is more than 0");
-        }
-        return value;
-    }
-
-    /** As the C API takes time-outs; null is the option's (0). */
-    static long nanoseconds(Duration timeout) {
-        if (timeout == null) {
-            return 0;
-        }
-        if (timeout.isNegative() || timeout.isZero()) {
-            throw new IllegalArgumentException("a timeout of " + timeout + "; it is more than 0");
-        }
-        return timeout.compareTo(Duration.ofDays(36500)) > 0 ? -1 : timeout.toNanos();
     }
 }

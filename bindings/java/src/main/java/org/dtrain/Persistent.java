@@ -53,8 +53,9 @@ public final class Persistent implements AutoCloseable {
      * @throws DtrainException what it failed with
      */
     public Result await(Duration timeout) {
+        long wait = Durations.ofWait(timeout);
         return call(request -> {
-            if (!Outcome.await(request, Math.max(0, timeout.toNanos()))) {
+            if (!Outcome.await(request, wait)) {
                 throw Status.TIMEOUT.exception("not finished after " + timeout
                         + "; the operation goes on", -1);
             }

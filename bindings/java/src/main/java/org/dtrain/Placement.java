@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** Where the parts of a table are put. */
 public enum Placement {
     /** Contiguous ranges of elements, or of keys. */
@@ -24,5 +26,16 @@ public enum Placement {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case; hyphens and underscores do not count.
+     *
+     * @param name as "round-robin"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static Placement of(String name) {
+        return Names.find(Placement.class, name, Map.of());
     }
 }

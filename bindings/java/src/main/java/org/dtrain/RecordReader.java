@@ -27,6 +27,9 @@ public final class RecordReader implements AutoCloseable {
      * @param maxRecord the longest record accepted, in bytes; 0: 64 MiB
      */
     public RecordReader(List<Path> files, int shard, int shards, long maxRecord) {
+        for (Path file : Arguments.given(files, "files")) {
+            Arguments.given(file, "a file");
+        }
         Room room = new Room(ReaderParams.bytes());
         ReaderParams params = new ReaderParams(room);
         params.prepare();

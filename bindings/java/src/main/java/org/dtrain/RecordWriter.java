@@ -16,7 +16,8 @@ public final class RecordWriter implements AutoCloseable {
      * @param file its name
      */
     public RecordWriter(Path file) {
-        handle = new Handle(null, "writer", Native.dtrain_writer_open(file.toString()),
+        handle = new Handle(null, "writer",
+                Native.dtrain_writer_open(Arguments.given(file, "file").toString()),
                 Native::dtrain_writer_close);
     }
 
@@ -26,6 +27,7 @@ public final class RecordWriter implements AutoCloseable {
      * @param record its bytes
      */
     public void append(byte[] record) {
+        Arguments.given(record, "record");
         append(ByteBuffer.allocateDirect(record.length).put(record).flip());
     }
 
@@ -35,9 +37,8 @@ public final class RecordWriter implements AutoCloseable {
      * @param record a direct buffer
      */
     public synchronized void append(Buffer record) {
-        Span bytes = Span.of(record, null);
-        handle.call(writer -> Native.dtrain_writer_append(writer, bytes.address(),
-                bytes.count() * bytes.dtype().bytes()));
+        Span bytes = Span.memory(record);
+        handle.call(writer -> Native.dtrain_writer_append(writer, bytes.address(), bytes.bytes()));
         Reference.reachabilityFence(record);
     }
 

@@ -13,13 +13,13 @@ public final class Registration implements AutoCloseable {
     }
 
     static Registration of(Handle context, Buffer buffer, boolean shared) {
-        Span span = Span.writable(buffer, null);
+        Span span = Span.writableMemory(buffer);
         Room room = new Room(MemParams.bytes());
         MemParams params = new MemParams(room);
         params.prepare();
         params.setMem_type(1); // DTRAIN_MEM_HOST
         params.setAddress(span.address());
-        params.setLength(span.count() * span.dtype().bytes());
+        params.setLength(span.bytes());
         params.setFlags(shared ? SHARED : 0);
         Handle handle = context.make("registration", of -> Native.dtrain_mem_register(of, room.address()),
                 Native::dtrain_mem_deregister);

@@ -62,10 +62,7 @@ public final class Request {
      * @throws DtrainException what it failed with
      */
     public Result await(Duration timeout) {
-        if (timeout.isNegative()) {
-            throw new IllegalArgumentException("a timeout of " + timeout);
-        }
-        if (!await(timeout.toNanos())) {
+        if (!await(Durations.ofWait(timeout))) {
             throw Status.TIMEOUT.exception("not finished after " + timeout + "; the operation goes on", -1);
         }
         return result();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** What a push of g does to a value of a table. All but ADD, ASSIGN, MIN and MAX need a floating type. */
 public enum Rule {
     /** Adds it. */
@@ -44,6 +46,7 @@ public enum Rule {
     /** A function of the servers', by its name. */
     FUNCTION(20);
 
+    private static final Map<String, Rule> OTHERS = Map.of("adagradrowwise", ADAGRAD_ROWS);
     private final int number;
 
     Rule(int number) {
@@ -52,5 +55,16 @@ public enum Rule {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case; hyphens and underscores do not count.
+     *
+     * @param name as "adagrad"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static Rule of(String name) {
+        return Names.find(Rule.class, name, OTHERS);
     }
 }

@@ -54,7 +54,7 @@ public abstract class RuleSettings<S> {
      * @return this
      */
     public S rule(Rule value) {
-        rule = value;
+        rule = Arguments.given(value, "rule");
         return self();
     }
 

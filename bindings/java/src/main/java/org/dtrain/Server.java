@@ -31,7 +31,7 @@ public final class Server implements AutoCloseable {
      * @throws InterruptedWaitException the thread was interrupted
      */
     public boolean await(Duration timeout) {
-        long end = System.nanoTime() + timeout.toNanos();
+        long end = System.nanoTime() + Durations.ofWait(timeout);
         while (true) {
             long left = Math.max(0, Math.min(SLICE, end - System.nanoTime()));
             if (handle.call(server -> Native.dtrain_server_wait(server, left)) == Status.OK.number()) {

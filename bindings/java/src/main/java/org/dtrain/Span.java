@@ -18,13 +18,13 @@ record Span(long address, long count, DType dtype) {
     private static final Set<DType> INTS = EnumSet.of(DType.I32, DType.U32);
     private static final Set<DType> LONGS = EnumSet.of(DType.I64, DType.U64);
 
-    /** dtype: of the elements; null: as the buffer's class says. */
+    /** dtype: of the elements; null: as the buffer's class says, which a ByteBuffer's does not. */
     static Span of(Buffer buffer, DType dtype) {
         if (buffer instanceof FloatBuffer floats) {
             return typed(buffer, floats.order(), matching(dtype, DType.F32));
         }
         if (buffer instanceof ByteBuffer bytes) {
-            return untyped(bytes, dtype == null ? DType.I8 : dtype);
+            return untyped(bytes, said(dtype));
         }
         if (buffer instanceof DoubleBuffer doubles) {
             return typed(buffer, doubles.order(), matching(dtype, DType.F64));
@@ -45,11 +45,38 @@ record Span(long address, long count, DType dtype) {
 
     /** One that the result is written to. */
     static Span writable(Buffer buffer, DType dtype) {
+        refuseReadOnly(buffer);
+        return of(buffer, dtype);
+    }
+
+    static Span writableMemory(Buffer buffer) {
+        refuseReadOnly(buffer);
+        return memory(buffer);
+    }
+
+    private static void refuseReadOnly(Buffer buffer) {
         if (buffer != null && buffer.isReadOnly()) {
             throw new IllegalArgumentException("the buffer is read-only, and the result would be "
                     + "written to it; pass a writable one");
         }
-        return of(buffer, dtype);
+    }
+
+    /** The memory of a buffer, whatever it holds. */
+    static Span memory(Buffer buffer) {
+        return of(buffer, buffer instanceof ByteBuffer ? DType.I8 : null);
+    }
+
+    long bytes() {
+        return count * dtype.bytes();
+    }
+
+    private static DType said(DType dtype) {
+        if (dtype == null) {
+            throw new IllegalArgumentException("a ByteBuffer may hold elements of any type, and which was "
+                    + "not said; pass a view, as asFloatBuffer(), or say it by using(new "
+                    + "Parameters().elements(DType.F32)), of bytes elements(DType.I8) or elements(DType.U8)");
+        }
+        return dtype;
     }
 
     private static DType matching(DType wanted, DType natural) {

@@ -56,7 +56,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
      * @return the operations
      */
     public BlockingTable using(Parameters parameters) {
-        return new BlockingTable(context, handle, parameters.copy(), dtype(), rowLength());
+        return new BlockingTable(context, handle, Parameters.copyOf(parameters), dtype(), rowLength());
     }
 
     /**
@@ -65,6 +65,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
      * @param settings of which only these are read
      */
     public void setConsistency(TableSettings settings) {
+        Arguments.given(settings, "settings");
         List<Room> kept = new ArrayList<>();
         Room room = settings.write(kept);
         comm.call(of -> handle.call(table ->
@@ -96,7 +97,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
      * @return their servers' numbers
      */
     public int[] locate(long... items) {
-        int[] servers = new int[items.length];
+        int[] servers = new int[Arguments.given(items, "items").length];
         Room wanted = Room.of(items);
         Room found = Room.of(servers);
         handle.call(table -> Native.dtrain_table_locate(table, wanted.address(), items.length,

@@ -5,8 +5,9 @@ import java.nio.Buffer;
 import java.nio.LongBuffer;
 
 /**
- * Operations on a table's values. Of a dense one they are those from `first` on, as many as the
- * buffer has; rows of a sparse one are given by keys, any 64-bit numbers.
+ * Operations on a table's values. Of a dense one they are those from `first` on (not said: 0), as many
+ * as the buffer has; rows of a sparse one are given by keys, any 64-bit numbers. Buffers hold elements
+ * of the table's type, a ByteBuffer, too.
  *
  * @param <R> what calls return: a {@link Result} when they are done, or a {@link Request}
  */
@@ -99,6 +100,39 @@ public class TableOperations<R> {
     }
 
     /**
+     * Pushes values and then pulls the same elements to where they were, in one round trip. Under BSP it
+     * clocks the worker, too.
+     *
+     * @param values from the first element on
+     * @return as the way of the call has it
+     */
+    public R pushPull(Buffer values) {
+        return pushPull(values, 0);
+    }
+
+    /**
+     * Pushes values and then pulls the same elements to where they were, in one round trip. Under BSP it
+     * clocks the worker, too.
+     *
+     * @param values for elements from `first` on
+     * @param first element
+     * @return as the way of the call has it
+     */
+    public R pushPull(Buffer values, long first) {
+        return pushPull(values, values, first);
+    }
+
+    /**
+     * Overwrites values, whatever the rule and the clock.
+     *
+     * @param values from the first element on
+     * @return as the way of the call has it
+     */
+    public R set(Buffer values) {
+        return set(values, 0);
+    }
+
+    /**
      * Overwrites values, whatever the rule and the clock.
      *
      * @param values for elements from `first` on
@@ -157,6 +191,18 @@ public class TableOperations<R> {
         long count = Shapes.rows(of, in, dim);
         return way.find(params -> Native.dtrain_table_push_pull_rows(table, of.address(), count,
                 in.address(), out.address(), params), keys, pushed, pulled);
+    }
+
+    /**
+     * Pushes rows and then pulls them to where they were, in one round trip. Under BSP it clocks the
+     * worker, too.
+     *
+     * @param keys of the rows
+     * @param values a row for each key
+     * @return as the way of the call has it
+     */
+    public R pushPullRows(LongBuffer keys, Buffer values) {
+        return pushPullRows(keys, values, values);
     }
 
     /**
@@ -224,7 +270,7 @@ public class TableOperations<R> {
      * @return as the way of the call has it
      */
     public R pullState(Table.State state, Buffer values, long first) {
-        Span out = Span.writable(values, state.dtype());
+        Span out = Span.writable(values, Arguments.given(state, "state").dtype());
         return way.find(params -> Native.dtrain_table_pull_state(table, state.index(), first, out.count(),
                 out.address(), params), values);
     }
@@ -238,7 +284,7 @@ public class TableOperations<R> {
      * @return as the way of the call has it
      */
     public R setState(Table.State state, Buffer values, long first) {
-        Span in = Span.of(values, state.dtype());
+        Span in = Span.of(values, Arguments.given(state, "state").dtype());
         return way.find(params -> Native.dtrain_table_set_state(table, state.index(), first, in.count(),
                 in.address(), params), values);
     }
@@ -253,7 +299,7 @@ public class TableOperations<R> {
      */
     public R pullStateRows(Table.State state, LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
-        Span out = Span.writable(values, state.dtype());
+        Span out = Span.writable(values, Arguments.given(state, "state").dtype());
         long count = Shapes.rows(of, out, state.count());
         return way.find(params -> Native.dtrain_table_pull_state_rows(table, state.index(), of.address(),
                 count, out.address(), params), keys, values);
@@ -269,7 +315,7 @@ public class TableOperations<R> {
      */
     public R setStateRows(Table.State state, LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
-        Span in = Span.of(values, state.dtype());
+        Span in = Span.of(values, Arguments.given(state, "state").dtype());
         long count = Shapes.rows(of, in, state.count());
         return way.find(params -> Native.dtrain_table_set_state_rows(table, state.index(), of.address(),
                 count, in.address(), params), keys, values);

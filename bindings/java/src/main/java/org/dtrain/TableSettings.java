@@ -53,7 +53,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings dtype(DType value) {
-        dtype = value;
+        dtype = Arguments.given(value, "dtype");
         return this;
     }
 
@@ -86,7 +86,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings consistency(Consistency value) {
-        consistency = value;
+        consistency = Arguments.given(value, "consistency");
         return this;
     }
 
@@ -108,7 +108,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings quorum(int value) {
-        quorum = value;
+        quorum = Arguments.positive(value, "quorum");
         return this;
     }
 
@@ -130,7 +130,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings aggregate(Op value) {
-        aggregate = value;
+        aggregate = Arguments.given(value, "aggregate");
         return this;
     }
 
@@ -175,7 +175,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings distribution(Initial value) {
-        distribution = value;
+        distribution = Arguments.given(value, "distribution");
         return this;
     }
 
@@ -208,7 +208,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings maxBytes(long value) {
-        maxBytes = Parameters.positive(value, "maxBytes");
+        maxBytes = Arguments.positive(value, "maxBytes");
         return this;
     }
 
@@ -219,7 +219,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings storageDtype(DType value) {
-        storageDtype = value;
+        storageDtype = Arguments.given(value, "storageDtype");
         return this;
     }
 
@@ -230,7 +230,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings wireDtype(DType value) {
-        wireDtype = value;
+        wireDtype = Arguments.given(value, "wireDtype");
         return this;
     }
 
@@ -241,7 +241,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings placement(Placement value) {
-        placement = value;
+        placement = Arguments.given(value, "placement");
         return this;
     }
 
@@ -252,7 +252,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings virtualNodes(int value) {
-        virtualNodes = Parameters.positive(value, "virtualNodes");
+        virtualNodes = Arguments.positive(value, "virtualNodes");
         return this;
     }
 
@@ -263,7 +263,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings placementBlock(long value) {
-        placementBlock = Parameters.positive(value, "placementBlock");
+        placementBlock = Arguments.positive(value, "placementBlock");
         return this;
     }
 
@@ -274,7 +274,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings keyCount(long value) {
-        keyCount = Parameters.positive(value, "keyCount");
+        keyCount = Arguments.positive(value, "keyCount");
         return this;
     }
 
@@ -285,7 +285,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings splitBytes(long value) {
-        splitBytes = Parameters.positive(value, "splitBytes");
+        splitBytes = Arguments.positive(value, "splitBytes");
         return this;
     }
 
@@ -296,7 +296,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings function(String value) {
-        function = value;
+        function = Arguments.given(value, "function");
         return rule(Rule.FUNCTION);
     }
 
@@ -307,6 +307,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings segments(Segment... value) {
+        for (Segment segment : Arguments.given(value, "segments")) {
+            Arguments.given(segment, "a segment");
+        }
         segments = value.clone();
         return this;
     }
@@ -318,7 +321,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings weights(int... value) {
-        weights = value.clone();
+        weights = Arguments.given(value, "weights").clone();
         return this;
     }
 
@@ -329,7 +332,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings place(PlaceFunction value) {
-        place = value;
+        place = Arguments.given(value, "place");
         return placement(Placement.USER);
     }
 

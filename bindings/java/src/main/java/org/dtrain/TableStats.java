@@ -2,6 +2,7 @@
 package org.dtrain;
 
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.stream.IntStream;
 
 /**
@@ -15,23 +16,24 @@ import java.util.stream.IntStream;
  * @param elements or rows, of the requests
  * @param sentBytes payload, with that of repeats
  * @param receivedBytes payload
- * @param latencySum ns from the first send to the answer
+ * @param latencySum from the first send to the answer
  * @param stalenessSum updates that servers had applied since this worker's last pull
  * @param latency histogram, ns
  * @param staleness histogram
  * @param stale of QUORUM: pushes and clocks of steps that were over
  */
 public record TableStats(long requests, long repeats, long refused, long dropped, long elements,
-        long sentBytes, long receivedBytes, long latencySum, long stalenessSum, long[] latency,
-        long[] staleness, long stale) {
+        long sentBytes, long receivedBytes, Duration latencySum, long stalenessSum,
+        long[] latency, long[] staleness, long stale) {
     private static final int BUCKETS = 40;
 
     static TableStats of(Room room) {
         TableStatsParams stats = new TableStatsParams(room);
         return new TableStats(stats.getRequests(), stats.getRepeats(), stats.getRefused(),
                 stats.getDropped(), stats.getElements(), stats.getSent_bytes(), stats.getReceived_bytes(),
-                stats.getLatency_sum(), stats.getStaleness_sum(), histogram(room, stats.getLatency()),
-                histogram(room, stats.getStaleness()), stats.getStale());
+                
+                Duration.ofNanos(stats.getLatency_sum()), stats.getStaleness_sum(),
+                histogram(room, stats.getLatency()), histogram(room, stats.getStaleness()), stats.getStale());
     }
 
     private static long[] histogram(Room room, long address) {

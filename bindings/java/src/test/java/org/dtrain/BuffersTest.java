@@ -11,10 +11,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.ShortBuffer;
+import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** Which buffers operations take, and which part of them. */
 @Tag("unit")
@@ -42,7 +44,7 @@ class BuffersTest {
     @Test
     void typesOfElements() {
         ByteBuffer memory = Buffers.bytes(64);
-        Buffer[] views = {memory, memory.asShortBuffer(), memory.asIntBuffer(), memory.asLongBuffer(),
+        Buffer[] views = {memory.asShortBuffer(), memory.asIntBuffer(), memory.asLongBuffer(),
             memory.asFloatBuffer(), memory.asDoubleBuffer()};
         for (Buffer view : views) {
             world.allreduce(view);
@@ -91,13 +93,52 @@ class BuffersTest {
                 .order(ByteOrder.nativeOrder()).position(2).limit(6)));
         assertThrows(IllegalArgumentException.class,
                 () -> floats.allreduce(bytes.duplicate().order(ByteOrder.BIG_ENDIAN)));
-        world.allreduce(ByteBuffer.allocateDirect(5)); // bytes have no order
+        // bytes have no order
+        world.using(new Parameters().elements(DType.U8)).allreduce(ByteBuffer.allocateDirect(5));
+    }
+
+    /** Else four floats would be summed as sixteen bytes. */
+    @Test
+    void bytesOfWhichNothingWasSaid() {
+        ByteBuffer x = Buffers.bytes(16);
+        long[] counts = {16};
+        for (Collectives<?> way : List.of(world, world.start(), world.prepare(),
+                world.using(new Parameters().priority(1)))) {
+            refused(() -> way.allreduce(x), () -> way.allreduce(x, Op.SUM), () -> way.allreduce(x, x, Op.SUM),
+                    () -> way.reduce(x, x, Op.SUM, 0), () -> way.reduceScatter(x, x, Op.SUM),
+                    () -> way.reduceScatterv(x, x, counts, Op.SUM), () -> way.allgather(x, x),
+                    () -> way.allgatherv(x, x, counts, null), () -> way.broadcast(x, 0),
+                    () -> way.gather(x, x, 0), () -> way.gatherv(x, x, counts, null, 0),
+                    () -> way.scatter(x, x, 0), () -> way.scatterv(x, x, counts, null, 0),
+                    () -> way.alltoall(x, x), () -> way.alltoallv(x, counts, null, x, counts, null),
+                    () -> way.send(x, 0, 0), () -> way.recv(x, 0, 0));
+        }
+        try (Gradients queue = world.gradients(new Gradients.Settings());
+                Graph graph = world.graph(Graph.Kind.RING)) {
+            refused(() -> queue.submit("x", x), () -> queue.start().submit("x", x, x, Op.SUM),
+                    () -> graph.average(x), () -> graph.start().average(x), () -> graph.allgather(x, x),
+                    () -> graph.alltoall(x, x));
+        }
+        // Tables know of what type they are, and of memory it does not matter.
+        try (Table table = world.table("bytes", new TableSettings().length(4).dtype(DType.F32))) {
+            table.push(x.putFloat(4, 2));
+            table.pull(x.putFloat(4, 0));
+            assertEquals(2, x.getFloat(4));
+        }
+        context.register(x, false).close();
+    }
+
+    private static void refused(Executable... calls) {
+        for (Executable call : calls) {
+            String text = assertThrows(IllegalArgumentException.class, call).getMessage();
+            assertTrue(text.contains("asFloatBuffer()") && text.contains("elements(DType."), text);
+        }
     }
 
     @Test
     void othersAreRefused() {
         refused("ByteBuffer.allocateDirect", FloatBuffer.allocate(4));
-        refused("ByteBuffer.allocateDirect", ByteBuffer.wrap(new byte[4]));
+        refused("ByteBuffer.allocateDirect", ShortBuffer.wrap(new short[4]));
         refused("byte order", ByteBuffer.allocateDirect(8).order(ByteOrder.BIG_ENDIAN).asFloatBuffer());
         refused("read-only", Buffers.floats(1).asReadOnlyBuffer());
         refused("CharBuffer", Buffers.bytes(4).asCharBuffer());

@@ -94,7 +94,7 @@ class ErrorsTest {
         Process peer = java(LostPeer.class.getName(), place).inheritIO().start();
         try (Context context = Context.create(); Communicator both = context.join(
                 Join.at(place).size(2).rank(0).timeout(Duration.ofSeconds(60)))) {
-            Request request = both.start().recv(Buffers.bytes(1), 1, 0);
+            Request request = both.start().recv(Buffers.ints(0), 1, 0);
             both.barrier();
             DtrainException error = assertThrows(PeerException.class, both::barrier);
             assertEquals(OptionalInt.of(1), error.rank());

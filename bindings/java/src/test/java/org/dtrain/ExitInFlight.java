@@ -11,10 +11,10 @@ final class ExitInFlight {
         context.setLog((level, line) -> {
         });
         Communicator world = context.world();
-        world.start().recv(Buffers.bytes(1 << 20), 0, 0);
-        Persistent prepared = world.prepare().recv(Buffers.bytes(1 << 20), 0, 1);
+        world.start().recv(Buffers.bytes(1 << 20).asIntBuffer(), 0, 0);
+        Persistent prepared = world.prepare().recv(Buffers.bytes(1 << 20).asIntBuffer(), 0, 1);
         prepared.start();
-        Thread waiting = new Thread(() -> world.recv(Buffers.bytes(1), 0, 2));
+        Thread waiting = new Thread(() -> world.recv(Buffers.ints(0), 0, 2));
         waiting.setDaemon(true);
         waiting.start();
         while (waiting.getState() == Thread.State.NEW) {

@@ -41,8 +41,8 @@ class MemoryTest {
         try (Context context = Context.create()) {
             ByteBuffer x = Buffers.bytes(1 << 16);
             try (Registration registration = context.register(x, false)) {
-                context.world().allreduce(x);
-                Request request = context.world().start().recv(x, 0, 0);
+                context.world().allreduce(x.asFloatBuffer());
+                Request request = context.world().start().recv(x.asFloatBuffer(), 0, 0);
                 request.cancel();
                 assertThrows(CanceledException.class, request::await);
             }

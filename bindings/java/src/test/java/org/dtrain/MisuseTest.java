@@ -7,7 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.nio.ByteBuffer;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -49,15 +50,27 @@ class MisuseTest {
         Communicator world = context.world();
         BlockingCollectives view = world.using(new Parameters().priority(1));
         Persistent prepared = world.prepare().barrier();
+        Table table = world.table("t", new TableSettings().length(1));
+        Gradients queue = world.gradients(new Gradients.Settings());
+        Graph graph = world.graph(Graph.Kind.RING);
+        Compressor compressor = world.compressor(new Compressor.Settings(Compressor.Kind.F16, 1));
         context.close();
         context.close();
         world.close();
+        table.close();
         assertTrue(world.isClosed() && context.isClosed());
+        FloatBuffer x = Buffers.floats(1);
         List<Runnable> uses = List.of(() -> world.allreduce(Buffers.floats(1)), view::barrier,
                 () -> world.start().barrier(), () -> world.prepare().barrier(), prepared::start,
                 prepared::await, world::duplicate, () -> world.split(0, 0), () -> world.abort(null),
                 world::failed, context::world, context::describe, context::progress,
-                () -> context.setLog(null), () -> context.markTimeline("x"));
+                () -> context.setLog(null), () -> context.markTimeline("x"), () -> table.pull(x),
+                () -> table.start().push(x), table::states, () -> table.stats(-1), () -> table.locate(0),
+                () -> new Checkpoint(table).save(1), () -> queue.submit("x", x), queue::join, queue::stats,
+                () -> graph.average(x), graph::selfWeight, graph::inNeighbors, compressor::reset,
+                () -> compressor.allreduce(x, Op.SUM), () -> compressor.startAllreduce(x, x, Op.SUM),
+                () -> world.table("u", new TableSettings().length(1)), () -> context.allocate(1),
+                () -> context.register(x, false), () -> context.join(Join.byEnvironment()));
         for (Runnable use : uses) {
             DtrainException error = assertThrows(StateException.class, use::run);
             assertTrue(error.getMessage().contains("is closed"), error.getMessage());
@@ -70,7 +83,7 @@ class MisuseTest {
             Communicator world = context.world();
             AtomicReference<Thread> thread = new AtomicReference<>();
             CompletableFuture<Throwable> ended = inThread(thread,
-                    () -> world.recv(Buffers.bytes(1), 0, 0));
+                    () -> world.recv(Buffers.ints(0), 0, 0));
             DtrainException error = null;
             while (error == null) {
                 try {
@@ -94,10 +107,10 @@ class MisuseTest {
     void interrupts() throws Exception {
         try (Context context = Context.create()) {
             Communicator world = context.world();
-            Request request = world.start().recv(Buffers.bytes(1), 0, 1);
-            Persistent prepared = world.prepare().recv(Buffers.bytes(1), 0, 2);
+            Request request = world.start().recv(Buffers.ints(0), 0, 1);
+            Persistent prepared = world.prepare().recv(Buffers.ints(0), 0, 2);
             prepared.start();
-            List<Runnable> waits = List.of(() -> world.recv(Buffers.bytes(1), 0, 0), request::await,
+            List<Runnable> waits = List.of(() -> world.recv(Buffers.ints(0), 0, 0), request::await,
                     prepared::await);
             for (Runnable wait : waits) {
                 AtomicReference<Thread> thread = new AtomicReference<>();
@@ -114,8 +127,8 @@ class MisuseTest {
                 assertTrue(still.get());
             }
             // Nothing is broken: what was interrupted takes no message.
-            ByteBuffer x = Buffers.bytes(1);
-            Request sent = world.start().send(Buffers.bytes(1).put(0, (byte) 7), 0, 0);
+            IntBuffer x = Buffers.ints(0);
+            Request sent = world.start().send(Buffers.ints(7), 0, 0);
             world.recv(x, 0, 0);
             sent.await();
             assertEquals(7, x.get(0));
@@ -168,6 +181,8 @@ class MisuseTest {
                 DtrainException error = assertThrows(DtrainException.class,
                         () -> context.join(Join.by(wrong).size(2).rank(0)));
                 assertTrue(error.getCause() != null, error.getMessage());
+                assertTrue(wrong == failing || error.getCause().getMessage().contains("exchange() returned"),
+                        error.getCause().toString());
                 assertTrue(wrong != failing || error.getCause() == thrown);
             }
         }

@@ -71,29 +71,29 @@ class RequestsTest {
 
     @Test
     void forgotten() {
-        world.start().recv(Buffers.bytes(1 << 20), 0, 9);
+        world.start().recv(Buffers.bytes(1 << 20).asIntBuffer(), 0, 9);
         System.gc();
         System.gc();
-        world.send(Buffers.bytes(1 << 20), 0, 9);
+        world.send(Buffers.bytes(1 << 20).asIntBuffer(), 0, 9);
     }
 
     @Test
     void failures() throws Exception {
-        Request request = world.start().recv(Buffers.bytes(1), 0, 0);
+        Request request = world.start().recv(Buffers.ints(0), 0, 0);
         request.cancel();
         assertThrows(CanceledException.class, request::await);
         ExecutionException error = assertThrows(ExecutionException.class,
                 () -> request.future().get(20, TimeUnit.SECONDS));
         assertInstanceOf(CanceledException.class, error.getCause());
         Request late = world.using(new Parameters().timeout(Duration.ofMillis(20))).start()
-                .recv(Buffers.bytes(1), 0, 0);
+                .recv(Buffers.ints(0), 0, 0);
         assertThrows(TimedOutException.class, late::await);
         assertThrows(IllegalArgumentException.class, () -> new Parameters().timeout(Duration.ZERO));
     }
 
     @Test
     void closeEndsThem() {
-        Request request = world.start().recv(Buffers.bytes(4), 0, 0);
+        Request request = world.start().recv(Buffers.bytes(4).asIntBuffer(), 0, 0);
         context.close();
         assertThrows(CanceledException.class, request::await);
         assertTrue(request.future().isCompletedExceptionally());
@@ -102,9 +102,9 @@ class RequestsTest {
 
     @Test
     void whatDependsMayNotCloseTheContext() throws Exception {
-        Request request = world.start().recv(Buffers.bytes(1), 0, 0);
+        Request request = world.start().recv(Buffers.ints(0), 0, 0);
         CompletableFuture<Void> closed = request.future().thenRun(context::close);
-        world.send(Buffers.bytes(1), 0, 0);
+        world.send(Buffers.ints(0), 0, 0);
         ExecutionException error = assertThrows(ExecutionException.class,
                 () -> closed.get(20, TimeUnit.SECONDS));
         assertInstanceOf(BusyException.class, error.getCause());
@@ -121,7 +121,7 @@ class RequestsTest {
                 assertEquals(1 << i, x.get(0));
             }
         }
-        Persistent running = world.prepare().recv(Buffers.bytes(8), 0, 1);
+        Persistent running = world.prepare().recv(Buffers.bytes(8).asIntBuffer(), 0, 1);
         running.start();
         assertThrows(BusyException.class, running::start);
         assertThrows(TimedOutException.class, () -> running.await(Duration.ofMillis(1)));

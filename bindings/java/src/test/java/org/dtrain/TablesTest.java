@@ -63,8 +63,19 @@ class TablesTest {
                 table.setReady();
             }
             table.waitReady();
+            world.barrier();
             table.pull(x.duplicate().position(3), 3);
             assertEquals(7, x.get(3));
+            world.barrier();
+            if (rank == 0) {
+                table.set(Buffers.floats(1, 2, 3, 4));
+                FloatBuffer both = Buffers.floats(1, 1, 1, 1); // in place: pushed, and then as pulled
+                table.pushPull(both);
+                expect(both, 2, 3, 4, 5);
+                FloatBuffer last = Buffers.floats(1);
+                table.pushPull(last, 3);
+                expect(last, 6);
+            }
             assertTrue(table.stats(-1).requests() > 0);
             assertEquals(4, table.servers().stream().mapToLong(Table.Share::elements).sum());
             assertEquals(table.locate(0, 3).length, 2);
