@@ -20,7 +20,7 @@ func TestCanceledBefore(t *testing.T) {
 	equal(t, errors.Is(err, context.Canceled), true)
 	ctx, cancel = context.WithTimeout(background, -time.Second)
 	defer cancel()
-	err = world.Barrier(ctx)
+	err = dtrain.Barrier(ctx, world)
 	refused(t, err, dtrain.ErrTimeout)
 	equal(t, errors.Is(err, context.DeadlineExceeded), true)
 }
@@ -45,7 +45,7 @@ func TestCanceledReceive(t *testing.T) {
 	check(t, err)
 	defer memory.Close()
 	memory.Data[0] = 42
-	sent, err := dtrain.Start[byte](world).Send(memory.Data, world.Rank(), 100)
+	sent, err := dtrain.StartSend(world, memory.Data, world.Rank(), 100)
 	check(t, err)
 	_, err = dtrain.Recv(background, world, x, world.Rank(), 100)
 	check(t, err)
@@ -60,7 +60,7 @@ func TestCanceledCollective(t *testing.T) {
 	comm, err := world.Duplicate()
 	check(t, err)
 	defer comm.Close()
-	check(t, world.Barrier(background)) // all have it
+	check(t, dtrain.Barrier(background, world)) // all have it
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	if world.Rank() == 0 {
@@ -77,7 +77,7 @@ func TestCanceledCollective(t *testing.T) {
 		refused(t, err, dtrain.ErrAborted)
 	}
 	refused(t, comm.Err(), dtrain.ErrAborted)
-	check(t, world.Barrier(background)) // others go on
+	check(t, dtrain.Barrier(background, world)) // others go on
 }
 
 func TestDeadline(t *testing.T) {

@@ -12,7 +12,10 @@ import (
 )
 
 // AnyTable is a *Table of any type.
-type AnyTable interface{ asObject() *object }
+type AnyTable interface {
+	enter() (uintptr, error)
+	asObject() *object
+}
 
 func (t *Table[T]) asObject() *object { return t.object }
 
@@ -60,7 +63,7 @@ func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
 	p.SetEvery_ns(int64(params.Every))
 	handles := make([]uintptr, len(tables))
 	for i, table := range tables {
-		if handles[i], err = table.asObject().enter(); err != nil {
+		if handles[i], err = table.enter(); err != nil {
 			return err
 		}
 		defer table.asObject().leave()
@@ -70,15 +73,17 @@ func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
 
 // NewestCheckpoint is the step of the newest complete checkpoint; ErrNotFound if there is none.
 func NewestCheckpoint(table AnyTable) (step uint64, err error) {
-	err = table.asObject().call(func(handle uintptr) *capi.Failure {
-		return capi.Checkpoint_newest(handle, unsafe.Pointer(&step))
-	})
-	return step, err
+	handle, err := table.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer table.asObject().leave()
+	return step, errorOf(capi.Checkpoint_newest(handle, unsafe.Pointer(&step)))
 }
 
 // Restored tells whether the table was made from a checkpoint (option checkpoint.restore), and its step.
 func (t *Table[T]) Restored() (step uint64, restored bool, err error) {
-	err = t.object.call(func(handle uintptr) *capi.Failure {
+	err = t.call(func(handle uintptr) *capi.Failure {
 		return capi.Table_restored(handle, unsafe.Pointer(&step))
 	})
 	if errors.Is(err, ErrNotFound) {

@@ -45,8 +45,69 @@ type collective struct {
 
 const yieldBytes = 1 << 16
 
-func (c *Comm) collect(ctx context.Context, x *collective) error {
-	if err := x.check(c.rank, c.size); err != nil {
+func allReduce[T Element](send, recv []T, op Op) collective {
+	return collective{kind: kindAllReduce, send: viewOf(send), recv: viewOf(recv), op: op}
+}
+
+func reduce[T Element](send, recv []T, op Op, root int) collective {
+	return collective{kind: kindReduce, send: viewOf(send), recv: viewOf(recv), op: op, peer: root}
+}
+
+func reduceScatter[T Element](send, recv []T, op Op) collective {
+	return collective{kind: kindReduceScatter, send: viewOf(send), recv: viewOf(recv), op: op}
+}
+
+func reduceScatterV[T Element](send, recv []T, counts []int, op Op) collective {
+	return collective{kind: kindReduceScatterV, send: viewOf(send), recv: viewOf(recv), counts: counts, op: op}
+}
+
+func allGather[T Element](send, recv []T) collective {
+	return collective{kind: kindAllGather, send: viewOf(send), recv: viewOf(recv)}
+}
+
+func allGatherV[T Element](send, recv []T, counts, displs []int) collective {
+	return collective{kind: kindAllGatherV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+		displs: displs}
+}
+
+func broadcast[T Element](data []T, root int) collective {
+	return collective{kind: kindBroadcast, send: viewOf(data), peer: root}
+}
+
+func gather[T Element](send, recv []T, root int) collective {
+	return collective{kind: kindGather, send: viewOf(send), recv: viewOf(recv), peer: root}
+}
+
+func gatherV[T Element](send, recv []T, counts, displs []int, root int) collective {
+	return collective{kind: kindGatherV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+		displs: displs, peer: root}
+}
+
+func scatter[T Element](send, recv []T, root int) collective {
+	return collective{kind: kindScatter, send: viewOf(send), recv: viewOf(recv), peer: root}
+}
+
+func scatterV[T Element](send, recv []T, counts, displs []int, root int) collective {
+	return collective{kind: kindScatterV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+		displs: displs, peer: root}
+}
+
+func allToAll[T Element](send, recv []T) collective {
+	return collective{kind: kindAllToAll, send: viewOf(send), recv: viewOf(recv)}
+}
+
+func allToAllV[T Element](send []T, sendCounts, sendDispls []int, recv []T,
+	recvCounts, recvDispls []int) collective {
+	return collective{kind: kindAllToAllV, send: viewOf(send), recv: viewOf(recv), counts: sendCounts,
+		displs: sendDispls, recvCounts: recvCounts, recvDispls: recvDispls}
+}
+
+func message[T Element](kind kind, data []T, peer int, tag uint32) collective {
+	return collective{kind: kind, send: viewOf(data), peer: peer, tag: tag}
+}
+
+func (c *Comm) collect(ctx context.Context, x collective) error {
+	if err := c.admit(&x); err != nil {
 		return err
 	}
 	// A goroutine that has only been in calls of C for 10 ms loses its processor in each longer one, for
@@ -55,6 +116,36 @@ func (c *Comm) collect(ctx context.Context, x *collective) error {
 		runtime.Gosched()
 	}
 	return c.run(ctx, func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) })
+}
+
+func (c *Comm) receive(ctx context.Context, x collective) (Result, error) {
+	if err := c.check(); err != nil {
+		return Result{}, err
+	}
+	return c.find(ctx, func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) })
+}
+
+func (c *Comm) start(x collective) (*Request, error) {
+	if err := c.admit(&x); err != nil {
+		return nil, err
+	}
+	return c.begin(func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) },
+		x.send, x.recv)
+}
+
+func (c *Comm) ready(x collective) (*Request, error) {
+	if err := c.admit(&x); err != nil {
+		return nil, err
+	}
+	return c.prepare(func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) },
+		x.send, x.recv)
+}
+
+func (c *Comm) admit(x *collective) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return x.check(c.rank, c.size)
 }
 
 // check refuses what would have C read or write beyond a slice.

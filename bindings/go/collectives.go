@@ -2,15 +2,11 @@ package dtrain
 
 // SPDX-License-Identifier: Apache-2.0
 
-import (
-	"context"
+import "context"
 
-	"dtrain.org/dtrain/internal/capi"
-)
-
-// Collectives. A call returns when it is done. Slices are used where they are; in place is to give
-// the same memory twice. A block is what one rank gives or gets; the counts of those whose names end
-// in V are numbers of elements, one for each rank, and displs where the blocks begin (nil: one after
+// Collectives and messages. A call returns when it is done. Slices are used where they are; in place is
+// to give the same memory twice. A block is what one rank gives or gets; the counts of those whose names
+// end in V are numbers of elements, one for each rank, and displs where the blocks begin (nil: one after
 // the other).
 //
 // When ctx is canceled a receive, or a send that nobody has taken, ends with ErrCanceled. Collectives
@@ -19,92 +15,88 @@ import (
 
 // AllReduce makes data the sum (or another op) of all ranks' data.
 func AllReduce[T Element](ctx context.Context, comm *Comm, data []T, op Op) error {
-	return AllReduceTo(ctx, comm, data, data, op)
+	return comm.collect(ctx, allReduce(data, data, op))
 }
 
 // AllReduceTo makes recv the sum (or another op) of all ranks' send.
 func AllReduceTo[T Element](ctx context.Context, comm *Comm, send, recv []T, op Op) error {
-	return comm.collect(ctx, &collective{kind: kindAllReduce, send: viewOf(send), recv: viewOf(recv), op: op})
+	return comm.collect(ctx, allReduce(send, recv, op))
 }
 
 // Reduce is AllReduceTo with the result on root only; elsewhere recv may be nil.
 func Reduce[T Element](ctx context.Context, comm *Comm, send, recv []T, op Op, root int) error {
-	return comm.collect(ctx, &collective{kind: kindReduce, send: viewOf(send), recv: viewOf(recv), op: op,
-		peer: root})
+	return comm.collect(ctx, reduce(send, recv, op, root))
 }
 
 // ReduceScatter makes recv this rank's block of the sum. In place: recv is that block of send.
 func ReduceScatter[T Element](ctx context.Context, comm *Comm, send, recv []T, op Op) error {
-	return comm.collect(ctx, &collective{kind: kindReduceScatter, send: viewOf(send), recv: viewOf(recv),
-		op: op})
+	return comm.collect(ctx, reduceScatter(send, recv, op))
 }
 
 // ReduceScatterV is ReduceScatter with blocks of counts elements.
-func ReduceScatterV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts []int,
-	op Op) error {
-	return comm.collect(ctx, &collective{kind: kindReduceScatterV, send: viewOf(send), recv: viewOf(recv),
-		counts: counts, op: op})
+func ReduceScatterV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts []int, op Op) error {
+	return comm.collect(ctx, reduceScatterV(send, recv, counts, op))
 }
 
 // AllGather makes recv all ranks' send. In place: send is this rank's block of recv.
 func AllGather[T Element](ctx context.Context, comm *Comm, send, recv []T) error {
-	return comm.collect(ctx, &collective{kind: kindAllGather, send: viewOf(send), recv: viewOf(recv)})
+	return comm.collect(ctx, allGather(send, recv))
 }
 
 // AllGatherV is AllGather with blocks of counts elements.
 func AllGatherV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts, displs []int) error {
-	return comm.collect(ctx, &collective{kind: kindAllGatherV, send: viewOf(send), recv: viewOf(recv),
-		counts: counts, displs: displs})
+	return comm.collect(ctx, allGatherV(send, recv, counts, displs))
 }
 
 // Broadcast makes data root's data.
 func Broadcast[T Element](ctx context.Context, comm *Comm, data []T, root int) error {
-	return comm.collect(ctx, &collective{kind: kindBroadcast, send: viewOf(data), peer: root})
+	return comm.collect(ctx, broadcast(data, root))
 }
 
 // Gather makes root's recv all ranks' send; elsewhere recv may be nil.
 func Gather[T Element](ctx context.Context, comm *Comm, send, recv []T, root int) error {
-	return comm.collect(ctx, &collective{kind: kindGather, send: viewOf(send), recv: viewOf(recv), peer: root})
+	return comm.collect(ctx, gather(send, recv, root))
 }
 
 // GatherV is Gather with blocks of counts elements, which all ranks give.
 func GatherV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts, displs []int,
 	root int) error {
-	return comm.collect(ctx, &collective{kind: kindGatherV, send: viewOf(send), recv: viewOf(recv),
-		counts: counts, displs: displs, peer: root})
+	return comm.collect(ctx, gatherV(send, recv, counts, displs, root))
 }
 
 // Scatter makes recv this rank's block of root's send, which may be nil elsewhere.
 func Scatter[T Element](ctx context.Context, comm *Comm, send, recv []T, root int) error {
-	return comm.collect(ctx, &collective{kind: kindScatter, send: viewOf(send), recv: viewOf(recv), peer: root})
+	return comm.collect(ctx, scatter(send, recv, root))
 }
 
 // ScatterV is Scatter with blocks of counts elements, which all ranks give.
 func ScatterV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts, displs []int,
 	root int) error {
-	return comm.collect(ctx, &collective{kind: kindScatterV, send: viewOf(send), recv: viewOf(recv),
-		counts: counts, displs: displs, peer: root})
+	return comm.collect(ctx, scatterV(send, recv, counts, displs, root))
 }
 
 // AllToAll brings block j of send to rank j; block j of recv comes from there.
 func AllToAll[T Element](ctx context.Context, comm *Comm, send, recv []T) error {
-	return comm.collect(ctx, &collective{kind: kindAllToAll, send: viewOf(send), recv: viewOf(recv)})
+	return comm.collect(ctx, allToAll(send, recv))
 }
 
 // AllToAllV is AllToAll with blocks of own lengths for each pair of ranks.
 func AllToAllV[T Element](ctx context.Context, comm *Comm, send []T, sendCounts, sendDispls []int,
 	recv []T, recvCounts, recvDispls []int) error {
-	return comm.collect(ctx, &collective{kind: kindAllToAllV, send: viewOf(send), recv: viewOf(recv),
-		counts: sendCounts, displs: sendDispls, recvCounts: recvCounts, recvDispls: recvDispls})
+	return comm.collect(ctx, allToAllV(send, sendCounts, sendDispls, recv, recvCounts, recvDispls))
+}
+
+// Barrier waits until all ranks have come here.
+func Barrier(ctx context.Context, comm *Comm) error {
+	return comm.collect(ctx, collective{kind: kindBarrier})
 }
 
 // Send sends a message to peer; those of one tag arrive in order.
 func Send[T Element](ctx context.Context, comm *Comm, data []T, peer int, tag uint32) error {
-	return comm.collect(ctx, &collective{kind: kindSend, send: viewOf(data), peer: peer, tag: tag})
+	return comm.collect(ctx, message(kindSend, data, peer, tag))
 }
 
 // Recv receives a message of peer, or of AnyRank; the result tells from whom and how long.
 func Recv[T Element](ctx context.Context, comm *Comm, data []T, peer int, tag uint32) (Result, error) {
-	x := collective{kind: kindRecv, send: viewOf(data), peer: peer, tag: tag}
-	return comm.find(ctx, func(handle uintptr, call *capi.Call) *capi.Failure { return x.post(handle, call) })
+	return comm.receive(ctx, message(kindRecv, data, peer, tag))
 }

@@ -207,7 +207,7 @@ func TestBlocks(t *testing.T) {
 	for j := range y {
 		equal(t, y[j], int64(10*j+world.Rank()))
 	}
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 }
 
 func TestRagged(t *testing.T) {
@@ -273,7 +273,7 @@ func TestSlicesThatAreTooShort(t *testing.T) {
 	} {
 		refused(t, err, dtrain.ErrInvalid)
 	}
-	check(t, world.Barrier(background)) // nothing was sent
+	check(t, dtrain.Barrier(background, world)) // nothing was sent
 }
 
 func TestGroups(t *testing.T) {
@@ -295,7 +295,7 @@ func TestGroups(t *testing.T) {
 	twin, err := world.Duplicate()
 	check(t, err)
 	equal(t, []int{twin.Rank(), twin.Size()}, []int{rank, size})
-	check(t, world.Barrier(background)) // all have it
+	check(t, dtrain.Barrier(background, world)) // all have it
 	alive, err := twin.Shrink()
 	check(t, err)
 	equal(t, alive.Size(), size)
@@ -313,7 +313,7 @@ func TestMessages(t *testing.T) {
 	memory, err := dtrain.Alloc[float32](job, 2)
 	check(t, err)
 	copy(memory.Data, mine(rank, 2))
-	sent, err := dtrain.Start[float32](world).Send(memory.Data, to, 7)
+	sent, err := dtrain.StartSend(world, memory.Data, to, 7)
 	check(t, err)
 	x := make([]float32, 4)
 	result, err := dtrain.Recv(background, world, x, from, 7)

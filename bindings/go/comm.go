@@ -3,7 +3,6 @@ package dtrain
 // SPDX-License-Identifier: Apache-2.0
 
 import (
-	"context"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -23,7 +22,8 @@ func (c *Context) comm(from *object, create func(handle uintptr, made *uintptr) 
 		return nil, err
 	}
 	comm := &Comm{rank: int(capi.Comm_rank(made.handle)), size: int(capi.Comm_size(made.handle))}
-	comm.operator = operator{object: made, context: c, comm: made}
+	comm.of(made)
+	comm.context, comm.comm = c, made
 	if from != c.object { // closed with the context, not with the one it was made of
 		made.tree.Lock()
 		defer made.tree.Unlock()
@@ -36,25 +36,76 @@ func (c *Context) comm(from *object, create func(handle uintptr, made *uintptr) 
 
 // Close closes it, with its tables, graphs and queues; no other rank waits for this. Operations in
 // flight end with ErrCanceled.
-func (c *Comm) Close() error { return c.object.close() }
+func (c *Comm) Close() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return c.object.close()
+}
 
-// Rank is this process's number in the group.
-func (c *Comm) Rank() int { return c.rank }
+// check refuses, also, nil, which Split and Subset give to ranks that are not of the group.
+func (c *Comm) check() error {
+	if c == nil {
+		return errorf(ErrState, "this communicator is nil: its making failed, or this rank is not of the "+
+			"group that Split or Subset has made")
+	}
+	return c.handle.check()
+}
 
-// Size is how many ranks the group has.
-func (c *Comm) Size() int { return c.size }
+// call is a call of C with the communicator.
+func (c *Comm) call(function func(uintptr) *capi.Failure) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return c.object.call(function)
+}
+
+// made is an object that a call of C makes of the communicator.
+func (c *Comm) made(what string, destroy func(uintptr) *capi.Failure,
+	create func(handle uintptr, made *uintptr) error) (*object, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c.object.make(what, destroy, create)
+}
+
+func (c *Comm) group(create func(handle uintptr, made *uintptr) error) (*Comm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c.context.comm(c.object, create)
+}
+
+// Rank is this process's number in the group; -1 of nil.
+func (c *Comm) Rank() int {
+	if c == nil {
+		return -1
+	}
+	return c.rank
+}
+
+// Size is how many ranks the group has; -1 of nil.
+func (c *Comm) Size() int {
+	if c == nil {
+		return -1
+	}
+	return c.size
+}
 
 // With is the same communicator for operations with parameters.
 func (c *Comm) With(params Params) *Comm {
-	other := *c
-	other.params = params
-	return &other
+	if c == nil {
+		return nil
+	}
+	other := &Comm{rank: c.rank, size: c.size}
+	other.as(&c.operator, params)
+	return other
 }
 
 // Split makes one communicator for each color, its ranks ordered by (key, rank); nil for a rank whose
 // color is less than 0. Collective.
 func (c *Comm) Split(color, key int) (*Comm, error) {
-	return c.context.comm(c.object, func(handle uintptr, made *uintptr) error {
+	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_split(handle, int32(clamp(color)), int32(clamp(key)), unsafe.Pointer(made)))
 	})
 }
@@ -65,14 +116,14 @@ func (c *Comm) Subset(ranks []int) (*Comm, error) {
 	for i, rank := range ranks {
 		list[i] = int32(clamp(rank))
 	}
-	return c.context.comm(c.object, func(handle uintptr, made *uintptr) error {
+	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_subset(handle, start(list), int32(len(list)), unsafe.Pointer(made)))
 	})
 }
 
 // Duplicate has the same ranks, with an order of calls of its own. Collective.
 func (c *Comm) Duplicate() (*Comm, error) {
-	return c.context.comm(c.object, func(handle uintptr, made *uintptr) error {
+	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_duplicate(handle, unsafe.Pointer(made)))
 	})
 }
@@ -80,21 +131,24 @@ func (c *Comm) Duplicate() (*Comm, error) {
 // Shrink makes a communicator of the ranks that are alive: the way on after ErrPeer. All of them call
 // it.
 func (c *Comm) Shrink() (*Comm, error) {
-	return c.context.comm(c.object, func(handle uintptr, made *uintptr) error {
+	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_shrink(handle, unsafe.Pointer(made)))
 	})
 }
 
 // Abort ends every operation, on all ranks, with ErrAborted and this reason.
 func (c *Comm) Abort(reason string) error {
-	return c.object.call(func(handle uintptr) *capi.Failure { return capi.Comm_abort(handle, reason) })
+	return c.call(func(handle uintptr) *capi.Failure { return capi.Comm_abort(handle, reason) })
 }
 
 // Err is why the communicator is broken, or nil.
-func (c *Comm) Err() error { return c.object.call(capi.Comm_status) }
+func (c *Comm) Err() error { return c.call(capi.Comm_status) }
 
 // Failed are the ranks that failed.
 func (c *Comm) Failed() ([]int, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	handle, err := c.object.enter()
 	if err != nil {
 		return nil, err
@@ -112,10 +166,7 @@ func (c *Comm) Failed() ([]int, error) {
 	return ranks, nil
 }
 
-// Barrier waits until all ranks have come here.
-func (c *Comm) Barrier(ctx context.Context) error { return c.run(ctx, capi.Barrier) }
-
 // Tune measures the network between the ranks, for the option "tuning.file". Collective.
 func (c *Comm) Tune(path string) error {
-	return c.object.call(func(handle uintptr) *capi.Failure { return capi.Comm_tune(handle, path) })
+	return c.call(func(handle uintptr) *capi.Failure { return capi.Comm_tune(handle, path) })
 }

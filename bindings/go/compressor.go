@@ -64,27 +64,30 @@ func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
 	p.SetRows(params.Rows)
 	p.SetSeed(params.Seed)
 	p.SetRatio(params.Ratio)
-	made, err := comm.object.make("compressor", capi.Compressor_destroy,
+	made, err := comm.made("compressor", capi.Compressor_destroy,
 		func(handle uintptr, made *uintptr) error {
 			return errorOf(capi.Compressor_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
 		})
 	if err != nil {
 		return nil, err
 	}
-	return &Compressor{operator{object: made, context: comm.context}, params.Count}, nil
+	c := &Compressor{count: params.Count}
+	c.of(made)
+	c.context = comm.context
+	return c, nil
 }
 
 // Close gives it back; no other rank waits for this.
-func (c *Compressor) Close() error { return c.object.close() }
+func (c *Compressor) Close() error { return c.close() }
 
 // With is the same compressor for operations with parameters.
 func (c *Compressor) With(params Params) *Compressor {
-	other := *c
-	other.params = params
-	return &other
+	other := &Compressor{count: c.count}
+	other.as(&c.operator, params)
+	return other
 }
 
-func (c *Compressor) reduce(send, recv []float32, op Op) request {
+func compressed[T ~float32](c *Compressor, send, recv []T, op Op) request {
 	if len(send) != c.count || len(recv) != c.count {
 		return request{err: errorf(ErrInvalid, "the compressor is for %d elements; send has %d, recv %d",
 			c.count, len(send), len(recv))}
@@ -95,19 +98,19 @@ func (c *Compressor) reduce(send, recv []float32, op Op) request {
 	}, memory: []view{from, to}}
 }
 
-// AllReduce makes recv nearly the Sum, or Avg, of all ranks' send; in place if they are the same. It
+// CompressedAllReduce makes recv nearly the Sum, or Avg, of all ranks' send; in place if they are the same. It
 // ends by its timeout or the deadline of ctx, not by cancellation.
-func (c *Compressor) AllReduce(ctx context.Context, send, recv []float32, op Op) error {
-	return done(c.block(ctx, c.reduce(send, recv, op)))
+func CompressedAllReduce[T ~float32](ctx context.Context, compressor *Compressor, send, recv []T, op Op) error {
+	return done(compressor.block(ctx, compressed(compressor, send, recv, op)))
 }
 
-// StartAllReduce is as AllReduce and returns at once. Slices are memory of Alloc or Register.
-func (c *Compressor) StartAllReduce(send, recv []float32, op Op) (*Request, error) {
-	return c.launch(c.reduce(send, recv, op))
+// StartCompressedAllReduce begins a CompressedAllReduce. Slices are memory of Alloc or Register.
+func StartCompressedAllReduce[T ~float32](compressor *Compressor, send, recv []T, op Op) (*Request, error) {
+	return compressor.launch(compressed(compressor, send, recv, op))
 }
 
 // Reset forgets what was kept; all ranks call it between the same two operations.
-func (c *Compressor) Reset() error { return c.object.call(capi.Compressor_reset) }
+func (c *Compressor) Reset() error { return c.call(capi.Compressor_reset) }
 
 // CompressionStats count since the compressor was made; Residual is the norm of what is kept.
 type CompressionStats struct {
@@ -119,7 +122,7 @@ type CompressionStats struct {
 func (c *Compressor) Stats() (CompressionStats, error) {
 	s := capi.NewCompression_stats()
 	defer capi.DeleteCompression_stats(s)
-	err := c.object.call(func(handle uintptr) *capi.Failure {
+	err := c.call(func(handle uintptr) *capi.Failure {
 		return capi.Compressor_stats(handle, s.Swigcptr())
 	})
 	return CompressionStats{s.GetOperations(), s.GetRaw_bytes(), s.GetSent_bytes(), s.GetResidual()}, err

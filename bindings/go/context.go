@@ -9,7 +9,9 @@ import "C"
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -18,7 +20,7 @@ import (
 // Context has the transports, and everything that was made with it. Its methods, and those of what is
 // made with it, may be called by many goroutines at once.
 type Context struct {
-	object   *object
+	handle
 	watches  watches
 	memories memories
 	events   events
@@ -37,10 +39,14 @@ type settings struct {
 	log func(LogLevel, string)
 }
 
-// WithOption sets an option of the library: WithOption("op.timeout", "30s"). DescribeOptions lists
-// them; the environment sets them, too (DTRAIN_OP_TIMEOUT).
-func WithOption(key, value string) Option {
-	return func(s *settings) error { return errorOf(capi.Options_set(s.bag, key, value)) }
+// WithOption sets an option of the library: WithOption("op.timeout", 30*time.Second), WithOption("op.timeout",
+// "30s"). DescribeOptions lists them; the environment sets them, too (DTRAIN_OP_TIMEOUT).
+func WithOption[V ~string | time.Duration](key string, value V) Option {
+	text := fmt.Sprint(value)
+	if duration, is := any(value).(time.Duration); is {
+		text = fmt.Sprintf("%dns", int64(duration))
+	}
+	return func(s *settings) error { return errorOf(capi.Options_set(s.bag, key, text)) }
 }
 
 // WithOptionsFile reads options from a file of "key = value" lines.
@@ -66,7 +72,8 @@ func NewContext(options ...Option) (*Context, error) {
 			return nil, err
 		}
 	}
-	c := &Context{object: &object{what: "context", tree: new(sync.Mutex)}}
+	c := new(Context)
+	c.of(&object{what: "context", tree: new(sync.Mutex)})
 	c.watches.words = map[<-chan struct{}]*capi.Word{}
 	c.watches.ended = make(chan struct{})
 	if failure := capi.Context_create(C.DTRAIN_API_VERSION, s.bag,
@@ -89,7 +96,7 @@ func NewContext(options ...Option) (*Context, error) {
 // Close closes everything that was made with the context, then itself: operations in flight end with
 // ErrCanceled, slices of its memory must not be used any more. ErrBusy while a goroutine is in a call
 // of one of them. Closing again is no error.
-func (c *Context) Close() error { return c.object.close() }
+func (c *Context) Close() error { return c.close() }
 
 func (c *Context) destroy(handle uintptr) *capi.Failure {
 	if failure := c.events.close(); failure != nil {
@@ -105,7 +112,7 @@ func (c *Context) destroy(handle uintptr) *capi.Failure {
 
 // Progress does some work, with the option progress=manual, and tells how much.
 func (c *Context) Progress() (int, error) {
-	handle, err := c.object.enter()
+	handle, err := c.enter()
 	if err != nil {
 		return 0, err
 	}
@@ -119,7 +126,7 @@ func (c *Context) Progress() (int, error) {
 
 // Describe tells what this build and machine can do: transports, kernels, limits.
 func (c *Context) Describe() (map[string]any, error) {
-	handle, err := c.object.enter()
+	handle, err := c.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +224,6 @@ func (c *Context) MarkTimeline(name string) error {
 
 // StopTimeline ends the file.
 func (c *Context) StopTimeline() error { return c.call(capi.Timeline_stop) }
-
-func (c *Context) call(function func(uintptr) *capi.Failure) error { return c.object.call(function) }
 
 func (o *object) call(function func(uintptr) *capi.Failure) error {
 	handle, err := o.enter()

@@ -5,7 +5,10 @@ package dtrain
 // #include <dtrain.h>
 import "C"
 
-import "unsafe"
+import (
+	"reflect"
+	"unsafe"
+)
 
 // F16 is a number of IEEE 754's binary16, by its bits.
 type F16 uint16
@@ -13,9 +16,10 @@ type F16 uint16
 // BF16 is the upper half of a float32, by its bits.
 type BF16 uint16
 
-// Element is what operations work on. Slices of it are used where they are, without a copy.
+// Element is what operations work on, and types made of it (type grad float32). Slices of it are used where
+// they are, without a copy. Types made of uint16 are left out: they might be F16 or BF16, which cannot be told.
 type Element interface {
-	float32 | float64 | F16 | BF16 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
+	~float32 | ~float64 | F16 | BF16 | ~int8 | ~uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64
 }
 
 // DType names a type of elements where Go's type does not.
@@ -55,17 +59,26 @@ func TypeOf[T Element]() DType {
 		return TypeU8
 	case int16:
 		return TypeI16
-	case uint16:
-		return TypeU16
 	case int32:
 		return TypeI32
 	case uint32:
 		return TypeU32
 	case int64:
 		return TypeI64
-	default:
+	case uint64:
 		return TypeU64
+	case uint16:
+		return TypeU16
+	default:
+		return typeOfKind[reflect.TypeOf(element).Kind()]
 	}
+}
+
+// typeOfKind is the type of elements of a type of the program's own.
+var typeOfKind = map[reflect.Kind]DType{
+	reflect.Float32: TypeF32, reflect.Float64: TypeF64,
+	reflect.Int8: TypeI8, reflect.Uint8: TypeU8, reflect.Int16: TypeI16,
+	reflect.Int32: TypeI32, reflect.Uint32: TypeU32, reflect.Int64: TypeI64, reflect.Uint64: TypeU64,
 }
 
 // view is a slice as C sees it; its pointer keeps the slice's memory alive.

@@ -46,12 +46,13 @@ func (status Status) Name() string { return capi.Status_name(int32(status)) }
 func (status Status) Error() string { return "dtrain: " + capi.Status_text(int32(status)) }
 
 // Error is what a call failed with: every error of this package is one, or wraps one. errors.Is
-// compares it with a Status, and with what a context.Context ended with if that is the reason.
+// compares it with a Status, and with what a context.Context ended with, or a function of the program's, if
+// that is the reason.
 type Error struct {
 	Status Status
 	Rank   int    // the guilty one, where the library knows it, else -1
 	Text   string // what failed, where, and what to do
-	cause  error  // context.Canceled, context.DeadlineExceeded, or nil
+	cause  error  // of a context.Context, or of a function of the program's, or nil
 }
 
 func (e *Error) Error() string { return "dtrain: " + e.Text }
@@ -62,7 +63,8 @@ func (e *Error) Is(target error) bool {
 	return ok && status == e.Status
 }
 
-// Unwrap is the error of the context.Context that ended the call, or nil.
+// Unwrap is the error of the context.Context that ended the call, or what a function of the program's (AllGather,
+// Place) failed with, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 func errorOf(failure *capi.Failure) error {

@@ -45,14 +45,14 @@ func ExampleRecv_deadline() {
 	// Output: true true
 }
 
-func ExampleStart() {
+func ExampleStartAllReduce() {
 	memory, err := dtrain.Alloc[float32](job, 1000)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer memory.Close()
 	gradient := memory.Data
-	request, err := dtrain.Start[float32](world).AllReduce(gradient, gradient, dtrain.Sum)
+	request, err := dtrain.StartAllReduce(world, gradient, dtrain.Sum)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -28,24 +28,27 @@ func NewGradients(comm *Comm, params GradientsParams) (*Gradients, error) {
 	p.SetCycle_ns(int64(params.Cycle))
 	p.SetStall_warn_ns(int64(params.StallWarn))
 	p.SetStall_fail_ns(int64(params.StallFail))
-	made, err := comm.object.make("gradient queue", capi.Gradients_destroy,
+	made, err := comm.made("gradient queue", capi.Gradients_destroy,
 		func(handle uintptr, made *uintptr) error {
 			return errorOf(capi.Gradients_create(handle, p.Swigcptr(), unsafe.Pointer(made)))
 		})
 	if err != nil {
 		return nil, err
 	}
-	return &Gradients{operator{object: made, context: comm.context}}, nil
+	g := new(Gradients)
+	g.of(made)
+	g.context = comm.context
+	return g, nil
 }
 
 // Close ends the queue on all ranks.
-func (g *Gradients) Close() error { return g.object.close() }
+func (g *Gradients) Close() error { return g.close() }
 
 // With is the same queue for operations with parameters.
 func (g *Gradients) With(params Params) *Gradients {
-	other := *g
-	other.params = params
-	return &other
+	other := new(Gradients)
+	other.as(&g.operator, params)
+	return other
 }
 
 func submit[T Element](name string, send, recv []T, op Op) request {
@@ -65,21 +68,21 @@ func Submit[T Element](ctx context.Context, queue *Gradients, name string, send,
 	return done(queue.block(ctx, submit(name, send, recv, op)))
 }
 
-// StartSubmit is as Submit and returns at once, which is how tensors are submitted while the program
+// StartSubmit begins a Submit, which is how tensors are submitted while the program
 // computes on. Slices are memory of Alloc or Register.
 func StartSubmit[T Element](queue *Gradients, name string, send, recv []T, op Op) (*Request, error) {
 	return queue.launch(submit(name, send, recv, op))
 }
 
-// Join is for a rank without more data: it contributes zeros until all have joined. It tells the rank
+// JoinGradients is for a rank without more data: it contributes zeros until all have joined. It tells the rank
 // that joined last.
-func (g *Gradients) Join(ctx context.Context) (last int, err error) {
-	result, err := g.find(ctx, capi.Gradients_join)
+func JoinGradients(ctx context.Context, queue *Gradients) (last int, err error) {
+	result, err := queue.find(ctx, capi.Gradients_join)
 	return result.Peer, err
 }
 
-// StartJoin is as Join and returns at once; the result's Peer joined last.
-func (g *Gradients) StartJoin() (*Request, error) { return g.begin(capi.Gradients_join) }
+// StartJoinGradients begins a JoinGradients; the result's Peer joined last.
+func StartJoinGradients(queue *Gradients) (*Request, error) { return queue.begin(capi.Gradients_join) }
 
 // GradientsStats counts since the queue was made, on this rank.
 type GradientsStats struct {
@@ -90,7 +93,7 @@ type GradientsStats struct {
 func (g *Gradients) Stats() (GradientsStats, error) {
 	s := capi.NewGradients_counters()
 	defer capi.DeleteGradients_counters(s)
-	err := g.object.call(func(handle uintptr) *capi.Failure {
+	err := g.call(func(handle uintptr) *capi.Failure {
 		return capi.Gradients_stats(handle, s.Swigcptr())
 	})
 	return GradientsStats{s.GetCycles(), s.GetExchanges(), s.GetTensors(), s.GetBuckets(),

@@ -69,7 +69,7 @@ func NewGraph(comm *Comm, params GraphParams) (*Graph, error) {
 	p.SetIn_neighbors(capi.Memory(in))
 	p.SetOut_neighbors(capi.Memory(out))
 	p.SetIn_weights(capi.Memory(weights))
-	made, err := comm.object.make("graph", func(handle uintptr) *capi.Failure {
+	made, err := comm.made("graph", func(handle uintptr) *capi.Failure {
 		capi.Graph_destroy(handle)
 		return nil
 	}, func(handle uintptr, made *uintptr) error {
@@ -78,20 +78,22 @@ func NewGraph(comm *Comm, params GraphParams) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{operator: operator{object: made, context: comm.context, comm: comm.object}}
+	g := new(Graph)
+	g.of(made)
+	g.context, g.comm = comm.context, comm.object
 	g.in = int(capi.Graph_neighbors(made.handle, C.DTRAIN_GRAPH_IN, nil, nil, 0))
 	g.out = int(capi.Graph_neighbors(made.handle, C.DTRAIN_GRAPH_OUT, nil, nil, 0))
 	return g, nil
 }
 
 // Close gives it back.
-func (g *Graph) Close() error { return g.object.close() }
+func (g *Graph) Close() error { return g.close() }
 
 // With is the same graph for operations with parameters.
 func (g *Graph) With(params Params) *Graph {
-	other := *g
-	other.params = params
-	return &other
+	other := &Graph{in: g.in, out: g.out}
+	other.as(&g.operator, params)
+	return other
 }
 
 // In are the ranks that this one hears of, in ascending order, and their weights.
@@ -102,7 +104,7 @@ func (g *Graph) Out() ([]int32, []float64, error) { return g.neighbors(C.DTRAIN_
 
 func (g *Graph) neighbors(direction uint32, count int) ([]int32, []float64, error) {
 	ranks, weights := make([]int32, count), make([]float64, count)
-	err := g.object.call(func(handle uintptr) *capi.Failure {
+	err := g.call(func(handle uintptr) *capi.Failure {
 		capi.Graph_neighbors(handle, direction, start(ranks), start(weights), int32(count))
 		return nil
 	})
@@ -111,7 +113,7 @@ func (g *Graph) neighbors(direction uint32, count int) ([]int32, []float64, erro
 
 // SelfWeight is that of a rank's own value.
 func (g *Graph) SelfWeight() (weight float64, err error) {
-	err = g.object.call(func(handle uintptr) *capi.Failure {
+	err = g.call(func(handle uintptr) *capi.Failure {
 		return capi.Graph_self_weight(handle, unsafe.Pointer(&weight))
 	})
 	return weight, err
@@ -119,7 +121,7 @@ func (g *Graph) SelfWeight() (weight float64, err error) {
 
 // SpectralGap tells how fast averages come together: 1 at once, 0 never.
 func (g *Graph) SpectralGap() (gap float64, err error) {
-	err = g.object.call(func(handle uintptr) *capi.Failure {
+	err = g.call(func(handle uintptr) *capi.Failure {
 		return capi.Graph_spectral_gap(handle, unsafe.Pointer(&gap))
 	})
 	return gap, err
@@ -165,17 +167,32 @@ func NeighborAllToAll[T Element](ctx context.Context, graph *Graph, send, recv [
 	return done(graph.block(ctx, among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in)))
 }
 
-// StartNeighborAverage is as NeighborAverage and returns at once. Slices are memory of Alloc or Register.
+// StartNeighborAverage begins a NeighborAverage. Slices are memory of Alloc or Register.
 func StartNeighborAverage[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_average, send, 1, recv, 1))
 }
 
-// StartNeighborAllGather is as NeighborAllGather.
+// StartNeighborAllGather begins a NeighborAllGather.
 func StartNeighborAllGather[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_allgather, send, 1, recv, graph.in))
 }
 
-// StartNeighborAllToAll is as NeighborAllToAll.
+// StartNeighborAllToAll begins a NeighborAllToAll.
 func StartNeighborAllToAll[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in))
+}
+
+// PrepareNeighborAverage prepares a NeighborAverage.
+func PrepareNeighborAverage[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.prepared(among(capi.Neighbor_average, send, 1, recv, 1))
+}
+
+// PrepareNeighborAllGather prepares a NeighborAllGather.
+func PrepareNeighborAllGather[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.prepared(among(capi.Neighbor_allgather, send, 1, recv, graph.in))
+}
+
+// PrepareNeighborAllToAll prepares a NeighborAllToAll.
+func PrepareNeighborAllToAll[T Element](graph *Graph, send, recv []T) (*Request, error) {
+	return graph.prepared(among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in))
 }

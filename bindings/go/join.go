@@ -24,6 +24,9 @@ type JoinParams struct {
 // Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
 // ctx, but not by its cancellation.
 func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	timeout, err := blockingTimeout(ctx, params.Timeout)
 	if err != nil {
 		return nil, err
@@ -34,13 +37,14 @@ func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
 	p.SetRank(int32(clamp(params.Rank)))
 	p.SetServers(int32(clamp(params.Servers)))
 	p.SetTimeout_ns(timeout)
-	dropped, err := setAllGather(p, params.AllGather, params.Size, params.Servers)
+	exchange, err := exchangeOf(p, params.AllGather, params.Size, params.Servers)
 	if err != nil {
 		return nil, err
 	}
-	defer dropped()
+	defer exchange.drop()
+	where := rendezvous(params.Rendezvous, params.AllGather != nil)
 	return c.comm(c.object, func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Comm_create(handle, rendezvous(params.Rendezvous, params.AllGather != nil), p.Swigcptr(), unsafe.Pointer(made)))
+		return exchange.explain(capi.Comm_create(handle, where, p.Swigcptr(), unsafe.Pointer(made)))
 	})
 }
 
@@ -55,43 +59,47 @@ func rendezvous(said string, exchanged bool) string {
 	}
 }
 
-// setAllGather gives parameters a callback, which lives until the returned function is called.
-func setAllGather(params interface{ Set_oob(uint64) }, exchange func([]byte) ([][]byte, error), size,
-	servers int) (drop func(), err error) {
+// exchangeOf gives parameters a callback, which lives until it is dropped.
+func exchangeOf(params interface{ Set_oob(uint64) }, exchange func([]byte) ([][]byte, error), size,
+	servers int) (*callback, error) {
 	if exchange == nil {
-		return func() {}, nil
+		return &callback{}, nil
 	}
 	if size <= 0 || servers < 0 { // C has memory for so many
 		return nil, errorf(ErrInvalid, "AllGather needs the Size of the job")
 	}
-	number := capi.NewCallback(exchangeAll(exchange, size+servers))
-	params.Set_oob(number)
-	return func() { capi.DropCallback(number) }, nil
+	made := &callback{what: "AllGather"}
+	made.number = capi.NewCallback(capi.AllGather(func(send []byte, recv unsafe.Pointer) bool {
+		return made.run(func() error { return exchangeAll(exchange, size+servers, send, recv) })
+	}))
+	params.Set_oob(made.number)
+	return made, nil
 }
 
-func exchangeAll(exchange func([]byte) ([][]byte, error), size int) capi.AllGather {
-	return func(send []byte, recv unsafe.Pointer) error {
-		blobs, err := exchange(append([]byte(nil), send...))
-		if err != nil {
-			return err
-		}
-		if len(blobs) != size {
-			return errorf(ErrInvalid, "bytes of %d processes, not of %d", len(blobs), size)
-		}
-		all := unsafe.Slice((*byte)(recv), size*len(send))
-		for i, blob := range blobs {
-			if len(blob) != len(send) {
-				return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
-			}
-			copy(all[i*len(send):], blob)
-		}
-		return nil
+func exchangeAll(exchange func([]byte) ([][]byte, error), size int, send []byte, recv unsafe.Pointer) error {
+	blobs, err := exchange(append([]byte(nil), send...))
+	if err != nil {
+		return err
 	}
+	if len(blobs) != size {
+		return errorf(ErrInvalid, "bytes of %d processes, not of %d", len(blobs), size)
+	}
+	all := unsafe.Slice((*byte)(recv), size*len(send))
+	for i, blob := range blobs {
+		if len(blob) != len(send) {
+			return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
+		}
+		copy(all[i*len(send):], blob)
+	}
+	return nil
 }
 
 // World is the communicator of the job that the environment names (or of this process alone). The
 // first call joins it: all ranks call it.
 func (c *Context) World() (*Comm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	c.world.Lock()
 	defer c.world.Unlock()
 	if c.world.comm != nil {

@@ -17,7 +17,8 @@ import (
 // of the program's own (Register).
 type Memory[T Element] struct {
 	// Data is the memory. It must not be used after Close.
-	Data   []T
+	Data []T
+	identity
 	region *region
 }
 
@@ -50,7 +51,7 @@ func Alloc[T Element](c *Context, count int) (*Memory[T], error) {
 	}
 	address := capi.Mem_address(r.object.handle)
 	c.memories.add(r, address, bytes)
-	return &Memory[T]{unsafe.Slice((*T)(address), count), r}, nil
+	return memoryOf(r, unsafe.Slice((*T)(address), count)), nil
 }
 
 // Register makes memory of the program's known to the transports; share moves its pages into memory
@@ -80,7 +81,7 @@ func Register[T Element](c *Context, data []T, share bool) (*Memory[T], error) {
 		return nil, err
 	}
 	c.memories.add(r, v.pointer, uintptr(v.bytes))
-	return &Memory[T]{data, r}, nil
+	return memoryOf(r, data), nil
 }
 
 // isGo asks cgo, which panics.
@@ -91,9 +92,23 @@ func isGo(p unsafe.Pointer) (is bool) {
 }
 
 // Close gives the memory back. ErrBusy while an operation uses it.
-func (m *Memory[T]) Close() error { return m.region.object.close() }
+func (m *Memory[T]) Close() error {
+	if err := m.check("memory"); err != nil {
+		return err
+	}
+	return m.region.object.close()
+}
+
+func memoryOf[T Element](r *region, data []T) *Memory[T] {
+	m := &Memory[T]{Data: data, region: r}
+	m.born()
+	return m
+}
 
 func (c *Context) region(bytes uintptr, create func(uintptr, *uintptr) error) (*region, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	r := &region{}
 	made, err := c.object.make("memory", func(handle uintptr) *capi.Failure {
 		c.events.drain()

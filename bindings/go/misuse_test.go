@@ -4,6 +4,7 @@ package dtrain_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,10 +36,10 @@ func TestUseAfterClose(t *testing.T) {
 	check(t, memory.Close())
 	_, joined := c.World()
 	_, described := c.Describe()
-	_, started := dtrain.Start[byte](comm).Barrier()
+	_, started := dtrain.StartBarrier(comm)
 	_, allocated := dtrain.Alloc[byte](c, 1)
 	_, split := comm.Split(0, 0)
-	for _, err := range []error{comm.Barrier(background), joined, described, started, allocated, split,
+	for _, err := range []error{dtrain.Barrier(background, comm), joined, described, started, allocated, split,
 		dtrain.AllReduce(background, comm, []float32{1}, dtrain.Sum), comm.Err(), c.StopTimeline()} {
 		refused(t, err, dtrain.ErrState)
 		equal(t, strings.Contains(err.Error(), "is closed"), true)
@@ -49,7 +50,7 @@ func TestCloseEndsWhatIsInFlight(t *testing.T) {
 	c, comm := alone(t)
 	memory, err := dtrain.Alloc[byte](c, 1)
 	check(t, err)
-	r, err := dtrain.Start[byte](comm).Recv(memory.Data, 0, 0)
+	r, err := dtrain.StartRecv(comm, memory.Data, 0, 0)
 	check(t, err)
 	check(t, c.Close())
 	refused(t, wait(r), dtrain.ErrCanceled)
@@ -104,7 +105,7 @@ func TestGuiltyRank(t *testing.T) {
 	comm, err := world.Duplicate()
 	check(t, err)
 	defer comm.Close()
-	check(t, world.Barrier(background)) // all have it
+	check(t, dtrain.Barrier(background, world)) // all have it
 	refused(t, dtrain.AllReduce(background, comm, make([]float32, 1+world.Rank()), dtrain.Sum),
 		dtrain.ErrMismatch)
 }
@@ -113,14 +114,32 @@ func TestFailingExchange(t *testing.T) {
 	c, err := dtrain.NewContext()
 	check(t, err)
 	defer c.Close()
+	thrown := &os.PathError{Op: "exchange", Path: "network", Err: os.ErrDeadlineExceeded}
 	for _, exchange := range []func([]byte) ([][]byte, error){
-		func([]byte) ([][]byte, error) { return nil, errors.New("no exchange") },
-		func([]byte) ([][]byte, error) { return [][]byte{{1}, {1}}, nil },
-		func([]byte) ([][]byte, error) { panic("no exchange") },
+		func([]byte) ([][]byte, error) { return nil, fmt.Errorf("no exchange: %w", thrown) },
+		func([]byte) ([][]byte, error) { panic(thrown) },
 	} {
 		_, err := c.Join(background, dtrain.JoinParams{Size: 2, AllGather: exchange})
 		var found *dtrain.Error
 		equal(t, errors.As(err, &found), true)
+		var cause *os.PathError
+		equal(t, errors.As(err, &cause), true)
+		equal(t, cause, thrown)
+		equal(t, errors.Is(err, os.ErrDeadlineExceeded), true)
+		equal(t, strings.Contains(err.Error(), "exchange network"), true)
+		_, err = c.Serve(background, dtrain.ServeParams{Size: 1, Servers: 1, AllGather: exchange})
+		equal(t, errors.Is(err, os.ErrDeadlineExceeded), true)
+	}
+	for _, exchange := range []func([]byte) ([][]byte, error){
+		func([]byte) ([][]byte, error) { return [][]byte{{1}, {1}}, nil },
+		func([]byte) ([][]byte, error) { panic("no exchange") },
+	} {
+		_, err := c.Join(background, dtrain.JoinParams{Size: 2, AllGather: exchange})
+		equal(t, errors.Unwrap(err) != nil, true)
+		var reason *dtrain.PanicError
+		if errors.As(err, &reason) {
+			equal(t, reason.Value, any("no exchange"))
+		}
 	}
 	_, err = c.Join(background, dtrain.JoinParams{Servers: 5,
 		AllGather: func([]byte) ([][]byte, error) { return make([][]byte, 5), nil }})
@@ -161,7 +180,7 @@ func TestDescriptions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timeline.json")
 	check(t, c.StartTimeline(path+"%r"))
 	check(t, c.MarkTimeline("here"))
-	check(t, comm.Barrier(background))
+	check(t, dtrain.Barrier(background, comm))
 	check(t, c.StopTimeline())
 	refused(t, c.StopTimeline(), dtrain.ErrState)
 	text, err := os.ReadFile(path + "0")
@@ -176,7 +195,7 @@ func TestEndInFlight(t *testing.T) {
 		c, comm := alone(t)
 		memory, err := dtrain.Alloc[byte](c, 1<<20)
 		check(t, err)
-		_, err = dtrain.Start[byte](comm).Recv(memory.Data, 0, 0)
+		_, err = dtrain.StartRecv(comm, memory.Data, 0, 0)
 		check(t, err)
 		go dtrain.Recv(background, comm, make([]byte, 1<<20), 0, 1)
 		os.Exit(0)

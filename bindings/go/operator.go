@@ -37,10 +37,19 @@ type operation = func(handle uintptr, call *capi.Call) *capi.Failure
 
 // operator runs operations on an object.
 type operator struct {
-	object  *object
+	handle
 	context *Context
 	comm    *object // aborted where a blocking operation must end and cannot be cancelled; or nil
 	params  Params
+}
+
+// as makes it run operations as another one does, with parameters; of a copy, it is one, too.
+func (o *operator) as(other *operator, params Params) {
+	o.object = other.object
+	o.context, o.comm, o.params = other.context, other.comm, params
+	if o.self = other.self; other.self == &other.identity {
+		o.born()
+	}
 }
 
 var calls = sync.Pool{New: func() any { return new(capi.Call) }}
@@ -51,7 +60,7 @@ func (o *operator) run(ctx context.Context, post operation) error {
 		_, err := o.find(ctx, post)
 		return err
 	}
-	handle, err := o.object.enter()
+	handle, err := o.enter()
 	if err != nil {
 		return err
 	}
@@ -62,7 +71,7 @@ func (o *operator) run(ctx context.Context, post operation) error {
 
 // find is a blocking operation with a result.
 func (o *operator) find(ctx context.Context, post operation) (Result, error) {
-	handle, err := o.object.enter()
+	handle, err := o.enter()
 	if err != nil {
 		return Result{}, err
 	}

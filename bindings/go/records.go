@@ -13,7 +13,7 @@ import (
 
 // Reader reads the records of TFRecord files. One goroutine at a time.
 type Reader struct {
-	object *object
+	handle
 	record []byte
 }
 
@@ -37,7 +37,8 @@ func OpenReader(paths []string, params ReaderParams) (*Reader, error) {
 	}
 	list := capi.CArray(start(texts), 8*len(texts))
 	defer capi.Free(list)
-	r := &Reader{object: &object{what: "reader", tree: new(sync.Mutex)}}
+	r := new(Reader)
+	r.of(&object{what: "reader", tree: new(sync.Mutex)})
 	r.object.destroy = func(handle uintptr) *capi.Failure { capi.Reader_close(handle); return nil }
 	if failure := capi.Reader_open(list, uint32(len(paths)), p.Swigcptr(),
 		unsafe.Pointer(&r.object.handle)); failure != nil {
@@ -48,7 +49,7 @@ func OpenReader(paths []string, params ReaderParams) (*Reader, error) {
 
 // Next is the next record, until the call after; io.EOF at the end.
 func (r *Reader) Next() ([]byte, error) {
-	handle, err := r.object.enter()
+	handle, err := r.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -67,20 +68,21 @@ func (r *Reader) Next() ([]byte, error) {
 }
 
 // Rewind goes back to the start.
-func (r *Reader) Rewind() error { return r.object.call(capi.Reader_rewind) }
+func (r *Reader) Rewind() error { return r.call(capi.Reader_rewind) }
 
 // Close closes the files.
-func (r *Reader) Close() error { return r.object.close() }
+func (r *Reader) Close() error { return r.close() }
 
 // Writer writes a TFRecord file, which appears under its name when it is closed.
 type Writer struct {
-	object *object
-	err    error // of the close
+	handle
+	err error // of the close
 }
 
 // OpenWriter creates a file.
 func OpenWriter(path string) (*Writer, error) {
-	w := &Writer{object: &object{what: "writer", tree: new(sync.Mutex)}}
+	w := new(Writer)
+	w.of(&object{what: "writer", tree: new(sync.Mutex)})
 	w.object.destroy = func(handle uintptr) *capi.Failure {
 		w.err = errorOf(capi.Writer_close(handle)) // frees it in any case
 		return nil
@@ -93,10 +95,10 @@ func OpenWriter(path string) (*Writer, error) {
 
 // Append writes a record.
 func (w *Writer) Append(record []byte) error {
-	return w.object.call(func(handle uintptr) *capi.Failure {
+	return w.call(func(handle uintptr) *capi.Failure {
 		return capi.Writer_append(handle, start(record), uint64(len(record)))
 	})
 }
 
 // Close ends the file; an error says that it was not written.
-func (w *Writer) Close() error { return first(w.object.close(), w.err) }
+func (w *Writer) Close() error { return first(w.close(), w.err) }

@@ -12,6 +12,7 @@ import (
 
 // Request is an operation in flight, or one that was prepared.
 type Request struct {
+	identity
 	events *events
 	tag    uint64
 	held   []*region
@@ -28,12 +29,13 @@ type Request struct {
 
 // begin posts an operation that outlasts the call.
 func (o *operator) begin(post operation, memory ...view) (*Request, error) {
-	handle, err := o.object.enter()
+	handle, err := o.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer o.object.leave()
 	r := &Request{events: &o.context.events, running: true, done: make(chan struct{})}
+	r.born()
 	if err := r.post(o, handle, post, memory); err != nil {
 		return nil, err
 	}
@@ -45,6 +47,10 @@ func (o *operator) prepare(post operation, memory ...view) (*Request, error) {
 	r := &Request{events: &o.context.events, persistent: true, done: make(chan struct{}),
 		err: errorf(ErrState, "this operation was not started")}
 	close(r.done)
+	r.born()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	made, err := o.object.make("prepared operation", func(uintptr) *capi.Failure { return r.end() },
 		func(handle uintptr, made *uintptr) error {
 			err := r.post(o, handle, post, memory)
@@ -109,6 +115,11 @@ func (r *Request) free() {
 
 // Done is closed when the operation has finished; of a prepared one, that of its last start.
 func (r *Request) Done() <-chan struct{} {
+	if r.check("request") != nil {
+		ended := make(chan struct{})
+		close(ended)
+		return ended
+	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.done
@@ -140,6 +151,9 @@ func waitEnded(reason error) error {
 
 // Result is the outcome; an error, ErrState, while it runs.
 func (r *Request) Result() (Result, error) {
+	if err := r.check("request"); err != nil {
+		return Result{}, err
+	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if r.running {
@@ -157,6 +171,9 @@ func (r *Request) Err() error {
 // Cancel asks for an early end: the operation still finishes, with ErrCanceled if nothing was done.
 // ErrState for what other ranks may have begun (collectives).
 func (r *Request) Cancel() error {
+	if err := r.check("request"); err != nil {
+		return err
+	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if !r.running {
@@ -167,6 +184,9 @@ func (r *Request) Cancel() error {
 
 // Start begins a prepared operation, once more. ErrBusy while it runs.
 func (r *Request) Start() error {
+	if err := r.check("request"); err != nil {
+		return err
+	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	switch {
@@ -188,6 +208,9 @@ func (r *Request) Start() error {
 // Close frees a prepared operation, as the close of its communicator does. ErrBusy while it runs.
 // Others need no Close.
 func (r *Request) Close() error {
+	if err := r.check("request"); err != nil {
+		return err
+	}
 	if r.object == nil {
 		return nil
 	}

@@ -34,7 +34,7 @@ func TestStarted(t *testing.T) {
 	for i := 0; i < 10; i++ {
 		part := memory.Data[3*i : 3*i+3]
 		copy(part, mine(world.Rank(), 3))
-		r, err := dtrain.Start[float32](world).AllReduce(part, part, dtrain.Sum)
+		r, err := dtrain.StartAllReduceTo(world, part, part, dtrain.Sum)
 		check(t, err)
 		requests = append(requests, r)
 	}
@@ -47,7 +47,6 @@ func TestStarted(t *testing.T) {
 
 func TestAllStarted(t *testing.T) {
 	rank, size := world.Rank(), world.Size()
-	start := dtrain.Start[float32](world)
 	x, all := alloc[float32](t, 2).Data, alloc[float32](t, 2*size).Data
 	twos := make([]int, size)
 	displs := make([]int, size)
@@ -60,33 +59,33 @@ func TestAllStarted(t *testing.T) {
 		check(t, err)
 		check(t, wait(r))
 	}
-	run(start.AllGather(x, all))
+	run(dtrain.StartAllGather(world, x, all))
 	equal(t, all, gathered(two))
-	run(start.AllGatherV(x, all, twos, displs))
+	run(dtrain.StartAllGatherV(world, x, all, twos, displs))
 	equal(t, all, gathered(two))
-	run(start.AllToAll(all, all))
-	run(start.AllToAll(all, all))
+	run(dtrain.StartAllToAll(world, all, all))
+	run(dtrain.StartAllToAll(world, all, all))
 	equal(t, all, gathered(two))
-	run(start.Gather(x, all, 0))
-	run(start.Scatter(all, x, 0))
-	run(start.GatherV(x, all, twos, nil, 0))
-	run(start.ScatterV(all, x, twos, nil, 0))
+	run(dtrain.StartGather(world, x, all, 0))
+	run(dtrain.StartScatter(world, all, x, 0))
+	run(dtrain.StartGatherV(world, x, all, twos, nil, 0))
+	run(dtrain.StartScatterV(world, all, x, twos, nil, 0))
 	equal(t, x, mine(rank, 2))
-	run(start.ReduceScatter(all, x, dtrain.Avg))
+	run(dtrain.StartReduceScatter(world, all, x, dtrain.Avg))
 	equal(t, x, mine(rank, 2))
-	run(start.ReduceScatterV(all, x, twos, dtrain.Avg))
+	run(dtrain.StartReduceScatterV(world, all, x, twos, dtrain.Avg))
 	equal(t, x, mine(rank, 2))
 	other := alloc[float32](t, 2*size).Data
-	run(start.AllToAllV(all, twos, nil, other, twos, displs))
-	run(start.Reduce(x, x, dtrain.Max, 0))
-	run(start.Broadcast(x, 0))
+	run(dtrain.StartAllToAllV(world, all, twos, nil, other, twos, displs))
+	run(dtrain.StartReduce(world, x, x, dtrain.Max, 0))
+	run(dtrain.StartBroadcast(world, x, 0))
 	equal(t, x, mine(size-1, 2))
-	run(start.Barrier())
+	run(dtrain.StartBarrier(world))
 }
 
 func TestPrepared(t *testing.T) {
 	memory := alloc[int32](t, 1)
-	r, err := dtrain.Prepare[int32](world).AllReduce(memory.Data, memory.Data, dtrain.Sum)
+	r, err := dtrain.PrepareAllReduce(world, memory.Data, dtrain.Sum)
 	check(t, err)
 	refused(t, r.Err(), dtrain.ErrState)
 	for i := 0; i < 100; i++ {
@@ -102,13 +101,13 @@ func TestPrepared(t *testing.T) {
 }
 
 func TestGoMemoryIsRefused(t *testing.T) {
-	_, err := dtrain.Start[float32](world).AllReduce(make([]float32, 1), make([]float32, 1), dtrain.Sum)
+	_, err := dtrain.StartAllReduceTo(world, make([]float32, 1), make([]float32, 1), dtrain.Sum)
 	refused(t, err, dtrain.ErrInvalid)
 	_, err = dtrain.Register(job, make([]float32, 10000), true)
 	refused(t, err, dtrain.ErrInvalid)
 	memory := alloc[byte](t, 10)
 	beyond := unsafe.Slice(&memory.Data[5], 6)
-	_, err = dtrain.Start[byte](world).Send(beyond, world.Rank(), 0)
+	_, err = dtrain.StartSend(world, beyond, world.Rank(), 0)
 	refused(t, err, dtrain.ErrInvalid)
 }
 
@@ -120,7 +119,7 @@ func TestRegistered(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		memory, err := dtrain.Register(job, pages, shared)
 		check(t, err)
-		r, err := dtrain.Start[byte](world).Broadcast(pages, 0)
+		r, err := dtrain.StartBroadcast(world, pages, 0)
 		check(t, err)
 		check(t, wait(r))
 		equal(t, pages[0], byte(0))
@@ -131,7 +130,7 @@ func TestRegistered(t *testing.T) {
 
 func TestRequestsEnd(t *testing.T) {
 	memory := alloc[byte](t, 1)
-	r, err := dtrain.Start[byte](world).Recv(memory.Data, world.Rank(), 300)
+	r, err := dtrain.StartRecv(world, memory.Data, world.Rank(), 300)
 	check(t, err)
 	refused(t, r.Err(), dtrain.ErrState)
 	ctx, cancel := context.WithTimeout(background, time.Millisecond)
@@ -152,7 +151,7 @@ func TestManyGoroutines(t *testing.T) {
 		go func(tag uint32) {
 			defer all.Done()
 			for i := 0; i < 50; i++ {
-				sent, err := dtrain.Start[int64](world).Send(memory.Data, world.Rank(), tag)
+				sent, err := dtrain.StartSend(world, memory.Data, world.Rank(), tag)
 				if err != nil {
 					t.Error(err)
 					return

@@ -11,7 +11,7 @@ import (
 )
 
 // Server is a parameter server in this process; dtrain-server is one of its own.
-type Server struct{ object *object }
+type Server struct{ handle }
 
 // ServeParams are how a server joins its job; the zero value is by the environment.
 type ServeParams struct {
@@ -24,6 +24,9 @@ type ServeParams struct {
 // Serve joins a job as a server, which serves from then on in the background. It ends by the deadline of
 // ctx, but not by its cancellation.
 func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	timeout, err := blockingTimeout(ctx, params.Timeout)
 	if err != nil {
 		return nil, err
@@ -34,19 +37,21 @@ func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error
 	p.SetServers(int32(clamp(params.Servers)))
 	p.SetIndex(int32(clamp(params.Index)))
 	p.SetTimeout_ns(timeout)
-	dropped, err := setAllGather(p, params.AllGather, params.Size, params.Servers)
+	exchange, err := exchangeOf(p, params.AllGather, params.Size, params.Servers)
 	if err != nil {
 		return nil, err
 	}
-	defer dropped()
+	defer exchange.drop()
 	where := rendezvous(params.Rendezvous, params.AllGather != nil)
 	made, err := c.object.make("server", capi.Server_destroy, func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Server_create(handle, where, p.Swigcptr(), unsafe.Pointer(made)))
+		return exchange.explain(capi.Server_create(handle, where, p.Swigcptr(), unsafe.Pointer(made)))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{made}, nil
+	server := new(Server)
+	server.of(made)
+	return server, nil
 }
 
 // Wait waits until all workers have left; the error is what the job failed with, or that of ctx.
@@ -54,7 +59,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	const slice = 20 * time.Millisecond
 	for {
 		inProgress := false
-		err := s.object.call(func(handle uintptr) *capi.Failure {
+		err := s.call(func(handle uintptr) *capi.Failure {
 			failure := capi.Server_wait(handle, int64(slice))
 			if failure != nil && failure.Status > 0 {
 				inProgress = true
@@ -73,7 +78,7 @@ func (s *Server) Wait(ctx context.Context) error {
 
 // Stats is what the server has counted, as text for Prometheus.
 func (s *Server) Stats() (string, error) {
-	handle, err := s.object.enter()
+	handle, err := s.enter()
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +89,7 @@ func (s *Server) Stats() (string, error) {
 }
 
 // Close ends it; workers that still need it get ErrPeer.
-func (s *Server) Close() error { return s.object.close() }
+func (s *Server) Close() error { return s.close() }
 
 // ServerWeights are TableParams.Weights for `dedicated` servers, and then as many workers that serve, by
 // which the busiest link carries least.

@@ -22,24 +22,28 @@ type Table[T Element] struct {
 func NewTable[T Element](comm *Comm, name string, params TableParams) (*Table[T], error) {
 	p := capi.NewTable_params()
 	defer capi.DeleteTable_params(p)
-	defer params.fill(p, TypeOf[T]())()
-	made, err := comm.object.make("table", capi.Table_destroy, func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Table_create(handle, name, p.Swigcptr(), unsafe.Pointer(made)))
+	place := params.fill(p, TypeOf[T]())
+	defer place.drop()
+	made, err := comm.made("table", capi.Table_destroy, func(handle uintptr, made *uintptr) error {
+		return place.explain(capi.Table_create(handle, name, p.Swigcptr(), unsafe.Pointer(made)))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Table[T]{operator{object: made, context: comm.context}, comm, int(params.Dim)}, nil
+	t := &Table[T]{comm: comm, dim: int(params.Dim)}
+	t.of(made)
+	t.context = comm.context
+	return t, nil
 }
 
 // Close gives the table back; the servers drop it when the last worker has.
-func (t *Table[T]) Close() error { return t.object.close() }
+func (t *Table[T]) Close() error { return t.close() }
 
 // With is the same table for operations with parameters.
 func (t *Table[T]) With(params Params) *Table[T] {
-	other := *t
-	other.params = params
-	return &other
+	other := &Table[T]{comm: t.comm, dim: t.dim}
+	other.as(&t.operator, params)
+	return other
 }
 
 // request is an operation on a table and the memory that it uses.
@@ -61,6 +65,13 @@ func (o *operator) launch(r request) (*Request, error) {
 		return nil, r.err
 	}
 	return o.begin(r.post, r.memory...)
+}
+
+func (o *operator) prepared(r request) (*Request, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return o.prepare(r.post, r.memory...)
 }
 
 func done(_ Result, err error) error { return err }
@@ -203,12 +214,15 @@ func (t *Table[T]) SetConsistency(params TableParams) error {
 	p := capi.NewTable_params()
 	defer capi.DeleteTable_params(p)
 	params.mode(p)
-	comm, err := t.comm.object.enter()
+	if err := t.check(); err != nil {
+		return err
+	}
+	comm, err := t.comm.enter()
 	if err != nil {
 		return err
 	}
 	defer t.comm.object.leave()
-	return t.object.call(func(table uintptr) *capi.Failure {
+	return t.call(func(table uintptr) *capi.Failure {
 		return capi.Table_set_consistency(comm, table, p.Swigcptr(), 0)
 	})
 }

@@ -4,6 +4,7 @@ package dtrain
 
 import (
 	"context"
+	"time"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -19,7 +20,7 @@ type State struct {
 
 // States are the rule's.
 func (t *Table[T]) States() ([]State, error) {
-	handle, err := t.object.enter()
+	handle, err := t.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func SetStateRows[S, T Element](ctx context.Context, t *Table[T], index int, key
 // Locate tells the servers of elements, or of keys.
 func (t *Table[T]) Locate(items []uint64) ([]uint32, error) {
 	servers := make([]uint32, len(items))
-	err := t.object.call(func(table uintptr) *capi.Failure {
+	err := t.call(func(table uintptr) *capi.Failure {
 		return capi.Table_locate(table, start(items), uint64(len(items)), start(servers))
 	})
 	return servers, err
@@ -124,7 +125,7 @@ type TableServer struct {
 
 // Servers tells what each server holds.
 func (t *Table[T]) Servers() ([]TableServer, error) {
-	handle, err := t.object.enter()
+	handle, err := t.enter()
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +143,9 @@ func (t *Table[T]) Servers() ([]TableServer, error) {
 type TableStats struct {
 	Requests, Repeats, Refused, Dropped, Elements uint64
 	SentBytes, ReceivedBytes                      uint64
-	LatencySum, StalenessSum                      uint64
-	Latency, Staleness                            []uint64 // buckets: zeros, then powers of two
+	LatencySum                                    time.Duration
+	StalenessSum                                  uint64
+	Latency, Staleness                            []uint64 // buckets: zeros, then powers of two (ns)
 	Stale                                         uint64
 }
 
@@ -151,14 +153,14 @@ type TableStats struct {
 func (t *Table[T]) Stats(server int) (TableStats, error) {
 	s := capi.NewTable_stats()
 	defer capi.DeleteTable_stats(s)
-	err := t.object.call(func(table uintptr) *capi.Failure {
+	err := t.call(func(table uintptr) *capi.Failure {
 		return capi.Stats_table(table, int32(clamp(server)), s.Swigcptr())
 	})
 	if err != nil {
 		return TableStats{}, err
 	}
 	return TableStats{s.GetRequests(), s.GetRepeats(), s.GetRefused(), s.GetDropped(), s.GetElements(),
-		s.GetSent_bytes(), s.GetReceived_bytes(), s.GetLatency_sum(), s.GetStaleness_sum(),
+		s.GetSent_bytes(), s.GetReceived_bytes(), time.Duration(s.GetLatency_sum()), s.GetStaleness_sum(),
 		buckets(s.GetLatency()), buckets(s.GetStaleness()), s.GetStale()}, nil
 }
 

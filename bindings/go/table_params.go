@@ -6,6 +6,7 @@ package dtrain
 import "C"
 
 import (
+	"math"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -114,7 +115,8 @@ type TableParams struct {
 	VirtualNodes                                       uint32
 	PlacementBlock, KeyCount, SplitBytes               uint64
 	Weights                                            []uint32
-	Place                                              func(first, count uint64, servers uint32) uint32 // PlaceUser
+	// Place, with PlaceUser, says which server holds a block.
+	Place func(first, count uint64, servers uint32) (uint32, error)
 }
 
 // Segment is a part of the columns of each row with a rule of its own.
@@ -137,8 +139,21 @@ func (p *TableParams) mode(c capi.Table_params) {
 	}
 }
 
-// fill sets all; what it returns frees what the struct points to.
-func (p *TableParams) fill(c capi.Table_params, dtype DType) func() {
+// filled is what a struct of C's points to until it is dropped, and the callback in it.
+type filled struct {
+	callback
+	arrays []uintptr
+}
+
+func (f *filled) drop() {
+	for _, array := range f.arrays {
+		capi.Free(array)
+	}
+	f.callback.drop()
+}
+
+// fill sets all.
+func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	p.mode(c)
 	c.SetDtype(uint32(dtype))
 	c.SetLength(p.Length)
@@ -186,15 +201,25 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) func() {
 	array := capi.CArray(start(segments), len(segments)*int(unsafe.Sizeof(C.dtrain_segment_t{})))
 	c.SetSegments(array)
 	c.SetSegment_count(uint32(len(segments)))
-	number := uint64(0)
+	made := &filled{arrays: []uintptr{weights, array}}
 	if p.Place != nil {
-		number = capi.NewCallback(capi.Place(p.Place))
-		c.Set_place(number)
+		made.what = "Place"
+		made.number = capi.NewCallback(p.place(&made.callback))
+		c.Set_place(made.number)
 	}
-	return func() {
-		capi.Free(weights)
-		capi.Free(array)
-		capi.DropCallback(number)
+	return made
+}
+
+func (p *TableParams) place(of *callback) capi.Place {
+	return func(first, count uint64, servers uint32) (server uint32) {
+		well := of.run(func() (err error) {
+			server, err = p.Place(first, count, servers)
+			return err
+		})
+		if !well {
+			return math.MaxUint32 // no server: refused
+		}
+		return server
 	}
 }
 

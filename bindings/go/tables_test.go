@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func table[T dtrain.Element](t *testing.T, params dtrain.TableParams) *dtrain.Ta
 	made, err := dtrain.NewTable[T](world, fmt.Sprint(t.Name(), params.Dim), params)
 	check(t, err)
 	t.Cleanup(func() {
-		check(t, world.Barrier(background)) // of what others may still need
+		check(t, dtrain.Barrier(background, world)) // of what others may still need
 		check(t, made.Close())
 	})
 	return made
@@ -48,7 +49,7 @@ func TestDense(t *testing.T) {
 	if world.Rank() == 0 {
 		check(t, w.Set(background, 999, []float32{-1}))
 	}
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	_, err = w.Pull(background, 999, x[:1])
 	check(t, err)
 	equal(t, x[0], float32(-1))
@@ -80,7 +81,7 @@ func TestRows(t *testing.T) {
 	x := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
 	_, err := rows.PushRows(background, keys, x)
 	check(t, err)
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	y := make([]float64, 6)
 	_, err = rows.PullRows(background, keys[:2], y)
 	check(t, err)
@@ -92,14 +93,26 @@ func TestRows(t *testing.T) {
 	equal(t, count, uint64(2))
 	_, err = rows.PullRows(background, keys, y)
 	refused(t, err, dtrain.ErrInvalid)
-	check(t, world.Barrier(background)) // all have seen this
+	check(t, dtrain.Barrier(background, world)) // all have seen this
 	check(t, rows.SetRows(background, keys[:1], x[:3]))
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	check(t, rows.EraseRows(background, keys[:1]))
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	count, err = rows.CountRows(background)
 	check(t, err)
 	equal(t, count, uint64(1))
+}
+
+func TestFailingPlace(t *testing.T) {
+	for _, place := range []func(uint64, uint64, uint32) (uint32, error){
+		func(uint64, uint64, uint32) (uint32, error) { return 0, os.ErrPermission },
+		func(uint64, uint64, uint32) (uint32, error) { panic(os.ErrPermission) },
+	} {
+		_, err := dtrain.NewTable[float32](world, "placed", dtrain.TableParams{Length: 8,
+			Placement: dtrain.PlaceUser, Place: place})
+		refused(t, err, dtrain.ErrInvalid)
+		equal(t, errors.Is(err, os.ErrPermission), true)
+	}
 }
 
 func TestStartedTable(t *testing.T) {
@@ -112,25 +125,25 @@ func TestStartedTable(t *testing.T) {
 		check(t, err)
 		check(t, wait(r))
 	}
-	run(w.Start().Set(0, x))
-	check(t, world.Barrier(background))
-	run(w.Start().Push(0, x))
-	check(t, world.Barrier(background))
-	run(w.Start().Pull(0, x))
+	run(w.StartSet(0, x))
+	check(t, dtrain.Barrier(background, world))
+	run(w.StartPush(0, x))
+	check(t, dtrain.Barrier(background, world))
+	run(w.StartPull(0, x))
 	equal(t, x[9], int32(5+5*world.Size()))
-	run(rows.Start().PushRows(keys, x[:2]))
-	run(rows.Start().PullRows(keys, x[:2]))
-	run(rows.Start().PushPullRows(keys, x[:2], x[2:4]))
-	run(rows.Start().SetRows(keys, x[:2]))
+	run(rows.StartPushRows(keys, x[:2]))
+	run(rows.StartPullRows(keys, x[:2]))
+	run(rows.StartPushPullRows(keys, x[:2], x[2:4]))
+	run(rows.StartSetRows(keys, x[:2]))
 	count := alloc[uint64](t, 1).Data
-	run(rows.Start().CountRows(count))
+	run(rows.StartCountRows(count))
 	equal(t, count[0], uint64(1))
-	check(t, world.Barrier(background))
-	run(rows.Start().EraseRows(keys))
-	run(w.Start().Clock())
-	run(w.Start().SetReady())
-	run(w.Start().WaitReady())
-	_, err := w.Start().Push(0, make([]int32, 10))
+	check(t, dtrain.Barrier(background, world))
+	run(rows.StartEraseRows(keys))
+	run(w.StartClock())
+	run(w.StartSetReady())
+	run(w.StartWaitReady())
+	_, err := w.StartPush(0, make([]int32, 10))
 	refused(t, err, dtrain.ErrInvalid)
 }
 
@@ -139,7 +152,7 @@ func TestReady(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	time.AfterFunc(time.Millisecond, cancel)
 	equal(t, errors.Is(w.WaitReady(ctx), context.Canceled), true)
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	if world.Rank() == 0 {
 		check(t, w.SetReady(background))
 	}
@@ -182,7 +195,7 @@ func TestParams(t *testing.T) {
 	placed := 0
 	_, err = dtrain.NewTable[float32](world, "panic", dtrain.TableParams{Length: 10,
 		Placement: dtrain.PlaceUser, PlacementBlock: 5,
-		Place: func(first, count uint64, servers uint32) uint32 { placed++; return servers }})
+		Place: func(first, count uint64, servers uint32) (uint32, error) { placed++; return servers, nil }})
 	refused(t, err, dtrain.ErrInvalid)
 	equal(t, placed > 0, true)
 	_, err = dtrain.NewTable[float32](world, "nothing", dtrain.TableParams{})
@@ -272,12 +285,12 @@ func TestZerosAreTaken(t *testing.T) {
 			_, err = w.Push(background, 0, full[float32](4, 1))
 			check(t, err)
 		}
-		check(t, world.Barrier(background))
+		check(t, dtrain.Barrier(background, world))
 		x := make([]float32, 4)
 		_, err = w.Pull(background, 0, x)
 		check(t, err)
 		equal(t, x, full(4, c.want*float32(world.Size())))
-		check(t, world.Barrier(background))
+		check(t, dtrain.Barrier(background, world))
 		check(t, w.Close())
 	}
 	_, err := dtrain.NewTable[float32](world, "idle", dtrain.TableParams{Length: 4, Rule: dtrain.RuleSGD,

@@ -24,4 +24,7 @@ set(digits ${CMAKE_BINARY_DIR}/bin/go/digits ${CMAKE_SOURCE_DIR}/examples/digits
 go_test(digits_allreduce ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${digits})
 go_test(digits_table ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -s 1 -- ${digits} table)
 go_test(member ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${CMAKE_BINARY_DIR}/bin/go/member)
+go_test(first_page /usr/bin/python3 ${CMAKE_SOURCE_DIR}/tests/languages/test_first_pages.py go ${CMAKE_BINARY_DIR}/bin/dtrain-run
+    ${GO} build -o program program.go)
+go_test(static ${CMAKE_CURRENT_SOURCE_DIR}/try_static ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR}/static)
 go_test(installed ${CMAKE_CURRENT_SOURCE_DIR}/try_installed ${CMAKE_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR}/installed)

@@ -40,7 +40,8 @@ def main(language, launcher, *command):
             (pathlib.Path(folder) / command[-1]).write_text(program)
             start = [launcher, "--timeout", "100", "-n", str(RANKS), "--"]
             if language == "go":
-                subprocess.run([*command[:-1], f"{folder}/{command[-1]}"], check=True)
+                build = [f"{folder}/{word}" if word.startswith("program") else word for word in command]
+                subprocess.run(build, check=True, cwd=BINDINGS / "go")
                 run = [*start, f"{folder}/program"]
             else:
                 run = [*start, *command]

@@ -32,7 +32,7 @@ func run() error {
 	}
 	var took []float64
 	for round := 0; round < rounds; round++ {
-		if err := world.Barrier(ctx); err != nil {
+		if err := dtrain.Barrier(ctx, world); err != nil {
 			return err
 		}
 		begin := time.Now()

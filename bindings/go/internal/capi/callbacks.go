@@ -19,10 +19,11 @@ import (
 // LogSink gets a line of the log; any thread calls it.
 type LogSink func(level int32, line string)
 
-// AllGather fills recv with the ranks' bytes, as many of each as send has.
-type AllGather func(send []byte, recv unsafe.Pointer) error
+// AllGather fills recv with the ranks' bytes, as many of each as send has, and tells whether it could. It
+// does not panic.
+type AllGather func(send []byte, recv unsafe.Pointer) bool
 
-// Place says which server holds a range.
+// Place says which server holds a range. It does not panic.
 type Place func(first, count uint64, servers uint32) uint32
 
 var callbacks = struct {
@@ -70,25 +71,17 @@ func goLog(number C.uintptr_t, level C.int32_t, line *C.char) {
 
 //export goAllGather
 func goAllGather(number C.uintptr_t, send, recv unsafe.Pointer, length C.size_t) (failed C.int32_t) {
-	failed = 1
-	defer report("AllGather")
 	gather, ok := callback(number).(AllGather)
-	if !ok {
-		return
+	if ok && gather(unsafe.Slice((*byte)(send), int(length)), recv) {
+		return 0
 	}
-	if err := gather(unsafe.Slice((*byte)(send), int(length)), recv); err != nil {
-		fmt.Fprintf(os.Stderr, "dtrain: AllGather: %v\n", err)
-		return
-	}
-	return 0
+	return 1
 }
 
 //export goPlace
 func goPlace(number C.uintptr_t, first, count C.uint64_t, servers C.uint32_t) (server C.uint32_t) {
-	server = ^C.uint32_t(0) // no server: refused
-	defer report("Place")
 	if place, ok := callback(number).(Place); ok {
-		server = C.uint32_t(place(uint64(first), uint64(count), uint32(servers)))
+		return C.uint32_t(place(uint64(first), uint64(count), uint32(servers)))
 	}
-	return
+	return ^C.uint32_t(0) // no server: refused
 }

@@ -1,0 +1,75 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import "dtrain.org/dtrain/internal/capi"
+
+// noCopy has `go vet` tell of copies of the structs that have it.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// identity tells the struct that a function of this package has made from copies of it, which would know
+// half of what happens, and from structs that nobody made.
+type identity struct {
+	_    noCopy
+	self *identity
+}
+
+func (i *identity) born() { i.self = i }
+
+func (i *identity) check(what string) error {
+	switch i.self {
+	case i:
+		return nil
+	case nil:
+		return errorf(ErrState, "this %s was not made by a function of dtrain's: the zero value stands for "+
+			"nothing", what)
+	default:
+		return errorf(ErrState, "this %s is a copy of the struct that dtrain made; keep the pointer, and "+
+			"copy that", what)
+	}
+}
+
+// handle is an object of the C API behind the struct that embeds it.
+type handle struct {
+	identity
+	object *object
+}
+
+// of makes it that of an object.
+func (h *handle) of(made *object) {
+	h.object = made
+	h.born()
+}
+
+func (h *handle) check() error {
+	what := "handle"
+	if h.object != nil {
+		what = h.object.what
+	}
+	return h.identity.check(what)
+}
+
+// enter keeps the object open until h.object.leave().
+func (h *handle) enter() (uintptr, error) {
+	if err := h.check(); err != nil {
+		return 0, err
+	}
+	return h.object.enter()
+}
+
+func (h *handle) close() error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	return h.object.close()
+}
+
+func (h *handle) call(function func(uintptr) *capi.Failure) error {
+	if err := h.check(); err != nil {
+		return err
+	}
+	return h.object.call(function)
+}

@@ -1,0 +1,95 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// Operations that are prepared: as those without Prepare in their names, but Request.Start begins them, as
+// often as it is called. Starting has its place in the order of calls that all ranks keep. Slices are memory
+// of Alloc or Register, and the library's from each start to its end.
+
+// PrepareAllReduce prepares an AllReduce.
+func PrepareAllReduce[T Element](comm *Comm, data []T, op Op) (*Request, error) {
+	return comm.ready(allReduce(data, data, op))
+}
+
+// PrepareAllReduceTo prepares an AllReduceTo.
+func PrepareAllReduceTo[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
+	return comm.ready(allReduce(send, recv, op))
+}
+
+// PrepareReduce prepares a Reduce.
+func PrepareReduce[T Element](comm *Comm, send, recv []T, op Op, root int) (*Request, error) {
+	return comm.ready(reduce(send, recv, op, root))
+}
+
+// PrepareReduceScatter prepares a ReduceScatter.
+func PrepareReduceScatter[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
+	return comm.ready(reduceScatter(send, recv, op))
+}
+
+// PrepareReduceScatterV prepares a ReduceScatterV.
+func PrepareReduceScatterV[T Element](comm *Comm, send, recv []T, counts []int, op Op) (*Request, error) {
+	return comm.ready(reduceScatterV(send, recv, counts, op))
+}
+
+// PrepareAllGather prepares an AllGather.
+func PrepareAllGather[T Element](comm *Comm, send, recv []T) (*Request, error) {
+	return comm.ready(allGather(send, recv))
+}
+
+// PrepareAllGatherV prepares an AllGatherV.
+func PrepareAllGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int) (*Request, error) {
+	return comm.ready(allGatherV(send, recv, counts, displs))
+}
+
+// PrepareBroadcast prepares a Broadcast.
+func PrepareBroadcast[T Element](comm *Comm, data []T, root int) (*Request, error) {
+	return comm.ready(broadcast(data, root))
+}
+
+// PrepareGather prepares a Gather.
+func PrepareGather[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
+	return comm.ready(gather(send, recv, root))
+}
+
+// PrepareGatherV prepares a GatherV.
+func PrepareGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int,
+	root int) (*Request, error) {
+	return comm.ready(gatherV(send, recv, counts, displs, root))
+}
+
+// PrepareScatter prepares a Scatter.
+func PrepareScatter[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
+	return comm.ready(scatter(send, recv, root))
+}
+
+// PrepareScatterV prepares a ScatterV.
+func PrepareScatterV[T Element](comm *Comm, send, recv []T, counts, displs []int,
+	root int) (*Request, error) {
+	return comm.ready(scatterV(send, recv, counts, displs, root))
+}
+
+// PrepareAllToAll prepares an AllToAll.
+func PrepareAllToAll[T Element](comm *Comm, send, recv []T) (*Request, error) {
+	return comm.ready(allToAll(send, recv))
+}
+
+// PrepareAllToAllV prepares an AllToAllV.
+func PrepareAllToAllV[T Element](comm *Comm, send []T, sendCounts, sendDispls []int, recv []T,
+	recvCounts, recvDispls []int) (*Request, error) {
+	return comm.ready(allToAllV(send, sendCounts, sendDispls, recv, recvCounts, recvDispls))
+}
+
+// PrepareBarrier prepares a Barrier.
+func PrepareBarrier(comm *Comm) (*Request, error) {
+	return comm.ready(collective{kind: kindBarrier})
+}
+
+// PrepareSend prepares a Send.
+func PrepareSend[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
+	return comm.ready(message(kindSend, data, peer, tag))
+}
+
+// PrepareRecv prepares a Recv.
+func PrepareRecv[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
+	return comm.ready(message(kindRecv, data, peer, tag))
+}

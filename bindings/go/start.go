@@ -1,0 +1,97 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+// Operations that are begun: as those without Start in their names, but they return at once. Slices are
+// memory of Alloc or Register, and the library's until the operation has finished.
+//
+//	memory, err := dtrain.Alloc[float32](job, 1000)
+//	request, err := dtrain.StartAllReduce(world, memory.Data, dtrain.Sum)
+//	result, err := request.Wait(ctx)
+
+// StartAllReduce begins an AllReduce.
+func StartAllReduce[T Element](comm *Comm, data []T, op Op) (*Request, error) {
+	return comm.start(allReduce(data, data, op))
+}
+
+// StartAllReduceTo begins an AllReduceTo.
+func StartAllReduceTo[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
+	return comm.start(allReduce(send, recv, op))
+}
+
+// StartReduce begins a Reduce.
+func StartReduce[T Element](comm *Comm, send, recv []T, op Op, root int) (*Request, error) {
+	return comm.start(reduce(send, recv, op, root))
+}
+
+// StartReduceScatter begins a ReduceScatter.
+func StartReduceScatter[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
+	return comm.start(reduceScatter(send, recv, op))
+}
+
+// StartReduceScatterV begins a ReduceScatterV.
+func StartReduceScatterV[T Element](comm *Comm, send, recv []T, counts []int, op Op) (*Request, error) {
+	return comm.start(reduceScatterV(send, recv, counts, op))
+}
+
+// StartAllGather begins an AllGather.
+func StartAllGather[T Element](comm *Comm, send, recv []T) (*Request, error) {
+	return comm.start(allGather(send, recv))
+}
+
+// StartAllGatherV begins an AllGatherV.
+func StartAllGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int) (*Request, error) {
+	return comm.start(allGatherV(send, recv, counts, displs))
+}
+
+// StartBroadcast begins a Broadcast.
+func StartBroadcast[T Element](comm *Comm, data []T, root int) (*Request, error) {
+	return comm.start(broadcast(data, root))
+}
+
+// StartGather begins a Gather.
+func StartGather[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
+	return comm.start(gather(send, recv, root))
+}
+
+// StartGatherV begins a GatherV.
+func StartGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
+	return comm.start(gatherV(send, recv, counts, displs, root))
+}
+
+// StartScatter begins a Scatter.
+func StartScatter[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
+	return comm.start(scatter(send, recv, root))
+}
+
+// StartScatterV begins a ScatterV.
+func StartScatterV[T Element](comm *Comm, send, recv []T, counts, displs []int,
+	root int) (*Request, error) {
+	return comm.start(scatterV(send, recv, counts, displs, root))
+}
+
+// StartAllToAll begins an AllToAll.
+func StartAllToAll[T Element](comm *Comm, send, recv []T) (*Request, error) {
+	return comm.start(allToAll(send, recv))
+}
+
+// StartAllToAllV begins an AllToAllV.
+func StartAllToAllV[T Element](comm *Comm, send []T, sendCounts, sendDispls []int, recv []T,
+	recvCounts, recvDispls []int) (*Request, error) {
+	return comm.start(allToAllV(send, sendCounts, sendDispls, recv, recvCounts, recvDispls))
+}
+
+// StartBarrier begins a Barrier.
+func StartBarrier(comm *Comm) (*Request, error) {
+	return comm.start(collective{kind: kindBarrier})
+}
+
+// StartSend begins a Send.
+func StartSend[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
+	return comm.start(message(kindSend, data, peer, tag))
+}
+
+// StartRecv begins a Recv.
+func StartRecv[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
+	return comm.start(message(kindRecv, data, peer, tag))
+}
