@@ -63,6 +63,9 @@ func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
 	p.SetEvery_ns(int64(params.Every))
 	handles := make([]uintptr, len(tables))
 	for i, table := range tables {
+		if table == nil {
+			return errorf(ErrInvalid, "table %d is nil", i)
+		}
 		if handles[i], err = table.enter(); err != nil {
 			return err
 		}

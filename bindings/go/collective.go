@@ -45,65 +45,65 @@ type collective struct {
 
 const yieldBytes = 1 << 16
 
-func allReduce[T Element](send, recv []T, op Op) collective {
-	return collective{kind: kindAllReduce, send: viewOf(send), recv: viewOf(recv), op: op}
+func allReduce(send, recv view, op Op) collective {
+	return collective{kind: kindAllReduce, send: send, recv: recv, op: op}
 }
 
-func reduce[T Element](send, recv []T, op Op, root int) collective {
-	return collective{kind: kindReduce, send: viewOf(send), recv: viewOf(recv), op: op, peer: root}
+func reduce(send, recv view, op Op, root int) collective {
+	return collective{kind: kindReduce, send: send, recv: recv, op: op, peer: root}
 }
 
-func reduceScatter[T Element](send, recv []T, op Op) collective {
-	return collective{kind: kindReduceScatter, send: viewOf(send), recv: viewOf(recv), op: op}
+func reduceScatter(send, recv view, op Op) collective {
+	return collective{kind: kindReduceScatter, send: send, recv: recv, op: op}
 }
 
-func reduceScatterV[T Element](send, recv []T, counts []int, op Op) collective {
-	return collective{kind: kindReduceScatterV, send: viewOf(send), recv: viewOf(recv), counts: counts, op: op}
+func reduceScatterV(send, recv view, counts []int, op Op) collective {
+	return collective{kind: kindReduceScatterV, send: send, recv: recv, counts: counts, op: op}
 }
 
-func allGather[T Element](send, recv []T) collective {
-	return collective{kind: kindAllGather, send: viewOf(send), recv: viewOf(recv)}
+func allGather(send, recv view) collective {
+	return collective{kind: kindAllGather, send: send, recv: recv}
 }
 
-func allGatherV[T Element](send, recv []T, counts, displs []int) collective {
-	return collective{kind: kindAllGatherV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+func allGatherV(send, recv view, counts, displs []int) collective {
+	return collective{kind: kindAllGatherV, send: send, recv: recv, counts: counts,
 		displs: displs}
 }
 
-func broadcast[T Element](data []T, root int) collective {
-	return collective{kind: kindBroadcast, send: viewOf(data), peer: root}
+func broadcast(data view, root int) collective {
+	return collective{kind: kindBroadcast, send: data, peer: root}
 }
 
-func gather[T Element](send, recv []T, root int) collective {
-	return collective{kind: kindGather, send: viewOf(send), recv: viewOf(recv), peer: root}
+func gather(send, recv view, root int) collective {
+	return collective{kind: kindGather, send: send, recv: recv, peer: root}
 }
 
-func gatherV[T Element](send, recv []T, counts, displs []int, root int) collective {
-	return collective{kind: kindGatherV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+func gatherV(send, recv view, counts, displs []int, root int) collective {
+	return collective{kind: kindGatherV, send: send, recv: recv, counts: counts,
 		displs: displs, peer: root}
 }
 
-func scatter[T Element](send, recv []T, root int) collective {
-	return collective{kind: kindScatter, send: viewOf(send), recv: viewOf(recv), peer: root}
+func scatter(send, recv view, root int) collective {
+	return collective{kind: kindScatter, send: send, recv: recv, peer: root}
 }
 
-func scatterV[T Element](send, recv []T, counts, displs []int, root int) collective {
-	return collective{kind: kindScatterV, send: viewOf(send), recv: viewOf(recv), counts: counts,
+func scatterV(send, recv view, counts, displs []int, root int) collective {
+	return collective{kind: kindScatterV, send: send, recv: recv, counts: counts,
 		displs: displs, peer: root}
 }
 
-func allToAll[T Element](send, recv []T) collective {
-	return collective{kind: kindAllToAll, send: viewOf(send), recv: viewOf(recv)}
+func allToAll(send, recv view) collective {
+	return collective{kind: kindAllToAll, send: send, recv: recv}
 }
 
-func allToAllV[T Element](send []T, sendCounts, sendDispls []int, recv []T,
+func allToAllV(send view, sendCounts, sendDispls []int, recv view,
 	recvCounts, recvDispls []int) collective {
-	return collective{kind: kindAllToAllV, send: viewOf(send), recv: viewOf(recv), counts: sendCounts,
+	return collective{kind: kindAllToAllV, send: send, recv: recv, counts: sendCounts,
 		displs: sendDispls, recvCounts: recvCounts, recvDispls: recvDispls}
 }
 
-func message[T Element](kind kind, data []T, peer int, tag uint32) collective {
-	return collective{kind: kind, send: viewOf(data), peer: peer, tag: tag}
+func message(kind kind, data view, peer int, tag uint32) collective {
+	return collective{kind: kind, send: data, peer: peer, tag: tag}
 }
 
 func (c *Comm) collect(ctx context.Context, x collective) error {

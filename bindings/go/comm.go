@@ -3,6 +3,7 @@ package dtrain
 // SPDX-License-Identifier: Apache-2.0
 
 import (
+	"strings"
 	"unsafe"
 
 	"dtrain.org/dtrain/internal/capi"
@@ -45,6 +46,13 @@ func (c *Comm) Close() error {
 
 // check refuses, also, nil, which Split and Subset give to ranks that are not of the group.
 func (c *Comm) check() error {
+	if c != nil && c.self == &c.identity {
+		return nil
+	}
+	return c.wrong()
+}
+
+func (c *Comm) wrong() error {
 	if c == nil {
 		return errorf(ErrState, "this communicator is nil: its making failed, or this rank is not of the "+
 			"group that Split or Subset has made")
@@ -138,6 +146,7 @@ func (c *Comm) Shrink() (*Comm, error) {
 
 // Abort ends every operation, on all ranks, with ErrAborted and this reason.
 func (c *Comm) Abort(reason string) error {
+	reason, _, _ = strings.Cut(reason, "\x00") // it is urgent
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Comm_abort(handle, reason) })
 }
 
@@ -168,5 +177,8 @@ func (c *Comm) Failed() ([]int, error) {
 
 // Tune measures the network between the ranks, for the option "tuning.file". Collective.
 func (c *Comm) Tune(path string) error {
+	if err := whole("the path", path); err != nil {
+		return err
+	}
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Comm_tune(handle, path) })
 }

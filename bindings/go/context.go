@@ -46,12 +46,22 @@ func WithOption[V ~string | time.Duration](key string, value V) Option {
 	if duration, is := any(value).(time.Duration); is {
 		text = fmt.Sprintf("%dns", int64(duration))
 	}
-	return func(s *settings) error { return errorOf(capi.Options_set(s.bag, key, text)) }
+	return func(s *settings) error {
+		if err := first(whole("the option", key), whole("the option's value", text)); err != nil {
+			return err
+		}
+		return errorOf(capi.Options_set(s.bag, key, text))
+	}
 }
 
 // WithOptionsFile reads options from a file of "key = value" lines.
 func WithOptionsFile(path string) Option {
-	return func(s *settings) error { return errorOf(capi.Options_load(s.bag, path)) }
+	return func(s *settings) error {
+		if err := whole("the path", path); err != nil {
+			return err
+		}
+		return errorOf(capi.Options_load(s.bag, path))
+	}
 }
 
 // WithLog calls sink for each line of the log, in any goroutine; it must not call into dtrain. A panic
@@ -174,6 +184,9 @@ func DescribeOptions() []OptionText {
 
 // OptionValue is what an option is by the environment, the file that it names, or by default.
 func OptionValue(key string) (string, error) {
+	if err := whole("the option", key); err != nil {
+		return "", err
+	}
 	var bag uintptr
 	if failure := capi.Options_create(unsafe.Pointer(&bag)); failure != nil {
 		return "", makeError(failure)
@@ -214,11 +227,17 @@ func (c *Context) DeviceStats(index int) (DeviceStats, error) {
 // StartTimeline writes what this rank does, and when, to a file, for ui.perfetto.dev; %r in its path is
 // the rank.
 func (c *Context) StartTimeline(path string) error {
+	if err := whole("the path", path); err != nil {
+		return err
+	}
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_start(handle, path) })
 }
 
 // MarkTimeline notes that the program has come to a point of this name.
 func (c *Context) MarkTimeline(name string) error {
+	if err := whole("the name", name); err != nil {
+		return err
+	}
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_mark(handle, name) })
 }
 

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 
 	"dtrain.org/dtrain/internal/capi"
 )
@@ -76,6 +77,14 @@ func errorOf(failure *capi.Failure) error {
 
 func makeError(failure *capi.Failure) *Error {
 	return &Error{Status: Status(failure.Status), Rank: int(failure.Rank), Text: failure.Text}
+}
+
+// whole refuses a text that C would read up to a character 0 in it, and take for another.
+func whole(what, text string) error {
+	if strings.IndexByte(text, 0) >= 0 {
+		return errorf(ErrInvalid, "%s %q has a character 0 in it", what, text)
+	}
+	return nil
 }
 
 func errorf(status Status, format string, arguments ...any) *Error {

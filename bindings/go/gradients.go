@@ -55,6 +55,9 @@ func submit[T Element](name string, send, recv []T, op Op) request {
 	if len(send) != len(recv) {
 		return request{err: errorf(ErrInvalid, "send has %d elements and recv %d", len(send), len(recv))}
 	}
+	if err := whole("the name", name); err != nil {
+		return request{err: err}
+	}
 	from, to := viewOf(send), viewOf(recv)
 	return request{post: func(queue uintptr, call *capi.Call) *capi.Failure {
 		return capi.Gradients_submit(queue, name, from.pointer, to.pointer, uint64(from.count),

@@ -20,16 +20,19 @@ type identity struct {
 func (i *identity) born() { i.self = i }
 
 func (i *identity) check(what string) error {
-	switch i.self {
-	case i:
+	if i.self == i {
 		return nil
-	case nil:
+	}
+	return i.wrong(what)
+}
+
+func (i *identity) wrong(what string) error {
+	if i.self == nil {
 		return errorf(ErrState, "this %s was not made by a function of dtrain's: the zero value stands for "+
 			"nothing", what)
-	default:
-		return errorf(ErrState, "this %s is a copy of the struct that dtrain made; keep the pointer, and "+
-			"copy that", what)
 	}
+	return errorf(ErrState, "this %s is a copy of the struct that dtrain made; keep the pointer, and "+
+		"copy that", what)
 }
 
 // handle is an object of the C API behind the struct that embeds it.
@@ -45,17 +48,20 @@ func (h *handle) of(made *object) {
 }
 
 func (h *handle) check() error {
+	if h.self == &h.identity {
+		return nil
+	}
 	what := "handle"
 	if h.object != nil {
 		what = h.object.what
 	}
-	return h.identity.check(what)
+	return h.wrong(what)
 }
 
 // enter keeps the object open until h.object.leave().
 func (h *handle) enter() (uintptr, error) {
-	if err := h.check(); err != nil {
-		return 0, err
+	if h.self != &h.identity { // faster than check()
+		return 0, h.check()
 	}
 	return h.object.enter()
 }

@@ -24,7 +24,7 @@ type JoinParams struct {
 // Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
 // ctx, but not by its cancellation.
 func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
-	if err := c.check(); err != nil {
+	if err := first(c.check(), whole("the rendezvous", params.Rendezvous)); err != nil {
 		return nil, err
 	}
 	timeout, err := blockingTimeout(ctx, params.Timeout)

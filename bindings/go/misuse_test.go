@@ -98,6 +98,31 @@ func TestErrors(t *testing.T) {
 	refused(t, dtrain.AllReduce(background, world, []float32{1}, dtrain.BitAnd), dtrain.ErrInvalid)
 }
 
+func TestTextsWithZeros(t *testing.T) {
+	c, comm := alone(t)
+	queue, err := dtrain.NewGradients(comm, dtrain.GradientsParams{})
+	check(t, err)
+	x := []float32{1}
+	for i, err := range []error{
+		second(dtrain.NewContext(dtrain.WithOption("op.timeout", "1s\x00"))),
+		second(dtrain.NewContext(dtrain.WithOption("op.timeout\x00s", "1s"))),
+		second(dtrain.NewContext(dtrain.WithOptionsFile("/dev/null\x00"))),
+		second(dtrain.OptionValue("op.timeout\x00")), c.StartTimeline("\x00"), c.MarkTimeline("a\x00"),
+		comm.Tune("\x00"), second(dtrain.OpenReader([]string{"/dev/null\x00"}, dtrain.ReaderParams{})),
+		second(dtrain.OpenWriter("\x00")),
+		second(c.Join(background, dtrain.JoinParams{Rendezvous: "env\x00"})),
+		second(c.Serve(background, dtrain.ServeParams{Rendezvous: "env\x00"})),
+		second(dtrain.NewTable[float32](comm, "a\x00b", dtrain.TableParams{Length: 1})),
+		dtrain.Submit(background, queue, "a\x00b", x, x, dtrain.Sum),
+		second(dtrain.SaveCheckpoint(background, []dtrain.AnyTable{nil}, 1, dtrain.CheckpointParams{})),
+	} {
+		if !errors.Is(err, dtrain.ErrInvalid) || !strings.Contains(err.Error(), "0 ") {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	check(t, c.Close())
+}
+
 func TestGuiltyRank(t *testing.T) {
 	if world.Size() == 1 {
 		t.Skip("needs two ranks")

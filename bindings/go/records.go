@@ -25,6 +25,11 @@ type ReaderParams struct {
 
 // OpenReader opens files, in this order.
 func OpenReader(paths []string, params ReaderParams) (*Reader, error) {
+	for _, path := range paths {
+		if err := whole("the path", path); err != nil {
+			return nil, err
+		}
+	}
 	p := capi.NewReader_params()
 	defer capi.DeleteReader_params(p)
 	p.SetShard(int32(clamp(params.Shard)))
@@ -81,6 +86,9 @@ type Writer struct {
 
 // OpenWriter creates a file.
 func OpenWriter(path string) (*Writer, error) {
+	if err := whole("the path", path); err != nil {
+		return nil, err
+	}
 	w := new(Writer)
 	w.of(&object{what: "writer", tree: new(sync.Mutex)})
 	w.object.destroy = func(handle uintptr) *capi.Failure {

@@ -24,7 +24,7 @@ type ServeParams struct {
 // Serve joins a job as a server, which serves from then on in the background. It ends by the deadline of
 // ctx, but not by its cancellation.
 func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error) {
-	if err := c.check(); err != nil {
+	if err := first(c.check(), whole("the rendezvous", params.Rendezvous)); err != nil {
 		return nil, err
 	}
 	timeout, err := blockingTimeout(ctx, params.Timeout)

@@ -11,74 +11,74 @@ package dtrain
 
 // StartAllReduce begins an AllReduce.
 func StartAllReduce[T Element](comm *Comm, data []T, op Op) (*Request, error) {
-	return comm.start(allReduce(data, data, op))
+	return comm.start(allReduce(viewOf(data), viewOf(data), op))
 }
 
 // StartAllReduceTo begins an AllReduceTo.
 func StartAllReduceTo[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
-	return comm.start(allReduce(send, recv, op))
+	return comm.start(allReduce(viewOf(send), viewOf(recv), op))
 }
 
 // StartReduce begins a Reduce.
 func StartReduce[T Element](comm *Comm, send, recv []T, op Op, root int) (*Request, error) {
-	return comm.start(reduce(send, recv, op, root))
+	return comm.start(reduce(viewOf(send), viewOf(recv), op, root))
 }
 
 // StartReduceScatter begins a ReduceScatter.
 func StartReduceScatter[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
-	return comm.start(reduceScatter(send, recv, op))
+	return comm.start(reduceScatter(viewOf(send), viewOf(recv), op))
 }
 
 // StartReduceScatterV begins a ReduceScatterV.
 func StartReduceScatterV[T Element](comm *Comm, send, recv []T, counts []int, op Op) (*Request, error) {
-	return comm.start(reduceScatterV(send, recv, counts, op))
+	return comm.start(reduceScatterV(viewOf(send), viewOf(recv), counts, op))
 }
 
 // StartAllGather begins an AllGather.
 func StartAllGather[T Element](comm *Comm, send, recv []T) (*Request, error) {
-	return comm.start(allGather(send, recv))
+	return comm.start(allGather(viewOf(send), viewOf(recv)))
 }
 
 // StartAllGatherV begins an AllGatherV.
 func StartAllGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int) (*Request, error) {
-	return comm.start(allGatherV(send, recv, counts, displs))
+	return comm.start(allGatherV(viewOf(send), viewOf(recv), counts, displs))
 }
 
 // StartBroadcast begins a Broadcast.
 func StartBroadcast[T Element](comm *Comm, data []T, root int) (*Request, error) {
-	return comm.start(broadcast(data, root))
+	return comm.start(broadcast(viewOf(data), root))
 }
 
 // StartGather begins a Gather.
 func StartGather[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
-	return comm.start(gather(send, recv, root))
+	return comm.start(gather(viewOf(send), viewOf(recv), root))
 }
 
 // StartGatherV begins a GatherV.
 func StartGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
-	return comm.start(gatherV(send, recv, counts, displs, root))
+	return comm.start(gatherV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
 // StartScatter begins a Scatter.
 func StartScatter[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
-	return comm.start(scatter(send, recv, root))
+	return comm.start(scatter(viewOf(send), viewOf(recv), root))
 }
 
 // StartScatterV begins a ScatterV.
 func StartScatterV[T Element](comm *Comm, send, recv []T, counts, displs []int,
 	root int) (*Request, error) {
-	return comm.start(scatterV(send, recv, counts, displs, root))
+	return comm.start(scatterV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
 // StartAllToAll begins an AllToAll.
 func StartAllToAll[T Element](comm *Comm, send, recv []T) (*Request, error) {
-	return comm.start(allToAll(send, recv))
+	return comm.start(allToAll(viewOf(send), viewOf(recv)))
 }
 
 // StartAllToAllV begins an AllToAllV.
 func StartAllToAllV[T Element](comm *Comm, send []T, sendCounts, sendDispls []int, recv []T,
 	recvCounts, recvDispls []int) (*Request, error) {
-	return comm.start(allToAllV(send, sendCounts, sendDispls, recv, recvCounts, recvDispls))
+	return comm.start(allToAllV(viewOf(send), sendCounts, sendDispls, viewOf(recv), recvCounts, recvDispls))
 }
 
 // StartBarrier begins a Barrier.
@@ -88,10 +88,10 @@ func StartBarrier(comm *Comm) (*Request, error) {
 
 // StartSend begins a Send.
 func StartSend[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
-	return comm.start(message(kindSend, data, peer, tag))
+	return comm.start(message(kindSend, viewOf(data), peer, tag))
 }
 
 // StartRecv begins a Recv.
 func StartRecv[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
-	return comm.start(message(kindRecv, data, peer, tag))
+	return comm.start(message(kindRecv, viewOf(data), peer, tag))
 }

@@ -20,6 +20,9 @@ type Table[T Element] struct {
 // NewTable makes a table of a job. Collective over comm, the job's own: all give the same name and
 // parameters.
 func NewTable[T Element](comm *Comm, name string, params TableParams) (*Table[T], error) {
+	if err := first(comm.check(), whole("the name", name), whole("the function", params.Function)); err != nil {
+		return nil, err
+	}
 	p := capi.NewTable_params()
 	defer capi.DeleteTable_params(p)
 	place := params.fill(p, TypeOf[T]())

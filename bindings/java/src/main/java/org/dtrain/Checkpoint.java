@@ -56,7 +56,7 @@ public final class Checkpoint {
      * @return this
      */
     public Checkpoint timeout(Duration timeout) {
-        this.timeout = Durations.of(timeout, "timeout");
+        this.timeout = Durations.ofTimeout(timeout, "timeout");
         return this;
     }
 

@@ -11,13 +11,19 @@ final class Durations {
     private Durations() {
     }
 
+    /** Of a time-out, where 0 would mean that nothing is said. */
+    static long ofTimeout(Duration value, String name) {
+        long found = of(value, name);
+        return found == LONGEST.toNanos() ? FOREVER : found;
+    }
+
     /** Of a setting, where 0 would mean that nothing is said. */
     static long of(Duration value, String name) {
         Arguments.given(value, name);
         if (value.isNegative() || value.isZero()) {
             throw new IllegalArgumentException(name + " of " + value + "; it is more than 0");
         }
-        return value.compareTo(LONGEST) > 0 ? FOREVER : value.toNanos();
+        return value.compareTo(LONGEST) > 0 ? LONGEST.toNanos() : value.toNanos();
     }
 
     /** Of a wait, which may be 0. */

@@ -45,7 +45,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings stallWarn(Duration time) {
-            stallWarn = Durations.of(time, "stallWarn");
+            stallWarn = Durations.ofTimeout(time, "stallWarn");
             return this;
         }
 
@@ -56,7 +56,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
          * @return this
          */
         public Settings stallFail(Duration time) {
-            stallFail = Durations.of(time, "stallFail");
+            stallFail = Durations.ofTimeout(time, "stallFail");
             return this;
         }
 

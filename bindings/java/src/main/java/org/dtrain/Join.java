@@ -59,7 +59,7 @@ public final class Join {
      * @return this
      */
     public Join size(int size) {
-        this.size = size;
+        this.size = Arguments.positive(size, "size");
         return this;
     }
 
@@ -103,7 +103,7 @@ public final class Join {
      * @return this
      */
     public Join timeout(Duration timeout) {
-        this.timeout = Durations.of(timeout, "timeout");
+        this.timeout = Durations.ofTimeout(timeout, "timeout");
         return this;
     }
 

@@ -33,7 +33,7 @@ public final class Parameters {
      * @return this
      */
     public Parameters timeout(Duration timeout) {
-        this.timeout = Durations.of(timeout, "timeout");
+        this.timeout = Durations.ofTimeout(timeout, "timeout");
         return this;
     }
 

@@ -11,6 +11,7 @@ public interface PlaceFunction {
      * @param count elements or keys
      * @param servers how many there are
      * @return the number of the block's server, from 0
+     * @throws Exception it failed, and so does the making of the table
      */
-    int server(long first, long count, int servers);
+    int server(long first, long count, int servers) throws Exception;
 }

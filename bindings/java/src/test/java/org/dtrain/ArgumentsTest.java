@@ -152,7 +152,8 @@ class ArgumentsTest {
                 () -> new TableSettings().quorum(0), () -> new TableSettings().maxBytes(0),
                 () -> new TableSettings().virtualNodes(0),
                 () -> new Compressor.Settings(Compressor.Kind.TOPK, 1).ratio(0),
-                () -> new Gradients.Settings().cycle(Duration.ZERO), () -> Join.at("x").timeout(Duration.ZERO),
+                () -> new Gradients.Settings().cycle(Duration.ZERO), () -> Join.at("x").size(0),
+                () -> Join.at("x").timeout(Duration.ZERO),
                 () -> new Checkpoint().every(Duration.ofSeconds(-1)));
         for (var zero : zeros) {
             assertNotNull(assertThrows(IllegalArgumentException.class, zero).getMessage());
@@ -200,6 +201,11 @@ class ArgumentsTest {
             prepared.await(longest);
             assertThrows(IllegalArgumentException.class, () -> prepared.await(Duration.ofSeconds(-1)));
             world.using(new Parameters().timeout(longest)).barrier();
+            try (Table table = world.table("t", new TableSettings().length(1))) {
+                DtrainException error = assertThrows(DtrainException.class,
+                        () -> new Checkpoint(table).every(longest).timeout(longest).save(1));
+                assertTrue(error.getMessage().contains("checkpoint.directory"), error.getMessage());
+            }
         }
     }
 
