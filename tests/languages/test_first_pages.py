@@ -45,7 +45,7 @@ def main(language, launcher, *command):
                 run = [*start, f"{folder}/program"]
             else:
                 run = [*start, *command]
-            done = subprocess.run(run, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            done = subprocess.run(run, cwd=folder, stdout=subprocess.PIPE, text=True)
             if done.returncode != 0 or len(done.stdout.splitlines()) != RANKS:
                 return f"ended with {done.returncode}:\n{program}\n{done.stdout}"
             print(done.stdout, end="")

@@ -7,7 +7,8 @@ import java.util.Arrays;
 /**
  * Collective operations and messages of a communicator. All ranks call the same collectives in the
  * same order. Buffers are direct ones, used where they are from their position to their limit, which
- * stay; with one buffer an operation is in place. A block is what one rank gives or gets; counts
+ * stay; what a ByteBuffer holds is said by {@link Parameters#elements}, else it is refused. With one
+ * buffer an operation is in place. A block is what one rank gives or gets; counts
  * are numbers of elements, one for each rank, and displacements where blocks begin (null: one after
  * the other).
  *

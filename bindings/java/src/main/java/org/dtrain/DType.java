@@ -13,7 +13,7 @@ public enum DType {
     F16(3, 2),
     /** bfloat16. */
     BF16(4, 2),
-    /** Signed, 8 bits: ByteBuffer. */
+    /** Signed, 8 bits; of a ByteBuffer it is said, as all others are. */
     I8(5, 1),
     /** Unsigned, 8 bits. */
     U8(6, 1),
