@@ -1,4 +1,4 @@
-# Compiler settings for everything in the tree.
+# Compiler settings for everything in the tree, and for nothing around it: variables and options of this folder.
 # SPDX-License-Identifier: Apache-2.0
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -9,10 +9,20 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_UNITY_BUILD OFF) # what a project around this one says would join files whose names are their own
+if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
 
+if(DTRAIN_WARNINGS)
+    add_compile_options(-Wall -Wextra -Werror -Wshadow)
+else()
+    add_compile_options(-w) # those of a project around this one, too
+endif()
 # Nobody reads errno after sqrt(): without it gcc vectorises the optimizers' loops.
-add_compile_options(-Wall -Wextra -Werror -Wshadow -fstack-protector-strong -fno-math-errno)
+add_compile_options(-fstack-protector-strong -fno-math-errno)
+# Who names no type of build gets no slow library by that.
+add_compile_options($<$<CONFIG:>:-O2>)
 add_compile_definitions(_GNU_SOURCE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
@@ -38,9 +48,9 @@ if(DTRAIN_SANITIZE)
     add_link_options(-fsanitize=${DTRAIN_SANITIZE})
 endif()
 
-find_program(CCACHE ccache)
-if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+find_program(DTRAIN_CCACHE ccache)
+if(DTRAIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${DTRAIN_CCACHE})
 endif()
 find_package(Threads REQUIRED)

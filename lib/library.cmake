@@ -6,7 +6,7 @@ foreach(layer IN LISTS layers)
     list(APPEND objects $<TARGET_OBJECTS:${layer}>)
 endforeach()
 # tcp and shm are built in; the same sources also make plugins of their own (transports/).
-list(APPEND objects $<TARGET_OBJECTS:transport_tcp> $<TARGET_OBJECTS:transport_shm>)
+list(APPEND objects $<TARGET_OBJECTS:dtrain_transport_tcp_objects> $<TARGET_OBJECTS:dtrain_transport_shm_objects>)
 
 add_library(dtrain SHARED ${objects})
 set_target_properties(dtrain PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
@@ -21,14 +21,15 @@ endif()
 target_link_options(dtrain PRIVATE ${private_runtime}
     -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map -Wl,--exclude-libs,ALL
     -Wl,-z,nodelete)
-target_include_directories(dtrain INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+target_include_directories(dtrain INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_link_libraries(dtrain PRIVATE Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a)
 add_library(dtrain::dtrain ALIAS dtrain)
 
 add_library(dtrain_static STATIC ${objects})
 set_target_properties(dtrain_static PROPERTIES OUTPUT_NAME dtrain)
-target_include_directories(dtrain_static INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+target_include_directories(dtrain_static INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # A program in C does not bring the C++ runtime itself.
 target_link_libraries(dtrain_static PUBLIC Threads::Threads ${CMAKE_DL_LIBS} -l:libsodium.a stdc++ m)
+add_library(dtrain::dtrain_static ALIAS dtrain_static)

@@ -12,6 +12,9 @@ configure_file(stub.c.in stub.c @ONLY)
 
 add_library(dtrain_stub SHARED ${CMAKE_CURRENT_BINARY_DIR}/stub.c)
 set_target_properties(dtrain_stub PROPERTIES OUTPUT_NAME dtrain VERSION ${PROJECT_VERSION} SOVERSION 0
-    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/stub
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/stub
     LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map)
+if(NOT PROJECT_IS_TOP_LEVEL)
+    set_target_properties(dtrain_stub PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 target_link_options(dtrain_stub PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/dtrain.map)
