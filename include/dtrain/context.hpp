@@ -1,0 +1,310 @@
+// Options, a context of transports, memory, and how to join or to serve a job.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef DTRAIN_CONTEXT_HPP
+#define DTRAIN_CONTEXT_HPP
+#include "communicator.hpp"
+#include "function.hpp"
+
+#include <initializer_list>
+#include <list>
+
+namespace dtrain {
+inline namespace cxx {
+
+// Settings by their keys; before what is set here come the environment and the file that it names.
+class Options {
+  public:
+    Options() {
+        dtrain_options_t *options = nullptr;
+        detail::check(dtrain_options_create(&options));
+        handle_ = detail::own(options, dtrain_options_destroy);
+    }
+    Options(std::initializer_list<std::pair<const char *, std::string>> settings) : Options() {
+        for (const auto &[key, value] : settings) set(key, value);
+    }
+    Options &set(const char *key, const std::string &value) {
+        detail::check(dtrain_options_set(handle_.get(), key, value.c_str()));
+        return *this;
+    }
+    template <class Rep, class Period>
+    Options &set(const char *key, std::chrono::duration<Rep, Period> duration) {
+        return set(key, std::to_string(detail::nanoseconds(duration)) + "ns");
+    }
+    // Lines "key = value".
+    Options &load(const std::string &path) {
+        detail::check(dtrain_options_load(handle_.get(), path.c_str()));
+        return *this;
+    }
+    std::string get(const char *key) const {
+        std::string value(4096, '\0');
+        detail::check(dtrain_options_get(handle_.get(), key, &value[0], value.size()));
+        value.resize(value.find('\0'));
+        return value;
+    }
+    const dtrain_options_t *handle() const noexcept { return handle_.get(); }
+
+  private:
+    std::shared_ptr<dtrain_options_t> handle_;
+};
+
+// Each rank gives some bytes and gets those of all ranks, in their order.
+using AllGather = std::function<void(Span<const std::byte> mine, Span<std::byte> all)>;
+
+// Fields that are not set are taken from the environment.
+class JoinParams {
+  public:
+    JoinParams() noexcept { DTRAIN_INIT(&params_); }
+    JoinParams &size(int ranks) {
+        params_.size = ranks;
+        return *this;
+    }
+    JoinParams &rank(int mine) {
+        params_.rank = mine;
+        return *this;
+    }
+    JoinParams &servers(int count) {
+        params_.servers = count;
+        return *this;
+    }
+    template <class Rep, class Period>
+    JoinParams &timeout(std::chrono::duration<Rep, Period> duration) {
+        params_.timeout_ns = detail::positive(duration, "timeout");
+        return *this;
+    }
+    // For the rendezvous "oob"; what it throws comes out of Context::join(), nested in the error.
+    JoinParams &allgather(AllGather function) {
+        allgather_ = std::move(function);
+        return *this;
+    }
+
+  private:
+    friend class Context;
+    dtrain_comm_params_t params_;
+    AllGather allgather_;
+};
+
+class ServeParams {
+  public:
+    ServeParams() noexcept { DTRAIN_INIT(&params_); }
+    ServeParams &size(int workers) {
+        params_.size = workers;
+        return *this;
+    }
+    ServeParams &servers(int count) {
+        params_.servers = count;
+        return *this;
+    }
+    ServeParams &index(int mine) {
+        params_.index = mine;
+        return *this;
+    }
+    template <class Rep, class Period>
+    ServeParams &timeout(std::chrono::duration<Rep, Period> duration) {
+        params_.timeout_ns = detail::positive(duration, "timeout");
+        return *this;
+    }
+    ServeParams &allgather(AllGather function) {
+        allgather_ = std::move(function);
+        return *this;
+    }
+
+  private:
+    friend class Context;
+    dtrain_server_params_t params_;
+    AllGather allgather_;
+};
+
+// A parameter server, which serves in the background. Made by Context::serve().
+class Server {
+  public:
+    explicit Server(std::shared_ptr<dtrain_server_t> handle) noexcept
+        : handle_(std::move(handle)) {}
+    Server(Server &&) = default;
+    Server &operator=(Server &&) = default;
+    // Until all workers have left; throws what the job failed with.
+    void wait() const { detail::check(dtrain_server_wait(handle_.get(), -1)); }
+    // Whether they have left by then.
+    template <class Rep, class Period>
+    bool wait_for(std::chrono::duration<Rep, Period> duration) const {
+        const Status status = dtrain_server_wait(handle_.get(), detail::nanoseconds(duration));
+        detail::check(status);
+        return status == DTRAIN_OK;
+    }
+    // What it has counted, as text for Prometheus.
+    std::string stats() const {
+        return detail::text_of([this](char *buffer, size_t size) {
+            return dtrain_stats_server(handle_.get(), buffer, size);
+        });
+    }
+
+  private:
+    std::shared_ptr<dtrain_server_t> handle_;
+};
+
+// Memory that is registered with the transports: new, by Context::allocate(), or the program's.
+class Memory {
+  public:
+    Memory(std::shared_ptr<dtrain_mem_t> handle, size_t bytes) noexcept
+        : handle_(std::move(handle)), bytes_(bytes) {}
+    Memory(Memory &&) = default;
+    Memory &operator=(Memory &&) = default;
+    void *data() const noexcept { return dtrain_mem_address(handle_.get()); }
+    size_t bytes() const noexcept { return bytes_; }
+    template <class T> Span<T> view() const noexcept {
+        return Span<T>(static_cast<T *>(data()), bytes_ / sizeof(T));
+    }
+    dtrain_mem_t *handle() const noexcept { return handle_.get(); }
+
+  private:
+    std::shared_ptr<dtrain_mem_t> handle_;
+    size_t bytes_;
+};
+
+enum class LogLevel : int32_t {
+    ERROR_ = DTRAIN_LOG_ERROR, // ERROR is a macro of some
+    WARN = DTRAIN_LOG_WARN,
+    INFO = DTRAIN_LOG_INFO,
+    DEBUG_ = DTRAIN_LOG_DEBUG
+};
+// Called from any thread; must not call into dtrain. What it throws is written to stderr.
+using LogSink = std::function<void(LogLevel level, const char *line)>;
+
+// Opens the transports. It is there until all that was made with it is gone.
+class Context {
+  public:
+    Context() : Context(nullptr) {}
+    explicit Context(const Options &options) : Context(options.handle()) {}
+    Context(Context &&) = default;
+    Context &operator=(Context &&) = default;
+
+    // Joins a job: by the environment, "tcp://host:port", "file:///dir/name", or "oob". Collective.
+    Communicator join(const std::string &rendezvous = "env", const JoinParams &params = {}) const {
+        return Communicator(made(dtrain_comm_create, dtrain_comm_destroy, rendezvous, params));
+    }
+    // Joins a job as a parameter server, and serves from then on in the background.
+    Server serve(const std::string &rendezvous = "env", const ServeParams &params = {}) const {
+        return Server(made(dtrain_server_create, dtrain_server_destroy, rendezvous, params));
+    }
+    // A queue that holds so many finished operations.
+    Queue queue(uint32_t depth = 0) const {
+        dtrain_cq_t *queue = nullptr;
+        detail::check(dtrain_cq_create(handle(), depth, &queue));
+        return Queue(detail::own(queue, dtrain_cq_destroy, state_));
+    }
+    // New memory, zeroed, which collectives inside the host need not copy.
+    Memory allocate(size_t bytes) const {
+        dtrain_mem_t *memory = nullptr;
+        detail::check(dtrain_mem_alloc(handle(), bytes, &memory));
+        return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
+    }
+    // Registers memory of the program's; shared: moves its pages into memory that the host's other
+    // ranks can map. No thread may write to it during this call.
+    Memory register_memory(void *address, size_t bytes, bool shared = false) const {
+        dtrain_mem_params_t params;
+        DTRAIN_INIT(&params);
+        params.address = address;
+        params.length = bytes;
+        params.flags = shared ? DTRAIN_MEM_SHARED : 0;
+        dtrain_mem_t *memory = nullptr;
+        detail::check(dtrain_mem_register(handle(), &params, &memory));
+        return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
+    }
+    // Makes an update rule known to the server of this context, for tables that are made later.
+    void register_function(Function function) const {
+        state_->functions.emplace_back(std::move(function));
+        const dtrain_function_t raw = state_->functions.back().whole();
+        const Status status = dtrain_function_register(handle(), &raw);
+        if (status < 0) {
+            const std::string text = detail::last_error();
+            state_->functions.pop_back();
+            detail::throw_error(status, text);
+        }
+    }
+    // {}: to stderr again.
+    void set_log(LogSink sink) const {
+        auto next = std::make_unique<LogSink>(std::move(sink));
+        detail::check(dtrain_context_set_log(
+            handle(), *next ? &Context::log : static_cast<dtrain_log_fn>(nullptr), next.get()));
+        state_->log = std::move(next);
+    }
+    // What this build and machine can do, as JSON: transports, kernels, limits.
+    std::string describe() const {
+        return detail::text_of([this](char *buffer, size_t size) {
+            return dtrain_context_describe(handle(), buffer, size);
+        });
+    }
+    // Does some work, with the option progress=manual; how much.
+    int progress() const {
+        const int32_t done = dtrain_context_progress(handle());
+        detail::check(done);
+        return done;
+    }
+    // Writes what this rank does when to a file, for ui.perfetto.dev; %r is the rank.
+    void start_timeline(const std::string &path) const {
+        detail::check(dtrain_timeline_start(handle(), path.c_str()));
+    }
+    void mark_timeline(const std::string &name) const {
+        detail::check(dtrain_timeline_mark(handle(), name.c_str()));
+    }
+    void stop_timeline() const { detail::check(dtrain_timeline_stop(handle())); }
+    // What a transport (of describe()) did with the program's memory.
+    dtrain_device_stats_t device_stats(uint32_t index) const {
+        dtrain_device_stats_t stats;
+        DTRAIN_INIT(&stats);
+        detail::check(dtrain_stats_device(handle(), index, &stats));
+        return stats;
+    }
+    dtrain_context_t *handle() const noexcept { return state_->handle.get(); }
+
+  private:
+    struct State { // the handle goes first: until then callbacks may run
+        std::list<Function> functions;
+        std::unique_ptr<LogSink> log;
+        std::shared_ptr<dtrain_context_t> handle;
+    };
+    explicit Context(const dtrain_options_t *options) : state_(std::make_shared<State>()) {
+        dtrain_context_t *context = nullptr;
+        detail::check(dtrain_context_create(DTRAIN_API_VERSION, options, &context));
+        state_->handle = detail::own(context, dtrain_context_destroy);
+    }
+    struct Exchange {
+        const AllGather *function;
+        size_t size;
+        detail::Caught caught;
+        static int32_t allgather(void *arg, const void *send, void *recv, size_t len) {
+            auto *self = static_cast<Exchange *>(arg);
+            return self->caught.run(-1, [&] {
+                (*self->function)({static_cast<const std::byte *>(send), len},
+                                  {static_cast<std::byte *>(recv), len * self->size});
+                return 0;
+            });
+        }
+    };
+    static void log(void *arg, int32_t level, const char *line) {
+        (*static_cast<LogSink *>(arg))(static_cast<LogLevel>(level), line);
+    }
+    template <class T, class Create, class Params>
+    std::shared_ptr<T> made(Create create, Status (*end)(T *), const std::string &rendezvous,
+                            const Params &given) const {
+        auto params = given.params_;
+        Exchange exchange{&given.allgather_,
+                          static_cast<size_t>(params.size) +
+                              static_cast<size_t>(given.params_.servers),
+                          {}};
+        if (given.allgather_) {
+            params.oob = &Exchange::allgather;
+            params.oob_arg = &exchange;
+        }
+        T *made = nullptr;
+        exchange.caught.check(create(handle(), rendezvous.c_str(), &params, &made));
+        return detail::own(made, end, state_);
+    }
+    std::shared_ptr<State> state_;
+};
+
+// Of the library; DTRAIN_API_VERSION is that of the header.
+inline std::string version() { return dtrain_version_string(); }
+
+} // namespace cxx
+} // namespace dtrain
+#endif

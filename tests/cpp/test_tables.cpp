@@ -1,0 +1,131 @@
+// dtrain.hpp: tables with servers and without, rules of one's own, checkpoints.
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks.hpp"
+#include "temporary_folder.h"
+
+using namespace dtrain;
+using namespace std::chrono_literals;
+
+namespace {
+
+void dense(const Communicator &comm) {
+    const Table table = comm.table("dense", TableParams()
+                                                .length(6)
+                                                .rule(Rule::SGD)
+                                                .learning_rate(0.5)
+                                                .consistency(Consistency::BSP)
+                                                .initial(1));
+    std::vector<float> w(6), g(6, 1);
+    table.push(g);
+    table.clock();
+    const Result result = table.pull(w);
+    REQUIRE(w[0] == 0 && w[5] == 0 && result.version == 1);
+    table.with(OpParams().timeout(20s)).push_pull(g, w);
+    REQUIRE(w[3] == -1);
+    Request request = table.start().pull(Span<float>(w).subspan(2, 2), 2);
+    REQUIRE(request.wait().bytes == 8);
+    std::vector<double> wrong(6);
+    THROWS(InvalidError, "the table is of f32, the array of f64", table.push(wrong));
+    REQUIRE(table.locate(std::vector<uint64_t>{0, 5}).size() == 2);
+    REQUIRE(!table.servers().empty() && table.stats().requests > 0);
+    REQUIRE(!table.restored() && table.states().empty());
+}
+
+void test_without_servers(void **) {
+    run(2, 0, [](const Context &, const Communicator &comm) { dense(comm); });
+}
+void test_with_a_server(void **) {
+    run(2, 1, [](const Context &, const Communicator &comm) { dense(comm); });
+}
+
+void test_rows(void **) {
+    run(1, 1, [](const Context &, const Communicator &comm) {
+        const Table table =
+            comm.table("rows", TableParams().dim(2).rule(Rule::MOMENTUM).momentum(0.5));
+        const std::vector<uint64_t> keys{7, UINT64_MAX};
+        std::vector<float> rows{1, 2, 3, 4}, got(4);
+        table.set_rows(keys, rows);
+        table.pull_rows(keys, got);
+        REQUIRE(got == rows);
+        table.push_pull_rows(keys, rows, got);
+        REQUIRE(got[3] < 4);
+        uint64_t count = 0;
+        table.count_rows(count);
+        REQUIRE(count == 2);
+        const std::vector<State> states = table.states();
+        REQUIRE(states.size() == 1 && states[0].name == "momentum" &&
+                states[0].dtype == DType::F32);
+        table.erase_rows(Span<const uint64_t>(keys).subspan(0, 1));
+        table.count_rows(count);
+        REQUIRE(count == 1);
+        THROWS(InvalidError, "2 rows are 4 elements, not 3",
+               table.push_rows(keys, Input(rows.data(), 3)));
+    });
+}
+
+// A zero that is given is one, not the default.
+void test_numbers_that_are_given(void **) {
+    run(1, 0, [](const Context &, const Communicator &comm) {
+        const Table table =
+            comm.table("still", TableParams().length(2).rule(Rule::SGD).learning_rate(0));
+        std::vector<float> g{1, 1}, w(2);
+        table.push_pull(g, w);
+        REQUIRE(w[0] == 0);
+        const Table parts =
+            comm.table("parts", TableParams()
+                                    .length(4)
+                                    .row_length(2)
+                                    .segment(Segment(0, 1).rule(Rule::SGD).learning_rate(1))
+                                    .segment(Segment(1, 1).rule(Rule::SGD).learning_rate(0)));
+        std::vector<float> gradients(4, 1), values(4);
+        parts.push_pull(gradients, values);
+        REQUIRE(values[0] == -1 && values[1] == 0);
+    });
+}
+
+void test_function(void **) {
+    run(1, 0, [](const Context &context, const Communicator &comm) {
+        context.register_function(Function("twice", [](const dtrain_function_batch_t &batch) {
+            for (uint64_t r = 0; r < batch.count; r++)
+                for (uint64_t i = 0; i < batch.dim; i++) {
+                    const float g = static_cast<const float *>(batch.rows[r].pushed)[i];
+                    if (g < 0) throw std::out_of_range("a negative gradient");
+                    static_cast<float *>(batch.rows[r].values)[i] += 2 * g;
+                }
+        }));
+        const Table table = comm.table("own", TableParams().length(3).function("twice"));
+        std::vector<float> g{1, 2, 3}, w(3);
+        table.push_pull(g, w);
+        REQUIRE(w[2] == 6);
+        g[1] = -1;
+        THROWS(InvalidError, "a negative gradient", table.push(g));
+    });
+}
+
+void test_checkpoint(void **) {
+    const TemporaryFolder folder;
+    const Context context(test_options().set("checkpoint.directory", folder.name));
+    const Communicator comm = context.join("env", JoinParams().size(1));
+    const Table table = comm.table("kept", TableParams().length(2));
+    std::vector<float> w{1, 2};
+    REQUIRE(!table.newest_checkpoint());
+    table.set(w);
+    REQUIRE(save_checkpoint({table}, 5));
+    w = {8, 9};
+    table.set(w);
+    REQUIRE(restore_checkpoint({table}) == 5 && table.newest_checkpoint() == 5u);
+    table.pull(w);
+    REQUIRE(w[1] == 2);
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {cmocka_unit_test(test_without_servers),
+                                cmocka_unit_test(test_with_a_server),
+                                cmocka_unit_test(test_rows),
+                                cmocka_unit_test(test_numbers_that_are_given),
+                                cmocka_unit_test(test_function),
+                                cmocka_unit_test(test_checkpoint)};
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
