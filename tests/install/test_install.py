@@ -46,6 +46,8 @@ class Tree(unittest.TestCase):
         # What is installed must not know where it was installed.
         cls.prefix = cls.folder / "moved"
         (cls.folder / "first").rename(cls.prefix)
+        manifest = pathlib.Path(BUILD, "install_manifest.txt").read_text()
+        (cls.folder / "install_manifest.txt").write_text(manifest.replace(f"{cls.folder}/first/", f"{cls.prefix}/"))
         cls.libraries = cls.prefix / LIBDIR
 
     def pkg_config(self, *words):
@@ -57,9 +59,14 @@ class Tree(unittest.TestCase):
         run("cc", "-o", program, PROGRAM / "one_rank.c", *flags)
         return program
 
-    def find_package(self):
+    def configure(self, version="0.1", components="tcp;shm", *more):
         build = self.folder / "cmake"
-        run("cmake", "--fresh", "-S", PROGRAM, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--fresh", "-S", PROGRAM, "-B", build, f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DVERSION={version}", f"-DCOMPONENTS={components}", *more)
+        return build
+
+    def find_package(self, *arguments):
+        build = self.configure(*arguments)
         run("cmake", "--build", build)
         return build
 
@@ -92,6 +99,31 @@ class Installed(Tree):
         self.assert_works(build / "shared")
         self.assert_works(build / "static")
         self.assertNotIn("libdtrain", run("ldd", build / "static"))
+
+    def test_cpp(self):
+        source = ROOT / "examples" / "allreduce.cpp"
+        build = self.find_package("0.1", "tcp", f"-DCXX={source}")
+        self.assertIn("y = 2.000 x + 1.000", run(self.prefix / "bin/dtrain-run", "-n", "2", "--", build / "cpp"))
+        program = self.folder / "pc_cpp"
+        flags = self.pkg_config("--static", "--cflags", "--libs")
+        own = ["-l:libdtrain.a" if flag == "-ldtrain" else flag for flag in flags]  # that, and nothing else
+        for words in (["-static", *flags], own):
+            run("c++", "-std=c++17", "-o", program, source, *words)
+            self.assertIn("y = 2.000 x + 1.000", run(program))
+            self.assertNotIn("libdtrain", subprocess.run(["ldd", program], capture_output=True, text=True).stdout)
+
+    def test_versions_and_components(self):
+        for version in ("0.1...0.2", "0.1.0", "0.1...<0.2", "0.0.5...0.1.0", "0"):
+            with self.subTest(version):
+                self.configure(version)
+        for version in ("0.2", "0.0", "0.2...0.3", "0.0...<0.1.0", "1"):
+            with self.subTest(version), self.assertRaisesRegex(AssertionError, "0.1.0"):
+                self.configure(version)
+        with self.assertRaisesRegex(AssertionError, "the transport pigeon\\s+is\\s+not\\s+in"):
+            self.configure("0.1", "tcp;pigeon")
+        (self.libraries / "dtrain" / "libdtrain_transport_ofi.so").unlink(missing_ok=True)
+        with self.assertRaisesRegex(AssertionError, "dtrain-transport-ofi"):
+            self.configure("0.1", "ofi")
 
     def test_tools(self):
         tools = self.prefix / "bin"
@@ -138,6 +170,18 @@ class Installed(Tree):
                              (self.folder / "deep_prefix" / inside).resolve())
 
 
+class Uninstalled(Tree):
+    def test_uninstall(self):
+        kept = self.libraries / "of_another.so"
+        kept.touch()
+        script = ROOT / "pkgconfig" / "uninstall.cmake"
+        run("cmake", f"-DBUILD={self.folder}", "-P", script)
+        self.assertEqual([path for path in self.prefix.rglob("*") if not path.is_dir()], [kept])
+        self.assertEqual([path for path in self.prefix.rglob("*dtrain*")], [])
+        with self.assertRaisesRegex(AssertionError, "nothing was installed from"):
+            run("cmake", f"-DBUILD={self.folder}", "-P", script)
+
+
 class PlantedBreaks(Tree):
     """Each breaks something else of one installed tree; all must be seen."""
 
@@ -149,7 +193,7 @@ class PlantedBreaks(Tree):
 
     def test_missing_plugin(self):
         (self.libraries / "dtrain" / "libdtrain_transport_tcp.so").unlink()
-        with self.assertRaisesRegex(AssertionError, "where no plugin is"):
+        with self.assertRaisesRegex(AssertionError, "the transport tcp is not in"):
             self.find_package()
 
     def test_missing_header(self):
