@@ -174,10 +174,12 @@ class Uninstalled(Tree):
     def test_uninstall(self):
         kept = self.libraries / "of_another.so"
         kept.touch()
+        hidden = self.libraries / "dtrain" / ".of_the_user"
+        hidden.touch()
         script = ROOT / "pkgconfig" / "uninstall.cmake"
         run("cmake", f"-DBUILD={self.folder}", "-P", script)
-        self.assertEqual([path for path in self.prefix.rglob("*") if not path.is_dir()], [kept])
-        self.assertEqual([path for path in self.prefix.rglob("*dtrain*")], [])
+        self.assertEqual([path for path in self.prefix.rglob("*") if not path.is_dir()], [kept, hidden])
+        self.assertEqual([path for path in self.prefix.rglob("*dtrain*")], [hidden.parent])
         with self.assertRaisesRegex(AssertionError, "nothing was installed from"):
             run("cmake", f"-DBUILD={self.folder}", "-P", script)
 
