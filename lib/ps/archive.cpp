@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/archive.h"
 
+#include "base/clock.h"
 #include "engine/thread.h"
 #include "ps/row_file.h"
 #include "ps/shard_file.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <unistd.h>
 #include <utility>
@@ -13,6 +15,8 @@
 
 namespace dtrain::ps {
 namespace {
+
+constexpr uint64_t populated_bytes = 4 << 20, turn_bytes = 1 << 20; // at a time
 
 // f(path, what is known of it, which) for each file of the table in the checkpoint, in their order,
 // until it fails.
@@ -106,7 +110,31 @@ Status for_each_part(const CheckpointFolder &folder, const Manifest &manifest,
                              : for_each_shard(folder, manifest, name, params, f);
 }
 
-Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk) {
+// Memory is touched before, so that it costs nothing under the lock; but what is changed until then
+// touches its own.
+Status finish_copy(const ArchiveJob &job, const Copying &copying) {
+    const std::shared_ptr<GradualCopy> copy = job.copy();
+    for (const GradualCopy::Target &target : copy->targets())
+        for (uint64_t at = 0; at < target.bytes; at += populated_bytes)
+            if (const uint64_t bytes = std::min(populated_bytes, target.bytes - at);
+                !copying.populate(*target.memory, at, bytes))
+                return fail(
+                    DTRAIN_ERR_NO_MEMORY,
+                    "no memory for the copy of table \"%s\" that is to be written: an array "
+                    "of it takes %llu bytes, of which there were %llu",
+                    job.name.c_str(), static_cast<unsigned long long>(target.bytes),
+                    static_cast<unsigned long long>(at));
+    auto state = GradualCopy::State::going;
+    while (state == GradualCopy::State::going)
+        copying.turn([&] { state = copy->advance(turn_bytes); });
+    if (state == GradualCopy::State::done) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CANCELED, "table \"%s\" was destroyed while it was saved",
+                job.name.c_str());
+}
+
+Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
+            const Copying &copying) {
+    if (Status s = finish_copy(job, copying); s != DTRAIN_OK) return s;
     const CheckpointName own = {job.request.argument, job.request.first};
     if (Status s = folder.make(own.step); s != DTRAIN_OK) return s;
     const std::string path =
@@ -199,11 +227,19 @@ Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::
                 least - clocks.begin());
 }
 
-void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve) {
+std::shared_ptr<GradualCopy> ArchiveJob::copy() const {
+    if (rows != nullptr) return rows->copy;
+    return image != nullptr ? image->copy : nullptr;
+}
+
+void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve,
+         const Copying &copying) {
     set_error_text("");
     try { // the standard library's
-        job.status = job.request.kind == RequestKind::save ? save(job, folder, disk)
+        job.status = job.request.kind == RequestKind::save ? save(job, folder, disk, copying)
                                                            : restore(job, folder, reserve);
+        if (job.request.kind == RequestKind::save && job.status == DTRAIN_OK)
+            job.lent = job.rows != nullptr ? job.rows->lend() : job.image->lend();
     } catch (const std::bad_alloc &) {
         job.status = fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
     }
@@ -234,6 +270,18 @@ Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
     return DTRAIN_OK;
 }
 
+// Whoever else needs the lock has it at least half of the time.
+void ArchiveThread::take_turn(ArchiveJob &job, const std::function<void()> &work) const {
+    int64_t took = 0;
+    owner_.locked([&] {
+        const int64_t begin = monotonic_clock().now_ns();
+        work();
+        took = monotonic_clock().now_ns() - begin;
+    });
+    job.longest_turn = std::max(job.longest_turn, took);
+    std::this_thread::sleep_for(std::chrono::nanoseconds(took));
+}
+
 void ArchiveThread::work() {
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -242,7 +290,10 @@ void ArchiveThread::work() {
         std::unique_ptr<ArchiveJob> job = std::move(jobs_.front());
         jobs_.pop_front();
         lock.unlock();
-        run(*job, folder_, disk_, [&](uint64_t bytes) { return owner_.reserve(*job, bytes); });
+        Copying copying;
+        copying.turn = [&](const auto &work) { take_turn(*job, work); };
+        auto reserve = [&](uint64_t bytes) { return owner_.reserve(*job, bytes); };
+        run(*job, folder_, disk_, reserve, copying);
         owner_.done(std::move(job));
         lock.lock();
     }

@@ -20,6 +20,14 @@
 
 namespace dtrain::ps {
 
+// How the disk thread copies what others go on changing.
+struct Copying {
+    // Runs what it is given under their lock.
+    std::function<void(const std::function<void()> &)> turn = [](const auto &work) { work(); };
+    // Touches memory that will be written; false: there is none.
+    std::function<bool(const Buffer &, uint64_t at, uint64_t bytes)> populate = &Buffer::populate;
+};
+
 // What a worker has asked a server for: to save its part of a table, or to read it.
 struct ArchiveJob {
     RequestHeader request; // save or restore
@@ -32,6 +40,10 @@ struct ArchiveJob {
     uint64_t charged = 0;      // to the server's limit, as long as the image is there
     Status status = DTRAIN_OK; // the outcome
     std::string text;
+    int64_t longest_turn = 0; // nanoseconds under the lock
+    bool lent = false;        // the image is of no use, its memory may be for another
+
+    std::shared_ptr<GradualCopy> copy() const; // that has to be done first; nullptr: none
 };
 
 class Archive {
@@ -45,7 +57,7 @@ class Archive {
 
 // Does it, now.
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
-         const Reserve &reserve = any_memory);
+         const Reserve &reserve = any_memory, const Copying &copying = {});
 // Whether the checkpoint has all of this table, by what its files begin with; DTRAIN_ERR_NOT_FOUND:
 // it does not have the table.
 Status check_parts(const CheckpointFolder &folder, const Manifest &manifest,
@@ -60,10 +72,11 @@ Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::
 // replaced by the next one.
 class ArchiveThread final : public Archive {
   public:
-    // Called by the thread: Server::reserve(), Server::on_archived().
+    // Called by the thread: Server::reserve(), Server::on_archived(); under the lock of the server.
     struct Owner {
         std::function<uint64_t(ArchiveJob &, uint64_t bytes)> reserve;
         std::function<void(std::unique_ptr<ArchiveJob>)> done;
+        std::function<void(const std::function<void()> &)> locked;
     };
     ArchiveThread(const std::string &folder, data::Disk &disk, Owner owner);
     ~ArchiveThread() { stop(); }
@@ -72,6 +85,7 @@ class ArchiveThread final : public Archive {
 
   private:
     void work();
+    void take_turn(ArchiveJob &job, const std::function<void()> &work) const;
 
     CheckpointFolder folder_;
     data::Disk &disk_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/buffer.h"
 
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
@@ -9,11 +10,11 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr size_t huge_page = 2 << 20, line = 64;
+constexpr size_t huge_page = 2 << 20, page = 4096, line = 64;
 
 } // namespace
 
-bool Buffer::allocate(uint64_t bytes) {
+bool Buffer::allocate(uint64_t bytes, Pages pages) {
     reset();
     if (bytes > SIZE_MAX / 2) return false;
     if (bytes < huge_page) {
@@ -34,12 +35,25 @@ bool Buffer::allocate(uint64_t bytes) {
     char *start = static_cast<char *>(map) + skip;
     if (skip > 0) munmap(map, skip);
     munmap(start + wanted, huge_page - skip);
-    madvise(start, wanted, MADV_HUGEPAGE); // advice: without it, small pages
+    // Advice: without it, what the system is set up for.
+    madvise(start, wanted, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     data_ = start;
     bytes_ = wanted;
     mapped_ = true;
     return true;
 }
+
+bool Buffer::populate(uint64_t at, uint64_t bytes) const {
+    if (!mapped_) return true;
+    const uint64_t first = at / page * page;
+    while (madvise(this->at(first), at + bytes - first, MADV_POPULATE_WRITE) != 0) {
+        if (errno == EINVAL) return true; // Linux before 5.14: who writes touches them
+        if (errno != EINTR && errno != EAGAIN) return false;
+    }
+    return true;
+}
+
+bool Buffer::lend() const { return !mapped_ || madvise(data_, bytes_, MADV_FREE) == 0; }
 
 void Buffer::register_once(std::span<const std::unique_ptr<transport::Device>> devices) const {
     if (std::exchange(asked_, true) || empty()) return;

@@ -1,8 +1,8 @@
 // Zeroed memory for a shard: 64-byte aligned, on huge pages where that is worth it.
 //
 // What messages leave from, or come into, is registered with the transports once. Who drops the
-// last reference to such a buffer, or gives it other memory, holds the agent's lock: so shards hand
-// copies to the thread that writes checkpoints, and take over buffers from it, never the reverse.
+// last reference to such a buffer, or gives it other memory, holds the agent's lock: so the thread
+// that writes checkpoints has copies, which let go of the shard's own under that lock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "memory/registration.h"
@@ -34,9 +34,17 @@ class Buffer {
         std::swap(asked_, other.asked_);
     }
 
+    // small: the first touch of a page, wherever, should cost little.
+    enum class Pages : uint8_t { huge, small };
     // False when there is no memory; what was held before is given back first.
-    bool allocate(uint64_t bytes);
+    bool allocate(uint64_t bytes, Pages pages = Pages::huge);
     void reset();
+    // Any thread, whatever others write there: touches the pages of a range, so that nobody else
+    // has to. False: there is no memory for them.
+    bool populate(uint64_t at, uint64_t bytes) const;
+    // The contents are of no use any more: the system may take the memory until it is written
+    // again. False: it cannot.
+    bool lend() const;
     // Under the agent's lock, whose devices these are.
     void register_once(std::span<const std::unique_ptr<transport::Device>> devices) const;
     bool empty() const { return data_ == nullptr; }

@@ -20,19 +20,13 @@ uint64_t DenseValues::scale_count(uint64_t elements) const {
     return elements / row_ * scales_of_row_ + blocks_of(elements % row_);
 }
 
-bool DenseValues::allocate() {
+bool DenseValues::allocate(Buffer::Pages pages) {
     memory = std::make_shared<Buffer>();
-    if (!memory->allocate(count_ * size_)) return false;
+    if (!memory->allocate(count_ * size_, pages)) return false;
     const uint64_t scale_bytes = scale_count(count_) * sizeof(float);
     if (scale_bytes == 0) return true;
     scales = std::make_shared<Buffer>();
-    return scales->allocate(scale_bytes);
-}
-
-void DenseValues::copy(const DenseValues &other) {
-    std::memcpy(memory->at(0), other.memory->at(0), count_ * size_);
-    if (scales != nullptr)
-        std::memcpy(scales->at(0), other.scales->at(0), scale_count(count_) * sizeof(float));
+    return scales->allocate(scale_bytes, pages);
 }
 
 template <class F> void DenseValues::for_each_block(const Range &range, F &&f) const {
@@ -43,6 +37,22 @@ template <class F> void DenseValues::for_each_block(const Range &range, F &&f) c
         f(Range{first, end - first}, row * scales_of_row_ + block);
         at = end;
     }
+}
+
+Range DenseValues::changed(const Range &range) const {
+    if (dtype_ != DTRAIN_I8 || range.count == 0) return range;
+    Range all = {range.first, 0};
+    for_each_block(range, [&](const Range &block, uint64_t) {
+        all.first = std::min(all.first, block.first);
+        all.count = block.end() - all.first;
+    });
+    return all;
+}
+
+Range DenseValues::changed_scales(const Range &range) const {
+    if (range.count == 0) return {};
+    const uint64_t first = scale_of(range.first);
+    return {first, scale_of(range.end() - 1) + 1 - first};
 }
 
 void DenseValues::read(const Range &range, float *to) const {
@@ -59,8 +69,7 @@ bool DenseValues::copy_row(const Range &range, char *to) const {
     const bool fits = row_ % block_values == 0 || range.first % row_ + range.count <= row_;
     if (dtype_ != DTRAIN_I8 || !begins || !fits) return false;
     std::memcpy(to, at(range.first), range.count);
-    const uint64_t first = range.first / row_ * scales_of_row_ + range.first % row_ / block_values;
-    std::memcpy(to + range.count, scales->at(first * sizeof(float)),
+    std::memcpy(to + range.count, scales->at(scale_of(range.first) * sizeof(float)),
                 blocks_of(range.count) * sizeof(float));
     return true;
 }

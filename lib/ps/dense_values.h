@@ -17,8 +17,10 @@ class DenseValues {
   public:
     DenseValues(const TableParams &params, uint64_t count);
     uint64_t bytes() const { return count_ * size_ + scale_count(count_) * sizeof(float); }
-    bool allocate();                     // zeroed; false: no memory
-    void copy(const DenseValues &other); // of the same table and count, both allocated
+    bool allocate(Buffer::Pages pages = Buffer::Pages::huge); // zeroed; false: no memory
+    // What write() of a range may change: of the elements, and of the scales.
+    Range changed(const Range &range) const;
+    Range changed_scales(const Range &range) const;
 
     // As they lie in memory, which is a row (narrow.h) of the stored dtype but for int8.
     char *at(uint64_t element) const { return memory->at(element * size_); }
@@ -40,6 +42,9 @@ class DenseValues {
 
   private:
     uint64_t scale_count(uint64_t elements) const;
+    uint64_t scale_of(uint64_t element) const {
+        return element / row_ * scales_of_row_ + element % row_ / block_values;
+    }
     // f(block, its scale's number) for the blocks that have a part of the range.
     template <class F> void for_each_block(const Range &range, F &&f) const;
     void write_part(const Range &part, const Range &block, char *scale, const float *from,

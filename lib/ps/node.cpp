@@ -81,13 +81,13 @@ void Node::start_archive() {
     if (folder.empty()) return;
     archive_ = std::make_unique<ArchiveThread>(
         folder, data::system_disk(),
-        ArchiveThread::Owner{
-            [this](ArchiveJob &job, uint64_t bytes) {
-                uint64_t granted = 0;
-                agent_.locked([&] { granted = server_->reserve(job, bytes); });
-                return granted;
-            },
-            [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); }});
+        ArchiveThread::Owner{[this](ArchiveJob &job, uint64_t bytes) {
+                                 uint64_t granted = 0;
+                                 agent_.locked([&] { granted = server_->reserve(job, bytes); });
+                                 return granted;
+                             },
+                             [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); },
+                             [this](const std::function<void()> &work) { agent_.locked(work); }});
 }
 
 void Node::archived(std::unique_ptr<ArchiveJob> job) {
@@ -95,6 +95,13 @@ void Node::archived(std::unique_ptr<ArchiveJob> job) {
         agent_.log().write(DTRAIN_LOG_WARN, "checkpoint %llu, table \"%s\": %s",
                            static_cast<unsigned long long>(job->request.argument),
                            job->name.c_str(), job->text.c_str());
+    else if (job->request.kind == RequestKind::save)
+        agent_.log().write(DTRAIN_LOG_DEBUG,
+                           "checkpoint %llu, table \"%s\": %llu bytes were copied while requests "
+                           "went on, which waited at most %.3f ms at a time",
+                           static_cast<unsigned long long>(job->request.argument),
+                           job->name.c_str(), static_cast<unsigned long long>(job->charged),
+                           1e-6 * double(job->longest_turn));
     agent_.locked([&] {
         server_->on_archived(std::move(job), port_->responses());
         work();

@@ -18,7 +18,7 @@ uint64_t rows_per_piece(uint64_t row_bytes) {
 
 // f(data, bytes) for the keys, then each column, piece by piece, until it fails.
 template <class F> Status for_each_piece(const RowImage &image, F &&f) {
-    if (Status s = f(image.keys.at(0), image.count * sizeof(uint64_t)); s != DTRAIN_OK) return s;
+    if (Status s = f(image.keys->at(0), image.count * sizeof(uint64_t)); s != DTRAIN_OK) return s;
     std::vector<char> piece;
     for (const RowImage::Column &column : RowImage::columns_of(image.params)) {
         const uint64_t most = rows_per_piece(column.bytes);
@@ -27,7 +27,7 @@ template <class F> Status for_each_piece(const RowImage &image, F &&f) {
             const uint64_t n = std::min(most, image.count - first);
             for (uint64_t i = 0; i < n; i++)
                 std::memcpy(&piece[i * column.bytes],
-                            image.rows.at((first + i) * image.layout.bytes + column.at),
+                            image.rows->at((first + i) * image.layout.bytes + column.at),
                             column.bytes);
             if (Status s = f(piece.data(), n * column.bytes); s != DTRAIN_OK) return s;
         }

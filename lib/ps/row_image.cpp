@@ -44,19 +44,45 @@ Status RowImage::make_room(const Reserve &reserve) {
     return DTRAIN_OK;
 }
 
-std::unique_ptr<RowImage> SparseShard::image() const {
+bool RowImage::allocate(uint64_t wanted) {
+    count = wanted;
+    wanted += wanted / 4; // memory that is not touched costs nothing
+    keys = std::make_shared<Buffer>();
+    rows = std::make_shared<Buffer>();
+    return keys->allocate(wanted * sizeof(uint64_t), Buffer::Pages::small) &&
+           rows->allocate(wanted * layout.bytes, Buffer::Pages::small);
+}
+
+bool RowImage::reuse(RowImage &&other, uint64_t wanted) {
+    if (other.keys->bytes() < wanted * sizeof(uint64_t) ||
+        other.rows->bytes() < wanted * layout.bytes)
+        return false;
+    count = wanted;
+    keys = std::move(other.keys);
+    rows = std::move(other.rows);
+    return true;
+}
+
+SparseShard::~SparseShard() = default;
+
+std::unique_ptr<RowImage> SparseShard::image() {
     auto image = std::make_unique<RowImage>(params_);
-    const uint64_t row = layout_.bytes, count = rows_.size();
-    if (!image->keys.allocate(count * sizeof(uint64_t)) || !image->rows.allocate(count * row))
-        return nullptr;
-    rows_.copy(reinterpret_cast<uint64_t *>(image->keys.at(0)), image->rows.at(0));
-    image->count = count;
+    const std::unique_ptr<RowImage> kept = std::move(kept_);
+    const bool reused = kept != nullptr && image->reuse(std::move(*kept), rows_.size());
+    if (!reused && !image->allocate(rows_.size())) return nullptr;
+    image->copy = RowCopy::begin(rows_, image->keys, image->rows);
+    if (image->copy == nullptr) return nullptr;
+    copies_.add(image->copy);
     image->updates = updates_;
     image->rate = rule_.rate();
     return image;
 }
 
 void SparseShard::adopt(RowImage &&image) {
+    if (copies_.any()) {
+        const auto before = std::make_shared<const RowStore>(std::move(rows_));
+        copies_.for_each([&](RowCopy &copy) { copy.settle(before); });
+    }
     rows_ = std::move(image.store);
     updates_ = image.updates;
     set_rate(image.rate);

@@ -3,6 +3,7 @@
 #pragma once
 #include "ps/buffer.h"
 #include "ps/reserve.h"
+#include "ps/row_copy.h"
 #include "ps/row_store.h"
 #include "ps/sparse_shard.h"
 
@@ -29,9 +30,14 @@ struct RowImage {
     RowLayout layout;
     uint64_t updates = 0, clock = 0;
     double rate = 0;
-    // To a checkpoint: `count` of each, one after the other.
-    Buffer keys, rows;
+    // To a checkpoint: `count` of each, one after the other; as long as the copy goes on, they are
+    // still to come.
+    std::shared_ptr<Buffer> keys, rows;
     uint64_t count = 0;
+    std::shared_ptr<RowCopy> copy;
+    bool allocate(uint64_t count); // and some more, for other images; false: no memory
+    bool reuse(RowImage &&other, uint64_t count); // its memory; false: there is too little of it
+    bool lend() const { return keys->lend() && rows->lend(); } // while nobody needs the image
     // From one; make_room() lets it have more rows than it has.
     RowStore store;
     Status make_room(const Reserve &reserve);

@@ -54,6 +54,7 @@ bool RowIndex::insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash
         memory_ = std::move(larger.memory_);
         buckets_ = wanted;
         erased_ = 0;
+        built_++;
     }
     place(key, hash, row);
     size_++;

@@ -60,9 +60,14 @@ class RowIndex {
 
     // f(key, row), in no particular order; it must not change the index.
     template <class F> void for_each(F &&f) const {
-        for (uint64_t b = 0; b < buckets_; b++)
-            for (uint32_t i = 0; i < at(b)->used; i++) f(at(b)->keys[i], at(b)->rows[i]);
+        for (uint64_t b = 0; b < buckets_; b++) for_each_in(b, f);
     }
+    // Of one of its buckets, in which a key stays until the index is built anew.
+    template <class F> void for_each_in(uint64_t bucket, F &&f) const {
+        for (uint32_t i = 0; i < at(bucket)->used; i++) f(at(bucket)->keys[i], at(bucket)->rows[i]);
+    }
+    uint64_t buckets() const { return buckets_; }
+    uint64_t built() const { return built_; } // how often
 
   private:
     static constexpr uint32_t slots = 5;
@@ -91,6 +96,7 @@ class RowIndex {
     IndexMemory::Part memory_;
     uint64_t buckets_ = 0, size_ = 0;
     uint64_t erased_ = 0; // since the buckets were last filled anew
+    uint64_t built_ = 0;
 };
 
 } // namespace dtrain::ps

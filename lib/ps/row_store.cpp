@@ -2,8 +2,6 @@
 #include "ps/row_store.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 namespace dtrain::ps {
 namespace {
@@ -61,28 +59,6 @@ bool RowStore::erase(uint64_t key) {
     if (row == RowIndex::none) return false;
     free_.push_back(row);
     return true;
-}
-
-void RowStore::copy(uint64_t *keys, char *rows) const {
-    std::vector<uint32_t> holes = free_;
-    std::sort(holes.begin(), holes.end());
-    for (const RowIndex &index : index_)
-        index.for_each([&](uint64_t key, uint32_t row) {
-            const auto before = std::lower_bound(holes.begin(), holes.end(), row) - holes.begin();
-            keys[row - before] = key;
-        });
-    holes.push_back(rows_);
-    uint32_t row = 0;
-    for (const uint32_t hole : holes) {
-        while (row < hole) {
-            const uint64_t slab_end = (uint64_t(row >> slab_shift_) + 1) << slab_shift_;
-            const auto n = uint32_t(std::min<uint64_t>(hole, slab_end) - row);
-            std::memcpy(rows, at(row), n * row_bytes_);
-            rows += n * row_bytes_;
-            row += n;
-        }
-        row = hole + 1;
-    }
 }
 
 } // namespace dtrain::ps

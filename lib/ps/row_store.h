@@ -69,9 +69,40 @@ class RowStore {
             index.for_each([&](uint64_t key, uint32_t row) { f(key, at(row)); });
     }
 
-    // All keys and their rows, in the order in which these were made. (In that of the index, a
-    // store that is filled with them would crowd, all at the low end of its own, as it grows.)
-    void copy(uint64_t *keys, char *rows) const;
+    // ---- rows by their numbers, which are in the order in which they were made ----
+    uint32_t made() const { return rows_; }                      // also those that were erased,
+    const std::vector<uint32_t> &holes() const { return free_; } // which are these
+    const char *row(uint32_t number) const { return at(number); }
+    // f(i, number) for each key in turn; RowIndex::none: it has no row.
+    template <class F> void locate(const uint64_t *keys, size_t count, F &&f) const {
+        stream(
+            keys, count, [&](uint64_t key, uint64_t hash) { return segment(hash).find(key, hash); },
+            [&](size_t i, uint32_t row) {
+                f(i, row);
+                return true;
+            });
+    }
+    // How far a walk has come that may stop while the store changes.
+    struct Scan {
+        uint32_t segment = 0;
+        uint64_t bucket = 0, built = 0; // of that segment, as it was built
+    };
+    // f(key, number) for about so many keys more; false: that was the last. Has met by then each
+    // key that was there all the time, some perhaps again.
+    template <class F> bool scan(Scan &scan, uint64_t keys, F &&f) const {
+        for (uint64_t met = 0; scan.segment < segments; scan = {scan.segment + 1}) {
+            const RowIndex &index = index_[scan.segment];
+            if (scan.built != index.built()) scan = {scan.segment, 0, index.built()};
+            for (; scan.bucket < index.buckets(); scan.bucket++, met++) {
+                if (met >= keys) return true;
+                index.for_each_in(scan.bucket, [&](uint64_t key, uint32_t row) {
+                    f(key, row);
+                    met++;
+                });
+            }
+        }
+        return false;
+    }
 
   private:
     static constexpr size_t ahead = 32;

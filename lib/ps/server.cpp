@@ -149,7 +149,7 @@ ServerReport Server::report() const {
     return report;
 }
 
-void Server::on_archived(std::unique_ptr<ArchiveJob> job, Responses &out) {
+void Server::on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out) {
     auto found = tables_.find(job->request.table);
     if (found == tables_.end() || found->second == nullptr) return;
     found->second->on_archived(std::move(job), out);

@@ -32,7 +32,8 @@ class Server {
     // anything; the payload is aligned to 8 bytes.
     void on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                     uint64_t bytes, Responses &out);
-    void on_archived(std::unique_ptr<ArchiveJob> job, Responses &out);
+    // What is not kept of the job is the caller's, who gives back its memory without a lock.
+    void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out);
     // Memory for what a job reads: how much of so many bytes it may have.
     uint64_t reserve(ArchiveJob &job, uint64_t bytes);
     void on_worker_left(uint32_t worker, Responses &out); // the job, in good order

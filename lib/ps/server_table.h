@@ -59,7 +59,7 @@ class ServerTable {
     void refuse(Status status, const char *text, Responses &out);
     // Any other request but destroy, checked by check_request().
     void request(const RequestHeader &header, const void *payload, uint64_t bytes, Responses &out);
-    void on_archived(std::unique_ptr<ArchiveJob> job, Responses &out);
+    void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out); // as Server's
     uint64_t reserve(ArchiveJob &job, uint64_t bytes); // charged to it; 0: it was given up
     void leave(uint32_t worker, Responses &out);       // destroyed its handle, or left the job
     void lose(uint32_t worker, Responses &out);
@@ -186,6 +186,7 @@ class ServerTable {
     void wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     void set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out);
     std::unique_ptr<ArchiveJob> make_job(const RequestHeader &header) const; // without an image
+    void end(GradualCopy &copy);                                             // of what is here
     // False: told why not.
     bool begin(std::unique_ptr<ArchiveJob> job, Answered::Entry &entry, Responses &out);
     void attach_text(Response &response) const;

@@ -63,7 +63,8 @@ void ServerTable::save(const RequestHeader &header, Answered::Entry &entry, Resp
     if (job->rows == nullptr && job->image == nullptr)
         return finish(header, entry, {Reason::no_memory, {bytes(), 0}}, out);
     job->charged = copy;
-    if (!begin(std::move(job), entry, out)) return;
+    const std::shared_ptr<GradualCopy> copying = job->copy();
+    if (!begin(std::move(job), entry, out)) return end(*copying);
     copies_ += copy;
     room_ -= copy;
 }
@@ -92,7 +93,14 @@ uint64_t ServerTable::reserve(ArchiveJob &job, uint64_t bytes) {
     return bytes;
 }
 
-void ServerTable::on_archived(std::unique_ptr<ArchiveJob> job, Responses &out) {
+void ServerTable::end(GradualCopy &copy) {
+    if (rows_ != nullptr)
+        rows_->end(copy);
+    else
+        shard_->end(copy);
+}
+
+void ServerTable::on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out) {
     const RequestHeader header = job->request;
     const bool current = restores_by(header);
     Member &member = members_[header.worker];
@@ -102,6 +110,9 @@ void ServerTable::on_archived(std::unique_ptr<ArchiveJob> job, Responses &out) {
     const uint64_t needed = !kept                  ? 0
                             : job->rows != nullptr ? job->rows->store.memory()
                                                    : job->charged;
+    if (const std::shared_ptr<GradualCopy> copy = job->copy()) end(*copy);
+    if (job->lent && rows_ != nullptr) rows_->keep(job->rows);
+    if (job->lent && shard_ != nullptr) shard_->keep(job->image);
     copies_ -= job->charged - needed;
     job->charged = needed;
     if (current && !kept) restore_.reset();

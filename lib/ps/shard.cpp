@@ -66,6 +66,7 @@ void Shard::fill(double value) {
 }
 
 void Shard::set(const Range &range, const void *values) {
+    before_change(local(range));
     if (values_.narrow())
         values_.write(local(range), static_cast<const float *>(values), {});
     else
@@ -243,6 +244,7 @@ void Shard::update_segments(uint64_t row, uint64_t step, const void *g) {
 }
 
 void Shard::update(const Range &whole, const void *g, uint32_t worker) {
+    before_change(whole);
     auto from = [&](uint64_t first) {
         return static_cast<const char *>(g) + (first - whole.first) * size_;
     };

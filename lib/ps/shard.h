@@ -6,6 +6,7 @@
 #include "ps/buffer.h"
 #include "ps/clock_sums.h"
 #include "ps/consistency.h"
+#include "ps/copies.h"
 #include "ps/dense_values.h"
 #include "ps/function_call.h"
 #include "ps/partition.h"
@@ -84,8 +85,12 @@ class Shard {
     State state(uint64_t index, const Range &range);
     Reason set_state(uint64_t index, const Range &range, const void *numbers);
 
-    // Everything but sums of open clocks, as it is now; nullptr: no memory.
-    std::unique_ptr<ShardImage> image() const;
+    // Everything but sums of open clocks, as it is now, once its copy is done; nullptr: no memory.
+    // Until end() what changes is copied before.
+    std::unique_ptr<ShardImage> image();
+    void end(GradualCopy &copy) { copies_.end(copy); }
+    // One that has ended, for the memory of the next; gives back the one that was kept.
+    void keep(std::unique_ptr<ShardImage> &image) { kept_.swap(image); }
     uint64_t image_bytes() const; // of its values and state
     // Becomes what the image is, of this table and part; sums of open clocks stay.
     void adopt(ShardImage &&image);
@@ -94,6 +99,11 @@ class Shard {
     Shard(const TableParams &params, const Part &part, const dtrain_function_t *function);
     void fill(double value);
     Reason allocate_slots();
+    void before_change(const Range &local) {
+        if (copies_.any()) [[unlikely]]
+            copy_first(local);
+    }
+    void copy_first(const Range &local);
     Reason back_up(uint32_t worker);
     void copy_to_backup(const Range &local, char *to) const;
     // The values of a range in the table's type, until the next call. Several ranges are opened
@@ -150,6 +160,8 @@ class Shard {
     uint64_t updates_ = 0;
     std::vector<float> wide_; // of open()
     AnswerBuffers answers_;
+    std::unique_ptr<ShardImage> kept_;
+    Copies<ArrayCopy> copies_; // arrays: values, the scales of int8, slots_
 };
 
 } // namespace dtrain::ps

@@ -51,6 +51,7 @@ Reason Shard::run_update(Batch batch) {
     function_->begin();
     uint64_t before = 0;
     for (const auto &[local, g] : batch) {
+        before_change(local);
         char *values = open(local, before);
         for_each_row(local, [&, &local = local, g = g](uint64_t key, uint64_t place, uint64_t dim) {
             const uint64_t offset = (place - local.first) * size_;

@@ -8,16 +8,28 @@ ShardImage::ShardImage(const TableParams &table, const Part &its_part)
     : params(table), part(its_part), values(table, its_part.count()),
       steps(its_part.count() / counted_elements(table)), rate(table.learning_rate) {}
 
-bool ShardImage::allocate() {
-    auto fresh = [](uint64_t bytes) -> std::shared_ptr<Buffer> {
+bool ShardImage::allocate(Buffer::Pages pages) {
+    auto fresh = [&](uint64_t bytes) -> std::shared_ptr<Buffer> {
         auto buffer = std::make_shared<Buffer>();
-        return buffer->allocate(bytes) ? buffer : nullptr;
+        return buffer->allocate(bytes, pages) ? buffer : nullptr;
     };
-    bool all = values.allocate();
+    bool all = values.allocate(pages);
     for (const StateArray &state : slots_of(params)) {
         slots.push_back(fresh(state.bytes_of(part.count())));
         all = all && slots.back() != nullptr;
     }
+    return all;
+}
+
+void ShardImage::reuse(ShardImage &&other) {
+    values.memory = std::move(other.values.memory);
+    values.scales = std::move(other.values.scales);
+    slots = std::move(other.slots);
+}
+
+bool ShardImage::lend() const {
+    bool all = values.memory->lend() && (values.scales == nullptr || values.scales->lend());
+    for (const auto &slot : slots) all = all && slot->lend();
     return all;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "ps/buffer.h"
 #include "ps/dense_values.h"
+#include "ps/gradual_copy.h"
 #include "ps/partition.h"
 #include "ps/rules.h"
 #include "ps/step_counts.h"
@@ -17,7 +18,10 @@ namespace dtrain::ps {
 
 struct ShardImage {
     ShardImage(const TableParams &params, const Part &part);
-    bool allocate(); // values and state, zeroed; false: no memory
+    // Values and state, zeroed; false: no memory.
+    bool allocate(Buffer::Pages pages = Buffer::Pages::huge);
+    void reuse(ShardImage &&other); // that was allocated: its memory
+    bool lend() const;              // it, while nobody needs the image
     // That they take.
     static uint64_t bytes_of(const TableParams &params, uint64_t count);
 
@@ -39,6 +43,8 @@ struct ShardImage {
     DenseValues values;
     std::vector<std::shared_ptr<Buffer>> slots; // as slots_of()
     StepCounts steps;                           // of elements, or rows
+    // As long as that goes on, values and state are still to come.
+    std::shared_ptr<ArrayCopy> copy;
     uint64_t updates = 0, clock = 0;
     double rate = 0;
 };

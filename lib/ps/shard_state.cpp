@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace dtrain::ps {
 namespace {
@@ -42,28 +43,58 @@ Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers)
     }
     Reason reason = allocate_slots();
     if (reason != Reason::none) return reason;
+    before_change(local(range));
     const uint64_t size = array.numbers * array.size;
     std::memcpy(slots_[index]->at(items.first * size), numbers, items.count * size);
     return Reason::none;
 }
 
-std::unique_ptr<ShardImage> Shard::image() const {
+std::unique_ptr<ShardImage> Shard::image() {
     auto image = std::make_unique<ShardImage>(params_, part_);
-    if (!image->allocate()) return nullptr;
-    image->values.copy(values_);
+    if (kept_ != nullptr)
+        image->reuse(std::move(*std::exchange(kept_, nullptr)));
+    else if (!image->allocate(Buffer::Pages::small))
+        return nullptr;
+    const uint64_t count = part_.count();
+    std::vector<ArrayCopy::Array> arrays = {
+        {values_.memory, image->values.memory, count * values_.stored_size()}};
+    if (values_.scales != nullptr)
+        arrays.push_back({values_.scales, image->values.scales,
+                          values_.bytes() - count * values_.stored_size()});
     for (size_t i = 0; i < slots_.size(); ++i)
-        if (slots_[i] != nullptr)
-            std::memcpy(image->slots[i]->at(0), slots_[i]->at(0),
-                        arrays_[i].bytes_of(part_.count()));
+        arrays.push_back({slots_[i], image->slots[i], arrays_[i].bytes_of(count)});
+    image->copy = ArrayCopy::begin(std::move(arrays));
+    if (image->copy == nullptr) return nullptr;
+    copies_.add(image->copy);
     image->steps = steps_;
     image->updates = updates_;
     image->rate = rule_.rate();
     return image;
 }
 
+void Shard::copy_first(const Range &local) {
+    copies_.for_each([&](ArrayCopy &copy) {
+        size_t array = 0;
+        const uint64_t size = values_.stored_size();
+        const Range values = values_.changed(local);
+        copy.before_change(array++, values.first * size, values.count * size);
+        if (values_.scales != nullptr) {
+            const Range scales = values_.changed_scales(local);
+            copy.before_change(array++, scales.first * sizeof(float), scales.count * sizeof(float));
+        }
+        for (const StateArray &state : arrays_) {
+            const uint64_t bytes = state.numbers * state.size;
+            const uint64_t first = local.first / state.elements;
+            const uint64_t end = (local.end() + state.elements - 1) / state.elements;
+            copy.before_change(array++, first * bytes, (end - first) * bytes);
+        }
+    });
+}
+
 uint64_t Shard::image_bytes() const { return ShardImage::bytes_of(params_, part_.count()); }
 
 void Shard::adopt(ShardImage &&image) {
+    copies_.for_each([](ArrayCopy &copy) { copy.settle(); }); // which keep what is replaced
     values_ = std::move(image.values);
     slots_ = std::move(image.slots);
     steps_ = std::move(image.steps);

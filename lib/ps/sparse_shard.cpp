@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "device/kernels.h"
 #include "ps/narrow.h"
+#include "ps/row_image.h"
 
 #include <algorithm>
 #include <cstring>
@@ -110,6 +111,7 @@ Reason SparseShard::no_room() const {
 }
 
 Reason SparseShard::claim(const uint64_t *keys, size_t count) {
+    before_change(keys, count);
     claimed_.resize(count);
     rows_.set_limit(limit_ == UINT64_MAX ? limit_ : rows_.memory() + room());
     size_t made = rows_.obtain(
@@ -231,6 +233,7 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     auto update_block = [&] {
         if (reason == Reason::none) reason = add_others(keys, values, count, others);
         for (size_t i = 0; i < count; i++) added_.finish(values[i], params_.dim, made_of.divisor);
+        before_change(keys, count);
         rows_.find(keys, count, [&](size_t i, char *row) {
             rows[i] = row;
             if (function_ == nullptr) update(keys[i], row, values[i]);
@@ -267,6 +270,7 @@ Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) 
 }
 
 void SparseShard::erase(const uint64_t *keys, size_t count) {
+    before_change(keys, count);
     for (size_t i = 0; i < count; i++) {
         rows_.erase(keys[i]);
         for (RowStore &sums : sums_) sums.erase(keys[i]); // which apply() would look for

@@ -4,8 +4,10 @@
 #include "ps/answer_buffers.h"
 #include "ps/clock_sums.h"
 #include "ps/consistency.h"
+#include "ps/copies.h"
 #include "ps/function_call.h"
 #include "ps/protocol.h"
+#include "ps/row_copy.h"
 #include "ps/row_initializer.h"
 #include "ps/row_store.h"
 #include "ps/rules.h"
@@ -42,6 +44,7 @@ class SparseShard {
   public:
     // function: of a table that has one; outlives the shard.
     explicit SparseShard(const TableParams &params, const dtrain_function_t *function = nullptr);
+    ~SparseShard();
 
     uint64_t updates() const { return updates_; }
     uint64_t size() const { return rows_.size(); } // rows that were made
@@ -81,8 +84,12 @@ class SparseShard {
     std::shared_ptr<const Buffer> gather_state(uint64_t index, const uint64_t *keys, size_t count);
     Reason set_state(uint64_t index, const uint64_t *keys, size_t count, const void *numbers);
 
-    // All rows, and no sums of open clocks, as they are now; nullptr: no memory.
-    std::unique_ptr<RowImage> image() const;
+    // All rows, and no sums of open clocks, as they are now, once its copy is done; nullptr: no
+    // memory. Until end() what changes is copied before.
+    std::unique_ptr<RowImage> image();
+    void end(GradualCopy &copy) { copies_.end(copy); }
+    // One that has ended, for the memory of the next; gives back the one that was kept.
+    void keep(std::unique_ptr<RowImage> &image) { kept_.swap(image); }
     uint64_t image_bytes() const { return size() * (sizeof(uint64_t) + layout_.bytes); }
     // Takes the rows of an image of this table; sums of open clocks lose theirs.
     void adopt(RowImage &&image);
@@ -104,6 +111,10 @@ class SparseShard {
     Reason add_others(const uint64_t *keys, char *const *sums, size_t count,
                       std::span<const uint32_t> others);
     bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
+    void before_change(const uint64_t *keys, size_t count) const {
+        if (copies_.any()) [[unlikely]]
+            copies_.for_each([&](RowCopy &copy) { copy.before_change(keys, count); });
+    }
     uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
 
@@ -128,6 +139,8 @@ class SparseShard {
     std::vector<char> initial_row_;                        // scratch
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
     AnswerBuffers answers_;
+    std::unique_ptr<RowImage> kept_;
+    Copies<RowCopy> copies_;
 };
 
 } // namespace dtrain::ps

@@ -98,6 +98,8 @@ class ArchiveRig {
     }
     float saved() const {
         float value;
+        while (shelf.jobs.back()->copy()->advance(1) == GradualCopy::State::going) {
+        }
         std::memcpy(&value, shelf.jobs.back()->image->values.at(0), sizeof value);
         return value;
     }

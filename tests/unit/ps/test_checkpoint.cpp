@@ -5,6 +5,7 @@
 #include "ps/lineage.h"
 
 #include "check.h"
+#include "complete.h"
 #include "faulty_disk.h"
 
 #include <cmath>
@@ -73,7 +74,8 @@ void every_rule_and_dtype(void **) {
             assert_int_equal(save(other, folder.name, 2, quick_disk), DTRAIN_OK);
             assert_int_equal(restore(before, folder.name, 1), DTRAIN_OK);
             assert_int_equal(restore(after, folder.name, 2), DTRAIN_OK);
-            auto one = before.shards[0]->image(), two = after.shards[0]->image();
+            auto one = complete(before.shards[0]->image()),
+                 two = complete(after.shards[0]->image());
             const auto arrays = one->arrays(), others = two->arrays();
             for (size_t i = 0; i < arrays.size(); i++)
                 if (arrays[i].numbers != nullptr)
