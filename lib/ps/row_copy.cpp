@@ -12,12 +12,10 @@ bool DenseRanks::allocate(uint32_t count, const std::vector<uint32_t> &holes) {
     any_ = !holes.empty();
     if (!any_) return true;
     if (!holes_.allocate(count)) return false;
-    before_.assign(count / group + 2, 0);
-    for (const uint32_t hole : holes) {
-        holes_.mark(hole);
-        before_[hole / group + 1]++;
-    }
-    for (size_t i = 1; i < before_.size(); i++) before_[i] += before_[i - 1];
+    before_.assign(count / group + 1, 0);
+    for (const uint32_t hole : holes) holes_.mark(hole);
+    for (uint32_t i = 0; i < count / group; i++)
+        before_[i + 1] = before_[i] + holes_.count(i * group, (i + 1) * group);
     return true;
 }
 
