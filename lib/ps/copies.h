@@ -20,7 +20,13 @@ template <class Copy> class Copies {
     Copies &operator=(const Copies &) = delete;
 
     bool any() const { return !going_.empty(); }
-    void add(std::shared_ptr<Copy> copy) { going_.push_back(std::move(copy)); }
+    void add(std::shared_ptr<Copy> copy) {
+        std::erase_if(going_, [](const auto &own) { // whose image is gone
+            if (own.use_count() == 1) own->cancel();
+            return own.use_count() == 1;
+        });
+        going_.push_back(std::move(copy));
+    }
     // Done, or of no use any more.
     void end(GradualCopy &copy) {
         copy.cancel();

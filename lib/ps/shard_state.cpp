@@ -65,8 +65,8 @@ std::unique_ptr<ShardImage> Shard::image() {
         arrays.push_back({slots_[i], image->slots[i], arrays_[i].bytes_of(count)});
     image->copy = ArrayCopy::begin(std::move(arrays));
     if (image->copy == nullptr) return nullptr;
-    copies_.add(image->copy);
     image->steps = steps_;
+    copies_.add(image->copy);
     image->updates = updates_;
     image->rate = rule_.rate();
     return image;
