@@ -29,6 +29,9 @@ using ConvertFn = void(void *dst, const void *src, uint64_t count);
 using WeighFn = void(void *dst, const void *const *srcs, const double *weights, uint32_t n,
                      uint64_t count);
 
+using NarrowRandomlyFn = void(void *dst, const float *src, uint64_t count, uint32_t seed,
+                              uint32_t first);
+
 struct DtypeKernels {
     ReduceFn *ops[op_count];
     ScaleFn *scale;
@@ -37,7 +40,8 @@ struct DtypeKernels {
     DotsFn *dots = nullptr;
     ConvertFn *widen = nullptr;  // f16 and bf16: to f32,
     ConvertFn *narrow = nullptr; // and from it
-    WeighFn *weigh = nullptr;    // floating dtypes
+    NarrowRandomlyFn *narrow_randomly = nullptr;
+    WeighFn *weigh = nullptr; // floating dtypes
 };
 
 // Between f32 and int8; as the functions of kernels.h, largest() as bits.

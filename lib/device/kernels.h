@@ -59,6 +59,12 @@ void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double s
 // f16 or bf16 to f32 and back (to nearest even).
 void widen(float *dst, const void *src, uint64_t count, uint32_t dtype);
 void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype);
+// The same, but rounded down or up at random, up with the probability that makes the mean exact
+// (Gupta et al.: Deep learning with limited numerical precision, ICML 2015). The randomness of an
+// element is a function of seed and its number, which is first + i, modulo 2^32. What is larger
+// than the format's largest number is rounded to nearest.
+void narrow_randomly(void *dst, const float *src, uint64_t count, uint32_t dtype, uint32_t seed,
+                     uint64_t first);
 // dst[i] = weights[0] * srcs[0][i] + weights[1] * srcs[1][i] + ..., from left to right, n >= 1, for
 // a floating-point dtype; dst may be one of the srcs. Weights are rounded to f32 unless the dtype
 // is f64; f16 and bf16 stay f32 on the way and are rounded once, at the end.
@@ -72,9 +78,7 @@ float largest(const float *src, uint64_t count);
 // dst[i] = src[i] * factor, a number that is finite, rounded to nearest even, and at most 127
 // either way.
 void quantise(int8_t *dst, const float *src, uint64_t count, float factor);
-// The same, but rounded down or up at random, up with the probability of the fraction, so that the
-// mean is exact (Gupta et al.: Deep learning with limited numerical precision, ICML 2015). The
-// randomness of an element is a function of seed and i.
+// The same, but rounded at random as by narrow_randomly(), whose first is 0.
 void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed);
 // dst[i] = src[i] * scale
 void dequantise(float *dst, const int8_t *src, uint64_t count, float scale);

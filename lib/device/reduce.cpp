@@ -67,6 +67,12 @@ void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype) {
     best_kernels().dtypes[dtype]->narrow(dst, src, count);
 }
 
+void narrow_randomly(void *dst, const float *src, uint64_t count, uint32_t dtype, uint32_t seed,
+                     uint64_t first) {
+    best_kernels().dtypes[dtype]->narrow_randomly(dst, src, count, seed,
+                                                  static_cast<uint32_t>(first));
+}
+
 void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n, uint64_t count,
            uint32_t dtype) {
     best_kernels().dtypes[dtype]->weigh(dst, srcs, weights, n, count);

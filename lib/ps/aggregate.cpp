@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/aggregate.h"
 
-#include "device/kernels.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -20,12 +18,12 @@ uint64_t mask(uint64_t at, uint64_t end) {
 
 } // namespace
 
-uint64_t Aggregate::bytes_needed(uint32_t dtype, uint64_t length) {
-    return length * device::dtype_size(dtype) + mark_bytes(length);
+uint64_t Aggregate::bytes_needed(uint64_t size, uint64_t length) {
+    return length * size + mark_bytes(length);
 }
 
-bool Aggregate::allocate(uint32_t dtype, uint64_t length) {
-    size_ = device::dtype_size(dtype);
+bool Aggregate::allocate(uint64_t size, uint64_t length) {
+    size_ = size;
     if (!marks_.allocate(mark_bytes(length))) return false;
     return values_.allocate(length * size_);
 }

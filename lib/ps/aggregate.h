@@ -13,9 +13,10 @@ namespace dtrain::ps {
 // Elements are counted from the start of the shard.
 class Aggregate {
   public:
-    static uint64_t bytes_needed(uint32_t dtype, uint64_t length);
+    // size: bytes of an element.
+    static uint64_t bytes_needed(uint64_t size, uint64_t length);
 
-    bool allocate(uint32_t dtype, uint64_t length); // false: no memory
+    bool allocate(uint64_t size, uint64_t length); // false: no memory
     bool allocated() const { return !values_.empty(); }
     // combine(part, sums, pushed) where something was pushed already. The range counts as pushed
     // once it is marked.

@@ -13,7 +13,7 @@ DenseValues::DenseValues(const TableParams &params, uint64_t count)
     : count_(count), size_(device::dtype_size(storage_dtype_of(params))),
       row_(params.row_length > 0 ? params.row_length : block_values),
       scales_of_row_(blocks_of(row_)), dtype_(storage_dtype_of(params)),
-      narrow_(params.storage_dtype != 0) {}
+      narrow_(is_stored_narrow(params)) {}
 
 uint64_t DenseValues::scale_count(uint64_t elements) const {
     if (!narrow_ || dtype_ != DTRAIN_I8) return 0;
@@ -75,10 +75,12 @@ bool DenseValues::copy_row(const Range &range, char *to) const {
 }
 
 void DenseValues::write(const Range &range, const float *from, const Rounding &rounding) {
-    if (dtype_ != DTRAIN_I8) return write_row(at(range.first), dtype_, from, range.count);
+    if (dtype_ != DTRAIN_I8)
+        return write_row(at(range.first), dtype_, from, range.count,
+                         {rounding.random, rounding.seed, range.first});
     for_each_block(range, [&](const Range &block, uint64_t index) {
         const Range part = intersect(block, range);
-        const Rounding own = {rounding.random, mix(rounding.seed, block.first)};
+        const Rounding own = {.random = rounding.random, .seed = mix(rounding.seed, block.first)};
         const float *its = from + (part.first - range.first);
         char *scale = scales->at(index * sizeof(float));
         if (part == block)

@@ -41,11 +41,12 @@ Fields made_with(const TableParams &params) {
     if (!is_segmented(params)) put_constants(params, params.rule, "", out);
     if (params.rule == DTRAIN_RULE_DC_SGD || has_function(params))
         out.emplace_back("compensation", number_text(params.compensation));
+    if (is_sparse(params) || rounds_at_random(params))
+        out.emplace_back("seed", std::to_string(params.seed));
     if (!is_sparse(params)) return out;
     out.emplace_back("initial", number_text(params.initial));
     out.emplace_back("distribution", std::to_string(params.distribution));
     out.emplace_back("spread", number_text(params.spread));
-    out.emplace_back("seed", std::to_string(params.seed));
     return out;
 }
 

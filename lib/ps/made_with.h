@@ -11,9 +11,10 @@
 namespace dtrain::ps {
 
 // Fields by name and value, which say the same where they are of two tables of one rule: the
-// constants of the rule (or of each segment's), and of a sparse table what rows begin with. Not
-// what is there to be changed between runs, and shows in pushes to come only: the learning rate,
-// clipping, decay, l1 and l2 but FTRL's, whose values follow from its state by them.
+// constants of the rule (or of each segment's), the seed of what is rounded at random, and of a
+// sparse table what rows begin with. Not what is there to be changed between runs, and shows in
+// pushes to come only: the learning rate, clipping, decay, l1 and l2 but FTRL's, whose values
+// follow from its state by them.
 std::vector<std::pair<std::string, std::string>> made_with(const TableParams &params);
 
 // The shortest text that is read as the same number, in every locale.

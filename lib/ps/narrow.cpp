@@ -31,6 +31,9 @@ void write_part(const Part<char> &to, uint32_t dtype, const float *from, uint64_
         std::memcpy(to.values, from, count * sizeof(float));
     else if (dtype == DTRAIN_I8)
         write_blocks(to.values, to.scales, from, count, rounding);
+    else if (rounding.random)
+        device::narrow_randomly(to.values, from, count, dtype, uint32_t(rounding.seed >> 32),
+                                rounding.first);
     else
         device::narrow(to.values, from, count, dtype);
 }
@@ -75,7 +78,7 @@ void write_blocks(char *bytes, char *scales, const float *from, uint64_t count,
                   const Rounding &rounding) {
     for (uint64_t at = 0; at < count; at += block_values, scales += sizeof(float)) {
         const uint64_t n = std::min(block_values, count - at);
-        const Rounding own = {rounding.random, mix(rounding.seed, at)};
+        const Rounding own = {.random = rounding.random, .seed = mix(rounding.seed, at)};
         write_block(bytes + at, scales, scale_for(from + at, n), from + at, n, own);
     }
 }

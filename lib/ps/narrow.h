@@ -1,7 +1,7 @@
 // Values of an f32 table in fewer bytes: as they travel, and as servers keep them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// f16 and bf16 are rounded to nearest even. int8: blocks of values with one scale (f32) each, its
+// int8: blocks of values with one scale (f32) each, its
 // largest magnitude over 127, a value being its byte times the scale (row-wise quantisation as of
 // embedding tables, Guan et al.: Post-training 4-bit quantization on embedding tables, 2019, here
 // symmetric). A block with a NaN or an infinity has the scale NaN, and so all of it is NaN. In one
@@ -15,11 +15,11 @@ inline constexpr uint64_t block_values = 128; // of int8, that share a scale; a 
 
 constexpr uint64_t blocks_of(uint64_t values) { return (values + block_values - 1) / block_values; }
 
-// How int8 are rounded: to nearest even, or at random so that the mean is exact, as a function of
-// the seed and the value's place.
+// To nearest even, or at random so that the mean is exact, as a function of the seed and the
+// value's number: the first one's, and on.
 struct Rounding {
     bool random = false;
-    uint64_t seed = 0;
+    uint64_t seed = 0, first = 0;
 };
 
 // Blocks of int8, whose values lie one after the other, and so do their scales, unaligned.

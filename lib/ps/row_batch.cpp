@@ -27,6 +27,7 @@ RowBatch::RowBatch(const ClientTable &table, const Call &call)
       most_(std::max<uint64_t>(1, std::min(table.chunk, most_bytes) / (sizeof(uint64_t) + size_))),
       narrow_(travels_narrow(table.params, call.kind)),
       sent_(narrow_ ? narrow_bytes(table.params, call.kind, 1) : size_),
+      halves_(is_half(table.params.dtype) && has_trait(call.kind, Trait::pushes)),
       parts_(table.lanes.size()) {
     deduplicate();
     order_by_server();
@@ -87,7 +88,7 @@ uint64_t RowBatch::scratch_bytes(RequestKind kind, uint64_t rows) const {
     const bool in_place = order_.empty() && !narrow_;
     if (in_place) return carries ? rows * (sizeof(uint64_t) + size_) : 0;
     return aligned(rows * (sizeof(uint64_t) + carries * sent_)) + aligned(rows * receives * sent_) +
-           (carries && narrow_) * size_;
+           carries * (narrow_ + 2 * halves_) * table_.params.dim * sizeof(float);
 }
 
 template <class F> void RowBatch::for_each_place(uint64_t row, F &&f) const {
@@ -95,6 +96,23 @@ template <class F> void RowBatch::for_each_place(uint64_t row, F &&f) const {
     f(place);
     if (later_.empty()) return;
     while ((place = later_[place]) != 0) f(place);
+}
+
+bool RowBatch::repeats(uint64_t row) const {
+    return !later_.empty() && later_[order_.empty() ? row : order_[row]] != 0;
+}
+
+void RowBatch::add_up_halves(uint64_t row, char *to, float *wide) const {
+    const TableParams &params = table_.params;
+    float *const again = wide + params.dim;
+    bool begun = false;
+    for_each_place(row, [&](uint64_t place) {
+        read_row(begun ? again : wide, params.dtype,
+                 static_cast<const char *>(call_.send) + place * size_, params.dim);
+        if (begun) combine_repeated(params, DTRAIN_F32, wide, again);
+        begun = true;
+    });
+    write_row(to, params.dtype, wide, params.dim);
 }
 
 // Keys, then, for kinds that carry them, their rows.
@@ -110,11 +128,15 @@ void RowBatch::gather(const Range &rows, RequestKind kind, char *to, char *wide)
     const TableParams &params = table_.params;
     const bool sums = has_trait(kind, Trait::pushes);
     for (uint64_t row = rows.first; row < rows.end(); row++, to += sent_) {
+        if (halves_ && repeats(row)) {
+            add_up_halves(row, to, reinterpret_cast<float *>(wide));
+            continue;
+        }
         char *sum = narrow_ ? wide : to;
         bool begun = false;
         for_each_place(row, [&](uint64_t place) {
             if (begun && sums)
-                combine_repeated(params, sum, values + place * size_);
+                combine_repeated(params, params.dtype, sum, values + place * size_);
             else
                 std::memcpy(sum, values + place * size_, size_);
             begun = true;
@@ -134,7 +156,7 @@ void RowBatch::attach(const Range &rows, Outgoing &request, char *scratch) const
     const uint64_t answer_at = aligned(request.payload_bytes);
     const uint64_t row_at = answer_at + aligned(rows.count * receives * sent_);
     if (carries || !order_.empty()) {
-        gather(rows, kind, scratch, narrow_ && carries ? scratch + row_at : nullptr);
+        gather(rows, kind, scratch, scratch + row_at);
         request.payload = scratch;
     }
     if (!receives) return;

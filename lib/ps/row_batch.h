@@ -45,8 +45,11 @@ class RowBatch {
   private:
     void deduplicate();
     void order_by_server();
-    // wide: room for a row that is summed up before it is rounded.
+    // wide: room for a row that is summed up before it is rounded, and for another one.
     void gather(const Range &rows, RequestKind kind, char *to, char *wide) const;
+    bool repeats(uint64_t row) const;
+    // The sum of a repeated key's rows, which are of f16 or bf16, rounded once.
+    void add_up_halves(uint64_t row, char *to, float *wide) const;
     // f(i) for each place of the row's key in the caller's array, in order.
     template <class F> void for_each_place(uint64_t row, F &&f) const;
 
@@ -55,6 +58,7 @@ class RowBatch {
     const uint64_t size_, most_;  // bytes of the caller's row; rows in a request
     const bool narrow_;           // rows travel in another type,
     const uint64_t sent_;         // as so many bytes
+    const bool halves_;           // rows are of f16 or bf16
     std::vector<uint32_t> order_; // by row: the first place of its key. Empty: row i is place i
     std::vector<uint32_t> later_; // by place: the next one of the same key, or 0; empty: none has
     std::vector<Range> parts_;    // by server

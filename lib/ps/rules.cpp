@@ -139,6 +139,10 @@ bool accumulates(const TableParams &params) {
            (params.rule != DTRAIN_RULE_ASSIGN && rules[params.rule].combine == DTRAIN_SUM);
 }
 
+bool rounds_at_random(const TableParams &params) {
+    return is_stored_narrow(params) && accumulates(params);
+}
+
 uint64_t whole_elements(const TableParams &params) {
     if (params.row_length > 0) return params.row_length;
     return params.storage_dtype == DTRAIN_I8 ? block_values : 0;

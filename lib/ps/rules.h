@@ -68,6 +68,7 @@ std::string rule_title(const TableParams &params);
 
 // Updates add up, so that each must be stored without a bias; or they replace values.
 bool accumulates(const TableParams &params);
+bool rounds_at_random(const TableParams &params);
 // Where a dense table may be cut: between so many elements; 0: anywhere.
 uint64_t whole_elements(const TableParams &params);
 

@@ -9,7 +9,7 @@
 namespace dtrain::ps {
 namespace {
 
-uint64_t size_of(const TableParams &table) { return device::dtype_size(table.dtype); }
+uint64_t size_of(const TableParams &table) { return device::dtype_size(computed_dtype(table)); }
 
 } // namespace
 
@@ -35,28 +35,29 @@ void SegmentRules::apply(uint64_t number, char *row, char *const *slots, const c
     }
 }
 
-void combine(const TableParams &table, void *to, const void *from, uint64_t elements) {
+void combine(const TableParams &table, uint32_t dtype, void *to, const void *from,
+             uint64_t elements) {
     if (!is_segmented(table))
-        return device::reduce(to, from, elements, table.dtype, rule_info(table.rule).combine);
-    const uint64_t size = size_of(table);
+        return device::reduce(to, from, elements, dtype, rule_info(table.rule).combine);
+    const uint64_t size = device::dtype_size(dtype);
     const uint64_t row = table.segments.back().first + table.segments.back().count;
     for (uint64_t at = 0; at < elements; at += row)
         for (const Segment &segment : table.segments)
             device::reduce(static_cast<char *>(to) + (at + segment.first) * size,
                            static_cast<const char *>(from) + (at + segment.first) * size,
-                           segment.count, table.dtype, rule_info(uint32_t(segment.rule)).combine);
+                           segment.count, dtype, rule_info(uint32_t(segment.rule)).combine);
 }
 
-void combine_repeated(const TableParams &table, void *row, const void *again) {
-    const uint64_t size = size_of(table);
+void combine_repeated(const TableParams &table, uint32_t dtype, void *row, const void *again) {
+    const uint64_t size = device::dtype_size(dtype);
     if (!is_segmented(table)) {
         if (table.rule == DTRAIN_RULE_ASSIGN)
             std::memcpy(row, again, table.dim * size);
         else
-            combine(table, row, again, table.dim);
+            combine(table, dtype, row, again, table.dim);
         return;
     }
-    combine(table, row, again, table.dim);
+    combine(table, dtype, row, again, table.dim);
     for (const Segment &segment : table.segments)
         if (segment.rule == DTRAIN_RULE_ASSIGN)
             std::memcpy(static_cast<char *>(row) + segment.first * size,

@@ -31,8 +31,9 @@ class SegmentRules {
 
 // Combines what was pushed to the same rows, `from`, with `to`: as the rules have it, else the sum.
 // elements: whole rows where the table has segments.
-void combine(const TableParams &table, void *to, const void *from, uint64_t elements);
+void combine(const TableParams &table, uint32_t dtype, void *to, const void *from,
+             uint64_t elements);
 // The same for rows that one push has twice, where the last one counts for ASSIGN.
-void combine_repeated(const TableParams &table, void *row, const void *again);
+void combine_repeated(const TableParams &table, uint32_t dtype, void *row, const void *again);
 
 } // namespace dtrain::ps

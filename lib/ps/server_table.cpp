@@ -143,7 +143,7 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     case RequestKind::set_ready: return set_ready(header, entry, out);
     case RequestKind::wait_ready: return wait_ready(header, entry, out);
     case RequestKind::set:
-        shard_->set({header.first, header.count}, payload);
+        shard_->set({header.first, header.count}, values_of(header, payload));
         return finish(header, entry, {}, out);
     default: return finish(header, entry, change_rows(header, payload), out);
     }
@@ -203,14 +203,16 @@ double ServerTable::weight_of(const RequestHeader &header) const {
 
 const void *ServerTable::values_of(const RequestHeader &header, const void *sent) {
     const TableParams &params = identity_.params;
-    if (!travels_narrow(params, header.kind)) return sent;
-    if (taken_.empty()) taken_.resize(chunk_bytes);
+    const uint32_t dtype = travels_narrow(params, header.kind) ? params.wire_dtype : params.dtype;
+    if (dtype == computed_dtype(params)) return sent;
+    if (taken_.empty()) // for as many of the caller's elements as a request has
+        taken_.resize(chunk_bytes / device::dtype_size(params.dtype) * sizeof(float));
     const uint64_t rows = rows_ != nullptr ? header.count : 1;
     const uint64_t count = rows_ != nullptr ? params.dim : header.count; // of each
     const auto *from = static_cast<const char *>(sent);
     auto *to = reinterpret_cast<float *>(taken_.data());
-    for (uint64_t i = 0; i < rows; ++i, from += row_bytes(params.wire_dtype, count))
-        read_row(to + i * count, params.wire_dtype, from, count);
+    for (uint64_t i = 0; i < rows; ++i, from += row_bytes(dtype, count))
+        read_row(to + i * count, dtype, from, count);
     return to;
 }
 

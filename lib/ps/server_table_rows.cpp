@@ -41,7 +41,8 @@ ServerTable::Answer ServerTable::change_rows(const RequestHeader &header, const 
     const auto *keys = static_cast<const uint64_t *>(payload);
     const void *rows = keys + header.count; // where there are some
     switch (header.kind) {
-    case RequestKind::set_rows: return after_rows(rows_->set(keys, header.count, rows));
+    case RequestKind::set_rows:
+        return after_rows(rows_->set(keys, header.count, values_of(header, rows)));
     case RequestKind::set_state_rows:
         return after_rows(rows_->set_state(header.argument, keys, header.count, rows));
     case RequestKind::erase_rows: rows_->erase(keys, header.count); return {};

@@ -25,7 +25,7 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
     uint64_t slot = slot_size(params.dtype), values = DenseValues(params, count).bytes();
     uint64_t backups = info.is(RuleInfo::backs_up) ? workers : 0;
     uint64_t sums = !collects(params) ? 0 : collects_apart(params) ? workers : open_clocks;
-    sums *= Aggregate::bytes_needed(ClockSums::dtype_of(params), count);
+    sums *= Aggregate::bytes_needed(ClockSums::element_bytes_of(params), count);
     uint64_t state = 0, all = 0;
     for (const StateArray &array : slots_of(params)) state += array.bytes_of(count);
     if (__builtin_mul_overflow(backups, count * slot, &all) ||
@@ -36,8 +36,8 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
 
 Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_t *function)
     : params_(params), info_(rule_info(params.rule)), rule_(params), part_(part),
-      size_(device::dtype_size(params.dtype)), values_(params, part.count()),
-      lie_as_sent_(params.storage_dtype == params.wire_dtype &&
+      size_(device::dtype_size(computed_dtype(params))), values_(params, part.count()),
+      lie_as_sent_(storage_dtype_of(params) == wire_dtype_of(params) &&
                    params.storage_dtype != DTRAIN_I8), // whose scales lie elsewhere
       arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
@@ -59,7 +59,8 @@ std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part
 const void *Shard::at(uint64_t element) const { return values_.at(part_.place_of(element)); }
 
 void Shard::fill(double value) {
-    if (!values_.narrow()) return ps::fill(params_.dtype, values_.at(0), part_.count(), value);
+    if (!values_.narrow())
+        return ps::fill(computed_dtype(params_), values_.at(0), part_.count(), value);
     const std::vector<float> same(std::min(part_.count(), most_filled), float(value));
     for (uint64_t at = 0; at < part_.count(); at += same.size())
         values_.write({at, std::min<uint64_t>(same.size(), part_.count() - at)}, same.data(), {});
@@ -140,7 +141,7 @@ void Shard::copy_to_backup(const Range &local, char *to) const {
     if (values_.narrow())
         values_.read(local, reinterpret_cast<float *>(to));
     else
-        copy_to_state(params_.dtype, to, values_.at(local.first), local.count);
+        std::memcpy(to, values_.at(local.first), local.count * size_);
 }
 
 Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
@@ -160,8 +161,9 @@ Reason Shard::collect(uint32_t sum, const Range &range, const void *g, double we
     if (reason != Reason::none) return reason;
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
-    if (!sums.allocated() && !sums.allocate(added_.dtype(), part_.count()))
+    if (!sums.allocated() && !sums.allocate(added_.element_bytes(), part_.count()))
         return Reason::no_memory;
+    if (by_row_) make_room_to_open(params_.row_length);
     const Pushed pushed = {local(range), added_.of(g, range.count, weight)};
     if (combines_by_function()) return combine_by_function(sums, {&pushed, 1});
     add(sums, pushed.local, pushed.g);

@@ -28,6 +28,8 @@ namespace dtrain::ps {
 
 // Ranges are elements of the whole table; each lies in one of the ranges of part(). Each function
 // that returns a Reason does all or nothing.
+//
+// What is pushed and set is of the type that the table's rule computes in (computed_dtype()).
 class Shard {
   public:
     // What the shard will hold at most: values, state, sums, backups by worker.
@@ -38,7 +40,7 @@ class Shard {
                                          const dtrain_function_t *function = nullptr);
 
     const Part &part() const { return part_; }
-    uint64_t size() const { return size_; } // bytes of one element
+    uint64_t size() const { return size_; } // bytes of one element of what is pushed
     uint64_t updates() const { return updates_; }
 
     void set(const Range &range, const void *values);

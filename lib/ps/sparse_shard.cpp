@@ -38,14 +38,14 @@ RowLayout::RowLayout(const TableParams &p) : values(row_bytes(p.storage_dtype, p
 
 SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function)
     : params_(params), rule_(params), initial_{Distribution(params.distribution),
-                                               params.dtype,
+                                               computed_dtype(params),
                                                params.dim,
                                                params.initial,
                                                params.spread,
                                                params.seed},
-      layout_(params), narrow_(params.storage_dtype != 0),
-      lie_as_sent_(params.storage_dtype == params.wire_dtype),
-      row_bytes_(params.dim * device::dtype_size(params.dtype)),
+      layout_(params), narrow_(is_stored_narrow(params)),
+      lie_as_sent_(storage_dtype_of(params) == wire_dtype_of(params)),
+      row_bytes_(params.dim * device::dtype_size(computed_dtype(params))),
       sent_(row_bytes(params.wire_dtype, params.dtype, params.dim)),
       own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX), limit_(own_limit_),
       rows_(layout_.bytes),
@@ -73,7 +73,7 @@ const char *SparseShard::initial_values(uint64_t key) {
     } else {
         drawn_.resize(params_.dim);
         initial_.fill(key, drawn_.data());
-        write_row(initial_row_.data(), params_.storage_dtype, drawn_.data(), params_.dim);
+        write_row(initial_row_.data(), storage_dtype_of(params_), drawn_.data(), params_.dim);
     }
     return initial_row_.data();
 }
@@ -94,14 +94,14 @@ void SparseShard::make_room_to_open(size_t count) {
 char *SparseShard::open(const char *row, size_t i) {
     if (!narrow_) return const_cast<char *>(row);
     float *values = &wide_[i * params_.dim];
-    read_row(values, params_.storage_dtype, row, params_.dim);
+    read_row(values, storage_dtype_of(params_), row, params_.dim);
     return reinterpret_cast<char *>(values);
 }
 
 void SparseShard::close(uint64_t key, char *row, size_t i) {
     if (!narrow_) return;
     const uint64_t seed = mix(mix(params_.seed ^ mix(key)) ^ updates_);
-    write_row(row, params_.storage_dtype, &wide_[i * params_.dim], params_.dim,
+    write_row(row, storage_dtype_of(params_), &wide_[i * params_.dim], params_.dim,
               {accumulates(params_), seed});
 }
 
@@ -262,7 +262,7 @@ Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) 
     const auto *from = static_cast<const char *>(values);
     for (size_t i = 0; i < count; i++, from += row_bytes_)
         if (narrow_)
-            write_row(claimed_[i], params_.storage_dtype, reinterpret_cast<const float *>(from),
+            write_row(claimed_[i], storage_dtype_of(params_), reinterpret_cast<const float *>(from),
                       params_.dim);
         else
             std::memcpy(claimed_[i], from, row_bytes_);

@@ -39,7 +39,8 @@ struct RowLayout {
 struct RowImage;
 
 // Keys may repeat, each time as an update of its own. Functions that return a Reason do all or
-// nothing, except that rows with their initial values may have been made.
+// nothing, except that rows with their initial values may have been made. What is pushed and set is
+// of the type that the table's rule computes in (computed_dtype()).
 class SparseShard {
   public:
     // function: of a table that has one; outlives the shard.

@@ -75,7 +75,10 @@ constexpr Field fields_of_table[field_count] = {
                  " (QUORUM has one, of 1 to all workers, other modes none)"),
     number_field("reproducible", &TableParams::reproducible,
                  " (0, or 1 where the pushes of all workers are summed: BSP, or a QUORUM of all)"),
-    number_field("storage_dtype", &TableParams::storage_dtype, narrow_hint),
+    number_field(
+        "storage_dtype", &TableParams::storage_dtype,
+        " (it is the dtype; where that is F32 also F16, BF16 or I8, where it is F16 or BF16 "
+        "F32; I8 needs rows of 2 and more)"),
     number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
 };
 #undef NUMBER
@@ -156,6 +159,12 @@ bool valid_narrow(const TableParams &p, uint32_t dtype) {
     const bool known = dtype == DTRAIN_F16 || dtype == DTRAIN_BF16 || dtype == DTRAIN_I8;
     return p.dtype == DTRAIN_F32 && known &&
            (dtype != DTRAIN_I8 || (p.dim != 1 && p.row_length != 1));
+}
+
+// As f32, values of f16 and bf16 lose nothing of an update.
+bool valid_storage(const TableParams &p) {
+    const bool wide = p.storage_dtype == DTRAIN_F32 && is_half(p.dtype) && !has_function(p);
+    return wide || valid_narrow(p, p.storage_dtype);
 }
 
 bool valid_aggregate(const TableParams &p) {
@@ -253,8 +262,7 @@ uint32_t first_bad_field(const TableParams &p) {
         const bool counts = p.consistency == DTRAIN_QUORUM;
         if (field.number == &TableParams::quorum && (p.quorum > 0) != counts) return i;
         if (field.number == &TableParams::reproducible && p.reproducible > collects(p)) return i;
-        if (field.number == &TableParams::storage_dtype && !valid_narrow(p, p.storage_dtype))
-            return i;
+        if (field.number == &TableParams::storage_dtype && !valid_storage(p)) return i;
         if (field.number == &TableParams::wire_dtype && !valid_narrow(p, p.wire_dtype)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;

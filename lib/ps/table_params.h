@@ -78,6 +78,16 @@ inline uint32_t storage_dtype_of(const TableParams &params) {
 inline uint32_t wire_dtype_of(const TableParams &params) {
     return params.wire_dtype != 0 ? params.wire_dtype : params.dtype;
 }
+inline bool is_half(uint32_t dtype) { return dtype == DTRAIN_F16 || dtype == DTRAIN_BF16; }
+// What servers compute in, and gradients are added up in; a function, in what the table is of.
+inline uint32_t computed_dtype(const TableParams &params) {
+    const bool own = params.rule == DTRAIN_RULE_FUNCTION || !is_half(params.dtype);
+    return own ? params.dtype : uint32_t{DTRAIN_F32};
+}
+// Values are widened (narrow.h) for every update, and rounded after it.
+inline bool is_stored_narrow(const TableParams &params) {
+    return storage_dtype_of(params) != computed_dtype(params);
+}
 inline bool is_sparse(const TableParams &params) { return params.dim > 0; }
 // Pushes of a clock are collected, and applied together when it is over.
 inline bool collects(const TableParams &params) {

@@ -15,11 +15,8 @@ namespace {
 
 constexpr uint64_t block = 512; // elements in work at a time where there are several passes
 
-template <class S>
-constexpr uint32_t dtype_of = std::is_same_v<S, double>  ? DTRAIN_F64
-                              : std::is_same_v<S, float> ? DTRAIN_F32
-                              : std::is_same_v<S, Half>  ? DTRAIN_F16
-                                                         : DTRAIN_BF16;
+template <class T>
+constexpr uint32_t dtype_of = std::is_same_v<T, double> ? DTRAIN_F64 : DTRAIN_F32;
 
 template <class T> void add_norms(Norms &norms, const T *w, const T *direction, uint64_t n) {
     double sums[3];
@@ -36,8 +33,8 @@ template <class T> T *from(void *state, uint64_t at) {
 } // namespace
 
 UpdateRule::UpdateRule(const TableParams &p, const KernelTable &kernels)
-    : info_(&rule_info(p.rule)), kernels_(&kernels), clip_norm_(p.clip_norm), dtype_(p.dtype),
-      norms_(ps::takes_norms(p)) {
+    : info_(&rule_info(p.rule)), kernels_(&kernels), clip_norm_(p.clip_norm),
+      dtype_(computed_dtype(p)), norms_(ps::takes_norms(p)) {
     step_.rate = p.learning_rate;
     step_.momentum = p.momentum;
     step_.beta1 = p.beta1;
@@ -63,25 +60,12 @@ Step UpdateRule::numbered(uint64_t number) const {
     return step;
 }
 
-// f(w, g, at, n) on the type of the arithmetic, T, for each block of the values, whose type is S.
-template <class S, class T, class F>
-void UpdateRule::blocks(const RuleTarget &target, const S *g, uint64_t count, bool store,
-                        F &&f) const {
-    auto *w = static_cast<S *>(target.values);
-    if constexpr (std::is_same_v<S, T>) {
-        uint64_t most = adjusts_ || proximal_ || norms_ ? block : count;
-        for (uint64_t at = 0; at < count; at += most)
-            f(w + at, g + at, at, std::min(most, count - at));
-    } else {
-        T wide_w[block], wide_g[block];
-        for (uint64_t at = 0; at < count; at += block) {
-            uint64_t n = std::min(block, count - at);
-            device::widen(wide_w, w + at, n, dtype_of<S>);
-            device::widen(wide_g, g + at, n, dtype_of<S>);
-            f(wide_w, wide_g, at, n);
-            if (store) device::narrow(w + at, wide_w, n, dtype_of<S>);
-        }
-    }
+// f(w, g, at, n) for each block of the values.
+template <class T, class F>
+void UpdateRule::blocks(const RuleTarget &target, const T *g, uint64_t count, F &&f) const {
+    auto *w = static_cast<T *>(target.values);
+    const uint64_t most = adjusts_ || proximal_ || norms_ ? block : count;
+    for (uint64_t at = 0; at < count; at += most) f(w + at, g + at, at, std::min(most, count - at));
 }
 
 template <class T>
@@ -91,12 +75,12 @@ const T *UpdateRule::adjusted(const Step &step, T *w, const T *g, T *to, uint64_
     return to;
 }
 
-template <class S, class T>
-void UpdateRule::plain(const Step &step, const RuleTarget &target, const S *g,
+template <class T>
+void UpdateRule::plain(const Step &step, const RuleTarget &target, const T *g,
                        uint64_t count) const {
     Kernel<T> update = (kernels_->*info_->update).of<T>(), proximal = kernels_->proximal.of<T>();
     bool shared = info_->is(RuleInfo::row_state); // the row's state is in step.ratio
-    blocks<S, T>(target, g, count, true, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
+    blocks(target, g, count, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
         T room[block];
         T *state[max_slots] = {};
         for (uint32_t i = 0; i < max_slots && !shared; ++i) state[i] = from<T>(target.slots[i], at);
@@ -106,14 +90,14 @@ void UpdateRule::plain(const Step &step, const RuleTarget &target, const S *g,
     });
 }
 
-template <class S, class T>
-void UpdateRule::row(Step &step, const RuleTarget &target, const S *g, uint64_t count) const {
+template <class T>
+void UpdateRule::row(Step &step, const RuleTarget &target, const T *g, uint64_t count) const {
     T room[block], along[block];
     if (clip_norm_ > 0) {
         Norms norms;
         Step clipped = step;
         clipped.decay = 0;
-        blocks<S, T>(target, g, count, false, [&](T *w, const T *raw, uint64_t, uint64_t n) {
+        blocks(target, g, count, [&](T *w, const T *raw, uint64_t, uint64_t n) {
             add_norms(norms, w, adjusted(clipped, w, raw, room, n), n);
         });
         double norm = std::sqrt(norms.direction);
@@ -123,7 +107,7 @@ void UpdateRule::row(Step &step, const RuleTarget &target, const S *g, uint64_t 
         Norms norms;
         Kernel<T> direction =
             info_->direction != nullptr ? (kernels_->*info_->direction).of<T>() : nullptr;
-        blocks<S, T>(target, g, count, false, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
+        blocks(target, g, count, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
             const T *used = adjusted(step, w, raw, room, n);
             if (direction != nullptr)
                 direction(step, w, used, from<T>(target.slots[0], at), from<T>(target.slots[1], at),
@@ -135,20 +119,19 @@ void UpdateRule::row(Step &step, const RuleTarget &target, const S *g, uint64_t 
         step.ratio = info_->ratio(step, norms, count, state);
         if (kept != nullptr) *kept = static_cast<T>(state);
     }
-    plain<S, T>(step, target, g, count);
+    plain(step, target, g, count);
 }
 
-template <class S>
+template <class T>
 void UpdateRule::optimize(uint64_t number, const RuleTarget &target, const void *g,
                           uint64_t count) const {
-    using T = std::conditional_t<std::is_same_v<S, double>, double, float>;
-    const auto *gradient = static_cast<const S *>(g);
-    if (!norms_ && !info_->counts()) return plain<S, T>(step_, target, gradient, count);
+    const auto *gradient = static_cast<const T *>(g);
+    if (!norms_ && !info_->counts()) return plain(step_, target, gradient, count);
     Step step = info_->counts() ? numbered(number) : step_;
     if (norms_)
-        row<S, T>(step, target, gradient, count);
+        row(step, target, gradient, count);
     else
-        plain<S, T>(step, target, gradient, count);
+        plain(step, target, gradient, count);
 }
 
 void UpdateRule::apply(uint64_t number, const RuleTarget &target, const void *g,
@@ -159,19 +142,8 @@ void UpdateRule::apply(uint64_t number, const RuleTarget &target, const void *g,
     }
     if (info_->update == nullptr)
         return device::reduce(target.values, g, count, dtype_, info_->combine);
-    switch (dtype_) {
-    case DTRAIN_F32: return optimize<float>(number, target, g, count);
-    case DTRAIN_F64: return optimize<double>(number, target, g, count);
-    case DTRAIN_F16: return optimize<Half>(number, target, g, count);
-    default: return optimize<Bfloat>(number, target, g, count);
-    }
-}
-
-void copy_to_state(uint32_t dtype, void *state, const void *values, uint64_t count) {
-    if (dtype == DTRAIN_F16 || dtype == DTRAIN_BF16)
-        device::widen(static_cast<float *>(state), values, count, dtype);
-    else
-        std::memcpy(state, values, count * device::dtype_size(dtype));
+    if (dtype_ == DTRAIN_F64) return optimize<double>(number, target, g, count);
+    optimize<float>(number, target, g, count);
 }
 
 void fill(uint32_t dtype, void *values, uint64_t count, double value) {

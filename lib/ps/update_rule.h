@@ -29,13 +29,13 @@ class UpdateRule {
     bool takes_norms() const { return norms_; }
 
   private:
-    template <class S, class T, class F>
-    void blocks(const RuleTarget &target, const S *g, uint64_t count, bool store, F &&f) const;
-    template <class S, class T>
-    void plain(const Step &step, const RuleTarget &target, const S *g, uint64_t count) const;
-    template <class S, class T>
-    void row(Step &step, const RuleTarget &target, const S *g, uint64_t count) const;
-    template <class S>
+    template <class T, class F>
+    void blocks(const RuleTarget &target, const T *g, uint64_t count, F &&f) const;
+    template <class T>
+    void plain(const Step &step, const RuleTarget &target, const T *g, uint64_t count) const;
+    template <class T>
+    void row(Step &step, const RuleTarget &target, const T *g, uint64_t count) const;
+    template <class T>
     void optimize(uint64_t number, const RuleTarget &target, const void *g, uint64_t count) const;
     template <class T>
     const T *adjusted(const Step &step, T *w, const T *g, T *to, uint64_t n) const;
@@ -49,8 +49,7 @@ class UpdateRule {
     bool norms_, adjusts_, proximal_;
 };
 
-// Both of the table's dtypes: values to state, and a constant to values.
-void copy_to_state(uint32_t dtype, void *state, const void *values, uint64_t count);
+// A constant to values.
 void fill(uint32_t dtype, void *values, uint64_t count, double value);
 
 } // namespace dtrain::ps

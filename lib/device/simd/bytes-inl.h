@@ -12,6 +12,7 @@
 #include "device/simd/floats-inl.h"
 #include "device/simd/formats-inl.h"
 #include "device/simd/loops-inl.h"
+#include "device/simd/random-inl.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -58,20 +59,7 @@ struct Random {
     uint32_t seed;
 
     template <class D> HWY_INLINE hn::Vec<D> round(D d, hn::Vec<D> v, uint64_t i) const {
-        const hn::RebindToUnsigned<D> words;
-        const hn::RebindToSigned<D> integers;
-        // A constant and a sum: Highway's Iota of a variable goes through memory.
-        const auto index = hn::Add(hn::Iota(words, 0), hn::Set(words, static_cast<uint32_t>(i)));
-        // The finalizer of MurmurHash3 (Appleby, public domain).
-        auto h = hn::Xor(hn::Set(words, seed), hn::Mul(index, hn::Set(words, 0x9e3779b9u)));
-        h = hn::Mul(hn::Xor(h, hn::ShiftRight<16>(h)), hn::Set(words, 0x85ebca6bu));
-        h = hn::Mul(hn::Xor(h, hn::ShiftRight<13>(h)), hn::Set(words, 0xc2b2ae35u));
-        h = hn::Xor(h, hn::ShiftRight<16>(h));
-        const auto bits = hn::BitCast(integers, hn::ShiftRight<8>(h));
-        const auto uniform = hn::Mul(hn::ConvertTo(d, bits), hn::Set(d, 0x1p-24f));
-        const auto below = hn::Floor(v);
-        const auto up = hn::Gt(hn::Sub(v, below), uniform);
-        return hn::Add(below, hn::IfThenElseZero(up, hn::Set(d, 1.0f)));
+        return whole_at_random(d, v, random_words(d, seed, static_cast<uint32_t>(i)));
     }
 };
 

@@ -37,6 +37,7 @@ template <class Format> inline constexpr DtypeKernels half_kernels() {
     DtypeKernels kernels = float_kernels<Format>;
     kernels.widen = &convert<Format, Plain<float>>;
     kernels.narrow = &convert<Plain<float>, Format>;
+    kernels.narrow_randomly = &narrow_randomly<Format>;
     return kernels;
 }
 template <class Format> inline constexpr DtypeKernels half = half_kernels<Format>();

@@ -799,16 +799,18 @@ typedef struct dtrain_table_params {
     uint32_t quorum;       /* QUORUM: workers whose pushes make a step, 1 to all          */
     uint32_t reproducible; /* 1: sums are made in the order of ranks and of each worker's calls, so
                               that two runs give the same bits; BSP, or QUORUM of all workers */
-    /* An F32 table (others: 0, or its dtype) may be kept by the servers, and pushed and pulled, as
-     * F16, BF16 or I8 (rows of 2 and more); 0: F32. The caller's buffers, arithmetic, sums of
-     * clocks and state are F32 all the same; what is set, and state, travels as F32. I8: blocks of
-     * up to 128 values of a row (of dim, or row_length, elements; else of the table, on the wire of
-     * a request) with one F32 scale each, value = byte * scale, scale = largest magnitude / 127
-     * (row-wise quantisation as of embedding tables: Guan et al. 2019). A NaN or an infinity makes
-     * its block NaN. What is stored as I8 is rounded at random, down or up, so that the mean is
-     * exact and small updates count (Gupta et al., ICML 2015): a function of seed, key or place,
-     * and number of updates on the server; what is set, initial values, ASSIGN, MIN and MAX, all on
-     * the wire, and F16 and BF16 are rounded to nearest even. */
+    /* What servers keep values in, and what pushes and pulls travel as; 0: the table's dtype, as
+     * which others than these have to be kept. An F32 table may be either, or both, F16, BF16 or I8
+     * (rows of 2 and more). An F16 or BF16 table may be kept as F32, a master copy: then nothing of
+     * an update is lost. The arithmetic, sums of gradients and state of all of these are F32; what
+     * is set travels as the caller has it, state as F32. I8: blocks of up to 128 values of a row
+     * (of dim, or row_length, elements; else of the table, on the wire of a request) with one F32
+     * scale each, value = byte * scale, scale = largest magnitude / 127 (row-wise quantisation as
+     * of embedding tables: Guan et al. 2019). A NaN or an infinity makes its block NaN.
+     * What an update makes of values that are kept as F16, BF16 or I8 is rounded at random, down or
+     * up, so that the mean is exact and small updates count (Gupta et al., ICML 2015): a function
+     * of seed, key or place, and number of updates on the server. What is set, initial values,
+     * ASSIGN, MIN and MAX, and all on the wire are rounded to nearest even. */
     uint32_t storage_dtype; /* DTRAIN_F16, ...: of values on the servers and in checkpoints     */
     uint32_t wire_dtype;    /* of pushes, and of what pulls bring                              */
     uint32_t placement;     /* DTRAIN_PLACE_*; 0: RANGE of a dense table, HASH of a sparse one */
@@ -936,15 +938,14 @@ DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtr
  * of dim elements of the table's dtype, row i for keys[i]. Both arrays belong to the library until
  * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
  * A push is one update of each distinct key: rows of a key that repeats are added up, in the
- * table's type and the order of the array (ASSIGN: the last one counts; MIN, MAX: the least or
- * greatest). It makes the rows that are not there. A server whose memory limit (max_bytes of the
- * table, option ps.memory of the server) they do not fit into refuses that part of the push, of at
- * most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of it; other parts of the same push may
- * have been applied.
- * A pull of a key without a row gives its initial values, and makes no row. Clocks, versions and
- * consistency are as for ranges; a pull is atomic per row on its server.
- * DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges, on a sparse one), NULL, or
- * count * dim overflows. */
+ * table's type (F16 and BF16: in F32, and rounded once) and the order of the array (ASSIGN: the
+ * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A server
+ * whose memory limit (max_bytes of the table, option ps.memory of the server) they do not fit into
+ * refuses that part of the push, of at most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of
+ * it; other parts of the same push may have been applied. A pull of a key without a row gives its
+ * initial values, and makes no row. Clocks, versions and consistency are as for ranges; a pull is
+ * atomic per row on its server. DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges,
+ * on a sparse one), NULL, or count * dim overflows. */
 DTRAIN_API dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys,
                                                   uint64_t count, const void *values,
                                                   const dtrain_op_params_t *params,

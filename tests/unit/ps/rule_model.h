@@ -54,8 +54,9 @@ class RuleModel {
   private:
     void round(double &value) const {
         char bytes[8];
-        put(p_.dtype, bytes, 0, value);
-        value = get(p_.dtype, bytes, 0);
+        const uint32_t dtype = dtrain::ps::storage_dtype_of(p_);
+        put(dtype, bytes, 0, value);
+        value = get(dtype, bytes, 0);
     }
 
     bool own_decay() const {

@@ -38,7 +38,8 @@ std::vector<float> random_floats(std::mt19937_64 &random, uint64_t count, double
     return x;
 }
 
-// By how much a value may be off that is rounded to nearest; most: the largest of its block.
+// By how much a value may be off that is rounded to nearest; most: the largest of its block. At
+// random it is twice as much.
 double half_step(uint32_t dtype, double value, double most) {
     if (dtype == DTRAIN_F16) return std::max(std::fabs(value) * 0x1p-11, 0x1p-25);
     if (dtype == DTRAIN_BF16) return std::fabs(value) * 0x1p-8;
@@ -219,7 +220,8 @@ void stored_int8_travel_as_they_are(void **) {
 struct Twins {
     Twins(const TableParams &params, bool sparse) {
         TableParams wide = params;
-        wide.storage_dtype = 0;
+        wide.dtype = DTRAIN_F32;
+        wide.storage_dtype = wide.wire_dtype = 0;
         assert_int_equal(first_bad_field(params), field_count);
         if (sparse) {
             rows = std::make_unique<SparseShard>(params);
@@ -253,14 +255,19 @@ void run_twins(const TableParams &params, std::mt19937_64 &random) {
     const uint64_t length = dim * keys_in_use;
     std::vector<uint64_t> keys(keys_in_use);
     for (uint64_t i = 0; i < keys_in_use; i++) keys[i] = i * 0x9e3779b97f4a7c15;
-    auto read = [&](Shard *dense, SparseShard *rows) {
+    auto read = [&](Shard *dense, SparseShard *rows, const TableParams &its) {
         std::vector<float> values(length);
+        const uint32_t wire = wire_dtype_of(its);
         auto held = sparse ? rows->gather(keys.data(), keys_in_use) : dense->as_sent({0, length});
-        std::memcpy(values.data(), held->at(0), length * sizeof(float));
+        read_row(values.data(), wire, held->at(0), length);
+        if (is_half(its.dtype) && its.storage_dtype != 0) // a master copy
+            std::memcpy(values.data(), dense->at(0), length * sizeof(float));
         return values;
     };
+    TableParams wide_params;
+    wide_params.dtype = DTRAIN_F32;
     for (uint64_t step = 0; step < 6; step++) {
-        const std::vector<float> before = read(twins.shard.get(), twins.rows.get());
+        const std::vector<float> before = read(twins.shard.get(), twins.rows.get(), params);
         const std::vector<float> g = random_floats(random, length, 0.3);
         const uint64_t first = random() % keys_in_use, n = 1 + random() % (keys_in_use - first);
         for (bool wide : {true, false}) {
@@ -286,14 +293,15 @@ void run_twins(const TableParams &params, std::mt19937_64 &random) {
             const ClockUpdate update = {step, {sum}, 2};
             assert_int_equal(sparse ? rows->apply(update) : dense->apply(update), Reason::none);
         }
-        const std::vector<float> due = read(twins.wide_shard.get(), twins.wide_rows.get());
-        const std::vector<float> is = read(twins.shard.get(), twins.rows.get());
+        const std::vector<float> due =
+            read(twins.wide_shard.get(), twins.wide_rows.get(), wide_params);
+        const std::vector<float> is = read(twins.shard.get(), twins.rows.get(), params);
         for (uint64_t i = 0; i < length; i++) {
             const uint64_t row = i / dim * dim,
                            block = row + (i - row) / block_values * block_values;
             const double most = most_of(&due[block], std::min(block_values, row + dim - block));
-            const double bound = half_step(params.storage_dtype, due[i], most) *
-                                 (nearest || params.storage_dtype != DTRAIN_I8 ? 1.0001 : 2.0002);
+            const double bound =
+                half_step(storage_dtype_of(params), due[i], most) * (nearest ? 1.0001 : 2.0002);
             const bool pushed = i >= first * dim && i < (first + n) * dim;
             if (std::fabs(double(is[i]) - double(due[i])) > bound ||
                 (!pushed && is[i] != before[i]))
@@ -319,6 +327,21 @@ void every_rule_rounds_once(void **) {
                     params.weight_decay = 0.01;
                     if (first_bad_field(params) == field_count) run_twins(params, random);
                 }
+}
+
+// Tables of f16 and bf16 themselves; as f32 they are off by nothing.
+void halves_round_once(void **) {
+    std::mt19937_64 random(first_seed());
+    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_DC_SGD; rule++)
+        for (uint32_t dtype : {DTRAIN_F16, DTRAIN_BF16})
+            for (uint32_t storage : {uint32_t{0}, uint32_t{DTRAIN_F32}})
+                for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP})
+                    for (bool sparse : {false, true}) {
+                        if (sparse && storage != 0) continue; // a pull rounds
+                        TableParams params = rule_params(rule, storage, consistency, sparse);
+                        params.dtype = dtype;
+                        if (first_bad_field(params) == field_count) run_twins(params, random);
+                    }
 }
 
 // Gradients far below half a step of int8: their sum counts, on average.
@@ -484,6 +507,10 @@ void what_makes_no_sense_is_refused(void **) {
     says(DTRAIN_I8, 0, DTRAIN_I8, 0, 0, nullptr);
     says(DTRAIN_F32, DTRAIN_F32, DTRAIN_I8, 2, 0, nullptr);
     says(DTRAIN_F32, DTRAIN_I8, DTRAIN_F32, 0, 2, nullptr);
+    says(DTRAIN_F16, DTRAIN_F32, 0, 0, 0, nullptr);
+    says(DTRAIN_BF16, DTRAIN_F32, DTRAIN_BF16, 1, 0, nullptr);
+    says(DTRAIN_BF16, DTRAIN_F16, 0, 1, 0, "storage_dtype is not valid (it is the dtype");
+    says(DTRAIN_F16, DTRAIN_I8, 0, 0, 0, "storage_dtype is not valid (it is the dtype");
     says(DTRAIN_F64, DTRAIN_F32, 0, 0, 0, "storage_dtype is not valid (it is the dtype");
     says(DTRAIN_F16, 0, DTRAIN_F32, 0, 0, "wire_dtype is not valid (it is the dtype");
     says(DTRAIN_F32, DTRAIN_U8, 0, 0, 0, "storage_dtype");
@@ -509,6 +536,7 @@ int main() {
         cmocka_unit_test(ranges_leave_others_alone),
         cmocka_unit_test(stored_int8_travel_as_they_are),
         cmocka_unit_test(every_rule_rounds_once),
+        cmocka_unit_test(halves_round_once),
         cmocka_unit_test(small_updates_are_not_lost),
         cmocka_unit_test(rounding_is_a_function_of_seed_and_history),
         cmocka_unit_test(functions_see_floats),

@@ -1,5 +1,6 @@
 // Checkpoints of sparse tables: restored on any number of servers, and what may be wrong with them.
 // SPDX-License-Identifier: Apache-2.0
+#include "device/kernels.h"
 #include "ps/archive.h"
 #include "ps/row_file.h"
 
@@ -24,6 +25,8 @@ TableParams params_of(uint32_t rule, uint32_t dtype = DTRAIN_F32) {
     params.dtype = dtype;
     params.rule = rule;
     params.initial = 0.5;
+    // How values are rounded at random is a function of the updates on a server.
+    if (is_half(dtype)) params.storage_dtype = DTRAIN_F32;
     return params;
 }
 
@@ -42,7 +45,7 @@ struct Table {
     std::string row(uint64_t key) const {
         SparseShard &shard = *shards[partition.server_of(key)];
         auto values = shard.gather(&key, 1);
-        return {values->at(0), RowLayout(params).values};
+        return {values->at(0), params.dim * dtrain::device::dtype_size(params.dtype)};
     }
 
     TableParams params;

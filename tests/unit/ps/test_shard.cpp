@@ -114,7 +114,8 @@ void means_have_room_for_sums(void **) {
     constexpr Case cases[] = {{DTRAIN_F16, 60000},  {DTRAIN_F16, -65504}, {DTRAIN_I8, 100},
                               {DTRAIN_I8, -128},    {DTRAIN_U8, 200},     {DTRAIN_I16, 30000},
                               {DTRAIN_U16, 65535},  {DTRAIN_I32, 2e9},    {DTRAIN_U32, 4e9},
-                              {DTRAIN_BF16, 32768}, {DTRAIN_F32, 60000}};
+                              {DTRAIN_BF16, 32768}, {DTRAIN_F32, 60000},  {DTRAIN_I64, 9e18},
+                              {DTRAIN_I64, -9e18},  {DTRAIN_U64, 1.8e19}};
     for (const auto &[dtype, pushed] : cases)
         for (uint32_t workers : {1u, 2u, 5u, 9u})
             for (bool apart : {false, true})
@@ -125,8 +126,8 @@ void means_have_room_for_sums(void **) {
                     params.initial = 0;
                     params.reproducible = apart;
                     auto shard = Shard::create(params, Range{0, 9});
-                    alignas(8) char g[9 * 4];
-                    fill(dtype, g, 9, pushed);
+                    alignas(8) char g[9 * 8];
+                    fill(computed_dtype(params), g, 9, pushed);
                     std::vector<uint32_t> sums;
                     for (uint32_t i = 0; i < workers; ++i) {
                         sums.assign(apart ? i + 1 : 1, 0);

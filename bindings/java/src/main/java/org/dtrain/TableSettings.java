@@ -213,9 +213,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * How servers keep an F32 table.
+     * How servers keep an F32 table, or, as F32, one of F16 or BF16.
      *
-     * @param value F16, BF16 or I8
+     * @param value F16, BF16 or I8; F32
      * @return this
      */
     public TableSettings storageDtype(DType value) {
