@@ -146,7 +146,7 @@ type TableStats struct {
 	LatencySum                                    time.Duration
 	StalenessSum                                  uint64
 	Latency, Staleness                            []uint64 // buckets: zeros, then powers of two (ns)
-	Stale                                         uint64
+	Stale, NotFinite                              uint64
 }
 
 // Stats counts requests to one server, or to all (-1).
@@ -161,7 +161,7 @@ func (t *Table[T]) Stats(server int) (TableStats, error) {
 	}
 	return TableStats{s.GetRequests(), s.GetRepeats(), s.GetRefused(), s.GetDropped(), s.GetElements(),
 		s.GetSent_bytes(), s.GetReceived_bytes(), time.Duration(s.GetLatency_sum()), s.GetStaleness_sum(),
-		buckets(s.GetLatency()), buckets(s.GetStaleness()), s.GetStale()}, nil
+		buckets(s.GetLatency()), buckets(s.GetStaleness()), s.GetStale(), s.GetNot_finite()}, nil
 }
 
 func buckets(first *uint64) []uint64 {

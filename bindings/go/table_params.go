@@ -60,6 +60,16 @@ const (
 	Normal   Distribution = C.DTRAIN_INITIAL_NORMAL
 )
 
+// NotFinite says what becomes of a part of a push that has a NaN or an infinity.
+type NotFinite uint32
+
+// What may become of it; what is dropped is counted.
+const (
+	NotFiniteTake   NotFinite = C.DTRAIN_NOT_FINITE_TAKE
+	NotFiniteRefuse NotFinite = C.DTRAIN_NOT_FINITE_REFUSE
+	NotFiniteDrop   NotFinite = C.DTRAIN_NOT_FINITE_DROP
+)
+
 // Placement says where the parts of a table are put.
 type Placement uint32
 
@@ -111,6 +121,7 @@ type TableParams struct {
 	Function                                           string
 	Segments                                           []Segment
 	StorageType, WireType                              DType
+	NotFinite                                          NotFinite
 	Placement                                          Placement
 	VirtualNodes                                       uint32
 	PlacementBlock, KeyCount, SplitBytes               uint64
@@ -186,6 +197,7 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	}
 	c.SetStorage_dtype(uint32(p.StorageType))
 	c.SetWire_dtype(uint32(p.WireType))
+	c.SetNot_finite(uint32(p.NotFinite))
 	c.SetPlacement(uint32(p.Placement))
 	c.SetVirtual_nodes(p.VirtualNodes)
 	c.SetPlacement_block(p.PlacementBlock)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -300,6 +301,20 @@ func TestZerosAreTaken(t *testing.T) {
 	check(t, dtrain.AllReduce(background, world.With(dtrain.Params{Postscale: 1, Factors: true}), x,
 		dtrain.Sum))
 	equal(t, x, full[float32](4, 0))
+}
+
+func TestNotFinite(t *testing.T) {
+	w := table[float32](t, dtrain.TableParams{Length: 2, NotFinite: dtrain.NotFiniteDrop})
+	_, err := w.Push(background, 0, full(2, float32(math.Inf(1))))
+	check(t, err)
+	stats, err := w.Stats(-1)
+	check(t, err)
+	equal(t, stats.NotFinite > 0, true) // of each server that has a part
+	check(t, world.Barrier(background))
+	x := full[float32](2, 5)
+	_, err = w.Pull(background, 0, x)
+	check(t, err)
+	equal(t, x, full[float32](2, 0))
 }
 
 func ExampleTable() {

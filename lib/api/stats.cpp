@@ -30,6 +30,7 @@ dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
         all.refused = counters.refused;
         all.dropped = counters.dropped;
         all.stale = counters.stale;
+        all.not_finite = counters.not_finite;
         all.elements = counters.elements;
         all.sent_bytes = counters.sent;
         all.received_bytes = counters.received;

@@ -24,6 +24,7 @@ class Answered {
         Progress progress = Progress::unseen;
         bool refused = false; // it was no request of this table
         bool pushed = false;  // what it pushes was taken, whatever becomes of what it pulls
+        bool spoilt = false;  // but for it being no finite numbers
     };
 
     // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.

@@ -29,16 +29,17 @@ struct Histogram {
 };
 
 struct Counters {
-    uint64_t requests = 0; // without repeats
-    uint64_t repeats = 0;  // of a request, sent or received
-    uint64_t refused = 0;  // ended in an error
-    uint64_t dropped = 0;  // the server could not keep them yet, and asked for them again
-    uint64_t elements = 0; // or rows, of the requests
-    uint64_t sent = 0;     // bytes of payload, of what the worker sent
-    uint64_t received = 0; // and of what it got
-    uint64_t stale = 0;    // came for a step that was over, and were dropped
-    Histogram staleness;   // of pushes: updates applied since the worker's last pull there
-    Histogram latency;     // the worker's: ns from the first send to the answer
+    uint64_t requests = 0;   // without repeats
+    uint64_t repeats = 0;    // of a request, sent or received
+    uint64_t refused = 0;    // ended in an error
+    uint64_t dropped = 0;    // the server could not keep them yet, and asked for them again
+    uint64_t elements = 0;   // or rows, of the requests
+    uint64_t sent = 0;       // bytes of payload, of what the worker sent
+    uint64_t received = 0;   // and of what it got
+    uint64_t stale = 0;      // came for a step that was over, and were dropped
+    uint64_t not_finite = 0; // pushes that had a NaN or an infinity, and were dropped
+    Histogram staleness;     // of pushes: updates applied since the worker's last pull there
+    Histogram latency;       // the worker's: ns from the first send to the answer
 
     Counters &operator+=(const Counters &o) {
         requests += o.requests;
@@ -49,6 +50,7 @@ struct Counters {
         sent += o.sent;
         received += o.received;
         stale += o.stale;
+        not_finite += o.not_finite;
         staleness += o.staleness;
         latency += o.latency;
         return *this;

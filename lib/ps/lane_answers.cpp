@@ -65,6 +65,7 @@ void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_b
         counters_.refused += is_failure(header.reason);
         return;
     }
+    if (has_trait(s.header.kind, Trait::pushes)) counters_.not_finite += header.numbers[0];
     const bool own = !collects(table_.params); // the push itself is an update
     const uint64_t seen = pulled_ + own;
     if ((s.header.flags & begins_push) != 0)

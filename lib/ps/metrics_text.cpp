@@ -29,6 +29,7 @@ constexpr Metric metrics[] = {
     {"refused_total", "Requests that ended in an error", &Counters::refused},
     {"dropped_total", "Requests that came too early, and were asked for again", &Counters::dropped},
     {"stale_total", "Pushes and clocks of steps that were over, dropped", &Counters::stale},
+    {"not_finite_total", "Pushes that had a NaN or an infinity, dropped", &Counters::not_finite},
     {"elements_total", "Elements or rows of the requests", &Counters::elements},
     {"received_bytes_total", "Payload that workers sent", &Counters::sent},
     {"sent_bytes_total", "Payload that workers got", &Counters::received},

@@ -63,6 +63,9 @@ constexpr ReasonInfo reasons[] = {
                        "let fewer operations be in flight, or raise the option"},
     {DTRAIN_ERR_BUSY, "worker %llu is restoring the table; when that has ended, try again"},
     {DTRAIN_ERR_STATE, "it has read nothing that it could take over, or the restore was given up"},
+    {DTRAIN_ERR_INVALID, "what worker %2$llu pushed to element, or key, %1$llu has a NaN or an "
+                         "infinity, which the table refuses (not_finite); nothing of this part of "
+                         "the push was applied"},
 };
 static_assert(std::size(reasons) == last_reason + 1);
 

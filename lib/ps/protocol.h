@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 11;
+inline constexpr uint8_t protocol_version = 12;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -182,9 +182,10 @@ enum class Reason : uint16_t {
     mode_not_agreed = 35,
     peer_limit = 36,
     restoring = 37,
-    not_read = 38
+    not_read = 38,
+    not_finite = 39
 };
-inline constexpr uint16_t last_reason = 38;
+inline constexpr uint16_t last_reason = 39;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }

@@ -2,6 +2,7 @@
 #include "ps/server_table.h"
 
 #include "device/kernels.h"
+#include "ps/finite.h"
 #include "ps/narrow.h"
 
 #include <algorithm>
@@ -33,6 +34,7 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     Answer said = answer;
     if (has_trait(header.kind, Trait::receives) && answer.reason == Reason::none) {
         said = attach_values(header, payload, response);
+        if (said.reason == Reason::none) said.numbers[0] = answer.numbers[0];
         if (response.hold != nullptr && copies(header))
             response.charge = Charge(peers_[header.worker], response.hold->bytes());
     }
@@ -57,9 +59,12 @@ void ServerTable::finish(const RequestHeader &header, Answered::Entry &entry, co
     Counters &counters = members_[header.worker].counters;
     ++counters.requests;
     counters.elements += header.count;
-    std::copy_n(answer.numbers, 2, entry.numbers);
-    if (answer.reason == Reason::told) keep_text(header, entry);
-    respond(header, answer, out, payload);
+    Answer said = answer;
+    if (said.reason == Reason::none && has_trait(header.kind, Trait::pushes))
+        said.numbers[0] = entry.spoilt;
+    std::copy_n(said.numbers, 2, entry.numbers);
+    if (said.reason == Reason::told) keep_text(header, entry);
+    respond(header, said, out, payload);
 }
 
 ServerTable::Answer ServerTable::check(const RequestHeader &header, const void *payload,
@@ -180,8 +185,8 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
     Answer answer = !fits(header)                  ? Answer{Reason::bad_weight}
                     : pulls && !may_answer(header) ? over_limit(header.worker)
                     : broken_.status != DTRAIN_OK  ? told(broken_.status, broken_.text.c_str())
-                    : rows_ != nullptr             ? take_rows(header, payload)
-                                                   : take(header, payload);
+                    : rows_ != nullptr             ? take_rows(header, payload, entry)
+                                                   : take(header, payload, entry);
     // A push that was refused is settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     entry.pushed = true;
@@ -216,9 +221,24 @@ const void *ServerTable::values_of(const RequestHeader &header, const void *sent
     return to;
 }
 
-ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload) {
+ServerTable::Answer ServerTable::spoilt(const RequestHeader &header, uint64_t item,
+                                        Answered::Entry &entry) {
+    if (identity_.params.not_finite == DTRAIN_NOT_FINITE_REFUSE)
+        return {Reason::not_finite, {item, header.worker}};
+    entry.spoilt = true;
+    ++members_[header.worker].counters.not_finite;
+    return {};
+}
+
+ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *payload,
+                                      Answered::Entry &entry) {
     Range range = {header.first, header.count};
     payload = values_of(header, payload);
+    if (identity_.params.not_finite != DTRAIN_NOT_FINITE_TAKE) {
+        const uint64_t at =
+            first_not_finite(payload, range.count, computed_dtype(identity_.params));
+        if (at < range.count) return spoilt(header, range.first + at, entry);
+    }
     Reason reason =
         collects(identity_.params)
             ? shard_->collect(sum_of(header), range, payload, weight_of(header))

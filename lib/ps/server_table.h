@@ -123,8 +123,11 @@ class ServerTable {
                Responses &out);
     void push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);
-    Answer take(const RequestHeader &header, const void *payload); // applies or collects a push
-    Answer take_rows(const RequestHeader &header, const void *payload);
+    // Applies or collects a push.
+    Answer take(const RequestHeader &header, const void *payload, Answered::Entry &entry);
+    // What becomes of a push that has no finite number for an element, or in the row of a key.
+    Answer spoilt(const RequestHeader &header, uint64_t item, Answered::Entry &entry);
+    Answer take_rows(const RequestHeader &header, const void *payload, Answered::Entry &entry);
     Answer change_rows(const RequestHeader &header, const void *payload); // and count_rows
     Answer after_rows(Reason reason);
     void pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,

@@ -1,5 +1,6 @@
 // Requests for rows of a sparse table.
 // SPDX-License-Identifier: Apache-2.0
+#include "ps/finite.h"
 #include "ps/server_table.h"
 
 #include <algorithm>
@@ -29,9 +30,15 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
     return {Reason::wrong_server, {keys[own], partition_.server_of(keys[own])}};
 }
 
-ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload) {
+ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const void *payload,
+                                           Answered::Entry &entry) {
     const auto *keys = static_cast<const uint64_t *>(payload);
     const void *g = values_of(header, keys + header.count);
+    if (identity_.params.not_finite != DTRAIN_NOT_FINITE_TAKE) {
+        const uint64_t count = header.count * identity_.params.dim;
+        const uint64_t at = first_not_finite(g, count, computed_dtype(identity_.params));
+        if (at < count) return spoilt(header, keys[at / identity_.params.dim], entry);
+    }
     return after_rows(collects(identity_.params)
                           ? rows_->collect(sum_of(header), keys, header.count, g, weight_of(header))
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));

@@ -50,6 +50,7 @@ Given to_given(const TableParams &p) {
     given.reproducible = p.reproducible;
     given.storage_dtype = p.storage_dtype;
     given.wire_dtype = p.wire_dtype;
+    given.not_finite = p.not_finite;
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     given.given = every_number;
@@ -97,6 +98,7 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     take(given.consistency, p.consistency);
     take(given.aggregate, p.aggregate);
     take(given.distribution, p.distribution);
+    take(given.not_finite, p.not_finite);
     if (rule_known(p.rule)) {
         p.learning_rate = rule_info(p.rule).rate;
         p.epsilon = rule_info(p.rule).epsilon;

@@ -80,6 +80,8 @@ constexpr Field fields_of_table[field_count] = {
         " (it is the dtype; where that is F32 also F16, BF16 or I8, where it is F16 or BF16 "
         "F32; I8 needs rows of 2 and more)"),
     number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
+    number_field("not_finite", &TableParams::not_finite,
+                 " (DTRAIN_NOT_FINITE_*; tables of integers have TAKE)"),
 };
 #undef NUMBER
 #undef REAL
@@ -135,6 +137,12 @@ bool valid_dim(const TableParams &p) { return p.dim <= max_row_bytes / largest_n
 bool valid_max_bytes(const TableParams &p) {
     const uint64_t row = p.dim * device::dtype_size(storage_dtype_of(p));
     return p.max_bytes == 0 || (is_sparse(p) && p.max_bytes >= row);
+}
+
+bool valid_not_finite(const TableParams &p) {
+    if (p.not_finite == DTRAIN_NOT_FINITE_TAKE) return true;
+    return is_float(p.dtype) &&
+           (p.not_finite == DTRAIN_NOT_FINITE_REFUSE || p.not_finite == DTRAIN_NOT_FINITE_DROP);
 }
 
 bool valid_function(const TableParams &p) {
@@ -264,6 +272,7 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.number == &TableParams::reproducible && p.reproducible > collects(p)) return i;
         if (field.number == &TableParams::storage_dtype && !valid_storage(p)) return i;
         if (field.number == &TableParams::wire_dtype && !valid_narrow(p, p.wire_dtype)) return i;
+        if (field.number == &TableParams::not_finite && !valid_not_finite(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }

@@ -50,6 +50,7 @@ struct TableParams {
     uint64_t seed = 0, max_bytes = 0;
     uint32_t quorum = 0, reproducible = 0;
     uint32_t storage_dtype = 0, wire_dtype = 0; // 0: as dtype, which resolve() makes 0
+    uint32_t not_finite = DTRAIN_NOT_FINITE_TAKE;
     std::string function = {};
     std::vector<Segment> segments = {};
     Placement placement = {};
@@ -57,7 +58,7 @@ struct TableParams {
 };
 
 inline constexpr double max_weight = 1e300; // so that sums of them are finite
-inline constexpr uint32_t field_count = 31;
+inline constexpr uint32_t field_count = 32;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
 inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,

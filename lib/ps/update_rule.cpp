@@ -91,6 +91,19 @@ void UpdateRule::plain(const Step &step, const RuleTarget &target, const T *g,
 }
 
 template <class T>
+double UpdateRule::finite_norm(const Step &step, const RuleTarget &target, const T *g,
+                               uint64_t count) const {
+    T room[block];
+    Norms norms;
+    blocks(target, g, count, [&](T *w, const T *raw, uint64_t, uint64_t n) {
+        const T *used = adjusted(step, w, raw, room, n);
+        std::transform(used, used + n, room, [](T x) { return std::isfinite(x) ? x : T(0); });
+        add_norms(norms, room, room, n);
+    });
+    return std::sqrt(norms.direction);
+}
+
+template <class T>
 void UpdateRule::row(Step &step, const RuleTarget &target, const T *g, uint64_t count) const {
     T room[block], along[block];
     if (clip_norm_ > 0) {
@@ -101,6 +114,7 @@ void UpdateRule::row(Step &step, const RuleTarget &target, const T *g, uint64_t 
             add_norms(norms, w, adjusted(clipped, w, raw, room, n), n);
         });
         double norm = std::sqrt(norms.direction);
+        if (!std::isfinite(norm)) norm = finite_norm(clipped, target, g, count);
         if (norm > clip_norm_) step.scale = clip_norm_ / norm;
     }
     if (info_->ratio != nullptr) {

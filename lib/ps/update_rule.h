@@ -33,6 +33,10 @@ class UpdateRule {
     void blocks(const RuleTarget &target, const T *g, uint64_t count, F &&f) const;
     template <class T>
     void plain(const Step &step, const RuleTarget &target, const T *g, uint64_t count) const;
+    // Of g as it is clipped, without what is no finite number.
+    template <class T>
+    double finite_norm(const Step &step, const RuleTarget &target, const T *g,
+                       uint64_t count) const;
     template <class T>
     void row(Step &step, const RuleTarget &target, const T *g, uint64_t count) const;
     template <class T>

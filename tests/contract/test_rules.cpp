@@ -209,6 +209,69 @@ void zeros_are_taken(void **) {
     });
 }
 
+// A push with a NaN or an infinity is taken, refused by name, or dropped and counted.
+void what_is_not_finite(void **) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    for (bool sparse : {false, true})
+        for (uint32_t wire : {uint32_t{0}, uint32_t{DTRAIN_BF16}})
+            for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP})
+                ranks::run(2, 1, {}, [&](int rank, dtrain_comm_t *comm) {
+                    auto table_of = [&](const char *name, uint32_t not_finite) {
+                        dtrain_table_params_t params = table_params(DTRAIN_RULE_ADD, 0);
+                        params.length = sparse ? 0 : 4;
+                        params.dim = sparse ? 2 : 0;
+                        params.wire_dtype = wire;
+                        params.consistency = consistency;
+                        params.not_finite = not_finite;
+                        dtrain_table_t *table = nullptr;
+                        OK(dtrain_table_create(comm, name, &params, &table));
+                        return table;
+                    };
+                    const uint64_t keys[] = {77, 88};
+                    auto push = [&](dtrain_table_t *table, const float *g) {
+                        return sparse ? dtrain_table_push_rows(table, keys, 2, g, nullptr, nullptr)
+                                      : dtrain_table_push(table, 0, 4, g, nullptr, nullptr);
+                    };
+                    auto pull = [&](dtrain_table_t *table) {
+                        OK(dtrain_table_clock(table, nullptr, nullptr));
+                        OK(dtrain_barrier(comm, nullptr, nullptr));
+                        std::vector<float> w(4);
+                        OK(sparse
+                               ? dtrain_table_pull_rows(table, keys, 2, w.data(), nullptr, nullptr)
+                               : dtrain_table_pull(table, 0, 4, w.data(), nullptr, nullptr));
+                        return w;
+                    };
+                    const float good[] = {1, 2, 3, 4},
+                                bad[] = {1, 2, 3, rank == 0 ? NAN : -infinity};
+                    dtrain_table_t *takes = table_of("takes", 0);
+                    OK(push(takes, bad));
+                    REQUIRE(pull(takes)[0] == 2 && !std::isfinite(pull(takes)[3]));
+                    dtrain_table_t *refuses = table_of("refuses", DTRAIN_NOT_FINITE_REFUSE);
+                    FAILS(DTRAIN_ERR_INVALID, push(refuses, bad));
+                    const std::string who = "worker " + std::to_string(rank) +
+                                            " pushed to element, or key, " + (sparse ? "88" : "3");
+                    REQUIRE(ranks::last_error().find(who) != std::string::npos);
+                    OK(push(refuses, good));
+                    REQUIRE((pull(refuses) == std::vector<float>{2, 4, 6, 8}));
+                    dtrain_table_t *drops = table_of("drops", DTRAIN_NOT_FINITE_DROP);
+                    OK(push(drops, bad));
+                    OK(push(drops, good));
+                    REQUIRE((pull(drops) == std::vector<float>{2, 4, 6, 8}));
+                    float both[4] = {};
+                    OK(sparse ? dtrain_table_push_pull_rows(drops, keys, 2, bad, both, nullptr,
+                                                            nullptr)
+                              : dtrain_table_push_pull(drops, 0, 4, bad, both, nullptr, nullptr));
+                    REQUIRE(both[3] == 8);
+                    dtrain_table_stats_t stats;
+                    DTRAIN_INIT(&stats);
+                    OK(dtrain_stats_table(drops, -1, &stats));
+                    REQUIRE(stats.not_finite == 2 && stats.refused == 0);
+                    OK(dtrain_barrier(comm, nullptr, nullptr));
+                    for (dtrain_table_t *table : {takes, refuses, drops})
+                        OK(dtrain_table_destroy(table));
+                });
+}
+
 // Each worker is compensated for what others did since its own last pull.
 void delays_are_compensated(void **) {
     ranks::run(2, 1, {}, [](int rank, dtrain_comm_t *comm) {
@@ -239,6 +302,7 @@ int main() {
         cmocka_unit_test(rates_belong_to_clocks),
         cmocka_unit_test(a_rate_holds_for_later_pushes),
         cmocka_unit_test(zeros_are_taken),
+        cmocka_unit_test(what_is_not_finite),
         cmocka_unit_test(delays_are_compensated),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -106,6 +106,13 @@ class Initial(enum.IntEnum):
     NORMAL = _dtrain.DTRAIN_INITIAL_NORMAL
 
 
+class NotFinite(enum.IntEnum):
+    """What becomes of a push that has a NaN or an infinity."""
+    TAKE = _dtrain.DTRAIN_NOT_FINITE_TAKE
+    REFUSE = _dtrain.DTRAIN_NOT_FINITE_REFUSE
+    DROP = _dtrain.DTRAIN_NOT_FINITE_DROP
+
+
 class Placement(enum.IntEnum):
     """Where the parts of a table are put."""
     RANGE = _dtrain.DTRAIN_PLACE_RANGE

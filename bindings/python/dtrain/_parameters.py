@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 from typing import Any, Dict, Mapping
 
 from . import _dtrain
-from ._constants import Consistency, DType, Initial, Op, Placement, Rule
+from ._constants import Consistency, DType, Initial, NotFinite, Op, Placement, Rule
 from ._durations import nanoseconds
 from ._errors import InvalidError
 from ._names import find
@@ -14,7 +14,8 @@ DURATIONS = {"timeout": "timeout_ns", "every": "every_ns", "cycle": "cycle_ns",
              "stall_warn": "stall_warn_ns", "stall_fail": "stall_fail_ns"}
 ENUMERATIONS: Dict[str, Any] = {
     "rule": Rule, "consistency": Consistency, "aggregate": Op, "dtype": DType,
-    "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement}
+    "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement,
+    "not_finite": NotFinite}
 #: Numbers that are taken as they are when they are given: of each the bit that says so.
 GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
     "learning_rate", "momentum", "beta1", "beta2", "epsilon", "rho", "trust", "ftrl_beta",

@@ -4,7 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 from typing import Any, Callable, Iterable, Sequence, TypedDict, Union
 
-from ._constants import (Compression, Consistency, DType, Initial, Op, Placement, Rule, Topology)
+from ._constants import (Compression, Consistency, DType, Initial, NotFinite, Op, Placement, Rule,
+                         Topology)
 
 # A name ("sum", "adagrad", "bfloat16"; upper or lower case), or the constant.
 DTypeLike = Union[DType, int, str, Any]  #: or a dtype of NumPy or torch
@@ -13,6 +14,7 @@ RuleLike = Union[Rule, int, str]
 ConsistencyLike = Union[Consistency, int, str]
 InitialLike = Union[Initial, int, str]
 PlacementLike = Union[Placement, int, str]
+NotFiniteLike = Union[NotFinite, int, str]
 CompressionLike = Union[Compression, int, str]
 TopologyLike = Union[Topology, int, str]
 PlaceFunction = Callable[[int, int, int], int]  #: (first, count, servers) -> server
@@ -63,6 +65,7 @@ class TableSettings(RuleSettings, ConsistencySettings, total=False):
     segments: Iterable[Segment]
     storage_dtype: DTypeLike
     wire_dtype: DTypeLike
+    not_finite: NotFiniteLike
     placement: PlacementLike
     virtual_nodes: int
     placement_block: int

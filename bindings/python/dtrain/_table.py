@@ -188,7 +188,8 @@ class Table(Child, TableOperations[None, Result]):
         _dtrain.dtrain_stats_table(self._handle, server, stats)
         return {name: getattr(stats, name) for name in (
             "requests", "repeats", "refused", "dropped", "elements", "sent_bytes",
-            "received_bytes", "latency_sum", "staleness_sum", "latency", "staleness", "stale")}
+            "received_bytes", "latency_sum", "staleness_sum", "latency", "staleness", "stale",
+            "not_finite")}
 
     @property
     def restored(self) -> Optional[int]:

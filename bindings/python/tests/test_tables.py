@@ -124,6 +124,20 @@ class Dense(unittest.TestCase):
             with self.assertRaisesRegex(dtrain.InvalidError, name):
                 refused()
 
+    def test_what_is_not_finite(self):
+        table = self.table(not_finite="drop")
+        if RANK == 0:
+            table.push(floats(1, float("nan")))
+            table.push(floats(1, 2))
+            self.assertEqual(table.stats()["not_finite"], 1)
+            out = floats(0, 0)
+            table.pull(out)
+            self.assertEqual(out, floats(1, 2))
+        with world.table("refuses", length=8, not_finite="refuse") as refusing:
+            with self.assertRaisesRegex(dtrain.InvalidError, f"worker {RANK} pushed to element, or key, 3"):
+                refusing.push(floats(0, 0, 0, float("inf")))
+            world.barrier()
+
     def test_placement(self):
         table = self.table(placement=dtrain.Placement.USER, placement_block=4,
                            place=lambda first, count, servers: servers - 1)

@@ -732,6 +732,13 @@ typedef struct dtrain_segment {
     uint32_t given; /* DTRAIN_GIVEN_*                                                    */
     uint32_t reserved;
 } dtrain_segment_t;
+/* What servers do with a part of a push (what one request carries, at most 256 KiB) that has a NaN
+ * or an infinity. What is taken makes values NaN, or infinite, which no later push mends. */
+enum {
+    DTRAIN_NOT_FINITE_TAKE = 1,   /* as any number                                              */
+    DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key and the worker */
+    DTRAIN_NOT_FINITE_DROP = 3    /* as if it had not come, without an error; it is counted     */
+};
 /* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
  */
 enum {
@@ -773,7 +780,7 @@ typedef struct dtrain_table_params {
      * shrink w by l1 and l2 (proximal step of Duchi and Singer 2009 with the learning rate; FTRL:
      * as its paper). */
     double clip_value; /* each g is limited to [-clip_value, clip_value]              */
-    double clip_norm;  /* each row of g is scaled down to this L2 norm                */
+    double clip_norm;  /* each row of g is scaled down to this L2 norm, of what is finite */
     double weight_decay, l1, l2;
     double trust;        /* LARS: trust coefficient: 0.001; see `given`                 */
     double ftrl_beta;    /* FTRL: 1; see `given`                                        */
@@ -832,6 +839,8 @@ typedef struct dtrain_table_params {
     void *place_arg;
     uint32_t weight_count;
     uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
+    uint32_t not_finite; /* DTRAIN_NOT_FINITE_*, of floating-point tables; 0: TAKE          */
+    uint32_t reserved1;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 224 bytes, of which those that
@@ -1134,6 +1143,7 @@ typedef struct dtrain_table_stats {
                                 worker's last pull from it (BSP: clocks)                        */
     uint64_t latency[DTRAIN_STATS_BUCKETS], staleness[DTRAIN_STATS_BUCKETS];
     uint64_t stale; /* QUORUM: pushes and clocks of steps that were over, dropped; in requests */
+    uint64_t not_finite; /* parts of pushes, dropped (DTRAIN_NOT_FINITE_DROP); in requests      */
 } dtrain_table_stats_t;
 /* Of this worker's requests to one server, or to all (-1), since the table was made. */
 DTRAIN_API dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,

@@ -84,6 +84,39 @@ void every_rule_and_dtype(void **) {
         }
 }
 
+// Values that are rounded at random, in two bytes, and a master copy of them, in four.
+void tables_of_16_bits(void **) {
+    for (uint32_t storage : {uint32_t{0}, uint32_t{DTRAIN_F32}}) {
+        TemporaryFolder folder;
+        TableParams params = adam(960);
+        params.dtype = DTRAIN_BF16;
+        params.storage_dtype = storage;
+        params.seed = 5;
+        Table table(params, 3), other(params, 2);
+        const std::vector<float> g(960, 0.125);
+        for (auto &shard : table.shards)
+            assert_int_equal(shard->push(shard->part().range(0), g.data(), true), Reason::none);
+        assert_int_equal(save(table, folder.name, 1, quick_disk), DTRAIN_OK);
+        assert_int_equal(restore(other, folder.name, 1), DTRAIN_OK);
+        const uint64_t size = storage == 0 ? 2 : 4;
+        for (auto &one : table.shards)
+            for (auto &two : other.shards)
+                for (uint64_t i = 0; i < 960; i++)
+                    if (one->part().contains({i, 1}) && two->part().contains({i, 1}))
+                        assert_memory_equal(one->at(i), two->at(i), size);
+        params.seed = 6;
+        Table seeded(params, 1);
+        const dtrain::Status status = restore(seeded, folder.name, 1);
+        assert_int_equal(status, storage == 0 ? DTRAIN_ERR_MISMATCH : DTRAIN_OK);
+        if (storage == 0)
+            assert_non_null(std::strstr(dtrain::error_text(), "made with seed 5 and has 6 now"));
+        params.storage_dtype = storage == 0 ? uint32_t{DTRAIN_F32} : 0;
+        Table stored(params, 1);
+        assert_int_equal(restore(stored, folder.name, 1), DTRAIN_ERR_MISMATCH);
+        assert_non_null(std::strstr(dtrain::error_text(), "its \"values\" are "));
+    }
+}
+
 void another_table_is_refused(void **) {
     TemporaryFolder folder;
     Table table(adam(64), 2);
@@ -368,6 +401,7 @@ int main() {
         cmocka_unit_test(any_number_of_servers),
         cmocka_unit_test(fewer_elements_than_servers),
         cmocka_unit_test(every_rule_and_dtype),
+        cmocka_unit_test(tables_of_16_bits),
         cmocka_unit_test(another_table_is_refused),
         cmocka_unit_test(damage_is_found),
         cmocka_unit_test(a_part_of_another_checkpoint_is_refused),

@@ -56,11 +56,13 @@ void labels_are_quoted(void **) {
     assert_true(metrics_text(0, {}).find('{') == std::string::npos);
 }
 
-constexpr const char *counters[] = {"requests", "repeats",  "refused",        "dropped",
-                                    "stale",    "elements", "received_bytes", "sent_bytes"};
+constexpr const char *counters[] = {"requests", "repeats",        "refused",
+                                    "dropped",  "stale",          "not_finite",
+                                    "elements", "received_bytes", "sent_bytes"};
 constexpr uint64_t Counters::*members[] = {
-    &Counters::requests, &Counters::repeats,  &Counters::refused, &Counters::dropped,
-    &Counters::stale,    &Counters::elements, &Counters::sent,    &Counters::received};
+    &Counters::requests, &Counters::repeats, &Counters::refused,
+    &Counters::dropped,  &Counters::stale,   &Counters::not_finite,
+    &Counters::elements, &Counters::sent,    &Counters::received};
 
 ServerReport full_report() {
     ServerReport report;

@@ -216,12 +216,36 @@ void fields_travel(void **) {
     assert_int_equal(from_fields(bad, back), 2);
 }
 
+// The finite elements of a row are clipped as if the others were not there.
+void clipping_holds_beside_what_is_not_finite(void **) {
+    for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64})
+        for (double spoilt : {double(NAN), double(INFINITY), -double(INFINITY)}) {
+            TableParams params;
+            params.dtype = dtype;
+            params.length = params.row_length = 700; // of several blocks
+            params.rule = DTRAIN_RULE_SGD;
+            params.learning_rate = 1;
+            params.clip_norm = 5;
+            auto shard = Shard::create(params, Range{0, 700});
+            std::vector<char> g(700 * 8);
+            put(dtype, g.data(), 1, 30);
+            put(dtype, g.data(), 650, -40);
+            put(dtype, g.data(), 300, spoilt);
+            assert_int_equal(shard->push({0, 700}, g.data(), true), Reason::none);
+            assert_true(std::fabs(get(dtype, shard->at(1), 0) + 3) < 1e-6);
+            assert_true(std::fabs(get(dtype, shard->at(650), 0) - 4) < 1e-6);
+            assert_true(get(dtype, shard->at(0), 0) == 0);
+            assert_false(std::isfinite(get(dtype, shard->at(300), 0)));
+        }
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_follows_its_formula),
         cmocka_unit_test(not_a_number_is_not_hidden),
+        cmocka_unit_test(clipping_holds_beside_what_is_not_finite),
         cmocka_unit_test(fields_travel),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

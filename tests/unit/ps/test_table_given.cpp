@@ -79,6 +79,13 @@ void parameters_are_checked(void **) {
          }},
         {"given is 0x200; known are 0x1ff", [](dtrain_table_params_t &p) { p.given = 0x200; }},
         {"staleness", [](dtrain_table_params_t &p) { p.staleness = 1; }},
+        {"not_finite", [](dtrain_table_params_t &p) { p.not_finite = 4; }},
+        {"not_finite",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADD;
+             p.dtype = DTRAIN_I32;
+             p.not_finite = DTRAIN_NOT_FINITE_DROP;
+         }},
         {"max_bytes",
          [](dtrain_table_params_t &p) {
              p.length = 0;

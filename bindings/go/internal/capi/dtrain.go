@@ -306,17 +306,19 @@ typedef long long swig_type_273;
 typedef long long swig_type_274;
 typedef long long swig_type_275;
 typedef long long swig_type_276;
-typedef _gostring_ swig_type_277;
+typedef long long swig_type_277;
 typedef long long swig_type_278;
-typedef long long swig_type_279;
+typedef _gostring_ swig_type_279;
 typedef long long swig_type_280;
 typedef long long swig_type_281;
-typedef _gostring_ swig_type_282;
+typedef long long swig_type_282;
 typedef long long swig_type_283;
 typedef _gostring_ swig_type_284;
 typedef long long swig_type_285;
-typedef long long swig_type_286;
-typedef _gostring_ swig_type_287;
+typedef _gostring_ swig_type_286;
+typedef long long swig_type_287;
+typedef long long swig_type_288;
+typedef _gostring_ swig_type_289;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -644,6 +646,10 @@ extern void _wrap_table_params_weight_count_set_capi_ca0c96d1add96da1(uintptr_t 
 extern int _wrap_table_params_weight_count_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_given_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_given_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
@@ -767,10 +773,12 @@ extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
 extern swig_type_267 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
+extern swig_type_269 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_268 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_269 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_270 arg3);
+extern swig_type_270 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_271 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_272 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -779,21 +787,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_271 arg2);
-extern swig_type_272 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_273 arg2);
+extern swig_type_274 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_273 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_274 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_275 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_275 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_276 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_277 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_276 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_277 arg1, uintptr_t arg2);
-extern swig_type_278 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_279 arg3);
-extern swig_type_280 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_281 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_282 arg2);
-extern swig_type_283 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
-extern swig_type_285 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_286 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_287 arg2);
+extern swig_type_278 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_279 arg1, uintptr_t arg2);
+extern swig_type_280 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_281 arg3);
+extern swig_type_282 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_283 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
+extern swig_type_285 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
+extern swig_type_287 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_288 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_289 arg2);
 #undef intgo
 */
 import "C"
@@ -3812,6 +3820,32 @@ func (arg1 SwigcptrTable_params) GetGiven() (_swig_ret uint32) {
 	return swig_r
 }
 
+func (arg1 SwigcptrTable_params) SetNot_finite(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetNot_finite() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_not_finite_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetReserved1(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetReserved1() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewTable_params() (_swig_ret Table_params) {
 	var swig_r Table_params
 	swig_r = (Table_params)(SwigcptrTable_params(C._wrap_new_table_params_capi_ca0c96d1add96da1()))
@@ -3920,6 +3954,10 @@ type Table_params interface {
 	GetWeight_count() (_swig_ret uint32)
 	SetGiven(arg2 uint32)
 	GetGiven() (_swig_ret uint32)
+	SetNot_finite(arg2 uint32)
+	GetNot_finite() (_swig_ret uint32)
+	SetReserved1(arg2 uint32)
+	GetReserved1() (_swig_ret uint32)
 	Set_place(arg2 uint64)
 }
 
@@ -5109,6 +5147,19 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 	return swig_r
 }
 
+func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewTable_stats() (_swig_ret Table_stats) {
 	var swig_r Table_stats
 	swig_r = (Table_stats)(SwigcptrTable_stats(C._wrap_new_table_stats_capi_ca0c96d1add96da1()))
@@ -5151,6 +5202,8 @@ type Table_stats interface {
 	GetStaleness() (_swig_ret *uint64)
 	SetStale(arg2 uint64)
 	GetStale() (_swig_ret uint64)
+	SetNot_finite(arg2 uint64)
+	GetNot_finite() (_swig_ret uint64)
 }
 
 func Stats_table(arg1 uintptr, arg2 int32, arg3 uintptr) (_swig_ret *Failure) {
@@ -5170,7 +5223,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_270(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_272(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5239,7 +5292,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_273(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5323,7 +5376,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_279)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5339,7 +5392,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_279(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_281(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5359,7 +5412,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5372,7 +5425,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5394,7 +5447,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

@@ -4955,6 +4955,56 @@ int _wrap_table_params_given_get_capi_ca0c96d1add96da1(struct dtrain_table_param
 }
 
 
+void _wrap_table_params_not_finite_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->not_finite = arg2;
+  
+}
+
+
+int _wrap_table_params_not_finite_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->not_finite);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->reserved1 = arg2;
+  
+}
+
+
+int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->reserved1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_table_params *_wrap_new_table_params_capi_ca0c96d1add96da1() {
   struct dtrain_table_params *result = 0 ;
   struct dtrain_table_params *_swig_go_result;
@@ -6841,6 +6891,31 @@ long long _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(struct dtrain_table_
   arg1 = *(struct dtrain_table_stats **)&_swig_go_0; 
   
   result = (uint64_t) ((arg1)->stale);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(struct dtrain_table_stats *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_table_stats *arg1 = (struct dtrain_table_stats *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_stats **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->not_finite = arg2;
+  
+}
+
+
+long long _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(struct dtrain_table_stats *_swig_go_0) {
+  struct dtrain_table_stats *arg1 = (struct dtrain_table_stats *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_stats **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->not_finite);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -27,6 +27,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     private long maxBytes;
     private DType storageDtype;
     private DType wireDtype;
+    private NotFinite notFinite;
     private Placement placement;
     private int virtualNodes;
     private long placementBlock;
@@ -235,6 +236,17 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
+     * What becomes of pushes that have a NaN or an infinity.
+     *
+     * @param value TAKE if not said
+     * @return this
+     */
+    public TableSettings notFinite(NotFinite value) {
+        notFinite = value;
+        return this;
+    }
+
+    /**
      * Where the table's parts are put.
      *
      * @param value RANGE of a dense table, HASH of a sparse one, if not said
@@ -367,6 +379,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
         params.setMax_bytes(maxBytes);
         params.setStorage_dtype(number(storageDtype));
         params.setWire_dtype(number(wireDtype));
+        params.setNot_finite(notFinite == null ? 0 : notFinite.number());
         params.setPlacement(placement == null ? 0 : placement.number());
         params.setVirtual_nodes(virtualNodes);
         params.setPlacement_block(placementBlock);

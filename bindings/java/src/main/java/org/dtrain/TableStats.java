@@ -21,19 +21,20 @@ import java.util.stream.IntStream;
  * @param latency histogram, ns
  * @param staleness histogram
  * @param stale of QUORUM: pushes and clocks of steps that were over
+ * @param notFinite pushes that had a NaN or an infinity, dropped ({@link NotFinite#DROP})
  */
 public record TableStats(long requests, long repeats, long refused, long dropped, long elements,
         long sentBytes, long receivedBytes, Duration latencySum, long stalenessSum,
-        long[] latency, long[] staleness, long stale) {
+        long[] latency, long[] staleness, long stale, long notFinite) {
     private static final int BUCKETS = 40;
 
     static TableStats of(Room room) {
         TableStatsParams stats = new TableStatsParams(room);
         return new TableStats(stats.getRequests(), stats.getRepeats(), stats.getRefused(),
                 stats.getDropped(), stats.getElements(), stats.getSent_bytes(), stats.getReceived_bytes(),
-                
                 Duration.ofNanos(stats.getLatency_sum()), stats.getStaleness_sum(),
-                histogram(room, stats.getLatency()), histogram(room, stats.getStaleness()), stats.getStale());
+                histogram(room, stats.getLatency()), histogram(room, stats.getStaleness()), stats.getStale(),
+                stats.getNot_finite());
     }
 
     private static long[] histogram(Room room, long address) {

@@ -65,6 +65,9 @@ class ConstantsTest {
         for (Initial initial : Initial.values()) {
             assertEquals(header.get("INITIAL_" + initial), initial.number(), initial.name());
         }
+        for (NotFinite notFinite : NotFinite.values()) {
+            assertEquals(header.get("NOT_FINITE_" + notFinite), notFinite.number(), notFinite.name());
+        }
         for (Placement placement : Placement.values()) {
             assertEquals(header.get("PLACE_" + placement), placement.number(), placement.name());
         }

@@ -134,6 +134,19 @@ class TablesTest {
     }
 
     @Test
+    void whatIsNotFinite() {
+        try (Table table = world.table("finite", new TableSettings().length(2).notFinite(NotFinite.DROP))) {
+            table.push(Buffers.floats(Float.NaN, 1));
+            assertEquals(1, table.stats(-1).notFinite());
+            world.barrier();
+            FloatBuffer x = Buffers.floats(5, 5);
+            table.pull(x);
+            expect(x, 0, 0);
+            world.barrier();
+        }
+    }
+
+    @Test
     void clocks() {
         try (Table table = world.table("clocks", new TableSettings().length(2)
                 .consistency(Consistency.BSP).rule(Rule.MOMENTUM).learningRate(1).momentum(0.5)
