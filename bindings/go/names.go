@@ -11,7 +11,7 @@ import (
 // Named are the types whose values have names, for command lines and files: flag.TextVar and encoding/json
 // know them, too.
 type Named interface {
-	Op | DType | Rule | Consistency | Distribution | Placement | Compression | GraphKind
+	Op | DType | Rule | Consistency | Distribution | Placement | NotFinite | Compression | GraphKind
 }
 
 // Parse is the value of this name: Parse[Op]("sum"), Parse[Rule]("adagrad"), Parse[DType]("bfloat16"). Upper
@@ -107,6 +107,9 @@ var (
 		{"range", PlaceRange}, {"hash", PlaceHash}, {"consistent", PlaceConsistent},
 		{"round-robin", PlaceRoundRobin}, {"greedy", PlaceGreedy}, {"user", PlaceUser},
 	}
+	notFiniteNames = names[NotFinite]{
+		{"take", NotFiniteTake}, {"refuse", NotFiniteRefuse}, {"drop", NotFiniteDrop},
+	}
 	compressionNames = names[Compression]{
 		{"f16", CompressF16}, {"bf16", CompressBF16}, {"int8", CompressInt8}, {"topk", CompressTopK},
 		{"onebit", CompressOneBit}, {"powersgd", CompressPowerSGD}, {"float16", CompressF16},
@@ -175,6 +178,16 @@ func (p Placement) MarshalText() ([]byte, error) { return placementNames.text("p
 // UnmarshalText finds it by its name.
 func (p *Placement) UnmarshalText(text []byte) error {
 	return placementNames.find("placement", string(text), p)
+}
+
+func (n NotFinite) String() string { return notFiniteNames.of("NotFinite", n) }
+
+// MarshalText is its name.
+func (n NotFinite) MarshalText() ([]byte, error) { return notFiniteNames.text("not-finite", n) }
+
+// UnmarshalText finds it by its name.
+func (n *NotFinite) UnmarshalText(text []byte) error {
+	return notFiniteNames.find("not-finite", string(text), n)
 }
 
 func (c Compression) String() string { return compressionNames.of("Compression", c) }

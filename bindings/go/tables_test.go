@@ -310,7 +310,7 @@ func TestNotFinite(t *testing.T) {
 	stats, err := w.Stats(-1)
 	check(t, err)
 	equal(t, stats.NotFinite > 0, true) // of each server that has a part
-	check(t, world.Barrier(background))
+	check(t, dtrain.Barrier(background, world))
 	x := full[float32](2, 5)
 	_, err = w.Pull(background, 0, x)
 	check(t, err)

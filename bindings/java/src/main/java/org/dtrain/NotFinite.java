@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.util.Map;
+
 /** What becomes of a part of a push that has a NaN or an infinity. */
 public enum NotFinite {
     /** It is taken as any number. */
@@ -18,5 +20,16 @@ public enum NotFinite {
 
     int number() {
         return number;
+    }
+
+    /**
+     * By its name, in upper or lower case.
+     *
+     * @param name as "drop"
+     * @return which
+     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     */
+    public static NotFinite of(String name) {
+        return Names.find(NotFinite.class, name, Map.of());
     }
 }

@@ -242,7 +242,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
      * @return this
      */
     public TableSettings notFinite(NotFinite value) {
-        notFinite = value;
+        notFinite = Arguments.given(value, "notFinite");
         return this;
     }
 

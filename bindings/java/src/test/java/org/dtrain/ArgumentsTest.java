@@ -134,7 +134,7 @@ class ArgumentsTest {
                 nulls(constructor, null);
             }
             for (Class<?> named : List.of(Op.class, Rule.class, DType.class, Consistency.class, Initial.class,
-                    Placement.class, Compressor.Kind.class, Graph.Kind.class)) {
+                    NotFinite.class, Placement.class, Compressor.Kind.class, Graph.Kind.class)) {
                 nulls(named.getMethod("of", String.class), null);
             }
             request.await();
