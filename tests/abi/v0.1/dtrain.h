@@ -467,7 +467,7 @@ typedef struct dtrain_gradients_params {
     uint32_t struct_size;
     uint32_t flags;        /* none yet                                                            */
     uint64_t bucket_bytes; /* tensors are packed together up to so much; larger ones are reduced
-                              where they are. 0: option gradients.bucket. Rank 0's counts         */
+                              where they are. 0: option gradients.bucket. The same on all ranks   */
     int64_t cycle_ns;      /* least time between two looks at what is ready, at most 1 s;
                               0: option gradients.cycle                                           */
     int64_t stall_warn_ns; /* a tensor that waits so long for other ranks is logged, and again
@@ -843,9 +843,10 @@ typedef struct dtrain_table_params {
     uint32_t reserved1;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
- * the same name and parameters, else DTRAIN_ERR_MISMATCH. name: 1 to 224 bytes, of which those that
- * are no letters, digits, '_', '-' or '.' count three: it becomes a part of checkpoints' file
- * names. */
+ * the same name and parameters, else DTRAIN_ERR_MISMATCH on all of them, with the first difference
+ * and both sides; what is wrong by itself on one is refused on all, naming its rank. Then nobody
+ * has the table, and comm is as it was. name: 1 to 224 bytes, of which those that are no letters,
+ * digits, '_', '-' or '.' count three: it becomes a part of checkpoints' file names. */
 DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
                                                const dtrain_table_params_t *params,
                                                dtrain_table_t **table_p);
