@@ -85,6 +85,7 @@ def check_counts(text):
              if key.endswith(f"{{{whole}}}")}
     assert count == {"requests_total": 6,  # and a set
                      "repeats_total": 0, "refused_total": 0, "dropped_total": 0, "stale_total": 0,
+                     "not_finite_total": 0,
                      "elements_total": 6000, "received_bytes_total": 20000,
                      "sent_bytes_total": 4000, "push_staleness_updates_count": 4,
                      "push_staleness_updates_sum": 0 + 1 + 2 + 0}, count

@@ -19,7 +19,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
         /**
          * Tensors are packed together up to so much.
          *
-         * @param bytes rank 0's counts
+         * @param bytes the same on all ranks
          * @return this
          */
         public Settings bucketBytes(long bytes) {
