@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -84,25 +85,55 @@ class Job {
             pid_t pid = pids_[size_t(process)];
             REQUIRE(pid == 0 || waitpid(pid, &status, WNOHANG) == 0);
             nap();
+            tell_if_stuck();
         }
     }
     // However they end.
     void wait_for_ends() {
-        for (pid_t &pid : pids_)
-            if (pid != 0) REQUIRE(waitpid(std::exchange(pid, 0), nullptr, 0) > 0);
+        for (size_t i = 0; i < pids_.size(); i++)
+            if (pids_[i] != 0) (void)end_of(i);
     }
     void expect_good_ends() {
         for (size_t i = 0; i < pids_.size(); i++) {
-            int status = 0;
             if (pids_[i] == 0) continue;
-            REQUIRE(waitpid(pids_[i], &status, 0) == pids_[i]);
-            pids_[i] = 0;
+            const int status = end_of(i);
             if (status != 0) std::fprintf(stderr, "process %zu ended with %#x\n", i, status);
             REQUIRE(status == 0);
         }
     }
 
   private:
+    static constexpr int64_t stuck_ns = 240'000'000'000; // tests end after 300 s
+
+    int end_of(size_t process) { // as waitpid() gives it
+        int status = 0;
+        pid_t ended;
+        while ((ended = waitpid(pids_[process], &status, WNOHANG)) == 0) {
+            nap();
+            tell_if_stuck();
+        }
+        REQUIRE(ended == std::exchange(pids_[process], 0));
+        return status;
+    }
+    // Once, for who reads the log of a test that took too long: where the processes are.
+    void tell_if_stuck() {
+        if (told_ || now_ns() - begun_ns_ < stuck_ns) return;
+        told_ = true;
+        for (size_t i = 0; i < pids_.size(); i++) {
+            if (pids_[i] == 0) continue;
+            std::fprintf(stderr, "process %zu after %lld rounds:\n", i,
+                         static_cast<long long>(seen_[i].rounds));
+            const std::string pid = std::to_string(pids_[i]);
+            const std::string look = "gdb -p " + pid +
+                                     " -batch -ex 'thread apply all bt' 2>/dev/null || "
+                                     "grep . /proc/" +
+                                     pid + "/task/*/wchan";
+            if (std::system(look.c_str()) != 0) std::fprintf(stderr, "it cannot be looked at\n");
+        }
+    }
+
+    const int64_t begun_ns_ = now_ns();
+    bool told_ = false;
     TemporaryFolder folder_;
     const std::string rendezvous_ = "file://" + folder_.file("job");
     Seen *seen_ = nullptr;
