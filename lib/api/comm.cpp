@@ -4,6 +4,7 @@
 #include "api/handles.h"
 #include "cluster/environment.h"
 #include "cluster/rendezvous.h"
+#include "collectives/agreement.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -140,9 +141,10 @@ dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p
 dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks, int32_t count,
                                    dtrain_comm_t **new_p) {
     if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
-    if (count < 0 || (ranks == nullptr && count > 0))
-        return fail(DTRAIN_ERR_INVALID, "subset: there is no list of %d ranks", count);
     return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
+        if (count < 0 || (ranks == nullptr && count > 0))
+            return refuse(*comm->communicator, dtrain::cluster::CallKind::subset,
+                          fail(DTRAIN_ERR_INVALID, "subset: there is no list of %d ranks", count));
         return comm->communicator->subset({ranks, size_t(count)}, made);
     });
 }

@@ -114,20 +114,9 @@ template <class Numbers> std::string listed(const Numbers &numbers) {
 void state(const dtrain::ps::Segment &segment, const std::string &which, Agreement &agreement) {
     agreement.add(which + "first", segment.first)
         .add(which + "count", segment.count)
-        .add(which + "rule", dtrain::ps::rule_info(uint32_t(segment.rule)).name)
-        .add(which + "learning_rate", segment.learning_rate)
-        .add(which + "momentum", segment.momentum)
-        .add(which + "beta1", segment.beta1)
-        .add(which + "beta2", segment.beta2)
-        .add(which + "epsilon", segment.epsilon)
-        .add(which + "rho", segment.rho)
-        .add(which + "clip_value", segment.clip_value)
-        .add(which + "clip_norm", segment.clip_norm)
-        .add(which + "weight_decay", segment.weight_decay)
-        .add(which + "l1", segment.l1)
-        .add(which + "l2", segment.l2)
-        .add(which + "trust", segment.trust)
-        .add(which + "ftrl_beta", segment.ftrl_beta);
+        .add(which + "rule", dtrain::ps::rule_info(uint32_t(segment.rule)).name);
+    for (const dtrain::ps::SegmentField &field : dtrain::ps::fields_of_segment)
+        agreement.add(which + field.name, segment.*field.own);
 }
 
 // In the order in which a reader would look for a difference.

@@ -46,11 +46,12 @@ bool Buffer::allocate(uint64_t bytes, Pages pages) {
 bool Buffer::populate(uint64_t at, uint64_t bytes) const {
     if (!mapped_) return true;
     const uint64_t first = at / page * page;
-    while (madvise(this->at(first), at + bytes - first, MADV_POPULATE_WRITE) != 0) {
-        if (errno == EINVAL) return true; // Linux before 5.14: who writes touches them
-        if (errno != EINTR && errno != EAGAIN) return false;
-    }
-    return true;
+    int error = EINTR;
+    while (error == EINTR)
+        error = madvise(this->at(first), at + bytes - first, MADV_POPULATE_WRITE) != 0 ? errno : 0;
+    // Linux before 5.14 does not know it, and a sandbox may refuse it: then who writes touches
+    // them.
+    return error != ENOMEM && error != EFAULT;
 }
 
 bool Buffer::lend() const { return !mapped_ || madvise(data_, bytes_, MADV_FREE) == 0; }

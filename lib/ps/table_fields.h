@@ -21,4 +21,16 @@ struct Field {
 
 extern const Field fields_of_table[field_count]; // in the order in which they travel
 
+// What a segment has of them, which are reals.
+struct SegmentField {
+    double Segment::*own;
+    double TableParams::*table;
+    double dtrain_segment_t::*given;
+    const char *name;
+    uint32_t bit; // as above
+};
+
+inline constexpr uint32_t segment_field_count = 13;
+extern const SegmentField fields_of_segment[segment_field_count];
+
 } // namespace dtrain::ps

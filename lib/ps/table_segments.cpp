@@ -2,36 +2,32 @@
 #include "ps/table_segments.h"
 
 #include "ps/rules.h"
+#include "ps/table_fields.h"
 
 namespace dtrain::ps {
-namespace {
 
-// What a segment has of a table's parameters.
-struct Real {
-    double Segment::*own;
-    double TableParams::*table;
-    double dtrain_segment_t::*given;
-    const char *name;
-    uint32_t bit; // DTRAIN_GIVEN_*, if its default is not 0
-};
 #define REAL(name, bit)                                                                            \
     { &Segment::name, &TableParams::name, &dtrain_segment_t::name, #name, bit }
 #define NUMBER(name, bit) REAL(name, DTRAIN_GIVEN_##bit)
-constexpr Real reals[] = {NUMBER(learning_rate, LEARNING_RATE),
-                          NUMBER(momentum, MOMENTUM),
-                          NUMBER(beta1, BETA1),
-                          NUMBER(beta2, BETA2),
-                          NUMBER(epsilon, EPSILON),
-                          NUMBER(rho, RHO),
-                          REAL(clip_value, 0),
-                          REAL(clip_norm, 0),
-                          REAL(weight_decay, 0),
-                          REAL(l1, 0),
-                          REAL(l2, 0),
-                          NUMBER(trust, TRUST),
-                          NUMBER(ftrl_beta, FTRL_BETA)};
+constexpr SegmentField fields_of_segment[segment_field_count] = {
+    NUMBER(learning_rate, LEARNING_RATE),
+    NUMBER(momentum, MOMENTUM),
+    NUMBER(beta1, BETA1),
+    NUMBER(beta2, BETA2),
+    NUMBER(epsilon, EPSILON),
+    NUMBER(rho, RHO),
+    REAL(clip_value, 0),
+    REAL(clip_norm, 0),
+    REAL(weight_decay, 0),
+    REAL(l1, 0),
+    REAL(l2, 0),
+    NUMBER(trust, TRUST),
+    NUMBER(ftrl_beta, FTRL_BETA)};
 #undef NUMBER
 #undef REAL
+
+namespace {
+
 constexpr uint32_t numbers_of_segments = every_number & ~DTRAIN_GIVEN_COMPENSATION;
 
 uint64_t row_of(const TableParams &table) {
@@ -58,7 +54,7 @@ TableParams segment_params(const TableParams &table, const Segment &segment) {
     params.placement = {};
     params.storage_dtype = params.wire_dtype = 0; // of whole rows
     params.rule = uint32_t(segment.rule);
-    for (const Real &real : reals) params.*real.table = segment.*real.own;
+    for (const SegmentField &real : fields_of_segment) params.*real.table = segment.*real.own;
     if (is_sparse(table)) {
         params.dim = uint32_t(segment.count);
     } else {
@@ -115,7 +111,7 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
             return fail(DTRAIN_ERR_INVALID,
                         "segment %u: given is 0x%x (known are 0x%x), reserved %u", i, its.given,
                         numbers_of_segments, its.reserved);
-        for (const Real &real : reals) {
+        for (const SegmentField &real : fields_of_segment) {
             if (!was_given(its.*real.given, real.bit, its.given)) continue;
             if (real.bit != 0 && (rule_info(its.rule).takes & real.bit) == 0)
                 return fail(DTRAIN_ERR_INVALID,

@@ -3,6 +3,7 @@
 #pragma once
 #include "check.h"
 #include "dtrain.h"
+#include "require.h"
 
 #include <condition_variable>
 #include <cstdio>
@@ -35,13 +36,6 @@ inline void expect(dtrain_status_t got, dtrain_status_t wanted, const char *what
 }
 #define OK(call)            ranks::expect((call), DTRAIN_OK, #call, __LINE__)
 #define FAILS(status, call) ranks::expect((call), (status), #call, __LINE__)
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);           \
-            std::abort();                                                                          \
-        }                                                                                          \
-    } while (0)
 
 // The out-of-band allgather of threads.
 class Exchange {

@@ -172,6 +172,16 @@ const Creation creations[] = {
      },
      DTRAIN_ERR_MISMATCH,
      {"subset: rank 0 gives at 1 rank 1", "rank 1 at 1 rank 2"}},
+    {"no members",
+     [](auto *c) {
+         return subset(c, {0, 1, 2});
+     },
+     [](auto *c) {
+         dtrain_comm_t *made = nullptr;
+         return dtrain_comm_subset(c, nullptr, 3, &made);
+     },
+     DTRAIN_ERR_INVALID,
+     {"there is no list of 3 ranks"}},
     {"a member twice",
      [](auto *c) {
          return subset(c, {0, 1, 2});

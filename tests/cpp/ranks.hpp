@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "check.h"
+#include "require.h"
 #include <dtrain.hpp>
 
 #include <condition_variable>
@@ -11,14 +12,6 @@
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);           \
-            std::abort();                                                                          \
-        }                                                                                          \
-    } while (0)
 
 // The call has to throw exactly this, with this in its text.
 #define THROWS(kind, part, call)                                                                   \

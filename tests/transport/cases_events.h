@@ -198,6 +198,7 @@ inline void many_connections_wake_one_device(void **) {
     for (uint64_t i = 0; i < 7; i++) {
         nodes.push_back(std::make_unique<Node>());
         all.push_back(nodes.back().get());
+        hub.expect(*nodes[i]);
         nodes[i]->start_connect(hub.address(), 1);
         await_ok(all, *nodes[i], DTRAIN_TP_CONNECT, 1);
     }

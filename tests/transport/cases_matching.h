@@ -254,6 +254,8 @@ inline void purging_spares_posted_receives(void **) {
 inline void one_receive_serves_any_peer(void **) {
     Node hub, x, y;
     const Nodes all{&hub, &x, &y};
+    hub.expect(x);
+    hub.expect(y);
     dtrain_tp_ep_t *from_x = x.start_connect(hub.address(), 1);
     dtrain_tp_ep_t *from_y = y.start_connect(hub.address(), 1);
     uint8_t got[2][8] = {};
