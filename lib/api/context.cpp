@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
+#include "base/fd.h"
 #include "cluster/environment.h"
 #include "cluster/launchers.h"
 #include "cluster/rendezvous.h"
@@ -111,6 +112,7 @@ dtrain_status_t dtrain_context_create(uint32_t api_version, const dtrain_options
                     DTRAIN_API_VERSION >> 16, DTRAIN_API_VERSION & 0xffff);
     return guard_new([&]() -> Status {
         dtrain::api::watch_forks();
+        const dtrain::StandardDescriptors occupied; // libraries open some for a moment or for long
         auto fresh = std::make_unique<dtrain_context>();
         if (options != nullptr) {
             if (Status s = check_handle(options, "options"); s != DTRAIN_OK) return s;

@@ -11,6 +11,7 @@ using tp::Fd;
 using tp::Folder;
 using tp::open_folder;
 using tp::read_stream;
+using tp::StandardDescriptors;
 using tp::Stream;
 using tp::Unshared;
 

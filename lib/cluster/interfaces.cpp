@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/interfaces.h"
 
+#include "base/fd.h"
+
 #include <algorithm>
 #include <ifaddrs.h>
 #include <memory>
@@ -28,6 +30,7 @@ std::vector<std::string> own_addresses() {
     for (const char *abroad : {"192.0.2.1", "2001:db8::1"}) // of documentation: RFC 5737, RFC 3849
         add(out, local_address_towards({abroad, "9"}));
     ifaddrs *list = nullptr;
+    const StandardDescriptors occupied;
     if (getifaddrs(&list) != 0) return out;
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs *)> owner(list, freeifaddrs);
     for (int family : {AF_INET, AF_INET6})

@@ -1,8 +1,8 @@
 // An opened device of a transport.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "base/fd.h"
 #include "transport/host.h"
-#include "transport/standard_descriptors.h"
 
 #include <cstdint>
 #include <memory>

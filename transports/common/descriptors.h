@@ -1,7 +1,10 @@
 // Which descriptors of this process are ours, so that a forked child closes them: it has no use for
 // them, and while it held them the end of this process would not end its connections, nor free its
-// ports. SPDX-License-Identifier: Apache-2.0
+// ports.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/standard_descriptors.h"
+
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -20,7 +23,7 @@ class Descriptors {
     static int own(int fd) {
         if (fd >= 0 && fd < 3) {
             const int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
-            ::close(fd);
+            StandardDescriptors::leave(fd);
             errno = error;
             fd = higher;
         }
@@ -61,6 +64,7 @@ class Descriptors {
     static void close_all() {
         generation_.fetch_add(1, std::memory_order_relaxed);
         const int error = errno;
+        StandardDescriptors::forget();
         for (int word = 0; word * 64 < end_; word++)
             for (uint64_t marks = marks_[word].exchange(0); marks != 0; marks &= marks - 1)
                 ::close(word * 64 + __builtin_ctzll(marks));

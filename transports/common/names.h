@@ -1,5 +1,8 @@
-// The addresses of a name. SPDX-License-Identifier: Apache-2.0
+// The addresses of a name.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/standard_descriptors.h"
+
 #include <cstdlib>
 #include <netdb.h>
 
@@ -17,6 +20,7 @@ inline int find_addresses(const char *name, const char *service, const addrinfo 
     void *volatile memory = std::malloc(plenty); // volatile: else it need not really be asked
     if (memory == nullptr) return EAI_MEMORY;
     std::free(memory);
+    const StandardDescriptors occupied;
     return getaddrinfo(name, service, &hints, found);
 }
 

@@ -39,6 +39,37 @@ void the_standard_three_are_left_alone(void **) {
     });
 }
 
+// Another thread had one of the three for a moment when the library was about to open something.
+void what_leaves_the_three_leaves_none_free(void **) {
+    in_child([] {
+        close(0);
+        close(2);
+        const int ours = open("/dev/null", O_RDWR | O_CLOEXEC);
+        {
+            const dtrain::StandardDescriptors occupied, twice;
+            const Fd moved(ours);
+            const int others = open("/dev/null", O_RDWR | O_CLOEXEC);
+            if (ours != 0 || moved.get() < 3 || others < 3 || !is_open(0) || !is_open(2))
+                return false;
+            if (dup2(others, 2) != 2) return false; // the program's log
+        }
+        return !is_open(0) && is_open(2);
+    });
+    in_child([] {
+        close(0);
+        const Fd ours = null_device();
+        const dtrain::StandardDescriptors occupied;
+        const pid_t child = fork();
+        if (child == 0) {
+            const bool right = !is_open(0);
+            const dtrain::StandardDescriptors own;
+            _exit(right && is_open(0) ? 0 : 1);
+        }
+        int status = -1;
+        return waitpid(child, &status, 0) == child && status == 0 && is_open(0);
+    });
+}
+
 void a_failure_keeps_its_reason(void **) {
     const Fd none(open("/nonexistent", O_RDONLY | O_CLOEXEC));
     assert_true(!none && errno == ENOENT);
@@ -85,6 +116,7 @@ void a_grandchild_has_none_either(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(the_standard_three_are_left_alone),
+        cmocka_unit_test(what_leaves_the_three_leaves_none_free),
         cmocka_unit_test(a_failure_keeps_its_reason),
         cmocka_unit_test(a_child_has_none),
         cmocka_unit_test(a_grandchild_has_none_either),
