@@ -951,11 +951,11 @@ DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtr
  * table's type (F16 and BF16: in F32, and rounded once) and the order of the array (ASSIGN: the
  * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A server
  * whose memory limit (max_bytes of the table, option ps.memory of the server) they do not fit into
- * refuses that part of the push, of at most 256 KiB, with DTRAIN_ERR_LIMIT, and applies nothing of
- * it; other parts of the same push may have been applied. A pull of a key without a row gives its
- * initial values, and makes no row. Clocks, versions and consistency are as for ranges; a pull is
- * atomic per row on its server. DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges,
- * on a sparse one), NULL, or count * dim overflows. */
+ * refuses its part of the push as a whole, with DTRAIN_ERR_LIMIT, and nothing changes there; others
+ * may have applied theirs, and the text says which servers have and have not. A pull of a key
+ * without a row gives its initial values, and makes no row. Clocks, versions and consistency are as
+ * for ranges; a pull is atomic per row on its server. DTRAIN_ERR_INVALID: the table is dense (and
+ * the calls for ranges, on a sparse one), NULL, or count * dim overflows. */
 DTRAIN_API dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys,
                                                   uint64_t count, const void *values,
                                                   const dtrain_op_params_t *params,

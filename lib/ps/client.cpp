@@ -64,6 +64,7 @@ void settle_requests(Transfer &transfer, uint64_t count) {
     list[transfer.place]->place = transfer.place;
     list.pop_back();
     if (transfer.version == UINT64_MAX) transfer.version = 0;
+    if (transfer.status != DTRAIN_OK) tell_who_applied(transfer);
     const bool counted = transfer.status == DTRAIN_OK || transfer.kind == RequestKind::set_mode;
     if (counted && transfer.total_p != nullptr) *transfer.total_p = transfer.total;
     transfer.done(&transfer);
@@ -201,7 +202,10 @@ void Client::abandon(Transfer &transfer, Status status, const char *text) {
     fail_transfer(transfer, status, -1, text);
     uint64_t settled = 1;
     ++transfer.requests; // it must not complete before the last lane has been asked
-    for (auto &lane : transfer.table->lanes) settled += lane->abandon(transfer);
+    for (auto &lane : transfer.table->lanes) {
+        settled += lane->abandon(transfer);
+        (void)lane->take_refusal(transfer); // what the others have done nobody knows
+    }
     settle_requests(transfer, settled);
 }
 

@@ -46,6 +46,8 @@ struct ClientTable {
 
 // That many requests of the transfer are settled; the last one completes it.
 void settle_requests(Transfer &transfer, uint64_t count);
+// Which servers have applied their parts of a push, where some have refused theirs: to its text.
+void tell_who_applied(Transfer &transfer);
 // Keeps the first failure.
 void fail_transfer(Transfer &transfer, Status status, int32_t server, const char *text);
 

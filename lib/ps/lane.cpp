@@ -24,17 +24,23 @@ Lane::Lane(ClientTable &table, uint32_t server, LaneContext &context)
 
 Lane::~Lane() { context_.turns.forget(server_, *this); }
 
-uint64_t Lane::requests_of(const Piece &piece) {
+uint64_t Lane::requests_of(const Piece &piece) const {
     if (!has_range(piece.kind)) return 1;
-    return chunks_of(piece.range.count, piece.transfer->chunk);
+    return chunks_of(piece.range.count, chunk_of(piece));
 }
 
 void Lane::add(const Piece &piece) {
     if (closed_) return;
+    if (limited_ && pushes(piece.kind) && requests_of(piece) > 1) return add_keeping(piece);
+    queue(piece);
+}
+
+void Lane::queue(const Piece &piece) {
     if (changing_ != UINT64_MAX && piece.kind == RequestKind::destroy) queue_.clear();
     const uint64_t requests = requests_of(piece);
     if (piece.transfer != nullptr) piece.transfer->requests += requests;
     if (pushes(piece.kind)) pushes_ += static_cast<uint32_t>(requests);
+    if (piece.keeps != 0) keeping_[piece.keeps] += requests;
     const auto added = queue_.insert(place_of(piece), piece);
     if (added != queue_.begin() && piece.transfer != nullptr &&
         std::prev(added)->transfer == piece.transfer && std::prev(added)->kind == piece.kind)
@@ -79,6 +85,7 @@ void Lane::add_clock(Piece piece) {
 bool Lane::may_leave(const Piece &piece) const {
     bool bsp_clock = piece.kind == RequestKind::clock && table_.params.consistency == DTRAIN_BSP;
     if (changing_ != UINT64_MAX && piece.kind != RequestKind::destroy) return false;
+    if (piece.keeps != 0 && pushes(piece.kind) && keeps_room(piece.keeps)) return false;
     return next_ - oldest_ < request_window && !(bsp_clock && pulls_ > 0);
 }
 
@@ -96,7 +103,7 @@ void Lane::pump(int64_t now) {
 uint64_t Lane::moved_by(const Piece &piece) const {
     if (!has_range(piece.kind)) return 0;
     const Transfer &transfer = *piece.transfer;
-    const uint64_t count = std::min(piece.range.count, transfer.chunk);
+    const uint64_t count = std::min(piece.range.count, chunk_of(piece));
     const uint64_t bytes = bytes_on_wire(table_.params, piece.kind, transfer.item, count);
     const bool keys = has_trait(piece.kind, Trait::rows);
     const bool values =
@@ -134,6 +141,7 @@ Lane::Slot &Lane::launch(Piece &piece) {
     s.transfer = piece.transfer;
     s.state = State::active;
     s.pulls = has_trait(piece.kind, Trait::receives);
+    s.keeps = piece.keeps;
     s.header.kind = piece.kind;
     s.header.table = table_.id;
     s.header.worker = context_.worker;
@@ -160,7 +168,7 @@ Lane::Slot &Lane::launch(Piece &piece) {
         s.moves = moved_by(piece);
         context_.turns.begin(server_, s.moves);
     }
-    Range chunk = {piece.range.first, std::min(piece.range.count, piece.transfer->chunk)};
+    Range chunk = {piece.range.first, std::min(piece.range.count, chunk_of(piece))};
     s.header.count = chunk.count;
     if (pushes(piece.kind) && piece.begins) s.header.flags = begins_push;
     if (has_trait(piece.kind, Trait::rows))
@@ -280,6 +288,7 @@ void Lane::settle(Slot &s) {
     pulls_ -= s.pulls;
     context_.turns.end(server_, s.moves);
     s.moves = 0;
+    if (s.keeps != 0) end_kept(s.keeps, 1);
     if (s.header.sequence == changing_) changing_ = UINT64_MAX;
     s.state = State::free;
     s.transfer = nullptr;

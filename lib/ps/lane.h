@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Piece {
     uint16_t flags = 0;    // of the header
     uint64_t argument = 0; // of the header
     bool begins = true;    // nothing of it was sent yet
+    uint64_t keeps = 0;    // the push that keeps room on the server, by the lane's count; 0: none
 };
 
 // What the lanes of a client have in common.
@@ -66,6 +68,9 @@ class Lane {
     // Takes the transfer out: returns how many of its requests are settled by that. Those that use
     // its memory follow when the wire has let go of it.
     uint64_t abandon(Transfer &transfer);
+    // Whether the server has refused the push, or some of it; forgotten by that.
+    enum class Refused : uint8_t { no, in_part, whole };
+    Refused take_refusal(const Transfer &transfer);
     // The server is lost. Every transfer has been abandoned here before.
     void close();
     bool idle() const { return queue_.empty() && oldest_ == next_; } // nothing is in flight
@@ -85,12 +90,19 @@ class Lane {
         uint32_t attempts = 0; // made
         State state = State::free;
         bool pulls = false; // is or was a pull
+        uint64_t keeps = 0; // as Piece's
         uint64_t moves = 0; // bytes that count in the turns
         uint64_t due = 0;   // bytes of values that its answer has, if it has any
         Range rows = {};    // of a sparse table: which of the transfer's
         // Where an answer lands that may be a text, and then goes if it is none.
         std::unique_ptr<char[]> room;
         void *into = nullptr;
+    };
+
+    // What became of a push here, if it was not applied as a whole.
+    struct Refusal {
+        const Transfer *transfer;
+        bool all; // nothing of it was applied
     };
 
     Slot &slot(uint64_t sequence) { return slots_[sequence % request_window]; }
@@ -118,7 +130,13 @@ class Lane {
     void end(Slot &slot, int64_t now);
     void settle(Slot &slot);
     void withdraw(Slot &slot);
-    static uint64_t requests_of(const Piece &piece);
+    uint64_t chunk_of(const Piece &piece) const;
+    uint64_t requests_of(const Piece &piece) const;
+    void queue(const Piece &piece);
+    void add_keeping(Piece piece);
+    bool keeps_room(uint64_t push) const; // is asking for it
+    void refuse_kept(const Slot &slot);
+    void end_kept(uint64_t push, uint64_t requests);
     std::deque<Piece>::const_iterator place_of(const Piece &piece) const;
     void forget_pushes(const Piece &piece);
     void count_busy(); // whenever it may have become idle, or not
@@ -134,8 +152,11 @@ class Lane {
     uint64_t changing_ = UINT64_MAX; // the change of mode in flight
     uint32_t pushes_ = 0;            // requests that push in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
-    int64_t held_since_ = INT64_MAX; // it is not its turn
-    bool closed_ = false;
+    int64_t held_since_ = INT64_MAX;        // it is not its turn
+    bool closed_ = false, limited_ = false; // new rows may lack room there
+    uint64_t kept_ = 0;                     // pushes that have kept room so far
+    std::map<uint64_t, uint64_t> keeping_;  // such pushes under way: requests not settled yet
+    std::vector<Refusal> refusals_;
     bool busy_ = false;   // counted
     uint64_t pulled_ = 0; // updates that the last pull has seen
     uint64_t told_ = 0;   // QUORUM: the server's clock, as it has said

@@ -24,15 +24,20 @@ void Lane::forget_pushes(const Piece &piece) {
 }
 
 uint64_t Lane::abandon(Transfer &transfer) {
-    uint64_t settled = 0;
+    uint64_t settled = 0, kept = 0, push = 0;
     for (Piece &piece : queue_) {
         if (piece.transfer != &transfer) continue;
         settled += requests_of(piece);
+        if (piece.keeps != 0) {
+            push = piece.keeps;
+            kept += requests_of(piece);
+        }
         forget_pushes(piece);
         if (!has_trait(piece.kind, Trait::ranged))
             piece.transfer = nullptr; // needs nothing of the caller, goes on
     }
     std::erase_if(queue_, [&](const Piece &piece) { return piece.transfer == &transfer; });
+    if (kept > 0) end_kept(push, kept);
     count_busy();
     for (Slot &s : slots_) {
         if (s.transfer != &transfer || s.state != State::active) continue;

@@ -115,11 +115,12 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     if (created && !learn_states(s.room.get(), payload_bytes))
         return report_failure(s, DTRAIN_ERR_MISMATCH,
                               "its function keeps other state than that of another server");
+    if (created) limited_ = header.numbers[0] != 0;
     if (table_.params.consistency == DTRAIN_QUORUM) {
         told_ = std::max(told_, header.numbers[1]);
         if (s.pulls) table_.catch_up();
     }
-    if (s.transfer == nullptr) return;
+    if (s.transfer == nullptr || s.header.kind == RequestKind::keep_rows) return;
     if (s.into != nullptr) std::memcpy(s.into, s.room.get(), payload_bytes);
     s.transfer->version = std::min(s.transfer->version, header.table_version);
     if (s.pulls) deliver(s);
@@ -154,6 +155,12 @@ void Lane::report_failure(const Slot &s, Status status, const char *why) {
     std::snprintf(text, sizeof text, "table '%s': server %u: %s", table_.name.c_str(), server_,
                   why);
     fail_transfer(*s.transfer, status, static_cast<int32_t>(server_), text);
+    const bool keeps = s.header.kind == RequestKind::keep_rows;
+    if (!keeps && !has_trait(s.header.kind, Trait::pushes)) return;
+    const auto &rows = s.transfer->rows;
+    const bool all = keeps || (rows != nullptr && s.rows.count == rows->part(server_).count);
+    refusals_.push_back({s.transfer, all});
+    if (keeps) refuse_kept(s);
 }
 
 } // namespace dtrain::ps

@@ -73,7 +73,8 @@ bool has_argument(RequestKind kind) {
     return has_trait(kind, Trait::state | Trait::files | Trait::pushes) ||
            kind == RequestKind::set_rate || kind == RequestKind::set_mode ||
            kind == RequestKind::clock || kind == RequestKind::pull ||
-           kind == RequestKind::pull_rows;
+           kind == RequestKind::pull_rows || kind == RequestKind::keep_rows ||
+           kind == RequestKind::end_keeping;
 }
 
 bool has_number(RequestKind kind) {

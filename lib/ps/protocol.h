@@ -20,7 +20,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 12;
+inline constexpr uint8_t protocol_version = 13;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // values in one request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // a key goes with it
@@ -55,9 +55,15 @@ enum class RequestKind : uint8_t {
     wait_ready = 23,
     set_mode = 24, // as argument: mode_bits(); only asked whether it could, or when all have asked
     adopt = 25,    // what the worker's restore has read becomes the table's
-    discard = 26   // it is dropped, with what the worker's earlier restores would still read
+    discard = 26,  // it is dropped, with what the worker's earlier restores would still read
+    // Of a push of several requests, before the first of them, where it could be refused: room for
+    // its rows; and after the last that it is over. As argument: the push, as the worker numbers
+    // it.
+    keep_rows = 27,
+    end_keeping = 28
 };
-inline constexpr uint8_t last_request_kind = 26;
+inline constexpr uint8_t last_request_kind = 28;
+inline constexpr uint32_t most_kept = 4 * request_window; // pushes of a worker that keep room
 
 struct Trait {
     enum : uint8_t {
@@ -99,6 +105,8 @@ inline constexpr uint8_t kind_traits[] = {
     0,
     0,
     0,
+    0,
+    Trait::ranged | Trait::sends | Trait::rows,
     0};
 static_assert(std::size(kind_traits) == last_request_kind + 1);
 constexpr bool has_trait(RequestKind known, uint8_t trait) {
@@ -201,7 +209,7 @@ struct ResponseHeader {
     uint64_t count = 0;         // elements or rows that follow; create, told: bytes
     uint64_t table_version = 0; // updates applied here
     // For the text of the reason. Without a failure: count_rows: rows, set_mode: 1 where the change
-    // is made; and the server's clock.
+    // is made, create: 1 where new rows may lack room; and the server's clock.
     uint64_t numbers[2] = {0, 0};
     uint32_t partition = 0;
     uint32_t reserved = 0;

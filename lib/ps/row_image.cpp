@@ -84,9 +84,12 @@ void SparseShard::adopt(RowImage &&image) {
         copies_.for_each([&](RowCopy &copy) { copy.settle(before); });
     }
     rows_ = std::move(image.store);
+    rows_.set_limit(UINT64_MAX); // that of reading it
     updates_ = image.updates;
     set_rate(image.rate);
     for (RowStore &sums : sums_) sums.clear(); // their rows may be gone
+    if (kept_rows_.any()) kept_rows_.recount(rows_);
+    recount_sums();
 }
 
 } // namespace dtrain::ps

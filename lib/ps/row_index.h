@@ -36,8 +36,10 @@ class RowIndex {
 
     uint64_t size() const { return size_; }
     uint64_t bytes() const { return buckets_ * sizeof(Bucket); }
-    // What it will take with one more key: more than bytes() when that makes it grow.
-    uint64_t bytes_for_next() const { return buckets_for(size_ + 1) * sizeof(Bucket); }
+    // What it will take with so many more keys: more than bytes() when they make it grow.
+    uint64_t bytes_with(uint64_t more) const {
+        return more == 0 ? bytes() : buckets_for(size_ + more) * sizeof(Bucket);
+    }
 
     // hash: the key's, always by the same function, all 64 bits of it well mixed.
     void prefetch(uint64_t hash) const {

@@ -22,6 +22,22 @@ uint64_t RowStore::memory() const {
     return touched_ * row_bytes_ + index_bytes_ + free_.capacity() * sizeof(uint32_t);
 }
 
+uint64_t RowStore::memory_with(const Growth &growth) const {
+    uint64_t rows = 0, grown = 0;
+    for (uint32_t s = 0; s < segments; s++) {
+        rows += growth.rows[s];
+        grown += index_[s].bytes_with(growth.rows[s]) - index_[s].bytes();
+    }
+    const uint64_t idle = free_.size() + (touched_ - rows_);
+    return memory() + grown + (rows - std::min(rows, idle)) * row_bytes_;
+}
+
+uint64_t RowStore::most_memory_with(uint64_t rows) const {
+    // A bucket has four keys or more before its index grows, by a quarter and one.
+    const uint64_t grown = index_bytes_ / 4 + rows * 20 + uint64_t{segments} * 128;
+    return memory() + grown + rows * row_bytes_;
+}
+
 void RowStore::clear() {
     for (RowIndex &index : index_) index.clear();
     free_.clear();
@@ -30,7 +46,7 @@ void RowStore::clear() {
 
 uint32_t RowStore::add(uint64_t key, uint64_t hash) {
     RowIndex &index = segment(hash);
-    const uint64_t growth = index.bytes_for_next() - index.bytes();
+    const uint64_t growth = index.bytes_with(1) - index.bytes();
     const uint64_t fresh = free_.empty() && rows_ == touched_ ? row_bytes_ : 0;
     if (memory() + growth + fresh > limit_) return RowIndex::none;
     uint32_t row = rows_;

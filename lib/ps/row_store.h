@@ -16,6 +16,14 @@ namespace dtrain::ps {
 
 class RowStore {
   public:
+    static constexpr uint32_t segments = 64; // of the index
+    static uint32_t segment_of(uint64_t key) { return hash_of(key) % segments; }
+    // Rows to come, by segment.
+    struct Growth {
+        uint32_t rows[segments] = {};
+        void add(uint64_t key) { rows[segment_of(key)]++; }
+        void remove(uint64_t key) { rows[segment_of(key)]--; }
+    };
     // row_bytes: at least 1. limit: of memory(), in bytes.
     explicit RowStore(uint64_t row_bytes, uint64_t limit = UINT64_MAX);
 
@@ -23,6 +31,9 @@ class RowStore {
     uint64_t row_bytes() const { return row_bytes_; }
     // Bytes that rows and index take; memory that was never touched is not counted.
     uint64_t memory() const;
+    uint64_t memory_with(const Growth &growth) const; // once those rows are made
+    // No less than what so many rows more make of memory(), wherever they fall.
+    uint64_t most_memory_with(uint64_t rows) const;
     void set_limit(uint64_t limit) { limit_ = limit; }
     // No rows any more; the memory is kept for new ones.
     void clear();
@@ -106,7 +117,6 @@ class RowStore {
 
   private:
     static constexpr size_t ahead = 32;
-    static constexpr uint32_t segments = 64;
     static constexpr uint64_t line = 64, most_lines = 8; // fetched ahead; the rest the CPU foresees
 
     static uint64_t hash_of(uint64_t key) { return mix(key); }

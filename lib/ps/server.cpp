@@ -85,7 +85,8 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         contents.shard = Shard::create(params, part, function);
     bool made = contents.shard != nullptr || contents.rows != nullptr;
     auto table = std::make_unique<ServerTable>(
-        ServerTable::Identity{header.table, config_.index, config_.workers, name, params},
+        ServerTable::Identity{header.table, config_.index, config_.workers, name, params,
+                              config_.memory_limit > 0},
         make_key_partition(params, config_.servers, header.partition), std::move(contents),
         config_.archive, peers_.data());
     for (uint32_t w = 0; w < config_.workers; ++w) {

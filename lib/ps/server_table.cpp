@@ -40,6 +40,8 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
     }
     if (header.kind == RequestKind::create && answer.reason == Reason::none)
         said = attach_states(response);
+    if (header.kind == RequestKind::create && said.reason == Reason::none)
+        said.numbers[0] = lacks_room_at_times();
     if (said.reason == Reason::told) attach_text(response);
     Member &member = members_[header.worker];
     member.counters.received += response.bytes;
@@ -136,6 +138,10 @@ void ServerTable::start(const RequestHeader &header, const void *payload, Answer
     case RequestKind::pull:
     case RequestKind::pull_rows: return pull(header, payload, entry, out);
     case RequestKind::clock: return clock(header, entry, out);
+    case RequestKind::keep_rows: return keep_rows(header, payload, entry, out);
+    case RequestKind::end_keeping:
+        end_keeping(members_[header.worker], header.argument);
+        return finish(header, entry, {}, out);
     case RequestKind::pull_state: return finish(header, entry, {}, out);
     case RequestKind::pull_state_rows: return finish(header, entry, {}, out, payload);
     case RequestKind::set_state: return set_state(header, payload, entry, out);

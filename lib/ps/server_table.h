@@ -38,6 +38,7 @@ class ServerTable {
         uint32_t table = 0, server = 0, workers = 0;
         std::string name;
         TableParams params;
+        bool limited = false; // the server has a limit
     };
     // What it holds: one of them, or none when there is no memory.
     struct Contents {
@@ -66,7 +67,9 @@ class ServerTable {
     bool unused() const { return present_ == 0; } // all have left or were lost
     bool member(uint32_t worker) const { return members_[worker].present; }
     // Charged to the server's limit: rows as they are made, the rest at once.
-    uint64_t bytes() const { return (rows_ != nullptr ? rows_->memory() : bytes_) + copies_; }
+    uint64_t bytes() const {
+        return copies_ + (rows_ != nullptr ? rows_->memory() + rows_->kept_bytes() : bytes_);
+    }
     uint64_t updates() const { return rows_ != nullptr ? rows_->updates() : shard_->updates(); }
     TableReport report() const;
     // A request may need more memory.
@@ -76,7 +79,7 @@ class ServerTable {
     }
     void set_room(uint64_t bytes) { // that the server has left
         room_ = bytes;
-        if (rows_ != nullptr) rows_->set_limit(rows_->memory() + bytes);
+        if (rows_ != nullptr) rows_->set_limit(rows_->memory() + rows_->kept_bytes() + bytes);
     }
 
   private:
@@ -91,7 +94,8 @@ class ServerTable {
         uint64_t pulled = 0;                // updates() when it pulled last
         // By sequence number: of answers that may have to be given again.
         std::map<uint64_t, Text> texts;
-        uint64_t restores_from = 0; // requests to restore before this one are over
+        std::map<uint64_t, KeptRoom> rooms; // of pushes under way, as the worker numbers them
+        uint64_t restores_from = 0;         // requests to restore before this one are over
         Counters counters;
     };
     // One at a time: from the request on, until it is taken over or dropped.
@@ -129,6 +133,14 @@ class ServerTable {
     Answer spoilt(const RequestHeader &header, uint64_t item, Answered::Entry &entry);
     Answer take_rows(const RequestHeader &header, const void *payload, Answered::Entry &entry);
     Answer change_rows(const RequestHeader &header, const void *payload); // and count_rows
+    bool lacks_room_at_times() const {
+        return rows_ != nullptr && (identity_.limited || identity_.params.max_bytes > 0);
+    }
+    void keep_rows(const RequestHeader &header, const void *payload, Answered::Entry &entry,
+                   Responses &out);
+    Answer take_room(const RequestHeader &header, const uint64_t *keys);
+    void end_keeping(Member &member, uint64_t push);
+    void end_keeping(Member &member); // of all its pushes
     Answer after_rows(Reason reason);
     void pull(const RequestHeader &header, const void *payload, Answered::Entry &entry,
               Responses &out);

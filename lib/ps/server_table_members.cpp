@@ -55,6 +55,7 @@ void ServerTable::remove(uint32_t worker) {
     joined_ -= member.joined;
     member.answered.reset();
     member.texts.clear();
+    end_keeping(member);
     if (restores(worker)) drop_restore();
     auto its = [&](const RequestHeader &header) { return header.worker == worker; };
     auto waits = [&](const Waiting &waiting) { return its(waiting.header); };

@@ -108,6 +108,7 @@ void ServerTable::change_mode(const RequestHeader &header) {
     clocks_.meet(mode_of(identity_.params), header.clock);
     if ((header.flags & without_lost) != 0) clocks_.forget_lost();
     if (rows_ != nullptr) {
+        for (Member &member : members_) end_keeping(member);
         rows_->set_mode(identity_.params);
     } else {
         shard_->set_mode(identity_.params);

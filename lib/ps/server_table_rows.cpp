@@ -12,7 +12,8 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
                                             uint64_t bytes) const {
     const Item item = item_of(identity_.params, header.kind, header.argument);
     if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
-    const uint64_t with_key = sizeof(uint64_t) + item.bytes;
+    const bool keys_alone = header.kind == RequestKind::keep_rows; // nor do rows come back
+    const uint64_t with_key = sizeof(uint64_t) + (keys_alone ? 0 : item.bytes);
     if (header.count > chunk_bytes / with_key) return {Reason::bad_size, {bytes, chunk_bytes}};
     const bool carries = has_trait(header.kind, Trait::carries);
     const uint64_t due =

@@ -110,14 +110,30 @@ Reason SparseShard::no_room() const {
     return limit_ == own_limit_ ? Reason::table_limit : Reason::rows_limit;
 }
 
-Reason SparseShard::claim(const uint64_t *keys, size_t count) {
+Reason SparseShard::claim(const uint64_t *keys, size_t count, const uint32_t *sum) {
+    if (limit_ != UINT64_MAX && !has_room(keys, count, sum)) return no_room();
     before_change(keys, count);
     claimed_.resize(count);
-    rows_.set_limit(limit_ == UINT64_MAX ? limit_ : rows_.memory() + room());
-    size_t made = rows_.obtain(
-        keys, count, [&](uint64_t key, char *row) { make_row(key, row); },
+    made_.clear();
+    made_.reserve(count);
+    const size_t done = rows_.obtain(
+        keys, count,
+        [&](uint64_t key, char *row) {
+            make_row(key, row);
+            made_.push_back(key);
+        },
         [&](size_t i, char *row) { claimed_[i] = row; });
-    return made == count ? Reason::none : no_room();
+    if (kept_rows_.any())
+        for (const uint64_t key : made_) kept_rows_.made(key);
+    if (done == count) return Reason::none;
+    undo_claim();
+    return Reason::no_memory;
+}
+
+void SparseShard::undo_claim() {
+    for (const uint64_t key : made_)
+        if (rows_.erase(key)) kept_rows_.erased(key);
+    made_.clear();
 }
 
 void SparseShard::update(uint64_t key, char *row, const void *g) {
@@ -157,20 +173,22 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
 
 Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
                             double weight) {
-    Reason reason = claim(keys, count); // now, since apply() must not fail
+    make_sum(sum);
+    Reason reason = claim(keys, count, &sum); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
     const uint64_t row_bytes = params_.dim * added_.element_bytes();
-    while (sum >= sums_.size()) sums_.emplace_back(row_bytes);
     RowStore &sums = sums_[sum];
-    sums.set_limit(limit_ == UINT64_MAX ? limit_ : sums.memory() + room());
     fresh_.clear();
     auto begin = [&](uint64_t key, char *row) { fresh_.emplace_back(key, row); };
     size_t made = sums.obtain(keys, count, begin, [&](size_t i, char *row) { claimed_[i] = row; });
     if (made < count) {
         for (const auto &[key, row] : fresh_)
             sums.erase(key); // or the clock would update their rows
-        return no_room();
+        undo_claim();
+        return Reason::no_memory;
     }
+    if (kept_sums_[sum].any())
+        for (const auto &[key, row] : fresh_) kept_sums_[sum].made(key);
     auto next = fresh_.begin(); // in the order of the keys
     const bool combines = combines_by_function();
     if (combines) function_->begin();
@@ -187,7 +205,7 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     }
     reason = combines ? function_->combine(updates_) : Reason::none;
     for (size_t i = 0; i < fresh_.size() && reason != Reason::none; i++)
-        sums.erase(fresh_[i].first);
+        if (sums.erase(fresh_[i].first)) kept_sums_[sum].erased(fresh_[i].first);
     return reason;
 }
 
@@ -214,10 +232,12 @@ Reason SparseShard::add_others(const uint64_t *keys, char *const *sums, size_t c
 void SparseShard::set_mode(const TableParams &params) {
     take_mode(mode_bits(params), params_);
     sums_.clear();
+    kept_sums_.clear();
 }
 
 void SparseShard::drop(uint32_t sum) {
     if (sum < sums_.size()) sums_[sum].clear();
+    recount_sums();
 }
 
 Reason SparseShard::apply(const ClockUpdate &made_of) {
@@ -253,6 +273,7 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
         update_block();
         sums_[sum].clear();
     }
+    recount_sums();
     return reason;
 }
 
@@ -272,8 +293,9 @@ Reason SparseShard::set(const uint64_t *keys, size_t count, const void *values) 
 void SparseShard::erase(const uint64_t *keys, size_t count) {
     before_change(keys, count);
     for (size_t i = 0; i < count; i++) {
-        rows_.erase(keys[i]);
-        for (RowStore &sums : sums_) sums.erase(keys[i]); // which apply() would look for
+        if (rows_.erase(keys[i])) kept_rows_.erased(keys[i]);
+        for (size_t s = 0; s < sums_.size(); s++) // which apply() would look for
+            if (sums_[s].erase(keys[i])) kept_sums_[s].erased(keys[i]);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "ps/consistency.h"
 #include "ps/copies.h"
 #include "ps/function_call.h"
+#include "ps/kept_rows.h"
 #include "ps/protocol.h"
 #include "ps/row_copy.h"
 #include "ps/row_initializer.h"
@@ -38,9 +39,15 @@ struct RowLayout {
 
 struct RowImage;
 
+// What a push has kept room for.
+struct KeptRoom {
+    std::optional<uint32_t> sum; // that it is collected in
+    std::vector<uint64_t> rows = {}, sums = {};
+};
+
 // Keys may repeat, each time as an update of its own. Functions that return a Reason do all or
-// nothing, except that rows with their initial values may have been made. What is pushed and set is
-// of the type that the table's rule computes in (computed_dtype()).
+// nothing, except that a function which fails leaves rows with their initial values. What is pushed
+// and set is of the type that the table's rule computes in (computed_dtype()).
 class SparseShard {
   public:
     // function: of a table that has one; outlives the shard.
@@ -51,8 +58,17 @@ class SparseShard {
     uint64_t size() const { return rows_.size(); } // rows that were made
     uint64_t memory() const;                       // bytes of rows, sums, and their indices
     // Of memory() when rows are made, on top of the table's own.
+    // It is for what is kept, too.
     void set_limit(uint64_t bytes) { limit_ = std::min(bytes, own_limit_); }
     uint64_t limit() const { return limit_; }
+
+    // A push of several requests keeps room for all of its rows before the first of them is
+    // applied, so that none is refused for want of it. begin_keeping() with an empty room, then as
+    // many keep() as it takes, each of other keys; then its requests; then end_keeping().
+    void begin_keeping(KeptRoom &room);
+    Reason keep(KeptRoom &room, const uint64_t *keys, size_t count);
+    void end_keeping(const KeptRoom &room);
+    uint64_t kept_bytes() const; // on top of memory()
 
     // Applies rows at once. begins: they count as one update (the first request of a push).
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
@@ -96,7 +112,16 @@ class SparseShard {
     void adopt(RowImage &&image);
 
   private:
-    Reason claim(const uint64_t *keys, size_t count);
+    // sums: where they are claimed next, or nullptr.
+    Reason claim(const uint64_t *keys, size_t count, const uint32_t *sum = nullptr);
+    void undo_claim(); // of the rows that it has made
+    // Whether their rows, and sums, fit beside what is kept.
+    bool has_room(const uint64_t *keys, size_t count, const uint32_t *sum);
+    // What is kept and not among the keys that the store has, or keeps, already.
+    const RowStore::Growth &growth_with(const RowStore &store, const KeptRows &kept,
+                                        const uint64_t *keys, size_t count);
+    void recount_sums();
+    void make_sum(uint32_t sum);
     void make_row(uint64_t key, char *row);
     const char *initial_values(uint64_t key); // as stored, until the next call
     // Values in the table's type: the row's own memory, or row i of those that are widened until
@@ -116,7 +141,6 @@ class SparseShard {
         if (copies_.any()) [[unlikely]]
             copies_.for_each([&](RowCopy &copy) { copy.before_change(keys, count); });
     }
-    uint64_t room() const { return limit_ > memory() ? limit_ - memory() : 0; }
     Reason no_room() const;
 
     TableParams params_;
@@ -133,6 +157,10 @@ class SparseShard {
     std::unique_ptr<SegmentRules> segments_; // likewise
     const bool counts_;
     std::vector<RowStore> sums_;
+    KeptRows kept_rows_;
+    std::vector<KeptRows> kept_sums_;                      // as sums_
+    std::vector<uint64_t> made_, missing_;                 // scratch
+    RowStore::Growth growth_;                              // likewise
     ClockSums added_;                                      // how they are made
     std::vector<char *> claimed_;                          // scratch
     std::vector<const char *> pushed_;                     // scratch: of a function

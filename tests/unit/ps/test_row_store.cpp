@@ -44,8 +44,8 @@ void index_is_right_however_keys_collide(void **) {
                 assert_int_equal(index.erase(key, hash(key)), there ? model[key] : RowIndex::none);
                 model.erase(key);
             } else if (!there) {
-                const bool grows = index.bytes_for_next() != index.bytes();
-                const uint64_t next = index.bytes_for_next();
+                const bool grows = index.bytes_with(1) != index.bytes();
+                const uint64_t next = index.bytes_with(1);
                 assert_true(index.insert(key, hash(key), i, hash, memory));
                 if (i % 3 > 0) // they use the same memory
                     assert_true(others[i % 3 - 1].insert(i, hash(i), i, hash, memory));
