@@ -130,6 +130,7 @@ class SimJob {
         const uint32_t numbers = scenario_.numbers();
         params.length = scenario_.sparse ? 0 : scenario_.length * numbers;
         params.dim = scenario_.sparse ? numbers : 0;
+        params.max_bytes = scenario_.keeps ? 1 << 30 : 0;
         params.dtype = scenario_.weights ? DTRAIN_F64 : DTRAIN_U64;
         if (scenario_.narrow()) {
             params.dtype = DTRAIN_F32;

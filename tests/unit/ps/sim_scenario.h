@@ -18,6 +18,7 @@ struct Scenario {
     uint64_t length = 32;
     uint64_t chunk = 64; // bytes
     bool sparse = false; // elements are rows of keys
+    bool keeps = false;  // pushes of them keep room first
     AddedBy added_by = AddedBy::rule;
     uint32_t reproducible = 0;
     uint32_t storage = 0, wire = 0; // of a table of f32, as sim_narrow.h has it

@@ -64,12 +64,15 @@ void abandoned_operations_leave_the_rest_correct(void **) {
 
 void rows_fit_their_mode(void **) {
     run_many(400, [](Scenario &s) { s.sparse = true; });
+    run_many(200, [](Scenario &s) { s.sparse = s.keeps = true; });
     run_many(100, [](Scenario &s) {
         s.sparse = true;
+        s.keeps = s.seed % 2 == 0;
         s.timeout = 5 + int64_t(s.seed % 400);
     });
     run_many(100, [](Scenario &s) {
         s.sparse = true;
+        s.keeps = s.seed % 2 == 0;
         s.workers += 1;
         s.dies = int32_t(s.seed % s.workers);
         s.when = int64_t(s.seed / 7 % 1500);
