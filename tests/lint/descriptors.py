@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMON = ("transports/common/descriptors.h", "transports/common/stream.h")
-OCCUPIED = "lib/transport/standard_descriptors.cpp"  # takes 0, 1 and 2 on purpose
+OCCUPIED = "transports/common/standard_descriptors.h"  # takes 0, 1 and 2 on purpose
 MAKES = (r"(?:::)?\b(?:socket|accept4|epoll_create1?|eventfd|memfd_create|timerfd_create|signalfd|"
          r"inotify_init1?|dup|mkos?temp|creat)\s*\(|"
          r"\bsyscall\s*\(\s*SYS_(?:pidfd_open|pidfd_getfd|userfaultfd|memfd_create|openat2?)\b|"
