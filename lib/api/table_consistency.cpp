@@ -1,22 +1,22 @@
 // dtrain_table_set_consistency
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
+#include "collectives/agreement.h"
 
-#include <algorithm>
-#include <array>
-#include <vector>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
 
 using dtrain::fail;
 using dtrain::Status;
 using dtrain::api::check_handle;
+using dtrain::cluster::CallKind;
+using dtrain::collectives::Agreement;
 using dtrain::ps::RequestKind;
 using dtrain::ps::TableParams;
 
 namespace {
-
-// What workers tell each other before any server changes anything.
-enum : size_t { status, mode, table_id, clock_after, said };
-using Said = std::array<uint64_t, said>;
 
 // Whom the change is made by.
 struct Group {
@@ -49,6 +49,7 @@ class Terms {
         terms_.timeout_ns = session_.timeout_until(deadline_ns_);
         return &terms_;
     }
+    int64_t deadline() const { return deadline_ns_; }
     // For what others have to hear all the same.
     const dtrain_op_params_t *goodbye() {
         const int64_t rest_ns = session_.timeout_until(deadline_ns_);
@@ -80,66 +81,62 @@ Status check(const Group &group, dtrain_table *table, const TableParams &wanted,
     return run(table, group, mode_bits(wanted) | dtrain::ps::mode_only_asks, terms.rest());
 }
 
-Status agree(dtrain_comm *comm, const dtrain_table *table, const Said &mine,
-             const std::vector<Said> &all) {
-    const char *name = table->table->name.c_str();
-    for (size_t rank = 0; rank < all.size(); ++rank)
-        if (all[rank][table_id] != mine[table_id] || all[rank][mode] != mine[mode])
-            return fail(DTRAIN_ERR_MISMATCH,
-                        "set_consistency of table \"%s\": rank %zu asks for another %s than rank "
-                        "%d",
-                        name, rank, all[rank][table_id] != mine[table_id] ? "table" : "mode",
-                        comm->communicator->rank());
-    for (size_t rank = 0; rank < all.size(); ++rank)
-        if (all[rank][status] != 0)
-            return fail(DTRAIN_ERR_STATE,
-                        "set_consistency of table \"%s\": rank %zu could not, see its error (%s)",
-                        name, rank, dtrain_status_name(-Status(all[rank][status])));
-    return DTRAIN_OK;
+std::string_view mode_name(uint32_t consistency) {
+    constexpr std::string_view names[] = {"?", "ASYNC", "BSP", "SSP", "QUORUM"};
+    return names[consistency < std::size(names) ? consistency : 0];
 }
 
+Agreement statement(const dtrain_table &table, const TableParams &wanted, Status own) {
+    Agreement agreement(CallKind::set_consistency);
+    if (agreement.check(own).refused()) return agreement;
+    agreement.add("table", table.table->name)
+        .add("consistency", mode_name(wanted.consistency))
+        .add("staleness", uint64_t(wanted.staleness))
+        .add("quorum", uint64_t(wanted.quorum))
+        .add("reproducible", uint64_t(wanted.reproducible));
+    return agreement;
+}
+
+// All ranks want the same, and could make it: then, the clock that all go on from.
+Status agree(const Group &group, const Agreement &wanted, int64_t deadline_ns, uint64_t clock,
+             uint64_t &highest) {
+    dtrain::collectives::Communicator &comm = *group.comm->communicator;
+    if (Status s = wanted.reach(comm, deadline_ns); s != DTRAIN_OK) return s;
+    return comm.run_until({.kind = dtrain::collectives::Kind::allreduce,
+                           .send = &clock,
+                           .recv = &highest,
+                           .count = 1,
+                           .dtype = DTRAIN_U64,
+                           .op = DTRAIN_MAX},
+                          deadline_ns);
+}
+
+// own: why this worker cannot take part, with error_text(), or DTRAIN_OK. It meets the others all
+// the same, who would wait for it.
 Status set_consistency(const Group &group, dtrain_table *table, const dtrain_table_params_t &given,
-                       Terms &terms) {
-    dtrain_comm *const comm = group.comm;
+                       Status own, Terms &terms) {
     TableParams wanted = table->table->params;
     wanted.consistency = given.consistency != 0 ? given.consistency : uint32_t(DTRAIN_ASYNC);
     wanted.staleness = given.staleness;
     wanted.quorum = given.quorum;
     wanted.reproducible = given.reproducible;
-    Status own = check(group, table, wanted, terms);
-    std::string why = dtrain::error_text();
+    if (own == DTRAIN_OK) own = check(group, table, wanted, terms);
+    Agreement agreement = statement(*table, wanted, own);
     const Status ended = dtrain_table_clock(table, terms.rest(), nullptr);
     // Nobody ends that of who is lost.
-    const bool can_end = ended == DTRAIN_OK || (group.rest && ended == DTRAIN_ERR_PEER);
-    if (own == DTRAIN_OK && !can_end) {
-        own = ended;
-        why = dtrain::error_text();
-    }
-    Said mine = {};
-    mine[status] = uint64_t(-own);
-    mine[mode] = mode_bits(wanted);
-    mine[table_id] = table->table->id;
+    if (ended != DTRAIN_OK && !(group.rest && ended == DTRAIN_ERR_PEER)) agreement.check(ended);
+    uint64_t before = 0, at = 0;
     table->node->agent().locked([&] {
-        mine[clock_after] = table->table->clock;
+        before = table->table->clock;
         ++table->table->changes;
     });
-    std::vector<Said> all(size_t(comm->communicator->size()));
-    if (Status s = dtrain_allgather(comm, mine.data(), all.data(), said, DTRAIN_U64, terms.rest(),
-                                    nullptr);
-        s != DTRAIN_OK) {
-        why = dtrain::error_text();
-        // Others may have heard everybody: they must not wait for this worker.
+    if (Status s = agree(group, agreement, terms.deadline(), before, at); s != DTRAIN_OK) {
+        const std::string why = dtrain::error_text();
+        // Others may have heard that all agree: they must not wait for this worker.
         (void)run(table, group, mode_bits(wanted) | dtrain::ps::mode_refused, terms.goodbye());
         dtrain::set_error_text(why.c_str());
         return s;
     }
-    if (own != DTRAIN_OK) {
-        dtrain::set_error_text(why.c_str());
-        return own;
-    }
-    if (Status s = agree(comm, table, mine, all); s != DTRAIN_OK) return s;
-    auto earlier = [](const Said &a, const Said &b) { return a[clock_after] < b[clock_after]; };
-    const uint64_t at = (*std::max_element(all.begin(), all.end(), earlier))[clock_after];
     table->node->agent().locked([&] { table->table->clock = at; });
     uint64_t made = 0;
     Status done = run(table, group, mode_bits(wanted), terms.rest(), &made);
@@ -150,7 +147,7 @@ Status set_consistency(const Group &group, dtrain_table *table, const dtrain_tab
     // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
     table->node->agent().locked([&] {
         if (stays)
-            table->table->clock = mine[clock_after];
+            table->table->clock = before;
         else
             table->table->meet(wanted, at);
     });
@@ -176,7 +173,6 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
                                              const dtrain_op_params_t *op) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    if (params == nullptr) return fail(DTRAIN_ERR_INVALID, "params is NULL");
     const bool own = comm->node == table->node && comm->communicator->is_world();
     if (!own && !has_all_that_are_left(*comm, *table))
         return fail(DTRAIN_ERR_INVALID,
@@ -184,13 +180,16 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
                     "workers that are left (dtrain_comm_shrink)",
                     table->table->name.c_str());
     return dtrain::api::guard([&]() -> Status {
-        dtrain_op_params_t options;
-        if (Status s = dtrain::api::take(options, op); s != DTRAIN_OK) return s;
-        if (options.cq != nullptr)
-            return fail(DTRAIN_ERR_UNSUPPORTED, "set_consistency blocks: it takes no queue");
-        dtrain_table_params_t given;
-        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        dtrain_op_params_t options = {};
+        dtrain_table_params_t given = {};
+        Status taken = dtrain::api::take(options, op);
+        if (taken != DTRAIN_OK) (void)dtrain::api::take<dtrain_op_params_t>(options, nullptr);
+        if (std::exchange(options.cq, nullptr) != nullptr)
+            taken = fail(DTRAIN_ERR_UNSUPPORTED, "set_consistency blocks: it takes no queue");
+        if (taken == DTRAIN_OK)
+            taken = params != nullptr ? dtrain::api::take(given, params)
+                                      : fail(DTRAIN_ERR_INVALID, "params is NULL");
         Terms terms(options, table->node->session());
-        return set_consistency({.comm = comm, .rest = !own}, table, given, terms);
+        return set_consistency({.comm = comm, .rest = !own}, table, given, taken, terms);
     });
 }

@@ -37,37 +37,34 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
 // Collective: rank 0 has the servers restore the table, all learn what came of it.
 Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_ns) {
     enum { status, step, lineage, serial, numbers };
-    uint64_t found = UINT64_MAX;
+    dtrain::collectives::Communicator &ranks = *comm->communicator;
     dtrain::ps::Checkpointer &checkpointer = table.node->checkpointer();
+    uint64_t found = UINT64_MAX;
     dtrain::ps::Lineage::Point point;
-    int64_t outcome[numbers] = {};
-    if (comm->communicator->rank() == 0)
-        outcome[status] = checkpointer.restore({&table.table, 1}, deadline_ns, found, &point);
-    outcome[step] = int64_t(found);
-    outcome[lineage] = int64_t(point.lineage);
-    outcome[serial] = int64_t(point.serial);
-    const std::string why = dtrain::error_text();
+    Status own = DTRAIN_OK;
+    if (ranks.rank() == 0)
+        own = checkpointer.restore({&table.table, 1}, deadline_ns, found, &point);
+    int64_t outcome[numbers] = {own, int64_t(found), int64_t(point.lineage), int64_t(point.serial)};
+    Agreement restored(CallKind::table_create);
+    if (own != DTRAIN_ERR_NOT_FOUND) restored.check(own);
     // Rank 0 tells servers first to forget what it gave up.
     const int64_t told_by = later(deadline_ns, 2 * Session::goodbye_ns);
-    if (Status s = comm->communicator->run_until({.kind = dtrain::collectives::Kind::broadcast,
-                                                  .recv = outcome,
-                                                  .count = numbers,
-                                                  .dtype = DTRAIN_I64,
-                                                  .root = 0},
-                                                 told_by);
-        s != DTRAIN_OK)
+    if (Status s = restored.reach(ranks, told_by); s != DTRAIN_OK)
+        return dtrain::fail_within(s, "table \"%s\" cannot be restored", table.table->name.c_str());
+    if (Status s = ranks.run_until({.kind = dtrain::collectives::Kind::broadcast,
+                                    .recv = outcome,
+                                    .count = numbers,
+                                    .dtype = DTRAIN_I64,
+                                    .root = 0},
+                                   told_by);
+        s != DTRAIN_OK || outcome[status] != DTRAIN_OK)
         return s;
-    if (outcome[status] == DTRAIN_OK) {
-        table.restored = uint64_t(outcome[step]);
-        checkpointer.take({.lineage = uint64_t(outcome[lineage]),
-                           .serial = uint64_t(outcome[serial]),
-                           .step = *table.restored},
-                          *table.table);
-    }
-    if (outcome[status] == DTRAIN_OK || outcome[status] == DTRAIN_ERR_NOT_FOUND) return DTRAIN_OK;
-    return fail(Status(outcome[status]), "table \"%s\" cannot be restored: %s",
-                table.table->name.c_str(),
-                comm->communicator->rank() == 0 ? why.c_str() : "see rank 0's error");
+    table.restored = uint64_t(outcome[step]);
+    checkpointer.take({.lineage = uint64_t(outcome[lineage]),
+                       .serial = uint64_t(outcome[serial]),
+                       .step = *table.restored},
+                      *table.table);
+    return DTRAIN_OK;
 }
 
 // Copies the caller's segments, whose structs may be shorter or longer than ours.

@@ -36,12 +36,13 @@ constexpr const char *kinds[] = {"none",
                                  "graph_create",
                                  "subset",
                                  "compressor_create",
-                                 "gradients_create"};
+                                 "gradients_create",
+                                 "set_consistency"};
 constexpr const char *dtypes[] = {"",    "f32", "f64", "f16", "bf16", "i8", "u8",
                                   "i16", "u16", "i32", "u32", "i64",  "u64"};
 constexpr const char *ops[] = {"",    "sum",  "avg", "prod", "min",
                                "max", "band", "bor", "bxor", "adasum"};
-static_assert(std::size(kinds) == size_t(CallKind::gradients_create) + 1);
+static_assert(std::size(kinds) == size_t(CallKind::set_consistency) + 1);
 static_assert(std::size(dtypes) == DTRAIN_U64 + 1 && std::size(ops) == DTRAIN_ADASUM + 1);
 
 // Numbers come from other processes.

@@ -143,6 +143,17 @@ void Client::cut(Transfer &transfer) const {
                                               : std::max<uint64_t>(items, 1) * item.elements;
 }
 
+bool Client::keeps_room_first(const Transfer &transfer) {
+    if (transfer.rows == nullptr) return false;
+    uint64_t requests = 0;
+    bool limited = false;
+    for_each_part(transfer, [&](uint32_t server, const Range &part) {
+        requests += chunks_of(part.count, transfer.chunk);
+        limited |= transfer.table->lanes[server]->limited();
+    });
+    return limited && requests > 1;
+}
+
 void Client::start(Transfer &transfer, int64_t now) {
     ClientTable &table = *transfer.table;
     cut(transfer);
@@ -159,6 +170,7 @@ void Client::start(Transfer &transfer, int64_t now) {
     }
     transfer.place = table.transfers.size();
     table.transfers.push_back(&transfer);
+    const bool keeps = pushes && keeps_room_first(transfer);
     auto add_parts = [&](RequestKind kind, uint64_t clock) {
         for_each_part(transfer, [&](uint32_t server, const Range &part) {
             if (part.count == 0) return;
@@ -166,7 +178,8 @@ void Client::start(Transfer &transfer, int64_t now) {
                                       .kind = kind,
                                       .range = part,
                                       .clock = clock,
-                                      .argument = argument_of(transfer, kind)});
+                                      .argument = argument_of(transfer, kind),
+                                      .waits = keeps && has_trait(kind, Trait::pushes)});
         });
     };
     const bool of_files = has_trait(transfer.kind, Trait::files); // which have an id there

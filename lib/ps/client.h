@@ -87,6 +87,7 @@ struct Transfer {
     Item item;             // what its requests are cut between, ...
     uint64_t chunk = 0;    // ... and how many elements of it, or rows, one has
     uint64_t requests = 0; // not settled yet
+    uint64_t asking = 0;   // of these, those that keep room: before their answers nothing is pushed
     size_t place = 0;      // in the table's list
 };
 
@@ -103,6 +104,7 @@ class Client {
     };
     Client(const Config &config, Wire &wire);
     ~Client();
+    uint32_t worker() const { return config_.worker; }
 
     // Makes the handle; start a `create` with it next. The owner of all tables is the client.
     // DTRAIN_ERR_LIMIT after max_tables of them.
@@ -146,6 +148,8 @@ class Client {
     template <class F> static void for_each_part(const Transfer &transfer, F &&f);
     bool reaches_lost_server(Transfer &transfer);
     void cut(Transfer &transfer) const; // into requests
+    // A push that one server may refuse for want of room while others, or the same, apply some.
+    static bool keeps_room_first(const Transfer &transfer);
     void sweep();
 
     Config config_;

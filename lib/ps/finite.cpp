@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/finite.h"
 
-#include "dtrain.h"
+#include "ps/narrow.h"
+#include "ps/table_params.h"
 
 #include <algorithm>
 #include <cstring>
@@ -36,6 +37,19 @@ uint64_t first_not_finite(const void *values, uint64_t count, uint32_t dtype) {
     case DTRAIN_BF16: return find<uint16_t>(values, count, 0x7f80);
     default: return count;
     }
+}
+
+uint64_t first_not_finite_sent(const TableParams &params, const void *values, uint64_t count) {
+    const uint32_t wire = params.wire_dtype;
+    if (!is_half(wire)) return first_not_finite(values, count, params.dtype); // I8 has a scale
+    const auto *numbers = static_cast<const float *>(values);
+    uint16_t sent[block]; // large ones become infinite
+    for (uint64_t at = 0; at < count; at += block) {
+        const uint64_t n = std::min(block, count - at);
+        write_row(sent, wire, numbers + at, n);
+        if (const uint64_t bad = first_not_finite(sent, n, wire); bad < n) return at + bad;
+    }
+    return count;
 }
 
 } // namespace dtrain::ps

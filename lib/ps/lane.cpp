@@ -12,7 +12,8 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint32_t longest_backoff = 3; // doublings of the retry time
+constexpr uint32_t longest_backoff = 3;        // doublings of the retry time
+constexpr size_t most_asking = request_window; // pushes, ahead of their turn
 
 bool pushes(RequestKind kind) { return has_trait(kind, Trait::pushes); }
 bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
@@ -31,7 +32,7 @@ uint64_t Lane::requests_of(const Piece &piece) const {
 
 void Lane::add(const Piece &piece) {
     if (closed_) return;
-    if (limited_ && pushes(piece.kind) && requests_of(piece) > 1) return add_keeping(piece);
+    if (piece.waits) return add_keeping(piece);
     queue(piece);
 }
 
@@ -51,6 +52,11 @@ void Lane::queue(const Piece &piece) {
 // Behind what goes before it: never across a clock, and in order where sums depend on it.
 std::deque<Piece>::const_iterator Lane::place_of(const Piece &piece) const {
     auto place = queue_.end();
+    // Asks for room while pushes before it wait for theirs.
+    if (piece.kind == RequestKind::keep_rows && keeping_.size() <= most_asking) {
+        while (place != queue_.begin() && has_range(std::prev(place)->kind)) --place;
+        return place;
+    }
     if (!context_.turns.used() || !has_range(piece.kind) || table_.params.reproducible)
         return place;
     const int32_t priority = piece.transfer->priority;
@@ -85,7 +91,7 @@ void Lane::add_clock(Piece piece) {
 bool Lane::may_leave(const Piece &piece) const {
     bool bsp_clock = piece.kind == RequestKind::clock && table_.params.consistency == DTRAIN_BSP;
     if (changing_ != UINT64_MAX && piece.kind != RequestKind::destroy) return false;
-    if (piece.keeps != 0 && pushes(piece.kind) && keeps_room(piece.keeps)) return false;
+    if (piece.waits && pushes(piece.kind) && piece.transfer->asking > 0) return false;
     return next_ - oldest_ < request_window && !(bsp_clock && pulls_ > 0);
 }
 

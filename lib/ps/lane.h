@@ -31,6 +31,7 @@ struct Piece {
     uint16_t flags = 0;    // of the header
     uint64_t argument = 0; // of the header
     bool begins = true;    // nothing of it was sent yet
+    bool waits = false;    // for the room of its push, on all servers
     uint64_t keeps = 0;    // the push that keeps room on the server, by the lane's count; 0: none
 };
 
@@ -68,6 +69,9 @@ class Lane {
     // Takes the transfer out: returns how many of its requests are settled by that. Those that use
     // its memory follow when the wire has let go of it.
     uint64_t abandon(Transfer &transfer);
+    bool limited() const { return limited_; }
+    // A server has no room for the push, of which nothing has left yet: nothing of it will.
+    void drop_push(Transfer &transfer);
     // Whether the server has refused the push, or some of it; forgotten by that.
     enum class Refused : uint8_t { no, in_part, whole };
     Refused take_refusal(const Transfer &transfer);
@@ -134,8 +138,7 @@ class Lane {
     uint64_t requests_of(const Piece &piece) const;
     void queue(const Piece &piece);
     void add_keeping(Piece piece);
-    bool keeps_room(uint64_t push) const; // is asking for it
-    void refuse_kept(const Slot &slot);
+    void note_room(const Slot &slot, int64_t now); // the server has said whether it has some
     void end_kept(uint64_t push, uint64_t requests);
     std::deque<Piece>::const_iterator place_of(const Piece &piece) const;
     void forget_pushes(const Piece &piece);

@@ -36,6 +36,7 @@ bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t
     }
     count(s, header, payload_bytes, now);
     report(s, header, payload_bytes);
+    if (header.kind == RequestKind::keep_rows) note_room(s, now);
     end(s, now);
     return true;
 }
@@ -46,6 +47,7 @@ void Lane::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
     std::snprintf(why, sizeof why, "truncated answer: %llu bytes, not even a header",
                   static_cast<unsigned long long>(bytes));
     report_failure(s, DTRAIN_ERR_CORRUPT, why);
+    if (s.header.kind == RequestKind::keep_rows) note_room(s, now);
     end(s, now);
 }
 
@@ -160,7 +162,8 @@ void Lane::report_failure(const Slot &s, Status status, const char *why) {
     const auto &rows = s.transfer->rows;
     const bool all = keeps || (rows != nullptr && s.rows.count == rows->part(server_).count);
     refusals_.push_back({s.transfer, all});
-    if (keeps) refuse_kept(s);
+    if (!keeps) return;
+    for (const auto &lane : table_.lanes) lane->drop_push(*s.transfer);
 }
 
 } // namespace dtrain::ps

@@ -1,5 +1,6 @@
-// Pushes that keep room for their rows before they send any, so that the server applies all of one
-// or nothing. SPDX-License-Identifier: Apache-2.0
+// Pushes that keep room for their rows before they send any, on all servers that they go to: so all
+// of one is applied, or nothing. The price is a round trip before it.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/client_table.h"
 #include "ps/lane.h"
 #include "ps/row_batch.h"
@@ -15,32 +16,41 @@ uint64_t Lane::chunk_of(const Piece &piece) const {
 }
 
 void Lane::add_keeping(Piece piece) {
-    piece.keeps = ++kept_;
-    Piece asks = piece;
-    asks.kind = RequestKind::keep_rows;
-    asks.argument = piece.keeps;
-    queue(asks);
+    if (limited_) {
+        piece.keeps = ++kept_;
+        Piece asks = piece;
+        asks.kind = RequestKind::keep_rows;
+        asks.argument = piece.keeps;
+        piece.transfer->asking += requests_of(asks);
+        queue(asks);
+    }
     queue(piece);
 }
 
-bool Lane::keeps_room(uint64_t push) const {
-    return std::any_of(slots_.begin(), slots_.end(), [&](const Slot &s) {
-        return s.state != State::free && s.keeps == push && s.header.kind == RequestKind::keep_rows;
-    });
+// The last answer lets the push leave, on all servers.
+void Lane::note_room(const Slot &s, int64_t now) {
+    if (s.transfer == nullptr || --s.transfer->asking > 0) return;
+    for (const auto &lane : table_.lanes)
+        if (lane.get() != this) lane->pump(now); // this one goes on by itself
 }
 
-// It has no room: the push is over here.
-void Lane::refuse_kept(const Slot &s) {
-    uint64_t dropped = 0;
+void Lane::drop_push(Transfer &transfer) {
+    uint64_t dropped = 0, kept = 0, push = 0;
+    auto its = [&](const Piece &piece) { return piece.transfer == &transfer && piece.waits; };
     for (const Piece &piece : queue_) {
-        if (piece.keeps != s.keeps) continue;
-        dropped += requests_of(piece);
+        if (!its(piece)) continue;
+        const uint64_t requests = requests_of(piece);
+        dropped += requests;
+        if (piece.kind == RequestKind::keep_rows) transfer.asking -= requests;
+        if (piece.keeps != 0) kept += requests;
+        push = piece.keeps;
         forget_pushes(piece);
     }
-    std::erase_if(queue_, [&](const Piece &piece) { return piece.keeps == s.keeps; });
     if (dropped == 0) return;
-    end_kept(s.keeps, dropped);
-    settle_requests(*s.transfer, dropped); // not the last: that is the slot's own
+    std::erase_if(queue_, its);
+    refusals_.push_back({&transfer, true});
+    if (kept > 0) end_kept(push, kept);
+    settle_requests(transfer, dropped); // not the last: that is the refused one
 }
 
 void Lane::end_kept(uint64_t push, uint64_t requests) {

@@ -4,6 +4,7 @@
 #include "base/uncancelled.h"
 #include "ps/client_table.h"
 #include "ps/placement_balance.h"
+#include "ps/push_check.h"
 #include "ps/table_operation.h"
 
 #include <sched.h>
@@ -192,6 +193,7 @@ void Node::rest_when_idle() {
 Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                   bool awaited) {
     const Uncancelled uncancelled;
+    if (Status s = check_push(transfer, client_->worker()); s != DTRAIN_OK) return s;
     const int32_t priority = transfer.priority;
     auto *operation = new (*request) TableOperation(request, *this, std::move(transfer));
     operation->time_limit_ns = session_->time_limit(timeout_ns);

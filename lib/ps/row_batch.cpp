@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "device/kernels.h"
 #include "ps/client_table.h"
+#include "ps/finite.h"
 #include "ps/item.h"
 #include "ps/narrow.h"
 #include "ps/segment_rules.h"
@@ -164,6 +165,28 @@ void RowBatch::attach(const Range &rows, Outgoing &request, char *scratch) const
     const bool in_place = order_.empty() && !narrow_;
     request.answer =
         in_place ? static_cast<char *>(call_.receive) + rows.first * size_ : scratch + answer_at;
+}
+
+std::optional<uint64_t> RowBatch::find_not_finite() const {
+    const TableParams &params = table_.params;
+    const uint64_t values = call_.count * params.dim,
+                   at = first_not_finite_sent(params, call_.send, values);
+    if (at < values) return call_.keys[at / params.dim];
+    if (later_.empty()) return std::nullopt;
+    // Sums of finite rows may be infinite.
+    std::vector<char> request(scratch_bytes(call_.kind, 1));
+    std::vector<float> sent(narrow_ ? params.dim : 0);
+    for (uint64_t row = 0; row < order_.size(); row++) {
+        if (!repeats(row)) continue;
+        const uint64_t sum_at = aligned(sizeof(uint64_t) + sent_);
+        gather({row, 1}, call_.kind, request.data(), request.data() + sum_at);
+        const char *sum = request.data() + sizeof(uint64_t);
+        if (narrow_) read_row(sent.data(), params.wire_dtype, sum, params.dim);
+        const uint64_t found = narrow_ ? first_not_finite(sent.data(), params.dim, DTRAIN_F32)
+                                       : first_not_finite(sum, params.dim, params.dtype);
+        if (found < params.dim) return call_.keys[order_[row]];
+    }
+    return std::nullopt;
 }
 
 void RowBatch::deliver(const Range &rows, const void *answer) const {

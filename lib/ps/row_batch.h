@@ -9,6 +9,7 @@
 #include "ps/protocol.h"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace dtrain::ps {
@@ -39,6 +40,8 @@ class RowBatch {
     // arrays, or in scratch (8-byte aligned). rows: some that go together, from a multiple of
     // rows_per_request on in the server's part.
     void attach(const Range &rows, Outgoing &request, char *scratch) const;
+    // Of a push: the key of a row that is not finite, as servers would get it.
+    std::optional<uint64_t> find_not_finite() const;
     // The answer to such a request has come: hands its rows to the caller.
     void deliver(const Range &rows, const void *answer) const;
 

@@ -33,7 +33,8 @@ enum class CallKind : uint8_t {
     graph_create = 23,
     subset = 24,
     compressor_create = 25,
-    gradients_create = 26
+    gradients_create = 26,
+    set_consistency = 27
 };
 
 struct CallRecord {

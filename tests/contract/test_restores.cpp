@@ -73,6 +73,30 @@ void a_part_is_damaged(void **) {
         }
 }
 
+// A table that is restored when it is made: every worker hears what is wrong with the checkpoint.
+void a_damaged_part_is_told_to_all_who_make_the_table(void **) {
+    Folder folder;
+    ranks::run(2, 2, folder.options(), [](int rank, dtrain_comm_t *comm) {
+        Tables tables(comm);
+        if (rank == 0) tables.save();
+        barrier(comm);
+    });
+    flip(folder, "w", 1, 2);
+    ranks::run(2, 2, folder.options("yes"), [](int rank, dtrain_comm_t *comm) {
+        dtrain_table_params_t params;
+        DTRAIN_INIT(&params);
+        params.dtype = DTRAIN_F32;
+        params.length = length;
+        params.rule = DTRAIN_RULE_ADAM;
+        dtrain_table_t *table = nullptr;
+        FAILS(DTRAIN_ERR_CORRUPT, dtrain_table_create(comm, "w", &params, &table));
+        REQUIRE(says("cannot be restored") && says("server 1") && says("safetensors"));
+        REQUIRE(rank == 0 || says("rank 0 cannot take part"));
+        dtrain_table_t *rows = make_rows(comm);
+        OK(dtrain_table_destroy(rows));
+    });
+}
+
 // Server 1 has three quarters of the table, and no room to read them beside it.
 void a_server_has_no_memory(void **) {
     Folder folder;
@@ -197,6 +221,7 @@ int main(int, char **arguments) {
     if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_damaged),
+        cmocka_unit_test(a_damaged_part_is_told_to_all_who_make_the_table),
         cmocka_unit_test(a_server_has_no_memory),
         cmocka_unit_test(two_workers_at_the_same_time),
         cmocka_unit_test(its_worker_is_killed),

@@ -3,7 +3,9 @@
 #include "contract/ranks.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <numeric>
 
 namespace {
 
@@ -272,6 +274,65 @@ void what_is_not_finite(void **) {
                 });
 }
 
+// A table that refuses such a push applies nothing of it, however many requests it takes, to
+// however many servers; also where only the type of the wire, or a sum of rows, makes it infinite.
+void what_is_not_finite_is_refused_as_a_whole(void **) {
+    constexpr uint64_t rows = 40'000, dim = 4;
+    struct Bad {
+        uint32_t wire;
+        float last, twice; // of the last row; of a row that is there twice
+    };
+    for (const bool sparse : {false, true})
+        for (const Bad bad : {Bad{0, NAN, 1},
+                              {DTRAIN_F16, 1e5f, 1},
+                              {DTRAIN_I8, NAN, 1},
+                              {0, 1, 3e38f},
+                              {DTRAIN_F16, 1, 6e4f}}) {
+            const bool sums = bad.twice > 1;
+            if (sums && !sparse) continue;
+            ranks::run(1, 2, {}, [&](int, dtrain_comm_t *comm) {
+                dtrain_table_params_t params = table_params(DTRAIN_RULE_ADD, 0);
+                params.length = sparse ? 0 : rows * dim;
+                params.dim = sparse ? dim : 0;
+                params.wire_dtype = bad.wire;
+                params.not_finite = DTRAIN_NOT_FINITE_REFUSE;
+                dtrain_table_t *table = nullptr;
+                OK(dtrain_table_create(comm, "w", &params, &table));
+                std::vector<float> g(rows * dim, 1), w(rows * dim, 7);
+                std::vector<uint64_t> keys(rows);
+                std::iota(keys.begin(), keys.end(), uint64_t{1});
+                keys.back() = sums ? keys.front() : keys.back();
+                g.back() = bad.last;
+                g.front() = g[(rows - 1) * dim] = bad.twice;
+                auto push = [&] {
+                    return sparse
+                               ? dtrain_table_push_rows(table, keys.data(), rows, g.data(), nullptr,
+                                                        nullptr)
+                               : dtrain_table_push(table, 0, g.size(), g.data(), nullptr, nullptr);
+                };
+                auto pull = [&] {
+                    return sparse
+                               ? dtrain_table_pull_rows(table, keys.data(), rows, w.data(), nullptr,
+                                                        nullptr)
+                               : dtrain_table_pull(table, 0, w.size(), w.data(), nullptr, nullptr);
+                };
+                FAILS(DTRAIN_ERR_INVALID, push());
+                const uint64_t at = sums ? 1 : sparse ? rows : rows * dim - 1;
+                const std::string what = "element, or key, " + std::to_string(at) + " has a NaN";
+                REQUIRE(ranks::last_error().find(what) != std::string::npos);
+                OK(pull());
+                for (const float value : w) REQUIRE(value == 0);
+                g.back() = g.front() = g[(rows - 1) * dim] = 1;
+                OK(push());
+                OK(pull());
+                for (size_t i = 0; i < w.size(); i++)
+                    REQUIRE(std::abs(w[i] - (sums && (i < dim || i >= w.size() - dim) ? 2 : 1)) <
+                            0.02);
+                OK(dtrain_table_destroy(table));
+            });
+        }
+}
+
 // Each worker is compensated for what others did since its own last pull.
 void delays_are_compensated(void **) {
     ranks::run(2, 1, {}, [](int rank, dtrain_comm_t *comm) {
@@ -303,6 +364,7 @@ int main() {
         cmocka_unit_test(a_rate_holds_for_later_pushes),
         cmocka_unit_test(zeros_are_taken),
         cmocka_unit_test(what_is_not_finite),
+        cmocka_unit_test(what_is_not_finite_is_refused_as_a_whole),
         cmocka_unit_test(delays_are_compensated),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

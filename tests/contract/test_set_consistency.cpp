@@ -110,11 +110,13 @@ void everywhere(void **) {
     });
 }
 
+bool said(const char *text) { return ranks::last_error().find(text) != std::string::npos; }
+
 void workers_must_agree(void **) {
     ranks::run(2, 1, {}, [](int rank, dtrain_comm_t *comm) {
         Numbers numbers(comm, params_of(DTRAIN_ASYNC));
         FAILS(DTRAIN_ERR_MISMATCH, numbers.change(params_of(rank == 0 ? DTRAIN_BSP : DTRAIN_SSP)));
-        REQUIRE(ranks::last_error().find("another mode") != std::string::npos);
+        REQUIRE(said("rank 0 gives consistency BSP, rank 1 consistency SSP"));
         // One of them cannot: it knows why, the other one who.
         dtrain_op_params_t op;
         DTRAIN_INIT(&op);
@@ -123,13 +125,17 @@ void workers_must_agree(void **) {
         std::vector<float> w(64);
         if (rank == 0) OK(dtrain_table_pull(numbers.table, 0, 64, w.data(), &op, &pull));
         FAILS(DTRAIN_ERR_STATE, numbers.change(params_of(DTRAIN_BSP)));
-        REQUIRE(ranks::last_error().find(rank == 0 ? "not finished" : "rank 0 could not") !=
-                std::string::npos);
+        REQUIRE(said("not finished") && (rank == 0 || said("rank 0 cannot take part")));
         if (rank == 0) {
             OK(dtrain_request_cancel(pull));
             FAILS(DTRAIN_ERR_CANCELED, dtrain_request_wait(pull, -1));
             dtrain_request_free(pull);
         }
+        // What is wrong with the call itself keeps nobody waiting either.
+        FAILS(DTRAIN_ERR_INVALID,
+              rank == 0 ? dtrain_table_set_consistency(comm, numbers.table, nullptr, nullptr)
+                        : numbers.change(params_of(DTRAIN_BSP)));
+        REQUIRE(said("params is NULL") && (rank == 0 || said("rank 0 cannot take part")));
         FAILS(DTRAIN_ERR_INVALID, numbers.change(params_of(DTRAIN_QUORUM, 3)));
         REQUIRE(ranks::last_error().find("quorum") != std::string::npos);
         numbers.push(1); // the table lives on, as it was
