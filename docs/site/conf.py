@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 project = "dtrain"
 copyright = "the dtrain authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_inline_tabs"]
 html_theme = "furo"
 smartquotes = False  # of what is code or an option
 html_title = "dtrain"

@@ -124,6 +124,17 @@ class Sources(Planted):
         self.write("fits.cpp", "\n" * 600)
         self.assertEqual(sizes.check_sizes(self.folder), ["long.cpp: 601 lines, more than 600"])
 
+    def test_diagrams_that_are_not_as_their_source(self):
+        draw = pathlib.Path(__file__).parent.parent.parent / "docs/diagrams/draw"
+        for name in ("push.dot", "push.svg"):
+            (self.folder / name).write_bytes((draw.parent / name).read_bytes())
+        check = [draw, "--check", self.folder]
+        self.assertEqual(subprocess.run(check).returncode, 0)
+        with open(self.folder / "push.dot", "a") as source:
+            source.write("// another line\n")
+        done = subprocess.run(check, stderr=subprocess.PIPE, text=True)
+        self.assertTrue(done.returncode != 0 and "push.dot" in done.stderr, done.stderr)
+
     def test_descriptors_that_are_not_owned(self):
         for bad in ("int fd = socket(AF_INET, SOCK_STREAM, 0);", "fd_ = ::open(path, O_RDONLY);",
                     "Fd fd;\nfd_ = accept4(l, nullptr, nullptr, 0);", "fcntl(fd, F_DUPFD_CLOEXEC, 0);",
