@@ -173,8 +173,7 @@ void what_it_is_not_for(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(any_number_of_ranks),      cmocka_unit_test(all_dtypes),
         cmocka_unit_test(over_tcp_in_small_chunks), cmocka_unit_test(progress_by_the_program),

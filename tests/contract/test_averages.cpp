@@ -352,8 +352,7 @@ void differing_calls_are_found(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed()));
     const CMUnitTest tests[] = {
         cmocka_unit_test(in_shared_memory),

@@ -183,8 +183,7 @@ void results_are_equal_bits(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(in_shared_memory),        cmocka_unit_test(over_tcp),
         cmocka_unit_test(over_shm_messages),       cmocka_unit_test(in_small_chunks),

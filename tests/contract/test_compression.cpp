@@ -254,8 +254,7 @@ void early_ends(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(inside_a_host),
         cmocka_unit_test(over_tcp),

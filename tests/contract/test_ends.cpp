@@ -219,8 +219,7 @@ void different_afterwards(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_tcp),       cmocka_unit_test(sums_over_shm),
         cmocka_unit_test(large_sums_over_tcp), cmocka_unit_test(large_sums_over_shm),

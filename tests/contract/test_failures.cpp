@@ -224,8 +224,7 @@ void server_killed(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(killed_in_a_small_sum),
         cmocka_unit_test(killed_in_a_large_sum),

@@ -191,8 +191,7 @@ void a_wrong_mode_is_found(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(between_processes),
         cmocka_unit_test(a_worker_is_killed),

@@ -217,8 +217,7 @@ void its_worker_is_killed(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_part_is_damaged),
         cmocka_unit_test(a_damaged_part_is_told_to_all_who_make_the_table),

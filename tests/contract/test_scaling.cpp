@@ -213,8 +213,7 @@ void postscales_that_differ(void **) {
 
 } // namespace
 
-int main(int, char **arguments) {
-    if (arguments[1] != nullptr) cmocka_set_test_filter(arguments[1]);
+int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(blocking),
         cmocka_unit_test(with_a_request),
