@@ -43,7 +43,8 @@ add_link_options(-Wl,-z,relro,-z,now)
 if(DTRAIN_LTO AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # Fat: the static library is for all linkers.
     add_compile_options(-flto=auto -ffat-lto-objects -ffunction-sections -fdata-sections)
-    add_link_options(-flto=auto -Wl,--gc-sections)
+    # gcc 12 does not see that an operation on the stack is never deleted (engine/operation.cpp).
+    add_link_options(-flto=auto -Wl,--gc-sections -Wno-free-nonheap-object)
 endif()
 
 if(DTRAIN_SANITIZE)

@@ -28,6 +28,11 @@ add_library(dtrain::dtrain ALIAS dtrain)
 
 add_library(dtrain_static STATIC ${objects})
 set_target_properties(dtrain_static PROPERTIES OUTPUT_NAME dtrain)
+if(DTRAIN_LTO) # without what only gcc, and of this version, could read
+    add_custom_command(TARGET dtrain_static POST_BUILD COMMAND ${CMAKE_OBJCOPY} --wildcard --enable-deterministic-archives
+        --remove-section=.gnu.lto_* --remove-section=.gnu.debuglto_* --strip-symbol=__gnu_lto_slim --strip-symbol=__gnu_lto_v1
+        $<TARGET_FILE:dtrain_static> VERBATIM)
+endif()
 target_include_directories(dtrain_static INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 # A program in C does not bring the C++ runtime itself.
