@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "engine/thread.h"
+#include "ps/file_name.h"
 #include "ps/row_file.h"
 #include "ps/shard_file.h"
 

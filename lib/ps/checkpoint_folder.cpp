@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "data/durable_file.h"
+#include "ps/file_name.h"
 #include "ps/lineage.h"
 #include "ps/part_heading.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/lineage.h"
 
+#include "ps/file_name.h"
 #include "ps/part_heading.h"
 
 #include <algorithm>

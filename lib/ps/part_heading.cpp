@@ -2,12 +2,12 @@
 #include "ps/part_heading.h"
 
 #include "device/kernels.h"
+#include "ps/file_name.h"
 #include "ps/made_with.h"
 #include "ps/manifest.h"
 #include "ps/rules.h"
 
 #include <charconv>
-#include <cstdio>
 
 namespace dtrain::ps {
 namespace {
@@ -32,21 +32,6 @@ Status check_made_with(const data::TensorIndex &index, const TableParams &params
 }
 
 } // namespace
-
-std::string escaped(const std::string &name) {
-    std::string text;
-    for (char c : name) {
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '_' || c == '-' || c == '.';
-        char hex[4];
-        std::snprintf(hex, sizeof hex, "%%%02X", static_cast<unsigned char>(c));
-        if (plain)
-            text += c;
-        else
-            text += hex;
-    }
-    return text;
-}
 
 void put_number(const char *key, uint64_t value, data::TensorIndex &index) {
     index.metadata.emplace_back(key, std::to_string(value));

@@ -9,9 +9,6 @@
 
 namespace dtrain::ps {
 
-// A table's name as files and metadata have it: what is not [A-Za-z0-9_.-] as %XX.
-std::string escaped(const std::string &name);
-
 // Which checkpoint a part is of.
 struct CheckpointName {
     uint64_t step = 0;

@@ -1,6 +1,6 @@
 // The caller's parameters of a table: defaults filled in, what would be ignored refused.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/part_heading.h"
+#include "ps/file_name.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
 #include "ps/table_fields.h"
