@@ -1,51 +1,145 @@
 /* Small all-reduces or messages of two ranks, for test_instructions.py to count.
- * usage: small_calls CALLS [varied|messages]: varied takes another buffer for each all-reduce,
- * messages sends 1 KiB there and back.
+ * usage: small_calls CALLS same|varied|messages: two ranks of this thread, in turn; all-reduces
+ *        of the same or another buffer each time, or 1 KiB
+ *        small_calls CALLS apart: one rank of two processes, all-reduces
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtrain.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int send_and_return(dtrain_comm_t *comm) {
-    static char message[1024];
-    const int first = dtrain_comm_rank(comm) == 0, other = first;
-    for (int turn = 0; turn < 2; turn++) {
-        const dtrain_status_t status =
-            (turn == 0) == first
-                ? dtrain_send(comm, message, sizeof message, DTRAIN_U8, other, 0, NULL, NULL)
-                : dtrain_recv(comm, message, sizeof message, DTRAIN_U8, other, 0, NULL, NULL);
-        if (status != DTRAIN_OK) return 0;
+enum { buffers = 64, most_bytes = 4096 };
+static float data[2][buffers][2];
+static char message[2][1024];
+
+typedef struct member {
+    int rank;
+    const char *progress; /* option */
+    dtrain_context_t *context;
+    dtrain_comm_t *comm;
+} member_t;
+
+static void need(dtrain_status_t status) {
+    char text[512];
+    if (status == DTRAIN_OK) return;
+    dtrain_last_error(text, sizeof text);
+    fprintf(stderr, "%s\n", text);
+    exit(EXIT_FAILURE);
+}
+
+static void make_context(member_t *member) {
+    dtrain_options_t *options = NULL;
+    need(dtrain_options_create(&options));
+    if (member->progress) need(dtrain_options_set(options, "progress", member->progress));
+    need(dtrain_context_create(DTRAIN_API_VERSION, options, &member->context));
+    dtrain_options_destroy(options);
+}
+
+static void *leave(void *self) {
+    member_t *member = self;
+    dtrain_comm_destroy(member->comm);
+    dtrain_context_destroy(member->context);
+    return NULL;
+}
+
+/* ---- two ranks of one process ---- */
+
+static pthread_barrier_t both;
+
+static int32_t allgather(void *self, const void *send, void *recv, size_t len) {
+    static char all[2][most_bytes];
+    if (len > most_bytes) return 1;
+    memcpy(all[((member_t *)self)->rank], send, len);
+    pthread_barrier_wait(&both);
+    for (size_t rank = 0; rank < 2; rank++) memcpy((char *)recv + rank * len, all[rank], len);
+    pthread_barrier_wait(&both);
+    return 0;
+}
+
+static void *join(void *self) {
+    member_t *member = self;
+    dtrain_comm_params_t params;
+    DTRAIN_INIT(&params);
+    params.size = 2;
+    params.rank = member->rank;
+    params.oob = allgather;
+    params.oob_arg = member;
+    make_context(member);
+    need(dtrain_comm_create(member->context, "oob", &params, &member->comm));
+    return NULL;
+}
+
+/* ---- what is counted ---- */
+
+#define COUNTED __attribute__((noinline)) dtrain_status_t
+
+COUNTED counted_allreduce(dtrain_comm_t *comm, float *buffer) {
+    return dtrain_allreduce(comm, buffer, buffer, 2, DTRAIN_F32, DTRAIN_MAX, NULL, NULL);
+}
+
+COUNTED counted_send(dtrain_comm_t *comm) {
+    return dtrain_send(comm, message[0], sizeof message[0], DTRAIN_U8, 1, 0, NULL, NULL);
+}
+
+/* ---- two ranks of one thread: the other's part is there first, so nobody waits ---- */
+
+static void finish(dtrain_request_t *request) {
+    need(dtrain_request_wait(request, -1));
+    dtrain_request_free(request);
+}
+
+static void sum_in_turn(const member_t *counted, const member_t *other, float *own, float *its) {
+    dtrain_request_t *request = NULL;
+    need(dtrain_allreduce(other->comm, its, its, 2, DTRAIN_F32, DTRAIN_MAX, NULL, &request));
+    dtrain_context_progress(other->context);
+    need(counted_allreduce(counted->comm, own));
+    finish(request);
+}
+
+static void send_in_turn(const member_t *counted, const member_t *other) {
+    dtrain_request_t *request = NULL;
+    need(dtrain_recv(other->comm, message[1], sizeof message[1], DTRAIN_U8, 0, 0, NULL, &request));
+    dtrain_context_progress(other->context);
+    need(counted_send(counted->comm));
+    finish(request);
+}
+
+static void run_in_turn(int calls, const char *what) {
+    member_t counted = {0, NULL, NULL, NULL}, other = {1, "manual", NULL, NULL};
+    pthread_t thread;
+    pthread_barrier_init(&both, NULL, 2);
+    if (pthread_create(&thread, NULL, join, &other) != 0) exit(EXIT_FAILURE);
+    join(&counted);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < calls; i++) {
+        const int n = strcmp(what, "varied") == 0 ? i % buffers : 0;
+        if (strcmp(what, "messages") == 0)
+            send_in_turn(&counted, &other);
+        else
+            sum_in_turn(&counted, &other, data[0][n], data[1][n]);
     }
-    return 1;
+    if (pthread_create(&thread, NULL, leave, &other) != 0) exit(EXIT_FAILURE);
+    leave(&counted);
+    pthread_join(thread, NULL);
+}
+
+/* ---- one rank of two processes ---- */
+
+static void run_apart(int calls) {
+    member_t own = {0, NULL, NULL, NULL};
+    make_context(&own);
+    need(dtrain_comm_create(own.context, NULL, NULL, &own.comm));
+    for (int i = 0; i < calls; i++) need(counted_allreduce(own.comm, data[0][0]));
+    leave(&own);
 }
 
 int main(int argc, char **argv) {
-    static float buffers[64][2];
-    const int calls = argc > 1 ? atoi(argv[1]) : 1;
-    const int varied = argc > 2 && strcmp(argv[2], "varied") == 0;
-    const int messages = argc > 2 && strcmp(argv[2], "messages") == 0;
-    dtrain_context_t *context = NULL;
-    dtrain_comm_t *comm = NULL;
-    char text[512];
-    if (dtrain_context_create(DTRAIN_API_VERSION, NULL, &context) != DTRAIN_OK ||
-        dtrain_comm_create(context, NULL, NULL, &comm) != DTRAIN_OK) {
-        dtrain_last_error(text, sizeof text);
-        fprintf(stderr, "%s\n", text);
-        return EXIT_FAILURE;
-    }
-    for (int i = 0; i < calls; i++) {
-        if (messages) {
-            if (!send_and_return(comm)) return EXIT_FAILURE;
-            continue;
-        }
-        float *buffer = buffers[varied ? i % 64 : 0];
-        if (dtrain_allreduce(comm, buffer, buffer, 2, DTRAIN_F32, DTRAIN_MAX, NULL, NULL) !=
-            DTRAIN_OK)
-            return EXIT_FAILURE;
-    }
-    dtrain_comm_destroy(comm);
-    dtrain_context_destroy(context);
+    if (argc != 3) return EXIT_FAILURE;
+    if (strcmp(argv[2], "apart") == 0)
+        run_apart(atoi(argv[1]));
+    else
+        run_in_turn(atoi(argv[1]), argv[2]);
     return EXIT_SUCCESS;
 }

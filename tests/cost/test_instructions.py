@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Instructions of a small all-reduce, and of a message inside a host or over the network libraries,
-counted by callgrind: unlike times they are the same on a busy machine.
+counted by callgrind. Nobody waits in the calls that are counted: what the other rank does for them it
+has done before, in the same thread. So the numbers are the same each time, and on a busy machine.
 usage: test_instructions.py FOLDER_OF_PROGRAMS FOLDER_OF_PLUGINS SMALL_CALLS
 
 SPDX-License-Identifier: Apache-2.0
@@ -16,18 +17,14 @@ import unittest
 
 PROGRAMS, PLUGINS, SMALL_CALLS = (sys.argv.pop(1) for _ in range(3))
 CALLS = 2000
-ATTEMPTS = 8
-# Waiting for the other rank takes as long as it takes.
-WAITING = ("::run_inline", "::step()", "WindowExchange::move", "sched_yield", "Idle::", "Agent::", "now_ns",
-           "monotonic_clock", "clock_gettime")
+SLACK = 1.05  # compilers and libraries differ a little
 
 
-def count(function, waiting, *arguments, options=None):
-    """Instructions per call of one rank, without those of waiting, by function."""
+def count(function, what, launcher=(), options=None):
+    """Instructions per call of one rank, by function."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [f"{PROGRAMS}/dtrain-run", "-n", "2", "--", "valgrind", "--tool=callgrind",
-                   f"--callgrind-out-file={folder}/%p", f"--toggle-collect={function}",
-                   SMALL_CALLS, str(CALLS), *arguments]
+        command = [*launcher, "valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/%p",
+                   f"--toggle-collect={function}", SMALL_CALLS, str(CALLS), what]
         # Under valgrind a process is slow to answer.
         environment = dict(os.environ, DTRAIN_HEARTBEAT_TIMEOUT="60s", DTRAIN_PLUGIN_PATH=PLUGINS)
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
@@ -39,7 +36,7 @@ def count(function, waiting, *arguments, options=None):
     costs = {}
     for line in listing.splitlines():
         found = re.match(r"\s*([\d,]+) \([ \d.]+%\)  \S+?:(.+)", line)
-        if found and not any(word in found[2] for word in waiting):
+        if found:
             costs[found[2]] = costs.get(found[2], 0) + int(found[1].replace(",", ""))
     return {name: n / CALLS for name, n in costs.items() if n >= CALLS}
 
@@ -50,50 +47,46 @@ def most_costly(costs):
 
 
 class Instructions(unittest.TestCase):
-    def check(self, limit, *arguments, function="dtrain_allreduce", waiting=WAITING):
-        # A rank that loses its core waits in other ways, which cost more: the least counts.
-        for _ in range(ATTEMPTS):
-            costs = count(function, waiting, *arguments)
-            per_call = sum(costs.values())
-            if per_call < limit:
-                break
-        print(f"{per_call:.0f} instructions per call (at most {limit})")
+    def compare(self, seen, costs, what):
+        per_call, limit = sum(costs.values()), seen * SLACK
+        print(f"{per_call:.0f} instructions {what} (seen: {seen}, at most {limit:.0f})")
         self.assertGreater(per_call, 200, "nothing was counted; " + most_costly(costs))
         self.assertLess(per_call, limit, most_costly(costs))
 
+    def check(self, seen, function, what):
+        costs = count(function, what)
+        self.assertNotIn("Idle::pass", "".join(costs), "it waits; " + most_costly(costs))
+        self.compare(seen, costs, f"per call, {what}")
+
     def test_the_same_call_again(self):
-        self.check(1250)  # seen: 1017
+        self.check(1312, "counted_allreduce", "same")
 
     def test_another_buffer_each_time(self):
-        self.check(2000, "varied")  # seen: 1609
+        self.check(1906, "counted_allreduce", "varied")
 
-    def test_sending_a_message(self):  # it waits for nobody, as a receive does
-        self.check(1900, "messages", function="dtrain_send", waiting=())  # seen: 1525
+    def test_sending_a_message(self):
+        self.check(1678, "counted_send", "messages")
 
     def test_a_blocking_call_over_a_network_allocates_nothing(self):
-        costs = count("dtrain_allreduce", (), options={"DTRAIN_TRANSPORTS": "tcp"})
+        costs = count("counted_allreduce", "apart", [f"{PROGRAMS}/dtrain-run", "-n", "2", "--"],
+                      {"DTRAIN_TRANSPORTS": "tcp"})
         self.assertIn("ScheduleRun::issue", "".join(costs), "this is not the way meant; " + most_costly(costs))
         memory = {name: n for name, n in costs.items() if "malloc" in name or "operator new" in name}
         self.assertEqual(memory, {})
 
     # What the network library and libc take besides is theirs: printed, not limited.
-    def check_over(self, limit, transport, options):
+    def check_over(self, seen, transport, options):
         if not pathlib.Path(PLUGINS, f"libdtrain_transport_{transport}.so").exists():
             self.skipTest(f"there is no transport {transport} in this build")
-        costs = count("dtrain_send", (), "messages",
-                      options=options | {"DTRAIN_TRANSPORTS": transport})
+        costs = count("counted_send", "messages", options=options | {"DTRAIN_TRANSPORTS": transport})
         own = {name: n for name, n in costs.items() if "/libdtrain" in name.rpartition("[")[2]}
-        per_call = sum(own.values())
-        print(f"{per_call:.0f} of {sum(costs.values()):.0f} instructions per message over {transport} "
-              f"are dtrain's (at most {limit})")
-        self.assertGreater(per_call, 200, "nothing was counted; " + most_costly(costs))
-        self.assertLess(per_call, limit, most_costly(own))
+        self.compare(seen, own, f"of {sum(costs.values()):.0f} per message over {transport}")
 
     def test_sending_over_libfabric(self):
-        self.check_over(950, "ofi", {"DTRAIN_OFI_PROVIDER": "shm"})  # seen: 766
+        self.check_over(770, "ofi", {"DTRAIN_OFI_PROVIDER": "shm"})
 
     def test_sending_over_ucx(self):
-        self.check_over(1350, "ucx", {"DTRAIN_UCX_TLS": "tcp"})  # seen: 1103
+        self.check_over(1107, "ucx", {"DTRAIN_UCX_TLS": "tcp"})
 
 
 if __name__ == "__main__":
