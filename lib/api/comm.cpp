@@ -21,10 +21,11 @@ namespace dtrain::api {
 namespace {
 
 // The transports learn by which address other hosts reach this one.
-Status find_own_address(dtrain_context *context, const std::string &rendezvous) {
-    std::string own = cluster::own_address(rendezvous);
-    if (own.empty()) return DTRAIN_OK;
-    Status s = DTRAIN_OK;
+Status find_own_address(dtrain_context *context, const std::string &rendezvous,
+                        int64_t deadline_ns) {
+    std::string own;
+    Status s = cluster::own_address(rendezvous, deadline_ns, own);
+    if (s != DTRAIN_OK || own.empty()) return s;
     context->agent->locked([&] {
         context->host->set_fact("local.address", std::move(own));
         for (auto &device : context->agent->devices())
@@ -42,7 +43,9 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
         return fail(DTRAIN_ERR_STATE,
                     "the context is a member of a job already; make a communicator "
                     "by split or duplicate, or create another context");
-    if (Status s = find_own_address(context, params.identity.rendezvous); s != DTRAIN_OK) return s;
+    if (Status s = find_own_address(context, params.identity.rendezvous, params.deadline_ns);
+        s != DTRAIN_OK)
+        return s;
     Status s =
         cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
     if (s == DTRAIN_OK) context->session = out;
@@ -90,8 +93,8 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
             return s;
         session_params.oob = given.oob;
         session_params.oob_arg = given.oob_arg;
-        session_params.timeout_ns = given.timeout_ns;
-        const int64_t begin_ns = context->agent->clock().now_ns();
+        session_params.deadline_ns =
+            dtrain::cluster::join_deadline(context->options, given.timeout_ns);
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
@@ -100,11 +103,7 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
                                                  session->job().members()[size_t(self)].host);
             s != DTRAIN_OK)
             return s;
-        // What joining has left of the time.
-        const int64_t limit_ns =
-            given.timeout_ns != 0 ? given.timeout_ns : context->options.number("join.timeout");
-        const int64_t took_ns = context->agent->clock().now_ns() - begin_ns;
-        const int64_t left_ns = limit_ns < 0 ? -1 : std::max<int64_t>(limit_ns - took_ns, 1);
+        const int64_t left_ns = session->timeout_until(session_params.deadline_ns);
         return Communicator::make_world(std::move(session), left_ns, made);
     });
 }

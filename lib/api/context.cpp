@@ -61,7 +61,7 @@ void warn_of_stray_variables(dtrain::Log &log) {
 }
 
 // What transports choose their devices by, as far as the environment tells.
-void find_facts(dtrain::transport::Host &host) {
+void find_facts(dtrain::transport::Host &host, int64_t deadline_ns) {
     const auto env = [](const char *name) { return std::getenv(name); };
     const dtrain::cluster::LocalRank local = dtrain::cluster::find_local_rank(env);
     host.set_fact("local.rank", std::to_string(local.rank));
@@ -69,7 +69,8 @@ void find_facts(dtrain::transport::Host &host) {
     dtrain::cluster::Identity identity;
     if (find_identity({}, env, identity) != DTRAIN_OK) return; // who joins a job will hear of it
     if (!identity.rendezvous.starts_with("tcp://")) return;    // others lead no particular way
-    std::string own = dtrain::cluster::own_address(identity.rendezvous);
+    std::string own;
+    (void)dtrain::cluster::own_address(identity.rendezvous, deadline_ns, own); // else they guess
     if (!own.empty()) host.set_fact("route.address", std::move(own));
 }
 
@@ -87,7 +88,7 @@ Status open_context(dtrain_context &context) {
     dtrain::Clock &clock = dtrain::monotonic_clock();
     context.host = std::make_unique<dtrain::transport::Host>(context.options, context.log, clock,
                                                              std::move(secret));
-    find_facts(*context.host);
+    find_facts(*context.host, dtrain::cluster::join_deadline(context.options, 0));
     context.agent = std::make_unique<dtrain::engine::Agent>(clock, context.log);
     context.agent->set_stall_check(context.options.number("stall.check"));
     if (Status s = context.agent->open(); s != DTRAIN_OK) return s;

@@ -43,7 +43,8 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
             return s;
         session_params.oob = given.oob;
         session_params.oob_arg = given.oob_arg;
-        session_params.timeout_ns = given.timeout_ns;
+        session_params.deadline_ns =
+            dtrain::cluster::join_deadline(context->options, given.timeout_ns);
         auto fresh = std::make_unique<dtrain_server>(context);
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)

@@ -35,7 +35,8 @@ Status watch(int epoll, int fd, uint64_t mark) {
 
 Driver::Driver(Settings settings, std::string secret, std::string listen_address)
     : secret_(std::move(secret)), listen_address_(std::move(listen_address)),
-      self_(settings.identity.member()), node_(std::move(settings)) {}
+      self_(settings.identity.member()), join_deadline_(settings.join_deadline),
+      node_(std::move(settings)) {}
 
 Status Driver::open(Rendezvous rendezvous, int64_t now) {
     rendezvous_ = std::move(rendezvous);
@@ -46,7 +47,7 @@ Status Driver::open(Rendezvous rendezvous, int64_t now) {
         return fail_errno(errno, "descriptors for the control connections (limit: ulimit -n)");
     if (Status s = watch(epoll_.get(), wake_.get(), wake_mark); s != DTRAIN_OK) return s;
     if (!rendezvous_.single())
-        if (Status s = rendezvous_.open(listener_); s != DTRAIN_OK) return s;
+        if (Status s = rendezvous_.open(join_deadline_, listener_); s != DTRAIN_OK) return s;
     if (listener_)
         if (Status s = watch(epoll_.get(), listener_.get(), listener_mark); s != DTRAIN_OK)
             return s;
@@ -125,7 +126,7 @@ void Driver::dial(const Dial &dial, int64_t now) {
 }
 
 Status Driver::find(const std::string &address, std::vector<SocketAddress> &out) {
-    if (address.empty()) return rendezvous_.find(out);
+    if (address.empty()) return rendezvous_.find(join_deadline_, out);
     Place place;
     Status s = Place::parse(address, "listener", place);
     return s == DTRAIN_OK ? place.candidates(out) : s;
@@ -316,7 +317,7 @@ Status Driver::listen_beside(const Connection &connection) {
     } else {
         std::vector<SocketAddress> addresses;
         const std::string &host = listen_address_.empty() ? own : listen_address_;
-        if (Status s = resolve({host, "0"}, addresses); s != DTRAIN_OK) return s;
+        if (Status s = resolve({host, "0"}, join_deadline_, addresses); s != DTRAIN_OK) return s;
         if (Status s = listen_on(addresses[0], listener); s != DTRAIN_OK) return s;
     }
     if (Status s = watch(epoll_.get(), listener.get(), listener_mark); s != DTRAIN_OK) return s;

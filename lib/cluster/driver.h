@@ -1,7 +1,7 @@
 // Drives a Node with sockets: epoll, the listener, dialling, deadlines.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One caller at a time; never blocks (but for a name's resolution while joining).
+// One caller at a time; never blocks, but while joining for a name's address.
 #pragma once
 #include "cluster/connection.h"
 #include "cluster/dialling.h"
@@ -61,6 +61,7 @@ class Driver {
 
     std::string secret_, listen_address_;
     int32_t self_;
+    int64_t join_deadline_; // of looking up names, too
     Node node_;
     Rendezvous rendezvous_;
     Fd epoll_, wake_, reserve_, listener_;

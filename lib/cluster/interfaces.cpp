@@ -27,8 +27,10 @@ void add(std::vector<std::string> &all, const std::string &one) {
 
 std::vector<std::string> own_addresses() {
     std::vector<std::string> out;
+    std::vector<SocketAddress> there;
     for (const char *abroad : {"192.0.2.1", "2001:db8::1"}) // of documentation: RFC 5737, RFC 3849
-        add(out, local_address_towards({abroad, "9"}));
+        if (resolve_numeric({abroad, "9"}, there) == DTRAIN_OK)
+            add(out, local_address_towards(there));
     ifaddrs *list = nullptr;
     const StandardDescriptors occupied;
     if (getifaddrs(&list) != 0) return out;

@@ -108,6 +108,14 @@ Status read_join_options(const Options &options, JoinParams &params) {
     return params.secret.empty() && !path.empty() ? read_secret(path, params.secret) : DTRAIN_OK;
 }
 
+int64_t join_deadline(const Options &options, int64_t timeout_ns) {
+    const int64_t limit_ns = timeout_ns != 0 ? timeout_ns : options.number("join.timeout");
+    int64_t deadline_ns;
+    if (limit_ns < 0 || __builtin_add_overflow(monotonic_clock().now_ns(), limit_ns, &deadline_ns))
+        return INT64_MAX;
+    return deadline_ns;
+}
+
 Status Job::join(const JoinParams &params, std::unique_ptr<Job> &job_p) {
     if (Status s = check(params); s != DTRAIN_OK) return s;
     auto state = std::make_unique<State>(params, settings_of(params));

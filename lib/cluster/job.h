@@ -78,6 +78,8 @@ struct JoinParams {
 };
 // Fills timeout, heartbeat, listen_address, location and secret (from secret or secret.file).
 Status read_join_options(const Options &options, JoinParams &params);
+// Monotonic, of joining that begins now; INT64_MAX: none. timeout_ns: 0: option join.timeout.
+int64_t join_deadline(const Options &options, int64_t timeout_ns);
 
 using wire::group_tags, wire::TagSet; // bit t of word t / 64: tag id t is in use
 

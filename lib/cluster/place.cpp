@@ -18,7 +18,7 @@ bool is_everywhere(const std::string &host) { return host == "0.0.0.0" || host =
 
 Status add_addresses(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
     std::vector<SocketAddress> found;
-    if (Status s = resolve(endpoint, found); s != DTRAIN_OK) return s;
+    if (Status s = resolve_numeric(endpoint, found); s != DTRAIN_OK) return s;
     out.insert(out.end(), found.begin(), found.end());
     return DTRAIN_OK;
 }

@@ -39,21 +39,31 @@ Status write_whole(const std::string &path, const std::string &data) {
     return fail_errno(error, "rendezvous file %s", path.c_str());
 }
 
-} // namespace
+bool means_loopback(const std::string &host) { return host == "localhost" || is_loopback(host); }
 
-std::string own_address(const std::string &rendezvous) {
-    Endpoint endpoint;
-    if (rendezvous.starts_with(tcp)) {
-        if (parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK ||
-            endpoint.host == "localhost" || is_loopback(endpoint.host))
-            return "";
-        if (std::string own = local_address_towards(endpoint); !own.empty()) return own;
-        // Worker 0's own name may mean its loopback (Debian's 127.0.1.1).
-    } else if (rendezvous.empty()) {
-        return "";
-    }
+std::string likely_address(const std::vector<SocketAddress> &there) {
+    if (std::string own = local_address_towards(there); !own.empty()) return own;
+    // Worker 0's own name may mean its loopback (Debian's 127.0.1.1).
     const std::vector<std::string> all = own_addresses();
     return all.empty() ? "" : all[0];
+}
+
+} // namespace
+
+Status own_address(const std::string &rendezvous, int64_t deadline_ns, std::string &out) {
+    out.clear();
+    if (rendezvous.empty()) return DTRAIN_OK;
+    std::vector<SocketAddress> there;
+    if (rendezvous.starts_with(tcp)) {
+        Endpoint endpoint;
+        if (parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK ||
+            means_loopback(endpoint.host))
+            return DTRAIN_OK;
+        if (resolve(endpoint, deadline_ns, there) == DTRAIN_ERR_TIMEOUT)
+            return fail_within(DTRAIN_ERR_TIMEOUT, "rendezvous");
+    }
+    out = likely_address(there);
+    return DTRAIN_OK;
 }
 
 std::array<uint16_t, 4> ports_beside(int32_t master_port) {
@@ -100,9 +110,9 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
                 where.c_str());
 }
 
-Status Rendezvous::open(Fd &listener) {
+Status Rendezvous::open(int64_t deadline_ns, Fd &listener) {
     if (identity_.member() != 0) return kind_ == Kind::oob ? gather("") : DTRAIN_OK;
-    Status s = listen(listener);
+    Status s = listen(deadline_ns, listener);
     if (s != DTRAIN_OK) {
         if (kind_ != Kind::oob) return s;
         std::string why = error_text(); // the others wait in the all-gather
@@ -112,27 +122,27 @@ Status Rendezvous::open(Fd &listener) {
     return publish(listener);
 }
 
-Status Rendezvous::listen(Fd &listener) {
+Status Rendezvous::listen(int64_t deadline_ns, Fd &listener) {
     if (identity_.listen_fd >= 0) {
         Status s = adopt_listener(identity_.listen_fd, listener);
         if (s == DTRAIN_OK) given_ = Unshared(identity_.listen_fd);
         return s;
     }
-    if (kind_ == Kind::tcp) return listen_tcp(listener);
+    if (kind_ == Kind::tcp) return listen_tcp(deadline_ns, listener);
     if (listen_host_.empty()) return listen_everywhere("0", listener);
     std::vector<SocketAddress> addresses;
-    Status s = resolve({listen_host_, "0"}, addresses);
+    Status s = resolve({listen_host_, "0"}, deadline_ns, addresses);
     if (s == DTRAIN_OK) s = listen_on(addresses[0], listener);
     return s == DTRAIN_OK ? s : fail_within(s, "option listen.address");
 }
 
-Status Rendezvous::listen_tcp(Fd &listener) const {
+Status Rendezvous::listen_tcp(int64_t deadline_ns, Fd &listener) const {
     if (endpoint_.port == "0")
         return fail(DTRAIN_ERR_INVALID, "rendezvous %s: the port must not be 0",
                     identity_.rendezvous.c_str());
     Status s = DTRAIN_ERR_BUSY;
     for (size_t i = 0; i < ports_.size() && s == DTRAIN_ERR_BUSY; i++)
-        s = listen_tcp(ports_[i], listener);
+        s = listen_tcp(ports_[i], deadline_ns, listener);
     if (s != DTRAIN_ERR_BUSY || identity_.master_port == 0) return s;
     return fail(DTRAIN_ERR_BUSY,
                 "MASTER_PORT=%d is torch's own port, and those where rank 0 may listen beside it "
@@ -142,9 +152,9 @@ Status Rendezvous::listen_tcp(Fd &listener) const {
                 ports_[3].c_str());
 }
 
-Status Rendezvous::listen_tcp(const std::string &port, Fd &listener) const {
+Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const {
     std::vector<SocketAddress> addresses;
-    if (Status s = resolve({endpoint_.host, port}, addresses); s != DTRAIN_OK)
+    if (Status s = resolve({endpoint_.host, port}, deadline_ns, addresses); s != DTRAIN_OK)
         return fail_within(s, "rendezvous");
     const bool exact = is_number(endpoint_.host) || endpoint_.host == "localhost";
     Status s = DTRAIN_ERR_NOT_FOUND;
@@ -225,8 +235,8 @@ Status Rendezvous::gather(const std::string &place) {
     return DTRAIN_OK;
 }
 
-Status Rendezvous::find(std::vector<SocketAddress> &addresses) {
-    if (kind_ == Kind::tcp) return find_tcp(addresses);
+Status Rendezvous::find(int64_t deadline_ns, std::vector<SocketAddress> &addresses) {
+    if (kind_ == Kind::tcp) return find_tcp(deadline_ns, addresses);
     std::string text = place_;
     if (kind_ == Kind::file)
         if (Status s = read_file(text); s != DTRAIN_OK) return s;
@@ -235,13 +245,18 @@ Status Rendezvous::find(std::vector<SocketAddress> &addresses) {
     return place.candidates(addresses);
 }
 
-Status Rendezvous::find_tcp(std::vector<SocketAddress> &addresses) {
+Status Rendezvous::find_tcp(int64_t deadline_ns, std::vector<SocketAddress> &addresses) {
     if (resolved_.empty())
-        if (Status s = resolve(endpoint_, resolved_); s != DTRAIN_OK) return s;
+        if (Status s = resolve(endpoint_, deadline_ns, resolved_); s != DTRAIN_OK) return s;
     addresses = resolved_;
     const int port = std::atoi(ports_[turn_++ % ports_.size()].c_str());
     for (SocketAddress &address : addresses) set_port(address, uint16_t(port));
     return DTRAIN_OK;
+}
+
+bool Rendezvous::is_local() const {
+    return kind_ == Kind::tcp &&
+           (means_loopback(endpoint_.host) || likely_address(resolved_).empty());
 }
 
 void Rendezvous::close() {

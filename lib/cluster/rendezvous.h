@@ -24,8 +24,9 @@
 namespace dtrain::cluster {
 
 // The numeric address by which the others of a job with this rendezvous most likely reach this
-// host; "" when only processes of this host can.
-std::string own_address(const std::string &rendezvous);
+// host; "" when only processes of this host can. Fails only as resolve() does by its deadline:
+// names that do not exist, joining will tell of.
+Status own_address(const std::string &rendezvous, int64_t deadline_ns, std::string &out);
 
 // Below the ports that systems give to outgoing connections, and far from MASTER_PORT.
 std::array<uint16_t, 4> ports_beside(int32_t master_port);
@@ -37,29 +38,27 @@ class Rendezvous {
                  dtrain_oob_allgather_fn oob, void *oob_arg);
     // Worker 0: opens `listener` and makes its address known. Others: calls oob when that is the
     // way.
-    Status open(Fd &listener);
+    Status open(int64_t deadline_ns, Fd &listener);
     // Where worker 0 may listen, the best first; DTRAIN_ERR_NOT_FOUND: not known yet (text says
     // why).
-    Status find(std::vector<SocketAddress> &addresses);
+    Status find(int64_t deadline_ns, std::vector<SocketAddress> &addresses);
     // Of the job, once it has opened, or found something: see wire::Handshake.
     uint16_t meeting() const { return meeting_; }
-    // Only processes of this host can come.
-    bool is_local() const {
-        return kind_ == Kind::tcp && own_address(identity_.rendezvous).empty();
-    }
+    // Only processes of this host can come; of who has found where.
+    bool is_local() const;
     void close();                                            // worker 0: takes the file away
     bool single() const { return identity_.members() == 1; } // nothing to do
 
   private:
     enum class Kind { tcp, file, oob };
-    Status listen(Fd &listener);
-    Status listen_tcp(Fd &listener) const;
-    Status listen_tcp(const std::string &port, Fd &listener) const;
+    Status listen(int64_t deadline_ns, Fd &listener);
+    Status listen_tcp(int64_t deadline_ns, Fd &listener) const;
+    Status listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const;
     Status publish(const Fd &listener);
     Status write_file(const std::string &place);
     Status read_file(std::string &place);
     Status gather(const std::string &place);
-    Status find_tcp(std::vector<SocketAddress> &addresses);
+    Status find_tcp(int64_t deadline_ns, std::vector<SocketAddress> &addresses);
 
     Identity identity_;
     Kind kind_ = Kind::tcp;

@@ -33,7 +33,7 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
     join.identity = params.identity;
     join.oob = params.oob;
     join.oob_arg = params.oob_arg;
-    if (params.timeout_ns != 0) join.timeout_ns = params.timeout_ns;
+    join.timeout_ns = session->timeout_until(params.deadline_ns);
     for (auto &device : agent.devices())
         join.transports.push_back({std::string(device->name()), device->address()});
     join.observer = session.get();

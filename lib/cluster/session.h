@@ -45,7 +45,7 @@ struct SessionParams {
     Identity identity;
     dtrain_oob_allgather_fn oob = nullptr;
     void *oob_arg = nullptr;
-    int64_t timeout_ns = 0; // 0: option join.timeout
+    int64_t deadline_ns = INT64_MAX; // monotonic; of all of joining
 };
 
 class Session final : public Observer, public engine::Background, public engine::Mesh::Listener {

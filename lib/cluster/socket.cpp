@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/socket.h"
 
+#include "base/clock.h"
 #include "common/names.h"
 
 #include <cerrno>
@@ -55,6 +56,32 @@ Status listen_at(const SocketAddress &address, bool both_families, Fd &out) {
     return DTRAIN_OK;
 }
 
+addrinfo tcp_hints() {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV;
+    return hints;
+}
+
+Status unresolved(const char *host, int error) {
+    if (error == EAI_SYSTEM) return fail_errno(errno, "host \"%.100s\"", host);
+    return fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_IO, "host \"%.100s\": %s",
+                host, gai_strerror(error));
+}
+
+Status take(addrinfo *list, const char *host, std::vector<SocketAddress> &out) {
+    out.clear();
+    for (const addrinfo *at = list; at != nullptr; at = at->ai_next) {
+        SocketAddress address;
+        if (at->ai_addrlen > sizeof address.storage) continue;
+        std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
+        address.length = at->ai_addrlen;
+        out.push_back(address);
+    }
+    freeaddrinfo(list);
+    return out.empty() ? fail(DTRAIN_ERR_IO, "host \"%.100s\" has no address", host) : DTRAIN_OK;
+}
+
 } // namespace
 
 Status parse_endpoint(const std::string &text, const char *what, Endpoint &out) {
@@ -76,37 +103,36 @@ std::string join_endpoint(const std::string &host, const std::string &port) {
     return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + port;
 }
 
-Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    hints.ai_flags = AI_NUMERICSERV;
+Status resolve(const Endpoint &endpoint, int64_t deadline_ns, std::vector<SocketAddress> &out) {
+    const char *host = endpoint.host.c_str();
+    const int64_t begin_ns = monotonic_clock().now_ns();
     addrinfo *list = nullptr;
-    int error = tp::find_addresses(endpoint.host.c_str(), endpoint.port.c_str(), hints, &list);
-    if (error != 0)
-        return fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_IO,
-                    "host \"%.100s\": %s", endpoint.host.c_str(), gai_strerror(error));
-    out.clear();
-    for (const addrinfo *at = list; at != nullptr; at = at->ai_next) {
-        SocketAddress address;
-        if (at->ai_addrlen > sizeof address.storage) continue;
-        std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
-        address.length = at->ai_addrlen;
-        out.push_back(address);
-    }
-    freeaddrinfo(list);
-    return out.empty()
-               ? fail(DTRAIN_ERR_IO, "host \"%.100s\" has no address", endpoint.host.c_str())
-               : DTRAIN_OK;
+    const int error =
+        tp::find_addresses(host, endpoint.port.c_str(), tcp_hints(), deadline_ns, &list);
+    if (error == EAI_INPROGRESS)
+        return fail(DTRAIN_ERR_TIMEOUT,
+                    "host \"%.100s\": the resolver has not answered within %.1f s (option "
+                    "join.timeout); give the number instead, or see what delays \"getent hosts "
+                    "%.100s\" (/etc/resolv.conf)",
+                    host, double(monotonic_clock().now_ns() - begin_ns) / double(second), host);
+    return error == 0 ? take(list, host, out) : unresolved(host, error);
 }
 
+Status resolve_numeric(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
+    const char *host = endpoint.host.c_str();
+    addrinfo *list = nullptr;
+    const int error = tp::find_numeric(host, endpoint.port.c_str(), tcp_hints(), &list);
+    return error == 0 ? take(list, host, out) : unresolved(host, error);
+}
 Status listen_on(const SocketAddress &address, Fd &out) { return listen_at(address, false, out); }
 
 Status listen_everywhere(const std::string &port, Fd &out) {
     std::vector<SocketAddress> all;
-    if (Status s = resolve({"::", port}, all); s != DTRAIN_OK) return s;
+    if (Status s = resolve_numeric({"::", port}, all); s != DTRAIN_OK) return s;
     Status s = listen_at(all[0], true, out);
     if (s == DTRAIN_OK || s == DTRAIN_ERR_BUSY) return s;
-    if (s = resolve({"0.0.0.0", port}, all); s != DTRAIN_OK) return s; // there is no IPv6 here
+    if (s = resolve_numeric({"0.0.0.0", port}, all); s != DTRAIN_OK)
+        return s; // there is no IPv6 here
     return listen_at(all[0], false, out);
 }
 
@@ -181,9 +207,7 @@ void set_port(SocketAddress &address, uint16_t port) {
         reinterpret_cast<sockaddr_in6 &>(address.storage).sin6_port = htons(port);
 }
 
-std::string local_address_towards(const Endpoint &endpoint) {
-    std::vector<SocketAddress> there;
-    if (resolve(endpoint, there) != DTRAIN_OK) return "";
+std::string local_address_towards(const std::vector<SocketAddress> &there) {
     for (const SocketAddress &address : there) {
         Fd fd(socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
         if (!fd || is_loopback(endpoint_of(address).host) ||

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/status.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,11 @@ struct SocketAddress {
     sockaddr_storage storage{};
     socklen_t length = 0;
 };
-// All addresses of a name, at least one on DTRAIN_OK. May block in the resolver when it is no
-// number.
-Status resolve(const Endpoint &endpoint, std::vector<SocketAddress> &out);
+// All addresses of a name, at least one on DTRAIN_OK. DTRAIN_ERR_TIMEOUT: the resolver has not
+// answered by deadline_ns (monotonic).
+Status resolve(const Endpoint &endpoint, int64_t deadline_ns, std::vector<SocketAddress> &out);
+// Of a number, at once.
+Status resolve_numeric(const Endpoint &endpoint, std::vector<SocketAddress> &out);
 
 // DTRAIN_ERR_BUSY: the port is in use. DTRAIN_ERR_NOT_FOUND: it is no address of this host.
 Status listen_on(const SocketAddress &address, Fd &out);
@@ -47,6 +50,6 @@ bool is_loopback(const std::string &host); // numeric
 void set_port(SocketAddress &address, uint16_t port);
 // The numeric address that this host has on the way there; "" when that is the host itself by its
 // loopback, or unknown. Nothing is sent.
-std::string local_address_towards(const Endpoint &endpoint);
+std::string local_address_towards(const std::vector<SocketAddress> &there);
 
 } // namespace dtrain::cluster

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Jobs find each other wherever hosts are: two hosts, which are network namespaces with names of
 their own, without IPv4, called by their own loopback, without a way to the rest of the world, with an
-address that leads nowhere, and where ports are taken. Needs root.
+address that leads nowhere, with a resolver that is silent, and where ports are taken. Needs root.
 usage: test_places.py BIN
 
 SPDX-License-Identifier: Apache-2.0
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 SKIPPED = 77
 TAG = f"dp{os.getpid()}"
@@ -81,8 +82,16 @@ def start(bin_folder, host, rank, **variables):
                             env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def output(process):
+    try:
+        return process.communicate(timeout=100)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
 def finish(what, processes, status=0, texts=(), unwanted=()):
-    said = [process.communicate(timeout=100)[0] for process in processes]
+    said = [output(process) for process in processes]
     complaints = [f"{what}: rank {rank} ended with {process.returncode}: {text}"
                   for rank, (process, text) in enumerate(zip(processes, said))
                   if process.returncode != status]
@@ -143,6 +152,52 @@ def check_files(bin_folder):
     return complaints
 
 
+# More patient than a test; nothing that listens there answers.
+RESOLVER = "nameserver 127.0.0.1\noptions timeout:30 attempts:3\n"
+SILENCE = """
+import socket, time
+silent = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+silent.bind(("127.0.0.1", 53))
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+def check_silent_resolver(bin_folder):
+    """Each call ends by its own timeout: making the context, and joining."""
+    readdress(FOUR)
+    names("", "")
+    silence = []
+    try:
+        for host in HOSTS:
+            folder = pathlib.Path("/etc/netns", host)
+            folder.joinpath("resolv.conf").write_text(RESOLVER)
+            folder.joinpath("nsswitch.conf").write_text("hosts: files dns\n")
+            silence.append(subprocess.Popen(["ip", "netns", "exec", host, sys.executable, "-c", SILENCE],
+                                            stdout=subprocess.PIPE, text=True))
+            silence[-1].stdout.readline()
+        begin = time.monotonic()
+        ranks = [start(bin_folder, host, rank, DTRAIN_RENDEZVOUS="tcp://nobody.test:7707",
+                       DTRAIN_JOIN_TIMEOUT="1s") for rank, host in enumerate(HOSTS)]
+        interface = start(bin_folder, HOSTS[0], 0, DTRAIN_RENDEZVOUS="tcp://10.77.0.1:7708",
+                          DTRAIN_TRANSPORTS="tcp", DTRAIN_TCP_INTERFACE="nobody.test")
+        wanted = ['host "nobody.test"', "the resolver has not answered within 1.", "join.timeout"]
+        complaints = [text for rank in ranks
+                      for text in finish("a silent resolver", [rank], 1, wanted)]
+        complaints += finish("a silent resolver, the interface's name", [interface], 1,
+                             ["the resolver has not answered within 10 s; give the interface"])
+        if time.monotonic() - begin > 60: # the resolver gives up after 90 s
+            complaints.append("a silent resolver: ended late")
+    finally:
+        for process in silence:
+            process.kill()
+            process.wait()
+        for host in HOSTS:
+            for name in ("resolv.conf", "nsswitch.conf"):
+                pathlib.Path("/etc/netns", host, name).unlink(missing_ok=True)
+    return complaints
+
+
 def ports_beside(master_port):
     """As lib/cluster/rendezvous.cpp has them."""
     return [1024 + (master_port + 2053 * (i + 1)) % (32768 - 1024) for i in range(4)]
@@ -196,7 +251,8 @@ def main(bin_folder):
         except (subprocess.CalledProcessError, OSError) as error:
             print(f"skipped: no network namespaces here: {getattr(error, 'stderr', error)}")
             return SKIPPED
-        complaints = check_names(bin_folder) + check_files(bin_folder) + check_ports(bin_folder)
+        complaints = (check_names(bin_folder) + check_files(bin_folder) + check_ports(bin_folder) +
+                      check_silent_resolver(bin_folder))
     finally:
         remove_hosts()
     return 1 if complaints else 0

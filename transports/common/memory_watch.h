@@ -2,6 +2,7 @@
 // as it is private and anonymous. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
+#include "common/signals.h"
 #include "common/stream.h"
 
 #include <array>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <cinttypes>
 #include <climits>
-#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -116,15 +116,10 @@ class MemoryWatch {
         return good;
     }
     bool start() {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the program's
+        const SignalsHeld held;
         errno = pthread_create(&thread_, nullptr, run, this);
         if (errno) thread_ = 0;
-        const int error = errno;
-        pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        errno = error;
-        return !error;
+        return !errno;
     }
     static void *run(void *self) {
         static_cast<MemoryWatch *>(self)->read_events();

@@ -1,27 +1,149 @@
 // The addresses of a name.
 // SPDX-License-Identifier: Apache-2.0
+//
+// The resolver may take half a minute, and getaddrinfo() can neither be interrupted nor told how
+// long it may take. So a thread of our own asks, and who waits for it may go away. (The one of
+// getaddrinfo_a() would be libc's; but a child that is forked at the wrong moment finds its lock
+// taken for ever, and nobody keeps 0 to 2 occupied, or frees the answer, once it was given up.)
 #pragma once
+#include "common/signals.h"
 #include "common/standard_descriptors.h"
 
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <mutex>
 #include <netdb.h>
+#include <new>
+#include <pthread.h>
+#include <utility>
 
 namespace dtrain::tp {
 
-// As getaddrinfo(), which in glibc 2.36 crashes when there is no memory for what it keeps of
-// nsswitch.conf: numbers need none of it, and for names memory is asked for first.
-inline int find_addresses(const char *name, const char *service, const addrinfo &hints,
-                          addrinfo **found) {
-    constexpr size_t plenty = 64 << 10;
+// The clock of deadlines.
+inline int64_t resolver_now_ns() {
+    return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+using Resolver = int(const char *name, const char *service, const addrinfo *hints,
+                     addrinfo **found);
+
+// Belongs to who waits for it; once that has given up, to its thread.
+class Lookup {
+  public:
+    Lookup(const char *name, const char *service, const addrinfo &hints, Resolver *resolver)
+        : hints_(hints), has_service_(service != nullptr), resolver_(resolver) {
+        snprintf(name_, sizeof name_, "%s", name);
+        snprintf(service_, sizeof service_, "%s", has_service_ ? service : "");
+    }
+    ~Lookup() {
+        if (found_) freeaddrinfo(found_);
+    }
+    Lookup(const Lookup &) = delete;
+    Lookup &operator=(const Lookup &) = delete;
+
+    bool start() {
+        const SignalsHeld held;
+        return !(errno = pthread_create(&thread_, nullptr, run, this));
+    }
+    // False: there is no answer, and *this is the thread's.
+    bool wait(int64_t deadline_ns) {
+        std::unique_lock lock(mutex_);
+        const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
+        if (has_ended_.wait_until(lock, deadline, [this] { return ended_; })) {
+            lock.unlock();
+            pthread_join(thread_, nullptr); // its last instructions are this shared object's
+            return true;
+        }
+        stay_loaded();
+        pthread_detach(thread_);
+        given_up_ = true;
+        return false;
+    }
+    int answer(addrinfo **found) {
+        *found = std::exchange(found_, nullptr);
+        errno = errno_;
+        return error_;
+    }
+
+  private:
+    static void *run(void *self) {
+        pthread_setname_np(pthread_self(), "dtrain-resolve");
+        auto *lookup = static_cast<Lookup *>(self);
+        lookup->ask();
+        if (lookup->end()) delete lookup;
+        return nullptr;
+    }
+    void ask() {
+        constexpr size_t plenty = 64 << 10;
+        void *volatile memory = std::malloc(plenty); // volatile: else it need not really be asked
+        if (memory == nullptr) {
+            error_ = EAI_MEMORY;
+            return;
+        }
+        std::free(memory);
+        const StandardDescriptors occupied;
+        error_ = resolver_(name_, has_service_ ? service_ : nullptr, &hints_, &found_);
+        errno_ = errno;
+    }
+    bool end() { // true: nobody waits any more
+        const std::lock_guard lock(mutex_);
+        ended_ = true;
+        has_ended_.notify_one();
+        return given_up_;
+    }
+    // For good: a thread cannot unload the code that it runs. (Our shared objects never are; those
+    // of programs that contain the archive may be.)
+    static void stay_loaded() {
+        Dl_info own;
+        if (dladdr(reinterpret_cast<void *>(&run), &own))
+            dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+
+    char name_[NI_MAXHOST], service_[NI_MAXSERV];
+    const addrinfo hints_;
+    const bool has_service_;
+    Resolver *const resolver_;
+    pthread_t thread_ = 0;
+    std::mutex mutex_;
+    std::condition_variable has_ended_;
+    bool ended_ = false, given_up_ = false;
+    int error_ = 0, errno_ = 0;
+    addrinfo *found_ = nullptr;
+};
+
+// As getaddrinfo(), of a number: at once.
+inline int find_numeric(const char *name, const char *service, const addrinfo &hints,
+                        addrinfo **found) {
     addrinfo numeric = hints;
     numeric.ai_flags |= AI_NUMERICHOST;
-    if (const int error = getaddrinfo(name, service, &numeric, found); error != EAI_NONAME)
+    return getaddrinfo(name, service, &numeric, found);
+}
+
+// As getaddrinfo(), which in glibc 2.36 crashes when there is no memory for what it keeps of
+// nsswitch.conf: numbers need none of it, and for names memory is asked for first. EAI_INPROGRESS:
+// there is no answer by deadline_ns (CLOCK_MONOTONIC). May return EAI_SYSTEM with errno.
+inline int find_addresses(const char *name, const char *service, const addrinfo &hints,
+                          int64_t deadline_ns, addrinfo **found, Resolver *resolver = getaddrinfo) {
+    if (const int error = find_numeric(name, service, hints, found); error != EAI_NONAME)
         return error;
-    void *volatile memory = std::malloc(plenty); // volatile: else it need not really be asked
-    if (memory == nullptr) return EAI_MEMORY;
-    std::free(memory);
-    const StandardDescriptors occupied;
-    return getaddrinfo(name, service, &hints, found);
+    if (strlen(name) >= NI_MAXHOST) return EAI_NONAME;
+    auto *lookup = new (std::nothrow) Lookup(name, service, hints, resolver);
+    if (!lookup) return EAI_MEMORY;
+    int error = EAI_SYSTEM;
+    if (lookup->start()) {
+        if (!lookup->wait(deadline_ns)) return EAI_INPROGRESS;
+        error = lookup->answer(found);
+    }
+    const int number = errno;
+    delete lookup;
+    errno = number;
+    return error;
 }
 
 } // namespace dtrain::tp

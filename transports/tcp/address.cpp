@@ -17,6 +17,7 @@ namespace dtrain::tcp {
 namespace {
 
 constexpr uint8_t wire_version = 2;
+constexpr int64_t resolver_patience_ns = 10'000'000'000;
 
 struct WireSocket { // integers little-endian, ip in network order
     uint8_t ip[16];
@@ -165,7 +166,15 @@ dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddr
     if (!find_interface(all, spec, socket_p)) {
         addrinfo hints{}, *found;
         hints.ai_socktype = SOCK_STREAM;
-        if (const int error = tp::find_addresses(spec, nullptr, hints, &found))
+        const int error = tp::find_addresses(spec, nullptr, hints,
+                                             tp::resolver_now_ns() + resolver_patience_ns, &found);
+        if (error == EAI_INPROGRESS)
+            return host.fail(
+                DTRAIN_ERR_TIMEOUT,
+                "tcp: \"%s\" is no interface, and the resolver has not answered within "
+                "%d s; give the interface or its number",
+                spec, int(resolver_patience_ns / 1'000'000'000));
+        if (error)
             return host.fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_CONFIG,
                              "tcp: \"%s\" is neither an interface nor an address of this host (%s)",
                              spec, gai_strerror(error));

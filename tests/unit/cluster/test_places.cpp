@@ -67,9 +67,9 @@ void a_listener_everywhere_is_found_by_both_families(void **) {
     assert_string_equal(place.endpoints[0].port.c_str(), port.c_str());
     assert_int_equal(place.endpoints.size(), 1 + own_addresses().size());
     std::vector<SocketAddress> address;
-    assert_int_equal(resolve({"127.0.0.1", port}, address), DTRAIN_OK);
+    assert_int_equal(resolve_numeric({"127.0.0.1", port}, address), DTRAIN_OK);
     assert_int_equal(begin_connect(address[0], four), DTRAIN_OK);
-    assert_int_equal(resolve({"::1", port}, address), DTRAIN_OK);
+    assert_int_equal(resolve_numeric({"::1", port}, address), DTRAIN_OK);
     if (local_endpoint(listener.get()).host == "::")
         assert_int_equal(begin_connect(address[0], six), DTRAIN_OK);
     Fd again;
@@ -79,7 +79,8 @@ void a_listener_everywhere_is_found_by_both_families(void **) {
 std::vector<SocketAddress> some(size_t n) {
     std::vector<SocketAddress> out, one;
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(resolve({"127.0.0." + std::to_string(i + 1), "9"}, one), DTRAIN_OK);
+        assert_int_equal(resolve_numeric({"127.0.0." + std::to_string(i + 1), "9"}, one),
+                         DTRAIN_OK);
         out.push_back(one[0]);
     }
     return out;
