@@ -49,6 +49,7 @@ Status SharedPages::allocate(transport::Device &device, uint64_t bytes,
                                           made->handle_, &made->window_);
     if (s != DTRAIN_OK) return s;
     made->address_ = static_cast<uint8_t *>(device.ops().window_address(made->window_));
+    madvise(made->address_, made->bytes_, MADV_DOFORK); // the program's, and so of its children
     out = std::move(made);
     return DTRAIN_OK;
 }

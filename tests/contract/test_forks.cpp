@@ -3,6 +3,7 @@
 #include "contract/processes.h"
 
 #include <arpa/inet.h>
+#include <fstream>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -123,6 +124,101 @@ void the_coordinator_with_a_child_is_missed(void **) {
     notices(over_tcp, 0);
 }
 
+// Of this process: what it shares with others, and its children with it.
+std::string shared_mappings() {
+    std::string out, line;
+    std::ifstream maps("/proc/self/maps");
+    while (std::getline(maps, line))
+        if (line.find("/memfd:dtrain") != std::string::npos) out += line + "\n";
+    return out;
+}
+
+// It would keep it when nobody else has it any more. What the program allocated is the child's,
+// too.
+void a_child_has_no_memory_of_the_librarys(void **) {
+    constexpr uint64_t bytes = 4096;
+    Job job;
+    job.start(2, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context(over_shm);
+        dtrain_comm_t *comm = processes::join(job, context, rank, 2);
+        std::vector<float> data(1'000'000, 1);
+        OK(dtrain_allreduce(comm, data.data(), data.data(), data.size(), DTRAIN_F32, DTRAIN_SUM,
+                            nullptr, nullptr));
+        dtrain_mem_t *memory = nullptr;
+        REQUIRE(!shared_mappings().empty()); // the window
+        const auto in_child = [](const std::function<bool()> &good) {
+            const pid_t child = fork();
+            REQUIRE(child >= 0);
+            if (child == 0) _exit(good() ? 0 : 1);
+            int status = -1;
+            REQUIRE(waitpid(child, &status, 0) == child);
+            return status == 0;
+        };
+        REQUIRE(in_child([] {
+            const std::string kept = shared_mappings();
+            std::fputs(kept.c_str(), stderr);
+            return kept.empty();
+        }));
+        OK(dtrain_mem_alloc(context, bytes, &memory));
+        auto *own = static_cast<char *>(dtrain_mem_address(memory));
+        own[0] = 1;
+        REQUIRE(in_child([&] { return own[0]++ == 1; }));
+        REQUIRE(own[0] == 2);
+        auto *pages = static_cast<char *>(std::aligned_alloc(bytes, bytes));
+        pages[0] = 1;
+        dtrain_mem_params_t params;
+        DTRAIN_INIT(&params);
+        params.address = pages;
+        params.length = bytes;
+        params.flags = DTRAIN_MEM_SHARED;
+        dtrain_mem_t *registered = nullptr;
+        OK(dtrain_mem_register(context, &params, &registered));
+        REQUIRE(in_child([&] { return pages[0]++ == 1; }));
+        REQUIRE(pages[0] == 2);
+        OK(dtrain_mem_deregister(registered));
+        REQUIRE(in_child([&] { return pages[0]++ == 2; })); // a copy again
+        REQUIRE(pages[0] == 2);
+        std::free(pages);
+        OK(dtrain_mem_deregister(memory));
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
+// Copy-on-write moves nothing that a peer writes to.
+void forks_while_messages_arrive(void **) {
+    constexpr size_t elements = 4 << 20;
+    constexpr int rounds = 20;
+    Job job;
+    job.start(2, [&](int rank) {
+        dtrain_context_t *context = ranks::make_context(over_shm);
+        dtrain_comm_t *comm = processes::join(job, context, rank, 2);
+        std::vector<int32_t> data(elements);
+        for (int32_t round = 1; round <= rounds; round++) {
+            dtrain_request_t *request = nullptr;
+            if (rank == 0) {
+                std::fill(data.begin(), data.end(), round);
+                OK(dtrain_send(comm, data.data(), elements, DTRAIN_I32, 1, 0, nullptr, nullptr));
+                continue;
+            }
+            OK(dtrain_recv(comm, data.data(), elements, DTRAIN_I32, 0, 0, nullptr, &request));
+            std::vector<pid_t> children;
+            do children.push_back(fork_idle());
+            while (dtrain_request_test(request) == DTRAIN_IN_PROGRESS && children.size() < 20);
+            OK(dtrain_request_wait(request, -1));
+            dtrain_request_free(request);
+            for (int32_t value : data) REQUIRE(value == round);
+            for (pid_t child : children) kill(child, SIGKILL), waitpid(child, nullptr, 0);
+        }
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 // A child does what it likes, and so does its parent meanwhile.
 void a_child_joins_a_job_of_its_own(void **) {
     for (const ranks::Options &options : {over_shm, over_tcp}) {
@@ -161,6 +257,8 @@ int main() {
         cmocka_unit_test(the_port_is_free_again),
         cmocka_unit_test(a_rank_with_a_child_is_missed),
         cmocka_unit_test(the_coordinator_with_a_child_is_missed),
+        cmocka_unit_test(a_child_has_no_memory_of_the_librarys),
+        cmocka_unit_test(forks_while_messages_arrive),
         cmocka_unit_test(a_child_joins_a_job_of_its_own),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -181,6 +181,8 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit
     }
     if (aligned != start) munmap(room, aligned - start);
     if (uint64_t rest = spare - (aligned - start)) munmap(data + size, rest);
+    // A child of this process has no use for it, and would keep it from being freed.
+    madvise(data, size, MADV_DONTFORK);
     *this = Segment();
     data_ = data;
     size_ = size;
