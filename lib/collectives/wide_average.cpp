@@ -6,8 +6,10 @@
 #include "device/kernels.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
+#include <sys/mman.h>
 #include <vector>
 
 namespace dtrain::collectives {
@@ -15,9 +17,32 @@ namespace {
 
 constexpr uint64_t elements_per_step = 256 << 10; // the agent has other work, too
 
+struct Freed {
+    bool is_huge = false;
+    void operator()(uint8_t *memory) const {
+        if (is_huge)
+            std::free(memory);
+        else
+            delete[] memory;
+    }
+};
+using Memory = std::unique_ptr<uint8_t[], Freed>;
+
+// For one call. The kernel clears large pages in a fraction of the time, which else is half of the
+// call's.
+Memory take_memory(uint64_t bytes) {
+    constexpr uint64_t huge = 2 << 20;
+    if (bytes < huge) return Memory(new (std::nothrow) uint8_t[bytes]);
+    if (bytes > UINT64_MAX - huge) return nullptr;
+    const uint64_t rounded = (bytes + huge - 1) / huge * huge;
+    Memory out(static_cast<uint8_t *>(std::aligned_alloc(huge, rounded)), Freed{true});
+    if (out != nullptr) madvise(out.get(), rounded, MADV_HUGEPAGE);
+    return out;
+}
+
 // The sums of a call: its input in another format, added up in place, and where its result goes.
 struct Sums {
-    std::unique_ptr<uint8_t[]> memory;
+    Memory memory;
     uint8_t *own = nullptr; // of the result
     void *result = nullptr;
     uint64_t count = 0; // of the result
@@ -45,7 +70,7 @@ Status take_input(const Prepared &average, Sums &out) {
     out.result = call.recv;
     out.count = average.result_bytes / spec.element_bytes;
     if (count > UINT64_MAX / out.bytes(1) ||
-        (out.memory.reset(new (std::nothrow) uint8_t[out.bytes(count)]), out.memory == nullptr))
+        (out.memory = take_memory(out.bytes(count))) == nullptr)
         return fail(DTRAIN_ERR_NO_MEMORY,
                     "%s: no memory for the sums of %llu elements of %s, %llu bytes each",
                     kind_name(call.kind), static_cast<unsigned long long>(count),
