@@ -720,6 +720,7 @@ enum {
 #define DTRAIN_GIVEN_TRUST         UINT32_C(0x40)
 #define DTRAIN_GIVEN_FTRL_BETA     UINT32_C(0x80)
 #define DTRAIN_GIVEN_COMPENSATION  UINT32_C(0x100) /* not of segments */
+#define DTRAIN_GIVEN_ACCUMULATOR   UINT32_C(0x200)
 /* Columns [first, first + count) of each row, with a rule of their own; numbers as those of the
  * same names in dtrain_table_params_t. */
 #define DTRAIN_SEGMENTS 16 /* at most */
@@ -731,6 +732,7 @@ typedef struct dtrain_segment {
     double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
     uint32_t given; /* DTRAIN_GIVEN_*                                                    */
     uint32_t reserved;
+    double accumulator;
 } dtrain_segment_t;
 /* What servers do with a part of a push (what one request carries, at most 256 KiB) that has a NaN
  * or an infinity. What is taken makes values NaN, or infinite, which no later push mends. */
@@ -738,6 +740,29 @@ enum {
     DTRAIN_NOT_FINITE_TAKE = 1,   /* as any number                                              */
     DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key and the worker */
     DTRAIN_NOT_FINITE_DROP = 3    /* as if it had not come, without an error; it is counted     */
+};
+/* What ADAM and its kin, LAMB and MEAN take for the number of an update, from 1. */
+enum {
+    DTRAIN_STEPS_OWN = 1, /* of the element's, or row's, own: rare rows are corrected as new ones */
+    DTRAIN_STEPS_TABLE = 2 /* of the table's on the server, as the event of a push has it: as
+                              torch.optim and Keras, whose optimizers have one count for all     */
+};
+/* What the mean of an aggregate of DTRAIN_AVG is taken over. */
+enum {
+    DTRAIN_MEAN_WORKERS = 1, /* all whose pushes make the update, with or without the row */
+    DTRAIN_MEAN_PUSHERS = 2  /* of each row those that have pushed it; sparse tables      */
+};
+/* The learning rate as a function of t, the number of the table's update on the server, from 1
+ * (BSP, QUORUM: of the clock; else of the push, whoever made it): learning_rate * min(1, t /
+ * warmup_steps) * f(s), where s = max(0, t - warmup_steps), n = decay_steps, d = decay. */
+enum {
+    DTRAIN_SCHEDULE_CONSTANT = 1,    /* 1                                                        */
+    DTRAIN_SCHEDULE_LINEAR = 2,      /* from 1 to d in n updates, and then d                     */
+    DTRAIN_SCHEDULE_COSINE = 3,      /* likewise, d + (1 - d) * (1 + cos(pi * s / n)) / 2:
+                                        Loshchilov and Hutter 2017                               */
+    DTRAIN_SCHEDULE_EXPONENTIAL = 4, /* d^(s / n)                                                */
+    DTRAIN_SCHEDULE_STAIRCASE = 5,   /* d^floor(s / n)                                           */
+    DTRAIN_SCHEDULE_INVERSE_SQRT = 6 /* sqrt(n / (n + s)): Vaswani et al. 2017 if n is the warmup */
 };
 /* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
  */
@@ -840,7 +865,14 @@ typedef struct dtrain_table_params {
     uint32_t weight_count;
     uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
     uint32_t not_finite; /* DTRAIN_NOT_FINITE_*, of floating-point tables; 0: TAKE          */
-    uint32_t reserved1;
+    uint32_t steps;      /* DTRAIN_STEPS_*, of rules that count updates; 0: OWN             */
+    /* What ADAGRAD(_ROWS)'s sum, FTRL's n, RMSPROP's and ADADELTA's square begin with; of these. */
+    double accumulator;
+    uint32_t mean_over;    /* DTRAIN_MEAN_*, with DTRAIN_AVG; 0: WORKERS                    */
+    uint32_t schedule;     /* DTRAIN_SCHEDULE_*, of optimizers; 0: CONSTANT                 */
+    uint64_t warmup_steps; /* 0: none                                                       */
+    uint64_t decay_steps;  /* of what is not CONSTANT: 1 and more                           */
+    double decay;          /* LINEAR, COSINE: 0 and more; EXPONENTIAL, STAIRCASE: more than 0 */
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH on all of them, with the first difference

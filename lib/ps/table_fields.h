@@ -30,7 +30,7 @@ struct SegmentField {
     uint32_t bit; // as above
 };
 
-inline constexpr uint32_t segment_field_count = 13;
+inline constexpr uint32_t segment_field_count = 14;
 extern const SegmentField fields_of_segment[segment_field_count];
 
 } // namespace dtrain::ps

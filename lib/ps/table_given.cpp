@@ -51,6 +51,11 @@ Given to_given(const TableParams &p) {
     given.storage_dtype = p.storage_dtype;
     given.wire_dtype = p.wire_dtype;
     given.not_finite = p.not_finite;
+    given.steps = p.steps;
+    given.mean_over = p.mean_over;
+    given.schedule = p.schedule;
+    given.warmup_steps = p.warmup_steps;
+    given.decay_steps = p.decay_steps;
     for (const Field &field : fields_of_table)
         if (field.real != nullptr) given.*field.given = p.*field.real;
     given.given = every_number;
@@ -99,6 +104,11 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     take(given.aggregate, p.aggregate);
     take(given.distribution, p.distribution);
     take(given.not_finite, p.not_finite);
+    take(given.steps, p.steps);
+    take(given.mean_over, p.mean_over);
+    take(given.schedule, p.schedule);
+    p.warmup_steps = given.warmup_steps;
+    p.decay_steps = given.decay_steps;
     if (rule_known(p.rule)) {
         p.learning_rate = rule_info(p.rule).rate;
         p.epsilon = rule_info(p.rule).epsilon;

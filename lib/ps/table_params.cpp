@@ -82,6 +82,21 @@ constexpr Field fields_of_table[field_count] = {
     number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
     number_field("not_finite", &TableParams::not_finite,
                  " (DTRAIN_NOT_FINITE_*; tables of integers have TAKE)"),
+    number_field("steps", &TableParams::steps,
+                 " (DTRAIN_STEPS_*; TABLE is for rules that count updates)"),
+    NUMBER(accumulator, not_negative, "0 or more", ACCUMULATOR),
+    number_field("mean_over", &TableParams::mean_over,
+                 " (DTRAIN_MEAN_*; PUSHERS is for sparse tables whose aggregate is AVG)"),
+    number_field("schedule", &TableParams::schedule,
+                 " (DTRAIN_SCHEDULE_*, of rules that have a learning rate)"),
+    wide_field("warmup_steps", &TableParams::warmup_steps,
+               " (it is for rules that have a learning rate)"),
+    wide_field("decay_steps", &TableParams::decay_steps,
+               " (a schedule that is not CONSTANT has 1 and more, other tables none)"),
+    REAL_GIVEN(decay, not_negative,
+               " (LINEAR and COSINE have 0 and more, EXPONENTIAL and STAIRCASE more than 0, other "
+               "schedules none)",
+               0),
 };
 #undef NUMBER
 #undef REAL
@@ -143,6 +158,33 @@ bool valid_not_finite(const TableParams &p) {
     if (p.not_finite == DTRAIN_NOT_FINITE_TAKE) return true;
     return is_float(p.dtype) &&
            (p.not_finite == DTRAIN_NOT_FINITE_REFUSE || p.not_finite == DTRAIN_NOT_FINITE_DROP);
+}
+
+bool valid_steps(const TableParams &p) {
+    return p.steps == DTRAIN_STEPS_OWN ||
+           (p.steps == DTRAIN_STEPS_TABLE && counts_steps(p) && !has_function(p));
+}
+
+bool valid_mean(const TableParams &p) {
+    if (p.mean_over == DTRAIN_MEAN_WORKERS) return true;
+    return p.mean_over == DTRAIN_MEAN_PUSHERS && is_sparse(p) && p.aggregate == DTRAIN_AVG &&
+           !has_function(p);
+}
+
+bool valid_schedule(const TableParams &p) {
+    if (p.schedule == DTRAIN_SCHEDULE_CONSTANT) return true;
+    return p.schedule > DTRAIN_SCHEDULE_CONSTANT && p.schedule <= DTRAIN_SCHEDULE_INVERSE_SQRT &&
+           has_rate(p);
+}
+
+bool valid_decay(const TableParams &p) {
+    switch (p.schedule) {
+    case DTRAIN_SCHEDULE_LINEAR:
+    case DTRAIN_SCHEDULE_COSINE: return true;
+    case DTRAIN_SCHEDULE_EXPONENTIAL:
+    case DTRAIN_SCHEDULE_STAIRCASE: return p.decay > 0;
+    default: return p.decay == 0;
+    }
 }
 
 bool valid_function(const TableParams &p) {
@@ -273,6 +315,14 @@ uint32_t first_bad_field(const TableParams &p) {
         if (field.number == &TableParams::storage_dtype && !valid_storage(p)) return i;
         if (field.number == &TableParams::wire_dtype && !valid_narrow(p, p.wire_dtype)) return i;
         if (field.number == &TableParams::not_finite && !valid_not_finite(p)) return i;
+        if (field.number == &TableParams::steps && !valid_steps(p)) return i;
+        if (field.number == &TableParams::mean_over && !valid_mean(p)) return i;
+        if (field.number == &TableParams::schedule && !valid_schedule(p)) return i;
+        if (field.wide == &TableParams::warmup_steps && p.warmup_steps > 0 && !has_rate(p))
+            return i;
+        const bool decays = p.schedule != DTRAIN_SCHEDULE_CONSTANT;
+        if (field.wide == &TableParams::decay_steps && (p.decay_steps > 0) != decays) return i;
+        if (field.real == &TableParams::decay && !valid_decay(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }

@@ -25,7 +25,7 @@ struct Segment {
     uint64_t first = 0, count = 0, rule = DTRAIN_RULE_ADD;
     double learning_rate = 0.01, momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8,
            rho = 0.9, clip_value = 0, clip_norm = 0, weight_decay = 0, l1 = 0, l2 = 0,
-           trust = 0.001, ftrl_beta = 1;
+           trust = 0.001, ftrl_beta = 1, accumulator = 0;
     bool operator==(const Segment &) const = default;
 };
 
@@ -50,7 +50,11 @@ struct TableParams {
     uint64_t seed = 0, max_bytes = 0;
     uint32_t quorum = 0, reproducible = 0;
     uint32_t storage_dtype = 0, wire_dtype = 0; // 0: as dtype, which resolve() makes 0
-    uint32_t not_finite = DTRAIN_NOT_FINITE_TAKE;
+    uint32_t not_finite = DTRAIN_NOT_FINITE_TAKE, steps = DTRAIN_STEPS_OWN;
+    double accumulator = 0;
+    uint32_t mean_over = DTRAIN_MEAN_WORKERS, schedule = DTRAIN_SCHEDULE_CONSTANT;
+    uint64_t warmup_steps = 0, decay_steps = 0;
+    double decay = 0;
     std::string function = {};
     std::vector<Segment> segments = {};
     Placement placement = {};
@@ -58,7 +62,7 @@ struct TableParams {
 };
 
 inline constexpr double max_weight = 1e300; // so that sums of them are finite
-inline constexpr uint32_t field_count = 32;
+inline constexpr uint32_t field_count = 39;
 using TableFields = std::array<uint64_t, field_count>; // bit patterns, as they travel
 // Beyond them: the table's name, which is no parameter, and parameters that are no numbers.
 inline constexpr uint32_t name_field = field_count, function_field = field_count + 1,
@@ -119,7 +123,7 @@ uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
 std::string invalid_text(uint32_t field);
 
 // Of numbers that have a default (DTRAIN_GIVEN_*).
-inline constexpr uint32_t every_number = (DTRAIN_GIVEN_COMPENSATION << 1) - 1;
+inline constexpr uint32_t every_number = (DTRAIN_GIVEN_ACCUMULATOR << 1) - 1;
 // Whether the caller said it: with its bit, or not 0.
 inline bool was_given(double value, uint32_t bit, uint32_t given) {
     return value != 0 || (given & bit) != 0;
@@ -129,6 +133,12 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
 // State per row is for tables that have rows.
 bool may_keep(const TableParams &params, const std::vector<FunctionState> &states);
 inline bool is_segmented(const TableParams &params) { return !params.segments.empty(); }
+inline bool counts_by_table(const TableParams &params) {
+    return params.steps == DTRAIN_STEPS_TABLE;
+}
+inline bool is_scheduled(const TableParams &params) {
+    return params.schedule != DTRAIN_SCHEDULE_CONSTANT || params.warmup_steps > 0;
+}
 inline bool has_function(const TableParams &params) { return params.rule == DTRAIN_RULE_FUNCTION; }
 // A name of 1 to `most` characters of [A-Za-z0-9_.-].
 bool is_plain_name(std::string_view name, size_t most);

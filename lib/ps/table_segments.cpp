@@ -22,7 +22,8 @@ constexpr SegmentField fields_of_segment[segment_field_count] = {
     REAL(l1, 0),
     REAL(l2, 0),
     NUMBER(trust, TRUST),
-    NUMBER(ftrl_beta, FTRL_BETA)};
+    NUMBER(ftrl_beta, FTRL_BETA),
+    NUMBER(accumulator, ACCUMULATOR)};
 #undef NUMBER
 #undef REAL
 
@@ -53,6 +54,11 @@ TableParams segment_params(const TableParams &table, const Segment &segment) {
     params.segments.clear();
     params.placement = {};
     params.storage_dtype = params.wire_dtype = 0; // of whole rows
+    params.steps = DTRAIN_STEPS_OWN;              // these are the table's
+    params.mean_over = DTRAIN_MEAN_WORKERS;
+    params.schedule = DTRAIN_SCHEDULE_CONSTANT;
+    params.warmup_steps = params.decay_steps = 0;
+    params.decay = 0;
     params.rule = uint32_t(segment.rule);
     for (const SegmentField &real : fields_of_segment) params.*real.table = segment.*real.own;
     if (is_sparse(table)) {
