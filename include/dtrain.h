@@ -741,11 +741,11 @@ enum {
     DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key and the worker */
     DTRAIN_NOT_FINITE_DROP = 3    /* as if it had not come, without an error; it is counted     */
 };
-/* What ADAM and its kin, LAMB and MEAN take for the number of an update, from 1. */
+/* What ADAM and its kin and LAMB take for the number of an update, from 1. MEAN has OWN. */
 enum {
     DTRAIN_STEPS_OWN = 1, /* of the element's, or row's, own: rare rows are corrected as new ones */
-    DTRAIN_STEPS_TABLE = 2 /* of the table's on the server, as the event of a push has it: as
-                              torch.optim and Keras, whose optimizers have one count for all     */
+    DTRAIN_STEPS_TABLE = 2 /* of the table's on the server, t as of schedules below: as torch.optim
+                              and Keras, whose optimizers have one count for all; none is kept   */
 };
 /* What the mean of an aggregate of DTRAIN_AVG is taken over. */
 enum {
@@ -753,8 +753,10 @@ enum {
     DTRAIN_MEAN_PUSHERS = 2  /* of each row those that have pushed it; sparse tables      */
 };
 /* The learning rate as a function of t, the number of the table's update on the server, from 1
- * (BSP, QUORUM: of the clock; else of the push, whoever made it): learning_rate * min(1, t /
- * warmup_steps) * f(s), where s = max(0, t - warmup_steps), n = decay_steps, d = decay. */
+ * (BSP, QUORUM: of the clock; else of the push, whoever made it): learning_rate, which
+ * dtrain_table_set_rate() replaces, times t / warmup_steps while that is below 1, then times f(s),
+ * where s counts updates after the first of the whole rate: s = t - max(1, warmup_steps). With
+ * n = decay_steps and d = decay, f is: */
 enum {
     DTRAIN_SCHEDULE_CONSTANT = 1,    /* 1                                                        */
     DTRAIN_SCHEDULE_LINEAR = 2,      /* from 1 to d in n updates, and then d                     */
@@ -866,13 +868,16 @@ typedef struct dtrain_table_params {
     uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
     uint32_t not_finite; /* DTRAIN_NOT_FINITE_*, of floating-point tables; 0: TAKE          */
     uint32_t steps;      /* DTRAIN_STEPS_*, of rules that count updates; 0: OWN             */
-    /* What ADAGRAD(_ROWS)'s sum, FTRL's n, RMSPROP's and ADADELTA's square begin with; of these. */
+    /* What ADAGRAD(_ROWS)'s sum, FTRL's n, RMSPROP's and ADADELTA's square begin with; of these.
+     * Other state begins with 0. FUNCTION: its to use. */
     double accumulator;
     uint32_t mean_over;    /* DTRAIN_MEAN_*, with DTRAIN_AVG; 0: WORKERS                    */
     uint32_t schedule;     /* DTRAIN_SCHEDULE_*, of optimizers; 0: CONSTANT                 */
     uint64_t warmup_steps; /* 0: none                                                       */
     uint64_t decay_steps;  /* of what is not CONSTANT: 1 and more                           */
-    double decay;          /* LINEAR, COSINE: 0 and more; EXPONENTIAL, STAIRCASE: more than 0 */
+    /* LINEAR, COSINE: 0 and more; EXPONENTIAL, STAIRCASE: more than 0. FTRL divides by the rate:
+     * more than 0, and 1 and more. */
+    double decay;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH on all of them, with the first difference
@@ -936,7 +941,8 @@ DTRAIN_API dtrain_status_t dtrain_table_describe_server(const dtrain_table_t *ta
                                                         uint32_t server,
                                                         dtrain_table_server_t *out);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
- * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments); of a segment as
+ * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments; none is there if
+ * they are the table's); of a segment as
  * many numbers per row as it has columns, and whole rows of these are pulled and set. Writes the
  * array's name ("momentum", "segment0.momentum",
  * "steps"; valid as long as the table), its dtype (F64 for an F64 table, else F32; U64 for steps;
@@ -1020,8 +1026,8 @@ DTRAIN_API dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64
                                                    const dtrain_op_params_t *params,
                                                    dtrain_request_t **request_p);
 /* Numbers of state array `index` of each key's row, as many as dtrain_table_describe_state() says;
- * of a key without a row zeros. Setting makes the row. A count of steps is kept in 32 bits; a
- * larger one becomes the largest. */
+ * of a key without a row what it would begin with. Setting makes the row. A count of steps is kept
+ * in 32 bits; a larger one becomes the largest. */
 DTRAIN_API dtrain_status_t dtrain_table_pull_state_rows(dtrain_table_t *table, uint32_t index,
                                                         const uint64_t *keys, uint64_t count,
                                                         void *state,

@@ -69,8 +69,7 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_n
 
 // Copies the caller's segments, whose structs may be shorter or longer than ours.
 Status take_segments(dtrain_table_params_t &given, dtrain_segment_t *segments) {
-    if (given.reserved != 0)
-        return fail(DTRAIN_ERR_INVALID, "params.reserved is not 0");
+    if (given.reserved != 0) return fail(DTRAIN_ERR_INVALID, "params.reserved is not 0");
     if (given.segment_count > DTRAIN_SEGMENTS)
         return fail(DTRAIN_ERR_INVALID, "segments: %u, at most %d are allowed", given.segment_count,
                     DTRAIN_SEGMENTS);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numbers>
 
 namespace dtrain {
@@ -27,9 +28,15 @@ constexpr Series taylor(size_t first) {
 }
 constexpr Series cosine = taylor(0), sine = taylor(1);
 
-double sum(const Series &c, double x) {
-    double value = c[terms - 1];
-    for (size_t i = terms - 1; i-- > 0;) value = value * x + c[i];
+constexpr auto inverse_factorials = [] { // 1, 1, 1/2, 1/6, ...
+    std::array<double, 16> c{1};
+    for (size_t i = 1; i < c.size(); i++) c[i] = c[i - 1] / double(i);
+    return c;
+}();
+
+template <size_t n> double sum(const std::array<double, n> &c, double x) {
+    double value = c[n - 1];
+    for (size_t i = n - 1; i-- > 0;) value = value * x + c[i];
     return value;
 }
 
@@ -45,6 +52,15 @@ double logarithm(double x) {
     }
     const double s = (m - 1) / (m + 1), square = s * s;
     return exponent * std::numbers::ln2 + 2 * s * (1 + square * sum(inverse_odd_numbers, square));
+}
+
+// 2^k e^r for x = k log 2 + r; log 2 as two numbers, of which k times the first is exact.
+double exponential(double x) {
+    if (x > 1000) return std::numeric_limits<double>::infinity();
+    if (x < -1000) return 0;
+    constexpr double most = 0x1.62e42feep-1, rest = 0x1.a39ef35793c76p-33;
+    const double k = std::floor(x / std::numbers::ln2 + 0.5), r = x - k * most - k * rest;
+    return std::ldexp(sum(inverse_factorials, r), int(k));
 }
 
 // The nearest quarter's sine or cosine.

@@ -6,7 +6,8 @@
 
 namespace dtrain {
 
-double logarithm(double x);      // natural, of a normal number > 0
+double logarithm(double x); // natural, of a normal number > 0
+double exponential(double x);
 double cosine_of_turn(double v); // cos(2 pi v), 0 <= v < 1
 // By squaring; 0 to the power of 0 is 1.
 double whole_power(double base, uint64_t exponent);

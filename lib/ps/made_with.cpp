@@ -8,7 +8,7 @@
 namespace dtrain::ps {
 namespace {
 
-using Fields = std::vector<std::pair<std::string, std::string>>;
+using Fields = std::vector<MadeWith>;
 
 // Of a table, or a segment, which has no compensation.
 template <class Params>
@@ -19,10 +19,15 @@ void put_constants(const Params &params, uint32_t rule, const std::string &prefi
         {"momentum", params.momentum},  {"beta1", params.beta1}, {"beta2", params.beta2},
         {"epsilon", params.epsilon},    {"rho", params.rho},     {"trust", params.trust},
         {"ftrl_beta", params.ftrl_beta}};
-    for (const auto &[name, value] : constants) out.emplace_back(prefix + name, number_text(value));
+    for (const auto &[name, value] : constants) out.push_back({prefix + name, number_text(value)});
+    out.push_back({prefix + "accumulator", number_text(params.accumulator), "0"});
     if (!info.is(RuleInfo::own_proximal)) return;
-    out.emplace_back(prefix + "l1", number_text(params.l1));
-    out.emplace_back(prefix + "l2", number_text(params.l2));
+    out.push_back({prefix + "l1", number_text(params.l1)});
+    out.push_back({prefix + "l2", number_text(params.l2)});
+}
+
+void put_number(const char *name, uint64_t value, uint64_t usual, Fields &out) {
+    out.push_back({name, std::to_string(value), std::to_string(usual)});
 }
 
 } // namespace
@@ -40,13 +45,18 @@ Fields made_with(const TableParams &params) {
                       "segment" + std::to_string(i) + ".", out);
     if (!is_segmented(params)) put_constants(params, params.rule, "", out);
     if (params.rule == DTRAIN_RULE_DC_SGD || has_function(params))
-        out.emplace_back("compensation", number_text(params.compensation));
+        out.push_back({"compensation", number_text(params.compensation)});
+    put_number("steps", params.steps, DTRAIN_STEPS_OWN, out);
+    put_number("schedule", params.schedule, DTRAIN_SCHEDULE_CONSTANT, out);
+    put_number("warmup_steps", params.warmup_steps, 0, out);
+    put_number("decay_steps", params.decay_steps, 0, out);
+    out.push_back({"decay", number_text(params.decay), "0"});
     if (is_sparse(params) || rounds_at_random(params))
-        out.emplace_back("seed", std::to_string(params.seed));
+        out.push_back({"seed", std::to_string(params.seed)});
     if (!is_sparse(params)) return out;
-    out.emplace_back("initial", number_text(params.initial));
-    out.emplace_back("distribution", std::to_string(params.distribution));
-    out.emplace_back("spread", number_text(params.spread));
+    out.push_back({"initial", number_text(params.initial)});
+    out.push_back({"distribution", std::to_string(params.distribution)});
+    out.push_back({"spread", number_text(params.spread)});
     return out;
 }
 

@@ -17,8 +17,9 @@ Status lacks(const char *key) {
 }
 
 Status check_made_with(const data::TensorIndex &index, const TableParams &params) {
-    for (const auto &[key, now] : made_with(params)) {
+    for (const auto &[key, now, usual] : made_with(params)) {
         const std::string *then = index.find(key);
+        if (then == nullptr && !usual.empty()) then = &usual;
         // Tables that are stored otherwise have none: check_array() says so.
         if (then == nullptr && key == "seed" && !is_sparse(params)) continue;
         if (then == nullptr) return lacks(key.c_str());
@@ -43,7 +44,8 @@ void put_heading(const PartHeading &heading, const char *format, const std::stri
     index.metadata.emplace_back("table", escaped(table));
     index.metadata.emplace_back("rule", rule_title(params));
     index.metadata.emplace_back("learning_rate", number_text(heading.rate));
-    for (auto &field : made_with(params)) index.metadata.push_back(std::move(field));
+    for (auto &[key, value, usual] : made_with(params))
+        if (value != usual) index.metadata.emplace_back(std::move(key), std::move(value));
     put_number("updates", heading.updates, index);
     put_number("clock", heading.clock, index);
     put_number("step", heading.checkpoint.step, index);

@@ -74,7 +74,7 @@ std::unique_ptr<RowImage> SparseShard::image() {
     if (image->copy == nullptr) return nullptr;
     copies_.add(image->copy);
     image->updates = updates_;
-    image->rate = rule_.rate();
+    image->rate = rate_.set_to();
     return image;
 }
 

@@ -51,6 +51,7 @@ constexpr RuleInfo rules[] = {
     {.name = "adagrad",
      .flags = optimizer,
      .slots = {"sum"},
+     .accumulator = 0,
      .update = &K::adagrad,
      .takes = epsilon | accumulator},
     {.name = "adam",
@@ -58,7 +59,7 @@ constexpr RuleInfo rules[] = {
      .slots = {"moment1", "moment2"},
      .update = &K::adam,
      .takes = moments},
-    {.name = "mean", .flags = R::floats | R::counts_steps, .update = &K::mean},
+    {.name = "mean", .flags = R::floats | R::counts_steps | R::own_steps, .update = &K::mean},
     {.name = "min", .combine = DTRAIN_MIN},
     {.name = "max", .combine = DTRAIN_MAX},
     {.name = "nesterov",
@@ -69,17 +70,20 @@ constexpr RuleInfo rules[] = {
     {.name = "adagrad_rows",
      .flags = optimizer | R::row_state,
      .slots = {"sum"},
+     .accumulator = 0,
      .update = &K::sgd,
      .ratio = row_ratio,
      .takes = epsilon | accumulator},
     {.name = "rmsprop",
      .flags = optimizer,
      .slots = {"square"},
+     .accumulator = 0,
      .update = &K::rmsprop,
      .takes = rho | accumulator},
     {.name = "adadelta",
      .flags = optimizer,
      .slots = {"square", "delta"},
+     .accumulator = 0,
      .update = &K::adadelta,
      .rate = 1,
      .epsilon = 1e-6,
@@ -97,6 +101,7 @@ constexpr RuleInfo rules[] = {
     {.name = "ftrl",
      .flags = optimizer | R::own_proximal,
      .slots = {"z", "n"},
+     .accumulator = 1,
      .update = &K::ftrl,
      .takes = rate | DTRAIN_GIVEN_FTRL_BETA | accumulator},
     {.name = "lars",
@@ -119,6 +124,17 @@ constexpr RuleInfo rules[] = {
      .takes = rate | DTRAIN_GIVEN_COMPENSATION},
     {.name = "function", .flags = R::optimizer, .takes = every_number},
 };
+
+// has(rule) of the table's, or of one of its segments.
+template <class F> bool any_rule(const TableParams &params, F &&has) {
+    auto its = [&](const Segment &segment) { return has(rules[segment.rule]); };
+    return has(rules[params.rule]) ||
+           std::any_of(params.segments.begin(), params.segments.end(), its);
+}
+
+bool any_rule_is(const TableParams &params, uint32_t flag) {
+    return any_rule(params, [&](const RuleInfo &info) { return info.is(flag); });
+}
 
 } // namespace
 
@@ -155,10 +171,16 @@ std::string rule_title(const TableParams &params) {
     return has_function(params) ? title + " " + params.function : title;
 }
 
+bool takes_steps(const TableParams &params) {
+    return any_rule(params, [](const RuleInfo &info) { return info.counts(); });
+}
+
+bool may_count_by_table(const TableParams &params) {
+    return takes_steps(params) && !any_rule_is(params, R::own_steps);
+}
+
 bool counts_steps(const TableParams &params) {
-    auto counts = [](const Segment &segment) { return rules[segment.rule].counts(); };
-    return rules[params.rule].counts() ||
-           std::any_of(params.segments.begin(), params.segments.end(), counts);
+    return takes_steps(params) && !counts_by_table(params);
 }
 
 uint64_t counted_elements(const TableParams &params) {
@@ -167,18 +189,15 @@ uint64_t counted_elements(const TableParams &params) {
     return rows ? params.row_length : 1;
 }
 
-bool has_rate(const TableParams &params) {
-    auto has = [](const Segment &segment) { return rules[segment.rule].is(R::optimizer); };
-    return rules[params.rule].is(R::optimizer) ||
-           std::any_of(params.segments.begin(), params.segments.end(), has);
-}
+bool has_rate(const TableParams &params) { return any_rule_is(params, R::optimizer); }
+
+bool divides_by_rate(const TableParams &params) { return any_rule_is(params, R::own_proximal); }
 
 bool valid_rate(const TableParams &params, double rate) {
     for (const Segment &segment : params.segments)
         if (!valid_rate(segment_params(params, segment), segment.learning_rate * rate))
             return false;
-    bool divides = rules[params.rule].is(RuleInfo::own_proximal);
-    return std::isfinite(rate) && (divides ? rate > 0 : rate >= 0);
+    return std::isfinite(rate) && (divides_by_rate(params) ? rate > 0 : rate >= 0);
 }
 
 uint32_t slot_dtype(uint32_t dtype) { return dtype == DTRAIN_F64 ? DTRAIN_F64 : DTRAIN_F32; }
@@ -187,7 +206,7 @@ uint32_t slot_size(uint32_t dtype) { return dtype == DTRAIN_F64 ? 8 : 4; }
 
 bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
     const uint64_t row = is_sparse(params) ? params.dim : params.row_length;
-    auto slot = [&](const RuleInfo &info, uint64_t number) {
+    auto slot = [&](const RuleInfo &info, uint64_t number, double accumulator) {
         const bool by_row = info.is(RuleInfo::row_state);
         out = {info.slots[number],
                slot_dtype(params.dtype),
@@ -195,7 +214,8 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
                by_row ? row : 1,
                1,
                by_row,
-               false};
+               false,
+               number == info.accumulator ? accumulator : 0};
     };
     if (has_function(params)) {
         if (index >= params.states.size()) return false;
@@ -206,14 +226,15 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
                state.per_row ? row : 1,
                1,
                state.per_row,
-               false};
+               false,
+               0};
         return true;
     }
     uint64_t slots = 0; // before those of this rule
     for (size_t i = 0; i < params.segments.size(); ++i) {
         const RuleInfo &info = rules[params.segments[i].rule];
         if (index - slots < info.slot_count()) {
-            slot(info, index - slots);
+            slot(info, index - slots, params.segments[i].accumulator);
             out.name = "segment" + std::to_string(i) + "." + out.name;
             out.elements = row;
             out.numbers = out.by_row ? 1 : params.segments[i].count;
@@ -223,12 +244,12 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
     }
     const RuleInfo &info = rules[params.rule];
     if (index - slots < info.slot_count()) {
-        slot(info, index - slots);
+        slot(info, index - slots, params.accumulator);
         return true;
     }
     if (index != slots + info.slot_count() || !counts_steps(params)) return false;
     const uint64_t elements = counted_elements(params);
-    out = {"steps", DTRAIN_U64, 8, elements, 1, elements > 1, true};
+    out = {"steps", DTRAIN_U64, 8, elements, 1, elements > 1, true, 0};
     return true;
 }
 

@@ -24,11 +24,13 @@ struct RuleInfo {
         row_state = 8,    // slots hold one number per row
         own_decay = 16,   // the weight decay is not a part of g
         own_proximal = 32,
-        floats = 64,   // floating-point tables only
-        backs_up = 128 // needs what each worker pulled last
+        floats = 64,    // floating-point tables only
+        backs_up = 128, // needs what each worker pulled last
+        own_steps = 256 // counts for itself, whatever the table's steps
     };
     uint32_t flags = 0;
     const char *slots[max_slots] = {}; // names of the state's arrays
+    uint32_t accumulator = max_slots;  // which of them begins with that parameter; max_slots: none
     uint32_t combine = DTRAIN_SUM; // how the pushes of a clock become one; else, the rule itself
     Kernels KernelTable::*update = nullptr;
     // With norms: a pass before it that writes the direction to c (nullptr: the direction is g),
@@ -56,10 +58,14 @@ bool takes_norms(const TableParams &params);
 // Pushes are whole rows of a dense table: of which norms are taken, which have segments, or which a
 // function is given (so are its pulls).
 bool by_whole_rows(const TableParams &params);
-// Updates are counted, by how many elements of the table.
+// A rule needs the number of an update, which may be the table's.
+bool takes_steps(const TableParams &params);
+bool may_count_by_table(const TableParams &params);
+// Else updates are counted, by how many elements of the table.
 bool counts_steps(const TableParams &params);
 uint64_t counted_elements(const TableParams &params);
 bool has_rate(const TableParams &params);
+bool divides_by_rate(const TableParams &params);
 // The rate may be this one: at creation, and pushed later.
 bool valid_rate(const TableParams &params, double rate);
 
@@ -84,6 +90,7 @@ struct StateArray {
     uint64_t numbers = 1;
     bool by_row = false; // a row has one
     bool steps = false;  // not a slot but the counts of updates
+    double initial = 0;
 
     uint64_t numbers_of(uint64_t count) const { return count / elements * numbers; }
     uint64_t bytes_of(uint64_t count) const { return numbers_of(count) * size; }

@@ -44,7 +44,9 @@ Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
       by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
       steps_(part.count() / counted_elements(params)), added_(params, combines_by_function()),
-      answers_(chunk_bytes) {}
+      numbered_(numbers_updates(params)), rate_(params), answers_(chunk_bytes) {
+    set_rate(params.learning_rate);
+}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part,
                                      const dtrain_function_t *function) {
@@ -53,7 +55,7 @@ std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part
     if (!shard->values_.allocate()) return nullptr;
     // Fresh memory is zero: untouched pages stay untouched.
     if (params.initial != 0) shard->fill(params.initial);
-    return shard;
+    return shard->fill_slots() ? std::move(shard) : nullptr;
 }
 
 const void *Shard::at(uint64_t element) const { return values_.at(part_.place_of(element)); }
@@ -108,13 +110,26 @@ std::shared_ptr<const Buffer> Shard::as_sent(const Range &range) {
 
 uint64_t Shard::slot_item() const { return items(params_); }
 
-Reason Shard::allocate_slots() {
+bool Shard::allocate_slot(size_t i) {
+    auto fresh = std::make_shared<Buffer>();
+    if (!fresh->allocate(arrays_[i].bytes_of(part_.count()))) return false;
+    slots_[i] = std::move(fresh);
+    return true;
+}
+
+bool Shard::fill_slots() {
     for (size_t i = 0; i < slots_.size(); ++i) {
-        if (slots_[i] != nullptr) continue;
-        auto fresh = std::make_shared<Buffer>();
-        if (!fresh->allocate(arrays_[i].bytes_of(part_.count()))) return Reason::no_memory;
-        slots_[i] = std::move(fresh);
+        const StateArray &array = arrays_[i];
+        if (array.initial == 0) continue;
+        if (!allocate_slot(i)) return false;
+        ps::fill(array.dtype, slots_[i]->at(0), array.numbers_of(part_.count()), array.initial);
     }
+    return true;
+}
+
+Reason Shard::allocate_slots() {
+    for (size_t i = 0; i < slots_.size(); ++i)
+        if (slots_[i] == nullptr && !allocate_slot(i)) return Reason::no_memory;
     return Reason::none;
 }
 
@@ -147,6 +162,8 @@ void Shard::copy_to_backup(const Range &local, char *to) const {
 Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t worker) {
     Reason reason = info_.is(RuleInfo::backs_up) ? back_up(worker) : allocate_slots();
     if (reason != Reason::none) return reason;
+    if (numbered_) [[unlikely]]
+        begin_update(updates_ + begins);
     const Pushed pushed = {local(range), static_cast<const char *>(g)};
     if (function_ != nullptr)
         reason = run_update({&pushed, 1});
@@ -198,6 +215,7 @@ Reason Shard::apply(const ClockUpdate &made_of) {
     std::optional<double> &rate = rates_[made_of.clock % open_clocks];
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
+    if (numbered_) begin_update(updates_);
     Aggregate *total = nullptr;
     Reason reason = add_up(made_of.sums, total);
     if (total == nullptr) return reason;
@@ -264,7 +282,7 @@ void Shard::update(const Range &whole, const void *g, uint32_t worker) {
         else if (counted_ == 1)
             steps_.advance(range, part);
         else
-            part(range, 0);
+            part(range, number_);
     }
 }
 

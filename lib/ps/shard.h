@@ -9,6 +9,7 @@
 #include "ps/copies.h"
 #include "ps/dense_values.h"
 #include "ps/function_call.h"
+#include "ps/learning_rate.h"
 #include "ps/partition.h"
 #include "ps/protocol.h"
 #include "ps/rules.h"
@@ -100,6 +101,8 @@ class Shard {
   private:
     Shard(const TableParams &params, const Part &part, const dtrain_function_t *function);
     void fill(double value);
+    bool allocate_slot(size_t i);
+    bool fill_slots(); // that do not begin with 0
     Reason allocate_slots();
     void before_change(const Range &local) {
         if (copies_.any()) [[unlikely]]
@@ -115,6 +118,9 @@ class Shard {
     void close(const Range &local, uint64_t before = 0);
     void make_room_to_open(uint64_t elements);
     std::shared_ptr<const Buffer> as_sent(const char *values, uint64_t count);
+    // Where rules or rates depend on the number of the table's update: this one is at hand.
+    void begin_update(uint64_t number);
+    void use_rate(double rate);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     void update_segments(uint64_t row, uint64_t step, const void *g);
@@ -160,6 +166,9 @@ class Shard {
     ClockSums added_;                          // how they are made
     std::optional<double> rates_[open_clocks]; // of clock c: c % open_clocks, to be taken over
     uint64_t updates_ = 0;
+    const bool numbered_; // has begin_update()
+    uint64_t number_ = 1; // of the update at hand, if so
+    LearningRate rate_;
     std::vector<float> wide_; // of open()
     AnswerBuffers answers_;
     std::unique_ptr<ShardImage> kept_;

@@ -6,6 +6,17 @@
 namespace dtrain::ps {
 
 void Shard::set_rate(double rate) {
+    rate_.set(rate);
+    use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
+}
+
+// At least 1, also of a push whose first request was refused or is still to come.
+void Shard::begin_update(uint64_t number) {
+    number_ = std::max<uint64_t>(number, 1);
+    use_rate(rate_.of(number_));
+}
+
+void Shard::use_rate(double rate) {
     rule_.set_rate(rate);
     if (function_ != nullptr) function_->set_rate(rate);
     if (segments_ != nullptr) segments_->set_rate(rate);

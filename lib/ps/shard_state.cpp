@@ -68,7 +68,7 @@ std::unique_ptr<ShardImage> Shard::image() {
     image->steps = steps_;
     copies_.add(image->copy);
     image->updates = updates_;
-    image->rate = rule_.rate();
+    image->rate = rate_.set_to();
     return image;
 }
 

@@ -51,8 +51,13 @@ SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *fun
       rows_(layout_.bytes),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      counts_(counts_steps(params)), added_(params, combines_by_function()),
-      answers_(usual_answer) {
+      counts_(counts_steps(params)), numbered_(numbers_updates(params)), rate_(params),
+      added_(params, combines_by_function()), initial_row_(layout_.bytes), answers_(usual_answer) {
+    set_rate(params.learning_rate);
+    const std::vector<StateArray> slots = slots_of(params);
+    for (size_t i = 0; i < slots.size(); i++)
+        fill(slots[i].dtype, &initial_row_[layout_.slots[i].at], slots[i].numbers_of(params.dim),
+             slots[i].initial);
     make_room_to_open(1);
     if (initial_.distribution == Distribution::uniform) {
         initial_.a = params.initial - params.spread;
@@ -67,7 +72,6 @@ uint64_t SparseShard::memory() const {
 }
 
 const char *SparseShard::initial_values(uint64_t key) {
-    initial_row_.resize(layout_.values);
     if (!narrow_) {
         initial_.fill(key, initial_row_.data());
     } else {
@@ -83,7 +87,8 @@ void SparseShard::make_row(uint64_t key, char *row) {
         std::memcpy(row, initial_values(key), layout_.values);
     else
         initial_.fill(key, row);
-    std::memset(row + layout_.values, 0, layout_.bytes - layout_.values);
+    std::memcpy(row + layout_.values, initial_row_.data() + layout_.values,
+                layout_.bytes - layout_.values);
 }
 
 void SparseShard::make_room_to_open(size_t count) {
@@ -137,27 +142,31 @@ void SparseShard::undo_claim() {
 }
 
 void SparseShard::update(uint64_t key, char *row, const void *g) {
-    uint32_t steps = 0;
+    uint64_t number = number_;
     if (counts_) {
+        uint32_t steps;
         std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
         if (steps < UINT32_MAX) steps++; // so many correct nothing any more
         std::memcpy(row + layout_.steps_at, &steps, sizeof steps);
+        number = steps;
     }
     if (segments_ != nullptr) {
         char *slots[max_slots * DTRAIN_SEGMENTS];
         for (size_t i = 0; i < layout_.slots.size(); i++) slots[i] = row + layout_.slots[i].at;
-        segments_->apply(steps, open(row), slots, static_cast<const char *>(g));
+        segments_->apply(number, open(row), slots, static_cast<const char *>(g));
         return close(key, row);
     }
     RuleTarget target = {open(row), {}};
     for (size_t i = 0; i < layout_.slots.size(); i++) target.slots[i] = row + layout_.slots[i].at;
-    rule_.apply(steps, target, g, params_.dim);
+    rule_.apply(number, target, g, params_.dim);
     close(key, row);
 }
 
 Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool begins) {
     Reason reason = claim(keys, count);
     if (reason != Reason::none) return reason;
+    if (numbered_) [[unlikely]]
+        begin_update(updates_ + begins);
     const auto *from = static_cast<const char *>(g);
     if (function_ != nullptr) {
         pushed_.resize(count);
@@ -245,6 +254,7 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     std::optional<double> &rate = rates_[made_of.clock % open_clocks];
     if (rate.has_value()) set_rate(*rate);
     rate.reset();
+    if (numbered_) begin_update(updates_);
     uint64_t keys[block];
     char *values[block], *rows[block];
     size_t count = 0;

@@ -7,6 +7,7 @@
 #include "ps/copies.h"
 #include "ps/function_call.h"
 #include "ps/kept_rows.h"
+#include "ps/learning_rate.h"
 #include "ps/protocol.h"
 #include "ps/row_copy.h"
 #include "ps/row_initializer.h"
@@ -97,7 +98,8 @@ class SparseShard {
     // At once, with their state and what was pushed for them in open clocks.
     void erase(const uint64_t *keys, size_t count);
     // One of the arrays of find_state(), as gather() and set() for values; rows that are not there
-    // have zeros. Counts of steps are kept in 32 bits; larger ones become the largest.
+    // have what they would begin with. Counts of steps are kept in 32 bits; larger ones become the
+    // largest.
     std::shared_ptr<const Buffer> gather_state(uint64_t index, const uint64_t *keys, size_t count);
     Reason set_state(uint64_t index, const uint64_t *keys, size_t count, const void *numbers);
 
@@ -129,6 +131,8 @@ class SparseShard {
     char *open(const char *row, size_t i = 0);
     void close(uint64_t key, char *row, size_t i = 0);
     void make_room_to_open(size_t count);
+    void begin_update(uint64_t number); // as Shard's
+    void use_rate(double rate);
     void update(uint64_t key, char *row, const void *g);
     // Row i of the function's next call; values: its own, or what open() gives.
     dtrain_function_row_t &add_row(uint64_t key, char *row, char *values);
@@ -156,6 +160,9 @@ class SparseShard {
     std::unique_ptr<FunctionCall> function_; // of a table that has one
     std::unique_ptr<SegmentRules> segments_; // likewise
     const bool counts_;
+    const bool numbered_; // has begin_update()
+    uint64_t number_ = 1; // of the update at hand, if so
+    LearningRate rate_;
     std::vector<RowStore> sums_;
     KeptRows kept_rows_;
     std::vector<KeptRows> kept_sums_;                      // as sums_
@@ -165,7 +172,7 @@ class SparseShard {
     std::vector<char *> claimed_;                          // scratch
     std::vector<const char *> pushed_;                     // scratch: of a function
     std::vector<float> wide_, drawn_;                      // scratch: of open(); initial values
-    std::vector<char> initial_row_;                        // scratch
+    std::vector<char> initial_row_;                        // values: scratch; state
     std::vector<std::pair<uint64_t, const char *>> fresh_; // scratch: sums just begun
     AnswerBuffers answers_;
     std::unique_ptr<RowImage> kept_;

@@ -15,7 +15,7 @@ std::shared_ptr<const Buffer> SparseShard::gather_state(uint64_t index, const ui
     rows_.find(keys, count, [&](size_t i, const char *row) {
         char *to = numbers->at(i * size);
         std::memset(to, 0, size);
-        if (row == nullptr) return;
+        if (row == nullptr) row = initial_row_.data();
         if (steps) // the low half of a little-endian number
             std::memcpy(to, row + layout_.steps_at, sizeof(uint32_t));
         else

@@ -83,8 +83,8 @@ constexpr Field fields_of_table[field_count] = {
     number_field("not_finite", &TableParams::not_finite,
                  " (DTRAIN_NOT_FINITE_*; tables of integers have TAKE)"),
     number_field("steps", &TableParams::steps,
-                 " (DTRAIN_STEPS_*; TABLE is for rules that count updates)"),
-    NUMBER(accumulator, not_negative, "0 or more", ACCUMULATOR),
+                 " (DTRAIN_STEPS_*; TABLE is for rules that count updates, but not for MEAN)"),
+    NUMBER(accumulator, not_negative, "0 or more, and a number of the state's type", ACCUMULATOR),
     number_field("mean_over", &TableParams::mean_over,
                  " (DTRAIN_MEAN_*; PUSHERS is for sparse tables whose aggregate is AVG)"),
     number_field("schedule", &TableParams::schedule,
@@ -95,7 +95,7 @@ constexpr Field fields_of_table[field_count] = {
                " (a schedule that is not CONSTANT has 1 and more, other tables none)"),
     REAL_GIVEN(decay, not_negative,
                " (LINEAR and COSINE have 0 and more, EXPONENTIAL and STAIRCASE more than 0, other "
-               "schedules none)",
+               "schedules none; FTRL divides by the rate, which must not come to 0)",
                0),
 };
 #undef NUMBER
@@ -161,8 +161,7 @@ bool valid_not_finite(const TableParams &p) {
 }
 
 bool valid_steps(const TableParams &p) {
-    return p.steps == DTRAIN_STEPS_OWN ||
-           (p.steps == DTRAIN_STEPS_TABLE && counts_steps(p) && !has_function(p));
+    return p.steps == DTRAIN_STEPS_OWN || (p.steps == DTRAIN_STEPS_TABLE && may_count_by_table(p));
 }
 
 bool valid_mean(const TableParams &p) {
@@ -177,12 +176,16 @@ bool valid_schedule(const TableParams &p) {
            has_rate(p);
 }
 
+bool valid_accumulator(const TableParams &p) {
+    return slot_dtype(p.dtype) == DTRAIN_F64 || p.accumulator <= std::numeric_limits<float>::max();
+}
+
 bool valid_decay(const TableParams &p) {
     switch (p.schedule) {
     case DTRAIN_SCHEDULE_LINEAR:
-    case DTRAIN_SCHEDULE_COSINE: return true;
+    case DTRAIN_SCHEDULE_COSINE: return p.decay > 0 || !divides_by_rate(p);
     case DTRAIN_SCHEDULE_EXPONENTIAL:
-    case DTRAIN_SCHEDULE_STAIRCASE: return p.decay > 0;
+    case DTRAIN_SCHEDULE_STAIRCASE: return p.decay > 0 && (p.decay >= 1 || !divides_by_rate(p));
     default: return p.decay == 0;
     }
 }
@@ -323,6 +326,7 @@ uint32_t first_bad_field(const TableParams &p) {
         const bool decays = p.schedule != DTRAIN_SCHEDULE_CONSTANT;
         if (field.wide == &TableParams::decay_steps && (p.decay_steps > 0) != decays) return i;
         if (field.real == &TableParams::decay && !valid_decay(p)) return i;
+        if (field.real == &TableParams::accumulator && !valid_accumulator(p)) return i;
         if (field.real == nullptr) continue;
         if (!valid_real(field, p.*field.real) || !valid_for_rule(field, p)) return i;
     }

@@ -139,6 +139,10 @@ inline bool counts_by_table(const TableParams &params) {
 inline bool is_scheduled(const TableParams &params) {
     return params.schedule != DTRAIN_SCHEDULE_CONSTANT || params.warmup_steps > 0;
 }
+// Rules or rates depend on the number of the table's update.
+inline bool numbers_updates(const TableParams &params) {
+    return counts_by_table(params) || is_scheduled(params);
+}
 inline bool has_function(const TableParams &params) { return params.rule == DTRAIN_RULE_FUNCTION; }
 // A name of 1 to `most` characters of [A-Za-z0-9_.-].
 bool is_plain_name(std::string_view name, size_t most);

@@ -111,6 +111,10 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
         if (!may_have(its.rule))
             return fail(DTRAIN_ERR_INVALID, "segment %u: rule %u is not one for segments", i,
                         its.rule);
+        if (counts_by_table(table) && rule_info(its.rule).is(RuleInfo::own_steps))
+            return fail(DTRAIN_ERR_INVALID,
+                        "segment %u: the rule %s counts its own updates, and steps is TABLE", i,
+                        rule_info(its.rule).name);
         segment.learning_rate = rule_info(its.rule).rate;
         segment.epsilon = rule_info(its.rule).epsilon;
         if ((its.given & ~numbers_of_segments) != 0 || its.reserved != 0)

@@ -43,7 +43,7 @@ struct Reader {
     }
 };
 
-static_assert(std::is_trivially_copyable_v<Segment> && sizeof(Segment) == 16 * 8);
+static_assert(std::is_trivially_copyable_v<Segment> && sizeof(Segment) == 17 * 8);
 
 struct PlacementOnWire {
     uint32_t policy, virtual_nodes;

@@ -25,7 +25,6 @@ class UpdateRule {
     // not overlap. No alignment beyond the element's is needed.
     void apply(uint64_t number, const RuleTarget &target, const void *g, uint64_t count) const;
     void set_rate(double rate) { step_.rate = rate; }
-    double rate() const { return step_.rate; }
     bool takes_norms() const { return norms_; }
 
   private:

@@ -335,9 +335,9 @@ void refused(void **) {
             p.dim = 0;
         });
         refuses("reserved", [](P &p, S *) { p.reserved = 1; });
-        refuses("segment 0: given is 0x100 (known are 0xff), reserved 0",
+        refuses("segment 0: given is 0x100 (known are 0x2ff), reserved 0",
                 [](P &, S *s) { s[0].given = DTRAIN_GIVEN_COMPENSATION; });
-        refuses("given is 0x0 (known are 0xff), reserved 1", [](P &, S *s) { s[0].reserved = 1; });
+        refuses("given is 0x0 (known are 0x2ff), reserved 1", [](P &, S *s) { s[0].reserved = 1; });
         refuses("segment 0: momentum is given, which the rule sgd does not have", [](P &, S *s) {
             s[0].rule = DTRAIN_RULE_SGD;
             s[0].given = DTRAIN_GIVEN_MOMENTUM;

@@ -13,6 +13,9 @@ I8 = 5  # as storage_dtype
 RULES = {name: number for number, name in enumerate(
     "add assign sgd momentum adagrad adam mean min max nesterov adagrad_rows rmsprop adadelta adamw "
     "amsgrad ftrl lars lamb dc_sgd".split(), 1)}
+STEPS_TABLE = 2
+SCHEDULES = {name: number for number, name in enumerate(
+    "constant linear cosine exponential staircase inverse_sqrt".split(), 1)}
 U32, U64, F64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_double
 
 
@@ -27,7 +30,13 @@ class Params(ctypes.Structure):
                 ("dim", U32), ("distribution", U32), ("spread", F64), ("seed", U64),
                 ("max_bytes", U64), ("function", ctypes.c_char_p), ("segments", ctypes.c_void_p),
                 *((name, U32) for name in ("segment_count", "reserved", "quorum", "reproducible",
-                                           "storage_dtype", "wire_dtype"))]
+                                           "storage_dtype", "wire_dtype", "placement",
+                                           "virtual_nodes")),
+                *((name, U64) for name in ("placement_block", "key_count", "split_bytes")),
+                *((name, ctypes.c_void_p) for name in ("weights", "place", "place_arg")),
+                *((name, U32) for name in ("weight_count", "given", "not_finite", "steps")),
+                ("accumulator", F64), ("mean_over", U32), ("schedule", U32), ("warmup_steps", U64),
+                ("decay_steps", U64), ("decay", F64)]
 
 
 class Job:
@@ -76,13 +85,13 @@ class Table:
     def __exit__(self, *_):
         self.job.call("dtrain_table_destroy", self.handle)
 
-    def move(self, function, array, *before):
-        self.job.call(function, self.handle, *before, U64(0), U64(array.size),
+    def move(self, function, array, *before, first=0):
+        self.job.call(function, self.handle, *before, U64(first), U64(array.size),
                       ctypes.c_void_p(array.ctypes.data), None, None)
         return array
 
-    def push(self, gradient):
-        self.move("dtrain_table_push", numpy.ascontiguousarray(gradient, self.dtype))
+    def push(self, gradient, first=0):
+        self.move("dtrain_table_push", numpy.ascontiguousarray(gradient, self.dtype), first=first)
 
     def pull(self):
         return self.move("dtrain_table_pull", numpy.empty(self.size, self.dtype))

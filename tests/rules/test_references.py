@@ -106,6 +106,57 @@ class Torch(Compared):
         self.check("amsgrad", 0.01, torch.optim.Adam, {"beta2": 0.9}, betas=(0.9, 0.9),
                    amsgrad=True)
 
+    def test_one_count_for_all(self):
+        more = {"steps": tables.STEPS_TABLE}
+        self.check("adam", 0.01, torch.optim.Adam, more)
+        self.check("adamw", 0.01, torch.optim.AdamW, dict(more, weight_decay=0.1),
+                   weight_decay=0.1)
+
+    def test_rows_by_one_count(self):
+        """Rows that are pushed now and then, as torch.optim.SparseAdam has them, but for its
+        epsilon, which it adds before the correction."""
+        rows, dim, rate = 8, 5, 0.02
+        start, pushed = (array.astype(numpy.float64) for array in (
+            numpy.random.default_rng(SEED).standard_normal((rows, dim)),
+            numpy.random.default_rng(SEED + 1).standard_normal((STEPS, dim))))
+        weights = torch.nn.Parameter(torch.from_numpy(start.copy()))
+        optimizer = torch.optim.SparseAdam([weights], lr=rate, eps=1e-20)
+        with tables.Table(self.job, "adam", start.reshape(-1), learning_rate=rate,
+                          epsilon=1e-20, steps=tables.STEPS_TABLE) as table:
+            for step, gradient in enumerate(pushed):
+                row = step % rows if step % 3 else 0
+                weights.grad = torch.sparse_coo_tensor([[row]], gradient[None, :].copy(),
+                                                       (rows, dim))
+                optimizer.step()
+                table.push(gradient, row * dim)
+            self.assert_close(table.pull(), weights.detach().numpy().reshape(-1), numpy.float64,
+                              "rows")
+
+    def test_accumulator(self):
+        self.check("adagrad", 0.1, torch.optim.Adagrad, {"epsilon": 1e-10, "accumulator": 0.3},
+                   eps=1e-10, initial_accumulator_value=0.3)
+
+    def test_schedules(self):
+        of = torch.optim.lr_scheduler
+        for name, n, decay, make in (
+                ("linear", 9, 0.2, lambda o: of.LinearLR(o, 1, 0.2, 9)),
+                ("cosine", STEPS, 0.1, lambda o: of.CosineAnnealingLR(o, STEPS, 0.01 * 0.1)),
+                ("exponential", 1, 0.9, lambda o: of.ExponentialLR(o, 0.9)),
+                ("staircase", 7, 0.5, lambda o: of.StepLR(o, 7, 0.5))):
+            start, pushed = gradients(numpy.float64)
+            weights = torch.nn.Parameter(torch.from_numpy(start.copy()))
+            optimizer = torch.optim.Adam([weights], lr=0.01)
+            scheduler = make(optimizer)
+            with tables.Table(self.job, "adam", start, learning_rate=0.01, decay_steps=n,
+                              schedule=tables.SCHEDULES[name], decay=decay) as table:
+                for step, gradient in enumerate(pushed):
+                    weights.grad = torch.from_numpy(gradient.copy())
+                    optimizer.step()
+                    scheduler.step()
+                    table.push(gradient)
+                    self.assert_close(table.pull(), weights.detach().numpy(), numpy.float64,
+                                      f"{name} step {step}")
+
     def test_clipping(self):
         by_value = lambda weights: torch.nn.utils.clip_grad_value_(weights, 0.5)
         by_norm = lambda weights: torch.nn.utils.clip_grad_norm_(weights, 3)

@@ -35,10 +35,34 @@ inline void put(uint32_t dtype, void *buffer, uint64_t i, double value) {
     });
 }
 
+// What the schedule makes of the rate at update t.
+inline double scheduled(const dtrain::ps::TableParams &p, double t) {
+    const auto warmup = double(p.warmup_steps), n = double(p.decay_steps), d = p.decay;
+    if (t < warmup) return t / warmup;
+    const double s = t - std::max(warmup, 1.0), part = std::min(s / n, 1.0);
+    switch (p.schedule) {
+    case DTRAIN_SCHEDULE_LINEAR: return 1 + (d - 1) * part;
+    case DTRAIN_SCHEDULE_COSINE: return d + (1 - d) * (1 + std::cos(M_PI * part)) / 2;
+    case DTRAIN_SCHEDULE_EXPONENTIAL: return std::pow(d, s / n);
+    case DTRAIN_SCHEDULE_STAIRCASE: return std::pow(d, std::floor(s / n));
+    case DTRAIN_SCHEDULE_INVERSE_SQRT: return std::sqrt(n / (n + s));
+    default: return 1;
+    }
+}
+
 class RuleModel {
   public:
     RuleModel(const dtrain::ps::TableParams &params, uint64_t count)
-        : p_(params), w_(count, params.initial), a_(count), b_(count), c_(count), steps_(count) {}
+        : p_(params), rate_(params.learning_rate), w_(count, params.initial), a_(count), b_(count),
+          c_(count), steps_(count) {
+        (p_.rule == DTRAIN_RULE_FTRL ? b_ : a_).assign(count, params.accumulator);
+    }
+
+    void set_rate(double rate) { rate_ = rate; }
+    void begin(uint64_t number) { // of the table's updates
+        number_ = number;
+        p_.learning_rate = rate_ * scheduled(p_, double(number));
+    }
 
     double operator[](uint64_t i) const { return w_[i]; }
     void pulled() { pulled_ = w_; } // by the one worker
@@ -131,7 +155,8 @@ class RuleModel {
 
     // m^ / (sqrt(v^) + eps), of which v^ is what `second` holds after the update of the moments.
     double adam_direction(uint64_t e, double g, const std::vector<double> &second) {
-        auto t = double(++steps_[e]);
+        ++steps_[e];
+        const auto t = double(p_.steps == DTRAIN_STEPS_TABLE ? number_ : steps_[e]);
         a_[e] = p_.beta1 * a_[e] + (1 - p_.beta1) * g;
         b_[e] = p_.beta2 * b_[e] + (1 - p_.beta2) * g * g;
         c_[e] = std::max(c_[e], b_[e]);
@@ -197,6 +222,8 @@ class RuleModel {
     }
 
     dtrain::ps::TableParams p_;
+    double rate_;
+    uint64_t number_ = 0;
     std::vector<double> w_, a_, b_, c_, pulled_;
     std::vector<uint64_t> steps_;
 };

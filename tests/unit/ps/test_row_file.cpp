@@ -127,6 +127,30 @@ void any_number_of_servers(void **) {
             }
 }
 
+// Counts of the table's, and what rows begin with.
+void numbers_of_the_table_go_on(void **) {
+    TableParams adam = params_of(DTRAIN_RULE_ADAM), ftrl = params_of(DTRAIN_RULE_FTRL);
+    adam.steps = DTRAIN_STEPS_TABLE;
+    adam.warmup_steps = 5000;
+    ftrl.accumulator = 0.1;
+    for (const TableParams &params : {adam, ftrl}) {
+        TemporaryFolder folder;
+        Table table(params, 1), other(params, 3);
+        table.push(some_keys(2000), 0.25);
+        save(table, folder.name);
+        assert_int_equal(restore(other, folder.name), DTRAIN_OK);
+        for (const auto &shard : other.shards) assert_int_equal(shard->updates(), 2000);
+        for (Table *both : {&table, &other}) both->push({UINT64_MAX}, 1);
+        assert_true(table.row(UINT64_MAX) == other.row(UINT64_MAX));
+        Table fresh(params, 3);
+        assert_int_equal(restore(fresh, folder.name), DTRAIN_OK);
+        Table again(params, 1);
+        assert_int_equal(restore(again, folder.name), DTRAIN_OK);
+        for (Table *both : {&fresh, &again}) both->push({1}, 1); // a new row
+        assert_true(fresh.row(1) == again.row(1));
+    }
+}
+
 void an_empty_table(void **) {
     TemporaryFolder folder;
     Table table(params_of(DTRAIN_RULE_ADAM), 2), other(params_of(DTRAIN_RULE_ADAM), 3);
@@ -205,9 +229,8 @@ void damage_is_found(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_servers),
-        cmocka_unit_test(an_empty_table),
-        cmocka_unit_test(what_does_not_fit_is_named),
+        cmocka_unit_test(any_number_of_servers), cmocka_unit_test(numbers_of_the_table_go_on),
+        cmocka_unit_test(an_empty_table),        cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(damage_is_found),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

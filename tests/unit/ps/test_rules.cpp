@@ -1,6 +1,6 @@
-// Every rule with every dtype on random ranges, at once and aggregated, plain and with everything
-// that changes an optimizer, against plain double-precision formulas.
-// SPDX-License-Identifier: Apache-2.0
+// Every rule with every dtype on random ranges, at once and aggregated, plain, with everything that
+// changes an optimizer and with what depends on the table's count of updates, against plain
+// double-precision formulas. SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "ps/shard.h"
 #include "rule_model.h"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
 
 using namespace dtrain::ps;
 
@@ -34,8 +35,26 @@ uint32_t shard_dtype(uint32_t dtype) { return is_half(dtype) ? uint32_t{DTRAIN_F
 struct Case {
     uint32_t rule, dtype, consistency;
     uint64_t row;
-    bool changed; // clipping, weight decay, proximal step
+    bool changed;          // clipping, weight decay, proximal step
+    bool numbered = false; // the table's steps, a schedule of the rate; and an accumulator
+
+    std::string text() const {
+        return rule_info(rule).name + std::string(" of dtype ") + std::to_string(dtype) +
+               (changed ? ", changed" : "") + (numbered ? ", numbered" : "") + ", row " +
+               std::to_string(row);
+    }
 };
+
+void number(const Case &c, TableParams &params) {
+    if (may_count_by_table(params)) params.steps = DTRAIN_STEPS_TABLE;
+    if ((rule_info(c.rule).takes & DTRAIN_GIVEN_ACCUMULATOR) != 0) params.accumulator = 0.3;
+    if (!has_rate(params)) return;
+    params.schedule = DTRAIN_SCHEDULE_LINEAR + (c.rule + c.dtype + c.changed) % 5;
+    params.warmup_steps = c.rule % 4;
+    params.decay_steps = 5;
+    if (params.schedule != DTRAIN_SCHEDULE_INVERSE_SQRT)
+        params.decay = divides_by_rate(params) ? 1.1 : 0.6;
+}
 
 TableParams make_params(const Case &c) {
     TableParams params;
@@ -53,6 +72,7 @@ TableParams make_params(const Case &c) {
     params.compensation = 0.5;
     params.initial = 2;
     if (is_half(c.dtype)) params.storage_dtype = DTRAIN_F32; // else: test_narrow.cpp
+    if (c.numbered) number(c, params);
     if (!rule_info(c.rule).is(RuleInfo::optimizer)) return params;
     if (c.rule == DTRAIN_RULE_FTRL) params.l1 = 0.3;
     if (!c.changed) return params;
@@ -95,8 +115,7 @@ void compare(const Case &c, const Shard &shard, const RuleModel &model) {
         const uint32_t dtype = shard_dtype(c.dtype);
         double is = get(dtype, shard.at(shard.part().range(0).first + i), 0), due = model[i];
         if (!(std::fabs(is - due) <= tolerance(c.dtype) * (1 + std::fabs(due))))
-            fail_msg("%s of dtype %u%s, row %u: element %u: %.9g, not %.9g", rule_info(c.rule).name,
-                     c.dtype, c.changed ? ", changed" : "", unsigned(c.row), unsigned(i), is, due);
+            fail_msg("%s: element %u: %.9g, not %.9g", c.text().c_str(), unsigned(i), is, due);
     }
 }
 
@@ -114,6 +133,7 @@ void run_at_once(const Case &c) {
         }
         Push push = random_push(random, all, params);
         assert_int_equal(shard->push(push.range, push.bytes.data(), true), Reason::none);
+        model.begin(uint64_t(round) + 1);
         model.update({push.range.first - all.first, push.range.count}, push.numbers(c.dtype));
     }
     compare(c, *shard, model);
@@ -155,6 +175,7 @@ void run_aggregated(const Case &c, uint32_t aggregate) {
             }
         }
         shard->apply({clock, {0, 1, 2}, workers});
+        model.begin(clock + 1);
         for (uint64_t e = 0; e < count; e += item) {
             if (!pushed[e]) continue; // others are not touched, nor their state
             std::vector<double> g(sums.begin() + long(e), sums.begin() + long(e + item));
@@ -171,10 +192,11 @@ void run_aggregated(const Case &c, uint32_t aggregate) {
 void run_all(Case c) {
     bool optimizer = rule_info(c.rule).is(RuleInfo::optimizer);
     for (uint64_t row : {24, 1536}) // within a block, and of several blocks
-        for (bool changed : {false, true}) {
+        for (int kind : {0, 1, 2, 3}) {
             c.row = row;
-            c.changed = changed;
-            if (changed && !optimizer) continue;
+            c.changed = kind % 2 != 0;
+            c.numbered = kind / 2 != 0;
+            if (kind != 0 && !optimizer) continue;
             run_at_once(c);
             if (rule_info(c.rule).is(RuleInfo::backs_up)) continue;
             Case bsp = c;

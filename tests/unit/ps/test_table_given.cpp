@@ -77,7 +77,73 @@ void parameters_are_checked(void **) {
              p.rule = DTRAIN_RULE_DC_SGD;
              p.compensation = -1;
          }},
-        {"given is 0x200; known are 0x1ff", [](dtrain_table_params_t &p) { p.given = 0x200; }},
+        {"given is 0x400; known are 0x3ff", [](dtrain_table_params_t &p) { p.given = 0x400; }},
+        {"steps is not valid (DTRAIN_STEPS_*; TABLE",
+         [](dtrain_table_params_t &p) { p.steps = 2; }},
+        {"steps is not valid (DTRAIN_STEPS_*; TABLE is for rules that count updates, but not for "
+         "MEAN)",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_MEAN;
+             p.steps = DTRAIN_STEPS_TABLE;
+         }},
+        {"steps",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADAM;
+             p.steps = 3;
+         }},
+        {"accumulator is not valid (0 or more",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADAGRAD;
+             p.accumulator = -0.1;
+         }},
+        {"accumulator is not valid (0 or more, and a number of the state's type)",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_FTRL;
+             p.accumulator = 1e39;
+         }},
+        {"schedule",
+         [](dtrain_table_params_t &p) {
+             p.schedule = DTRAIN_SCHEDULE_INVERSE_SQRT + 1;
+             p.decay_steps = 1;
+         }},
+        {"schedule",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADD;
+             p.schedule = DTRAIN_SCHEDULE_INVERSE_SQRT;
+             p.decay_steps = 1;
+         }},
+        {"warmup_steps",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_ADD;
+             p.warmup_steps = 1;
+         }},
+        {"decay_steps", [](dtrain_table_params_t &p) { p.schedule = DTRAIN_SCHEDULE_COSINE; }},
+        {"decay_steps", [](dtrain_table_params_t &p) { p.decay_steps = 5; }},
+        {"decay is not valid", [](dtrain_table_params_t &p) { p.decay = 0.5; }},
+        {"decay is not valid",
+         [](dtrain_table_params_t &p) {
+             p.schedule = DTRAIN_SCHEDULE_INVERSE_SQRT;
+             p.decay_steps = 5;
+             p.decay = 0.5;
+         }},
+        {"decay is not valid",
+         [](dtrain_table_params_t &p) {
+             p.schedule = DTRAIN_SCHEDULE_EXPONENTIAL;
+             p.decay_steps = 5;
+         }},
+        {"FTRL divides by the rate",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_FTRL;
+             p.schedule = DTRAIN_SCHEDULE_LINEAR;
+             p.decay_steps = 5;
+         }},
+        {"FTRL divides by the rate",
+         [](dtrain_table_params_t &p) {
+             p.rule = DTRAIN_RULE_FTRL;
+             p.schedule = DTRAIN_SCHEDULE_STAIRCASE;
+             p.decay_steps = 5;
+             p.decay = 0.5;
+         }},
         {"staleness", [](dtrain_table_params_t &p) { p.staleness = 1; }},
         {"not_finite", [](dtrain_table_params_t &p) { p.not_finite = 4; }},
         {"not_finite",
@@ -133,6 +199,8 @@ const Number numbers[] = {
     {"ftrl_beta", &dtrain_table_params_t::ftrl_beta, &TableParams::ftrl_beta, 1, " ftrl function "},
     {"compensation", &dtrain_table_params_t::compensation, &TableParams::compensation, 0.04,
      " dc_sgd function "},
+    {"accumulator", &dtrain_table_params_t::accumulator, &TableParams::accumulator, 0,
+     " adagrad adagrad_rows rmsprop adadelta ftrl function "},
 };
 
 double usual(const Number &number, uint32_t rule) {
