@@ -1039,6 +1039,19 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, ui
                                                        const dtrain_op_params_t *params,
                                                        dtrain_request_t **request_p);
 
+/* Clips arrays, such as the gradients of all tables, by their norm together, on the worker that
+ * will push them. arrays[i] has counts[i] elements of dtypes[i]: F32, F64, F16 or BF16; arrays do
+ * not overlap, and one of 0 elements may be NULL. norm_p (or NULL) gets the L2 norm before, which
+ * is added up in f64, and infinite if it is more than that holds. If it is above max_norm (finite,
+ * above 0), every element is multiplied by max_norm / norm, rounded to f32 (F64: to f64), and the
+ * product to the element's type: so the norm is then max_norm but for rounding. The same values in
+ * the same arrays give the same bits on all processors. Local, blocking, any thread.
+ * DTRAIN_ERR_INVALID names what is wrong, an element that is NaN or infinite, too, and nothing has
+ * changed. */
+DTRAIN_API dtrain_status_t dtrain_clip_by_global_norm(void *const *arrays, const uint64_t *counts,
+                                                      const uint32_t *dtypes, uint32_t array_count,
+                                                      double max_norm, double *norm_p);
+
 /* Says that the table is initialised, once the sets (or the restore) of whoever says so are
  * complete: usually one worker, the chief. Done when every server knows. */
 DTRAIN_API dtrain_status_t dtrain_table_set_ready(dtrain_table_t *table,

@@ -23,6 +23,8 @@ using MultiplyFn = void(void *dst, const void *src, uint64_t count, double facto
 using BlendFn = void(void *dst, const void *a, double x, const void *b, double y, uint64_t count);
 // sums = {a.a, b.b, a.b}
 using DotsFn = void(const void *a, const void *b, uint64_t count, double *sums);
+// a.a
+using SquaresFn = double(const void *a, uint64_t count);
 using ConvertFn = void(void *dst, const void *src, uint64_t count);
 // dst[i] = weights[0] * srcs[0][i] + weights[1] * srcs[1][i] + ..., n >= 1. dst may be one of the
 // srcs.
@@ -35,9 +37,10 @@ using NarrowRandomlyFn = void(void *dst, const float *src, uint64_t count, uint3
 struct DtypeKernels {
     ReduceFn *ops[op_count];
     ScaleFn *scale;
-    MultiplyFn *multiply = nullptr; // floating dtypes have these three
+    MultiplyFn *multiply = nullptr; // floating dtypes have these four
     BlendFn *blend = nullptr;
     DotsFn *dots = nullptr;
+    SquaresFn *squares = nullptr;
     ConvertFn *widen = nullptr;  // f16 and bf16: to f32,
     ConvertFn *narrow = nullptr; // and from it
     NarrowRandomlyFn *narrow_randomly = nullptr;

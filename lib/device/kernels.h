@@ -56,6 +56,8 @@ void blend(void *dst, const void *a, double x, const void *b, double y, uint64_t
            uint32_t dtype);
 // sums = {a.a, b.b, a.b}, computed in double.
 void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double sums[3]);
+// The sum of a.a, likewise; as fast as memory brings them.
+double squares(const void *a, uint64_t count, uint32_t dtype);
 // f16 or bf16 to f32 and back (to nearest even).
 void widen(float *dst, const void *src, uint64_t count, uint32_t dtype);
 void narrow(void *dst, const float *src, uint64_t count, uint32_t dtype);

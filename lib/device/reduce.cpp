@@ -59,6 +59,10 @@ void dots(const void *a, const void *b, uint64_t count, uint32_t dtype, double s
     best_kernels().dtypes[dtype]->dots(a, b, count, sums);
 }
 
+double squares(const void *a, uint64_t count, uint32_t dtype) {
+    return best_kernels().dtypes[dtype]->squares(a, count);
+}
+
 void widen(float *dst, const void *src, uint64_t count, uint32_t dtype) {
     best_kernels().dtypes[dtype]->widen(dst, src, count);
 }

@@ -73,6 +73,14 @@ void blend(void *dst, const void *a, double x, const void *b, double y, uint64_t
     for_all(step, count);
 }
 
+template <class Format, class D>
+HWY_INLINE hn::Vec<D> load_wide(D d, const typename Format::Stored *p) {
+    if constexpr (std::is_same_v<typename Format::Lane, double>)
+        return Format::load(d, p);
+    else
+        return hn::PromoteTo(d, Format::load(hn::Rebind<float, D>(), p));
+}
+
 // Element i goes into the partial sum i % 8 whatever the vector's size, so that all processors
 // compute the same.
 template <class Format> struct Dots {
@@ -84,15 +92,10 @@ template <class Format> struct Dots {
     using V = hn::Vec<hn::CappedTag<double, partial>>;
     V aa[vectors], bb[vectors], ab[vectors];
 
-    HWY_INLINE V load(const Stored *p) const {
-        if constexpr (std::is_same_v<typename Format::Lane, double>)
-            return Format::load(d, p);
-        else
-            return hn::PromoteTo(d, Format::load(hn::Rebind<float, decltype(d)>(), p));
-    }
     HWY_INLINE void add(const Stored *a, const Stored *b) { // 8 elements of each
         for (size_t v = 0; v < vectors; v++) {
-            const V x = load(a + v * lanes), y = load(b + v * lanes);
+            const V x = load_wide<Format>(d, a + v * lanes);
+            const V y = load_wide<Format>(d, b + v * lanes);
             aa[v] = hn::Add(aa[v], hn::Mul(x, x));
             bb[v] = hn::Add(bb[v], hn::Mul(y, y));
             ab[v] = hn::Add(ab[v], hn::Mul(x, y));
@@ -125,6 +128,44 @@ void dots(const void *first, const void *second, uint64_t count, double *sums) {
     sums[0] = run.total(run.aa);
     sums[1] = run.total(run.bb);
     sums[2] = run.total(run.ab);
+}
+
+// The same with 16 partial sums: of 8, processors wait for one addition before the next.
+template <class Format> struct Squares {
+    using Stored = typename Format::Stored;
+    static constexpr uint64_t partial = 16;
+    const hn::CappedTag<double, 8> d;
+    static constexpr size_t lanes = hn::MaxLanes(hn::CappedTag<double, 8>());
+    static constexpr size_t vectors = partial / lanes;
+    hn::Vec<hn::CappedTag<double, 8>> sums[vectors];
+
+    HWY_INLINE void add(const Stored *p) { // 16 elements
+        for (size_t v = 0; v < vectors; v++) {
+            const auto x = load_wide<Format>(d, p + v * lanes);
+            sums[v] = hn::Add(sums[v], hn::Mul(x, x));
+        }
+    }
+};
+
+template <class Format> double squares(const void *values, uint64_t count) {
+    using Stored = typename Format::Stored;
+    using Sums = Squares<Format>;
+    auto *a = static_cast<const Stored *>(values);
+    Sums run{};
+    for (size_t v = 0; v < Sums::vectors; v++) run.sums[v] = hn::Zero(run.d);
+    uint64_t i = 0;
+    for (; count - i >= Sums::partial; i += Sums::partial) run.add(a + i);
+    if (i < count) { // zeros make the last elements a full step
+        Stored rest[Sums::partial] = {};
+        for (uint64_t k = 0; k < count - i; k++)
+            hwy::CopyBytes<sizeof(Stored)>(a + i + k, rest + k);
+        run.add(rest);
+    }
+    double s[Sums::partial];
+    for (size_t v = 0; v < Sums::vectors; v++) hn::StoreU(run.sums[v], run.d, s + v * Sums::lanes);
+    for (uint64_t half = Sums::partial / 2; half > 0; half /= 2)
+        for (uint64_t k = 0; k < half; k++) s[k] += s[k + half];
+    return s[0];
 }
 
 // From one format to another with the same lanes.

@@ -30,6 +30,7 @@ inline constexpr DtypeKernels float_kernels = {.ops = {nullptr, // no op is 0
                                                .multiply = &multiply<Format>,
                                                .blend = &blend<Format>,
                                                .dots = &dots<Format>,
+                                               .squares = &squares<Format>,
                                                .weigh = &weigh<Format>};
 
 // Formats that are computed in f32.

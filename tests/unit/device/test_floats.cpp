@@ -128,6 +128,21 @@ void dots_equal_reference(void **) {
     });
 }
 
+void squares_equal_reference(void **) {
+    for_each([](const DtypeKernels &kernels, uint32_t dtype, uint64_t count) {
+        Elements a = random_elements(dtype, count, 6);
+        if (count > 6) a.set(5, 2), a.set(6, 3);
+        double s[16] = {};
+        for (uint64_t i = 0; i < count; i++) {
+            volatile double square = a.get(i) * a.get(i);
+            s[i % 16] += square;
+        }
+        for (int half = 8; half > 0; half /= 2)
+            for (int k = 0; k < half; k++) s[k] += s[k + half];
+        assert_true(kernels.squares(a.data(), count) == s[0]);
+    });
+}
+
 void halves_are_converted(void **) {
     constexpr uint64_t all = 65536;
     const Kernels *kernels;
@@ -165,9 +180,8 @@ void halves_are_converted(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(multiply_equals_reference),
-        cmocka_unit_test(blend_equals_reference),
-        cmocka_unit_test(dots_equal_reference),
+        cmocka_unit_test(multiply_equals_reference), cmocka_unit_test(blend_equals_reference),
+        cmocka_unit_test(dots_equal_reference),      cmocka_unit_test(squares_equal_reference),
         cmocka_unit_test(halves_are_converted),
     };
     return cmocka_run_group_tests_name("floats", tests, nullptr, nullptr);
