@@ -750,7 +750,8 @@ enum {
 /* What the mean of an aggregate of DTRAIN_AVG is taken over. */
 enum {
     DTRAIN_MEAN_WORKERS = 1, /* all whose pushes make the update, with or without the row */
-    DTRAIN_MEAN_PUSHERS = 2  /* of each row those that have pushed it; sparse tables      */
+    DTRAIN_MEAN_PUSHERS = 2  /* of each row those that have pushed it in the clock, once each with
+                                its weight, or 1; sparse tables without a function          */
 };
 /* The learning rate as a function of t, the number of the table's update on the server, from 1
  * (BSP, QUORUM: of the clock; else of the push, whoever made it): learning_rate, which

@@ -80,7 +80,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     uint64_t left = memory_left();
     ServerTable::Contents contents;
     if (is_sparse(params) && !lacks)
-        contents.rows = std::make_unique<SparseShard>(params, function);
+        contents.rows = std::make_unique<SparseShard>(params, function, config_.workers);
     else if (needed <= left && !lacks)
         contents.shard = Shard::create(params, part, function);
     bool made = contents.shard != nullptr || contents.rows != nullptr;

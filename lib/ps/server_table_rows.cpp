@@ -41,7 +41,8 @@ ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const vo
         if (at < count) return spoilt(header, keys[at / identity_.params.dim], entry);
     }
     return after_rows(collects(identity_.params)
-                          ? rows_->collect(sum_of(header), keys, header.count, g, weight_of(header))
+                          ? rows_->collect(sum_of(header), keys, header.count, g, weight_of(header),
+                                           header.worker)
                           : rows_->push(keys, header.count, g, (header.flags & begins_push) != 0));
 }
 

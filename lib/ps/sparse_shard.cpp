@@ -36,7 +36,8 @@ RowLayout::RowLayout(const TableParams &p) : values(row_bytes(p.storage_dtype, p
     bytes = aligned(end, unit);
 }
 
-SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function)
+SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function,
+                         uint32_t workers)
     : params_(params), rule_(params), initial_{Distribution(params.distribution),
                                                computed_dtype(params),
                                                params.dim,
@@ -52,7 +53,8 @@ SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *fun
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
       counts_(counts_steps(params)), numbered_(numbers_updates(params)), rate_(params),
-      added_(params, combines_by_function()), initial_row_(layout_.bytes), answers_(usual_answer) {
+      added_(params, combines_by_function()), sum_bytes_(params.dim * added_.element_bytes()),
+      pushers_(params, workers), initial_row_(layout_.bytes), answers_(usual_answer) {
     set_rate(params.learning_rate);
     const std::vector<StateArray> slots = slots_of(params);
     for (size_t i = 0; i < slots.size(); i++)
@@ -181,14 +183,16 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
 }
 
 Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
-                            double weight) {
+                            double weight, uint32_t worker) {
     make_sum(sum);
     Reason reason = claim(keys, count, &sum); // now, since apply() must not fail
     if (reason != Reason::none) return reason;
-    const uint64_t row_bytes = params_.dim * added_.element_bytes();
     RowStore &sums = sums_[sum];
     fresh_.clear();
-    auto begin = [&](uint64_t key, char *row) { fresh_.emplace_back(key, row); };
+    auto begin = [&](uint64_t key, char *row) {
+        if (pushers_.kept()) pushers_.begin(row + sum_bytes_);
+        fresh_.emplace_back(key, row);
+    };
     size_t made = sums.obtain(keys, count, begin, [&](size_t i, char *row) { claimed_[i] = row; });
     if (made < count) {
         for (const auto &[key, row] : fresh_)
@@ -202,9 +206,10 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     const bool combines = combines_by_function();
     if (combines) function_->begin();
     const char *from = added_.of(g, count * params_.dim, weight);
-    for (size_t i = 0; i < count; i++, from += row_bytes) {
+    for (size_t i = 0; i < count; i++, from += sum_bytes_) {
+        if (pushers_.kept()) pushers_.add(claimed_[i] + sum_bytes_, worker, weight);
         if (next != fresh_.end() && next->second == claimed_[i]) {
-            std::memcpy(claimed_[i], from, row_bytes);
+            std::memcpy(claimed_[i], from, sum_bytes_);
             ++next;
         } else if (combines) {
             function_->add(keys[i], claimed_[i], params_.dim).pushed = from;
@@ -231,6 +236,7 @@ Reason SparseShard::add_others(const uint64_t *keys, char *const *sums, size_t c
                 function_->add(keys[i], sums[i], params_.dim).pushed = its;
             else
                 added_.add(sums[i], its, params_.dim);
+            if (pushers_.kept()) pushers_.add_others(sums[i] + sum_bytes_, its + sum_bytes_);
         });
         if (combines) reason = function_->combine(updates_);
         for (size_t i = 0; i < count; i++) sums_[other].erase(keys[i]);
@@ -262,7 +268,11 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     std::span<const uint32_t> others = made_of.sums; // but the one at work, and those before
     auto update_block = [&] {
         if (reason == Reason::none) reason = add_others(keys, values, count, others);
-        for (size_t i = 0; i < count; i++) added_.finish(values[i], params_.dim, made_of.divisor);
+        for (size_t i = 0; i < count; i++) {
+            const bool own = pushers_.kept(); // divisor
+            added_.finish(values[i], params_.dim,
+                          own ? pushers_.weight(values[i] + sum_bytes_) : made_of.divisor);
+        }
         before_change(keys, count);
         rows_.find(keys, count, [&](size_t i, char *row) {
             rows[i] = row;

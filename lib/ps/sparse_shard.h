@@ -11,6 +11,7 @@
 #include "ps/protocol.h"
 #include "ps/row_copy.h"
 #include "ps/row_initializer.h"
+#include "ps/row_pushers.h"
 #include "ps/row_store.h"
 #include "ps/rules.h"
 #include "ps/segment_rules.h"
@@ -52,7 +53,8 @@ struct KeptRoom {
 class SparseShard {
   public:
     // function: of a table that has one; outlives the shard.
-    explicit SparseShard(const TableParams &params, const dtrain_function_t *function = nullptr);
+    explicit SparseShard(const TableParams &params, const dtrain_function_t *function = nullptr,
+                         uint32_t workers = 1);
     ~SparseShard();
 
     uint64_t updates() const { return updates_; }
@@ -73,9 +75,9 @@ class SparseShard {
 
     // Applies rows at once. begins: they count as one update (the first request of a push).
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
-    // Adds rows to one of the sums, of which there are as many as are used.
+    // Adds rows of a worker to one of the sums, of which there are as many as are used.
     Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
-                   double weight = 1);
+                   double weight = 1, uint32_t worker = 0);
     // As one update; empties the sums that it is made of. Reason::told: the function failed, and
     // the update is done in part.
     Reason apply(const ClockUpdate &update);
@@ -168,7 +170,9 @@ class SparseShard {
     std::vector<KeptRows> kept_sums_;                      // as sums_
     std::vector<uint64_t> made_, missing_;                 // scratch
     RowStore::Growth growth_;                              // likewise
-    ClockSums added_;                                      // how they are made
+    ClockSums added_;                                      // how sums are made
+    const uint64_t sum_bytes_;                             // of a row's, behind which are
+    const RowPushers pushers_;                             // its pushers
     std::vector<char *> claimed_;                          // scratch
     std::vector<const char *> pushed_;                     // scratch: of a function
     std::vector<float> wide_, drawn_;                      // scratch: of open(); initial values

@@ -7,7 +7,7 @@
 namespace dtrain::ps {
 
 void SparseShard::make_sum(uint32_t sum) {
-    while (sum >= sums_.size()) sums_.emplace_back(params_.dim * added_.element_bytes());
+    while (sum >= sums_.size()) sums_.emplace_back(sum_bytes_ + pushers_.bytes());
     if (kept_sums_.size() < sums_.size()) kept_sums_.resize(sums_.size());
 }
 

@@ -175,6 +175,93 @@ void weights_that_do_not_fit_are_refused(void **) {
     });
 }
 
+// Key k is pushed by the workers of rank k and above, by the last of them twice: it counts once.
+void rows_are_divided_by_their_pushers(int rank, dtrain_comm_t *comm, uint32_t consistency,
+                                       uint32_t dtype) {
+    constexpr uint64_t keys[] = {0, 1, 2};
+    const bool floats = dtype == DTRAIN_F32;
+    dtrain_table_params_t params = params_of(DTRAIN_RULE_ADD, consistency, 3);
+    params.dtype = dtype;
+    params.dim = 1;
+    params.mean_over = DTRAIN_MEAN_PUSHERS;
+    dtrain_table_t *table;
+    OK(dtrain_table_create(comm, "t", &params, &table));
+    float numbers[3];
+    int64_t whole[3];
+    void *const array = floats ? static_cast<void *>(numbers) : whole;
+    auto push = [&](int count, int value, double weight = 0) {
+        std::fill_n(numbers, 3, float(value));
+        std::fill_n(whole, 3, value);
+        dtrain_op_params_t op;
+        DTRAIN_INIT(&op);
+        op.weight = weight;
+        OK(dtrain_table_push_rows(table, keys, uint64_t(count), array, &op, nullptr));
+    };
+    auto clock = [&] { OK(dtrain_table_clock(table, nullptr, nullptr)); };
+    auto expect = [&](double first, double second, double third) {
+        const double due[] = {first, second, third};
+        OK(dtrain_table_pull_rows(table, keys, 3, array, nullptr, nullptr));
+        for (int k = 0; k < 3; ++k)
+            REQUIRE(std::fabs((floats ? double(numbers[k]) : double(whole[k])) - due[k]) < 1e-5);
+    };
+    push(rank + 1, 12);
+    if (rank == 2) push(3, 12);
+    clock();
+    expect(48 / 3, 36 / 2, 24 / 1);
+    push(rank + 1, -13);
+    clock();
+    expect(16 - 13, 18 - 13, 24 - 13);
+    if (floats) { // weights of 1, 2.5 and, since it says none, 1
+        push(rank + 1, 9, rank == 2 ? 0 : 1 + 1.5 * rank);
+        if (rank == 1) push(1, 9, 2.5);
+        clock();
+        expect(3 + (9 + 2 * 9 * 2.5 + 9) / 4.5, 5 + 9, 11 + 9);
+    }
+    // To a mode in which nothing is divided, and back.
+    dtrain_table_params_t other = params;
+    other.consistency = DTRAIN_ASYNC;
+    other.quorum = 0;
+    OK(dtrain_table_set_consistency(comm, table, &other, nullptr));
+    OK(dtrain_table_set_consistency(comm, table, &params, nullptr));
+    if (rank == 0) OK(dtrain_table_erase_rows(table, keys, 3, nullptr, nullptr));
+    OK(dtrain_barrier(comm, nullptr, nullptr));
+    if (rank == 1) push(2, 5);
+    clock();
+    expect(5, 5, 0);
+    OK(dtrain_barrier(comm, nullptr, nullptr));
+    OK(dtrain_table_destroy(table));
+}
+
+void means_may_be_over_pushers(void **) {
+    for (int servers : {0, 2})
+        for (uint32_t consistency : {DTRAIN_BSP, DTRAIN_QUORUM})
+            for (uint32_t dtype : {DTRAIN_F32, DTRAIN_I64})
+                ranks::run(3, servers, {}, [&](int rank, dtrain_comm_t *comm) {
+                    rows_are_divided_by_their_pushers(rank, comm, consistency, dtype);
+                });
+}
+
+void means_over_pushers_are_of_sparse_averages(void **) {
+    ranks::run(1, 0, {}, [](int, dtrain_comm_t *comm) {
+        auto refused = [&](auto &&change) {
+            dtrain_table_params_t params = params_of(DTRAIN_RULE_ADD, DTRAIN_BSP, 1);
+            params.dtype = DTRAIN_F32;
+            params.dim = 2;
+            params.mean_over = DTRAIN_MEAN_PUSHERS;
+            change(params);
+            dtrain_table_t *table;
+            FAILS(DTRAIN_ERR_INVALID, dtrain_table_create(comm, "t", &params, &table));
+            REQUIRE(ranks::last_error().find("mean_over") != std::string::npos);
+        };
+        refused([](auto &params) {
+            params.dim = 0;
+            params.length = 8;
+        });
+        refused([](auto &params) { params.aggregate = DTRAIN_SUM; });
+        refused([](auto &params) { params.mean_over = 3; });
+    });
+}
+
 // A worker reads what another one has pushed, without a barrier.
 void a_pull_waits_for_its_version(void **) {
     for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_SSP, DTRAIN_QUORUM})
@@ -229,6 +316,8 @@ int main() {
         cmocka_unit_test(many_local_steps_find_the_weighted_mean),
         cmocka_unit_test(who_pushes_nothing_does_not_count),
         cmocka_unit_test(weights_that_do_not_fit_are_refused),
+        cmocka_unit_test(means_may_be_over_pushers),
+        cmocka_unit_test(means_over_pushers_are_of_sparse_averages),
         cmocka_unit_test(a_pull_waits_for_its_version),
         cmocka_unit_test(a_bsp_clock_has_one_version),
     };

@@ -50,7 +50,12 @@ struct Record {
     // further than the worker's own.
     uint64_t step = unknown, pull_step = unknown;
     std::vector<uint64_t> sent, received;
+    std::vector<bool> left_out = {}; // of a push of rows: of its range, or none are
 
+    bool carries(uint64_t element) const { // a push
+        if (element < range.first || element >= range.end()) return false;
+        return left_out.empty() || !left_out[element - range.first];
+    }
     bool fused() const { return kind == Did::push_pull; }
     bool pushes() const { return kind == Did::push || fused(); }
     bool pulls() const { return kind == Did::pull || fused(); }

@@ -50,6 +50,9 @@ class SimJob {
     // As if the table had begun in that mode, and been changed to the others.
     std::string check(Definition mode) const { return check(mode, scenario_.later); }
     std::string check(Definition mode, const std::vector<Definition> &later) const {
+        return check(mode, later, scenario_.pushers);
+    }
+    std::string check(Definition mode, const std::vector<Definition> &later, bool pushers) const {
         std::vector<const Record *> history;
         for (const auto &op : ops_)
             if (op->recorded) history.push_back(&op->record);
@@ -59,15 +62,17 @@ class SimJob {
                          scenario_.placement == dtrain::ps::Placement{} &&
                          (!scenario_.sparse || scenario_.servers == 1);
         Steps steps = {.until = first_left_, .whole_pushes = scenario_.min_versions};
-        for (uint32_t s = 0; countable && s < scenario_.servers; ++s) {
+        if (countable && scenario_.sparse) steps.parts.push_back({0, scenario_.length});
+        for (uint32_t s = 0; countable && !scenario_.sparse && s < scenario_.servers; ++s) {
             const dtrain::ps::Part part = partition_.part(s);
-            const uint64_t numbers = scenario_.sparse ? 1 : scenario_.numbers();
+            const uint64_t numbers = scenario_.numbers();
             if (part.ranges() > 0)
                 steps.parts.push_back(
                     {part.range(0).first / numbers, part.range(0).count / numbers});
         }
         if (scenario_.weights)
-            return WeightChecker(history, scenario_.workers, scenario_.clocks, mode, steps).check();
+            return WeightChecker(history, scenario_.workers, scenario_.clocks, mode, steps, pushers)
+                .check();
         std::vector<Epoch> epochs = {{mode}};
         for (size_t i = 0; i < later.size(); ++i) epochs.push_back({later[i], gathers_[i].clock()});
         return HistoryChecker(history, whose(), epochs, steps).check();
@@ -139,6 +144,7 @@ class SimJob {
             params.wire_dtype = scenario_.wire;
         }
         if (scenario_.weights) params.aggregate = DTRAIN_AVG;
+        if (scenario_.pushers) params.mean_over = DTRAIN_MEAN_PUSHERS;
         params.consistency = mode.consistency;
         params.staleness = mode.staleness;
         set_rule(scenario_.added_by, scenario_.pinned(), params);
@@ -362,6 +368,8 @@ class SimJob {
             auto *self = static_cast<SimOp *>(transfer->owner);
             self->job->complete(self);
         };
+        if (scenario_.pushers && kind == RequestKind::push)
+            op->leave_out([&](uint64_t below) { return network_.pick(below); });
         if (scenario_.sparse && op->recorded && kind != RequestKind::clock)
             op->make_rows([&](uint64_t below) { return network_.pick(below); },
                           scenario_.narrow() ? narrow_element(0, scenario_.pinned()) : 0);

@@ -19,11 +19,19 @@ struct SimOp {
     dtrain_status_t due = DTRAIN_OK;    // how it should end
     std::vector<uint64_t> keys, values; // of a sparse table
 
+    // Half of the elements that it adds nothing to.
+    template <class Pick> void leave_out(Pick &&pick) {
+        record.left_out.resize(record.range.count);
+        for (uint64_t i = 0; i < record.range.count; ++i)
+            record.left_out[i] = record.sent[i] == 0 && pick(2) == 0;
+    }
+
     // The record's range as keys, in another order and some of them twice (a push: of nothing).
     template <class Pick> void make_rows(Pick &&pick, uint64_t nothing) {
         using dtrain::ps::RequestKind, dtrain::ps::RowBatch;
         std::vector<std::pair<uint64_t, uint64_t>> rows; // key, value
         for (uint64_t i = 0; i < record.range.count; ++i) {
+            if (record.pushes() && !record.carries(record.range.first + i)) continue;
             rows.emplace_back((record.range.first + i) * 0x9e3779b97f4a7c15, record.sent[i]);
             if (pick(4) == 0) rows.emplace_back(rows.back().first, nothing);
         }

@@ -24,6 +24,7 @@ struct Scenario {
     uint32_t storage = 0, wire = 0; // of a table of f32, as sim_narrow.h has it
     dtrain::ps::Placement placement = {};
     bool weights = false;      // a table of f64, as weight_history.h has it
+    bool pushers = false;      // likewise, whose means are over them; sparse
     bool min_versions = false; // some pulls wait for a version, and pushes are of everything
     Faults faults;
     bool priorities = false;        // of their operations

@@ -67,6 +67,16 @@ Scenario with_weights(uint64_t seed, Definition mode) {
     return s;
 }
 
+Scenario over_pushers(uint64_t seed, Definition mode) {
+    Scenario s = with_weights(seed, mode);
+    s.pushers = s.sparse = true;
+    if (s.mode.quorum > 0) s.servers = 1; // so that steps can be told
+    s.length = 16 * s.servers * ((s.workers * s.clocks + 15) / 16);
+    if (s.mode.quorum > 0) s.chunk = 16 * s.length;
+    s.keeps = seed % 4 == 0;
+    return s;
+}
+
 Scenario with_versions(uint64_t seed, Definition mode) {
     std::mt19937_64 random(seed);
     Scenario s = random_scenario(seed, mode);
@@ -160,6 +170,18 @@ void weighted_averages_fit(void **) {
     }
 }
 
+void averages_over_pushers_fit(void **) {
+    for (const Definition &mode : weighing) {
+        run_many(400, [&](uint64_t seed) { return over_pushers(seed, mode); });
+        run_many(150, [&](uint64_t seed) { return and_timeouts(over_pushers(seed, mode)); });
+        run_many(150, [&](uint64_t seed) {
+            Scenario s = and_a_death(over_pushers(seed, mode));
+            s.length = 16 * s.servers * ((s.workers * s.clocks + 15) / 16);
+            return s;
+        });
+    }
+}
+
 void pulls_see_the_version_that_they_wait_for(void **) {
     for (const Definition &mode : all_modes) {
         run_many(250, [&](uint64_t seed) { return with_versions(seed, mode); });
@@ -236,6 +258,26 @@ void weights_that_do_not_count_are_found(void **) {
     }
 }
 
+void averages_over_all_are_not_those_over_pushers(void **) {
+    using dtrain::ps::Trait;
+    for (const Definition &mode : weighing) {
+        uint32_t different = 0;
+        for (uint64_t seed = 1; seed <= 50; ++seed) {
+            const Scenario scenario = over_pushers(seed, mode);
+            SimJob job(scenario);
+            assert_string_equal(job.run().c_str(), "");
+            different += !job.check(scenario.mode, {}, false).empty();
+        }
+        print_message("%u of 50 histories are not those of means over all\n", different);
+        assert_true(different > 5);
+        auto over = [&](uint64_t seed) { return over_pushers(seed, mode); };
+        // Pushes are added, and count, without their weights.
+        assert_true(found(over, [](uint32_t, RequestHeader &header, uint64_t) {
+            if (is(header, Trait::pushes)) header.argument = 0;
+        }));
+    }
+}
+
 void versions_that_are_too_old_are_found(void **) {
     for (const Definition &mode : all_modes) {
         auto waiting = [&](uint64_t seed) { return with_versions(seed, mode); };
@@ -277,9 +319,11 @@ int main() {
         cmocka_unit_test(who_dies_in_a_change_holds_nobody_up),
         cmocka_unit_test(servers_agree_whoever_dies),
         cmocka_unit_test(weighted_averages_fit),
+        cmocka_unit_test(averages_over_pushers_fit),
         cmocka_unit_test(pulls_see_the_version_that_they_wait_for),
         cmocka_unit_test(wrong_quorums_are_found),
         cmocka_unit_test(weights_that_do_not_count_are_found),
+        cmocka_unit_test(averages_over_all_are_not_those_over_pushers),
         cmocka_unit_test(versions_that_are_too_old_are_found),
         cmocka_unit_test(a_change_that_a_server_does_not_make_is_found),
     };

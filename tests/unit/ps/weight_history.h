@@ -3,7 +3,8 @@
 // Tables are f64 with rule ADD and DTRAIN_AVG. Element e belongs to worker e % workers and to its
 // clock e / workers % clocks: a push in that clock adds 1 there, and 0 elsewhere. So the element is
 // how often the worker has pushed it, times its weight, divided by what all who took part counted:
-// their weights, or where nobody has said one, their number.
+// their weights, or where nobody has said one, their number. Means over pushers are divided by what
+// those counted whose pushes carried the element.
 #pragma once
 #include "history.h"
 
@@ -14,8 +15,9 @@
 class WeightChecker {
   public:
     WeightChecker(const std::vector<const Record *> &history, uint32_t workers, uint32_t clocks,
-                  Definition mode, const Steps &steps)
-        : history_(history), workers_(workers), clocks_(clocks), mode_(mode), steps_(steps) {}
+                  Definition mode, const Steps &steps, bool over_pushers)
+        : history_(history), workers_(workers), clocks_(clocks), mode_(mode), steps_(steps),
+          over_pushers_(over_pushers) {}
 
     // Of BSP and QUORUM. "" when every finished pull fits the definition, else what does not.
     std::string check() const {
@@ -38,7 +40,6 @@ class WeightChecker {
     }
 
   private:
-    static constexpr double unsure = -1;
     struct Counts { // what a worker does in a clock
         double weight = 0;
         bool pushed = false;
@@ -83,40 +84,69 @@ class WeightChecker {
         return of_step;
     }
 
+    // What a step's sum is divided by; nothing: nobody knows.
+    using Divisors = std::vector<double>;
+    Divisors divisors_of_all(const Group &group) const {
+        double sum = 0;
+        bool said = false;
+        for (const auto &[worker, clock] : group) {
+            const Counts its = counts(worker, clock);
+            const Record *end = end_of(worker, clock);
+            if (end != nullptr && end->status != 0) return {}; // it may have left before
+            sum += its.counted();
+            said |= its.weight > 0;
+        }
+        return {said ? sum : double(group.size())};
+    }
+    // One of these: pushes that failed may have carried the element.
+    Divisors divisors_of_pushers(const Group &group, uint64_t e) const {
+        Divisors sums = {0};
+        for (const auto &[worker, clock] : group) {
+            bool surely = false, perhaps = false;
+            for (const Record *push : history_) {
+                if (!push->pushes() || push->worker != worker || push->clock != clock) continue;
+                perhaps |= push->carries(e);
+                surely |= push->carries(e) && push->status == 0;
+            }
+            const double its = perhaps ? counts(worker, clock).counted() : 0;
+            for (size_t i = sums.size(); i-- > 0;) {
+                if (perhaps && !surely) sums.push_back(sums[i]);
+                sums[i] += its;
+            }
+        }
+        return sums;
+    }
+
     std::string check_part(const Record &pull, const Span &part) const {
         const std::map<uint64_t, Group> of_step = groups(pull, part);
-        std::map<std::pair<uint32_t, uint64_t>, double> divisors; // of those who took part
+        std::map<std::pair<uint32_t, uint64_t>, const Group *> groups; // of those who took part
+        std::map<const Group *, Divisors> of_all;
         for (const auto &[step, group] : of_step) {
             if (mode_.quorum > 0 && group.size() != mode_.quorum)
                 return "a step of " + std::to_string(group.size()) + " workers";
-            double sum = 0;
-            bool said = false, sure = true;
-            for (const auto &[worker, clock] : group) {
-                const Counts its = counts(worker, clock);
-                const Record *end = end_of(worker, clock);
-                sure &= end == nullptr || end->status == 0; // else it may have left before
-                sum += its.counted();
-                said |= its.weight > 0;
-            }
-            for (const auto &one : group)
-                divisors[one] = !sure ? unsure : said ? sum : double(group.size());
+            for (const auto &one : group) groups[one] = &group;
+            of_all[&group] = divisors_of_all(group);
         }
         for (uint64_t e = part.first; e < part.end(); ++e) {
-            const auto divisor = divisors.find({worker_of(e), clock_of(e)});
-            const bool over = divisor != divisors.end();
-            std::string error = check_element(pull, e, over ? divisor->second : 0);
+            const auto its = groups.find({worker_of(e), clock_of(e)});
+            const Divisors divisors = its == groups.end() ? Divisors{0} // not in the values
+                                      : over_pushers_     ? divisors_of_pushers(*its->second, e)
+                                                          : of_all[its->second];
+            std::string error;
+            for (const double divisor : divisors) {
+                error = check_element(pull, e, divisor);
+                if (error.empty()) break;
+            }
             if (!error.empty()) return error;
         }
         return "";
     }
 
-    // divisor: 0: the clock is not in the values.
     std::string check_element(const Record &pull, uint64_t e, double divisor) const {
-        if (divisor == unsure) return "";
         uint64_t least = 0, most = 0; // one that failed may or may not have been applied
         for (const Record *push : history_) {
             if (!push->pushes() || push->worker != worker_of(e) || push->clock != clock_of(e) ||
-                e < push->range.first || e >= push->range.end())
+                !push->carries(e))
                 continue;
             ++most;
             least += push->status == 0;
@@ -131,7 +161,7 @@ class WeightChecker {
         char text[200];
         std::snprintf(text, sizeof text,
                       "worker %u's pull at clock %llu: element %llu, of worker %u's clock %llu, is "
-                      "%g: its weight is %g, all of the step counted %g",
+                      "%g: its weight is %g, the step's counted %g",
                       pull.worker, ull(pull.pull_clock), ull(e), worker_of(e), ull(clock_of(e)),
                       value(pull, e), weight, divisor);
         return text;
@@ -142,4 +172,5 @@ class WeightChecker {
     uint32_t workers_, clocks_;
     Definition mode_;
     Steps steps_;
+    bool over_pushers_;
 };
