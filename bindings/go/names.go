@@ -11,7 +11,8 @@ import (
 // Named are the types whose values have names, for command lines and files: flag.TextVar and encoding/json
 // know them, too.
 type Named interface {
-	Op | DType | Rule | Consistency | Distribution | Placement | NotFinite | Compression | GraphKind
+	Op | DType | Rule | Consistency | Distribution | Placement | NotFinite | Steps | MeanOver | Schedule |
+		Compression | GraphKind
 }
 
 // Parse is the value of this name: Parse[Op]("sum"), Parse[Rule]("adagrad"), Parse[DType]("bfloat16"). Upper
@@ -110,6 +111,17 @@ var (
 	notFiniteNames = names[NotFinite]{
 		{"take", NotFiniteTake}, {"refuse", NotFiniteRefuse}, {"drop", NotFiniteDrop},
 	}
+	stepsNames = names[Steps]{
+		{"own", StepsOwn}, {"table", StepsTable},
+	}
+	meanNames = names[MeanOver]{
+		{"workers", MeanOverWorkers}, {"pushers", MeanOverPushers},
+	}
+	scheduleNames = names[Schedule]{
+		{"constant", ScheduleConstant}, {"linear", ScheduleLinear}, {"cosine", ScheduleCosine},
+		{"exponential", ScheduleExponential}, {"staircase", ScheduleStaircase},
+		{"inverse-sqrt", ScheduleInverseSqrt},
+	}
 	compressionNames = names[Compression]{
 		{"f16", CompressF16}, {"bf16", CompressBF16}, {"int8", CompressInt8}, {"topk", CompressTopK},
 		{"onebit", CompressOneBit}, {"powersgd", CompressPowerSGD}, {"float16", CompressF16},
@@ -188,6 +200,36 @@ func (n NotFinite) MarshalText() ([]byte, error) { return notFiniteNames.text("n
 // UnmarshalText finds it by its name.
 func (n *NotFinite) UnmarshalText(text []byte) error {
 	return notFiniteNames.find("not-finite", string(text), n)
+}
+
+func (s Steps) String() string { return stepsNames.of("Steps", s) }
+
+// MarshalText is its name.
+func (s Steps) MarshalText() ([]byte, error) { return stepsNames.text("steps", s) }
+
+// UnmarshalText finds it by its name.
+func (s *Steps) UnmarshalText(text []byte) error {
+	return stepsNames.find("steps", string(text), s)
+}
+
+func (m MeanOver) String() string { return meanNames.of("MeanOver", m) }
+
+// MarshalText is its name.
+func (m MeanOver) MarshalText() ([]byte, error) { return meanNames.text("mean-over", m) }
+
+// UnmarshalText finds it by its name.
+func (m *MeanOver) UnmarshalText(text []byte) error {
+	return meanNames.find("mean-over", string(text), m)
+}
+
+func (s Schedule) String() string { return scheduleNames.of("Schedule", s) }
+
+// MarshalText is its name.
+func (s Schedule) MarshalText() ([]byte, error) { return scheduleNames.text("schedule", s) }
+
+// UnmarshalText finds it by its name.
+func (s *Schedule) UnmarshalText(text []byte) error {
+	return scheduleNames.find("schedule", string(text), s)
 }
 
 func (c Compression) String() string { return compressionNames.of("Compression", c) }

@@ -70,6 +70,37 @@ const (
 	NotFiniteDrop   NotFinite = C.DTRAIN_NOT_FINITE_DROP
 )
 
+// Steps says what rules that count updates take for the number of one.
+type Steps uint32
+
+// Each element's, or row's, own, or the table's, as optimizers do that have one count for all.
+const (
+	StepsOwn   Steps = C.DTRAIN_STEPS_OWN
+	StepsTable Steps = C.DTRAIN_STEPS_TABLE
+)
+
+// MeanOver says what the mean of Avg is taken over.
+type MeanOver uint32
+
+// All workers, or of each row those that have pushed it.
+const (
+	MeanOverWorkers MeanOver = C.DTRAIN_MEAN_WORKERS
+	MeanOverPushers MeanOver = C.DTRAIN_MEAN_PUSHERS
+)
+
+// Schedule is the learning rate as a function of the number of the table's update, after the warmup.
+type Schedule uint32
+
+// Schedules; dtrain.h has their formulas.
+const (
+	ScheduleConstant    Schedule = C.DTRAIN_SCHEDULE_CONSTANT
+	ScheduleLinear      Schedule = C.DTRAIN_SCHEDULE_LINEAR
+	ScheduleCosine      Schedule = C.DTRAIN_SCHEDULE_COSINE
+	ScheduleExponential Schedule = C.DTRAIN_SCHEDULE_EXPONENTIAL
+	ScheduleStaircase   Schedule = C.DTRAIN_SCHEDULE_STAIRCASE
+	ScheduleInverseSqrt Schedule = C.DTRAIN_SCHEDULE_INVERSE_SQRT
+)
+
 // Placement says where the parts of a table are put.
 type Placement uint32
 
@@ -97,6 +128,7 @@ const (
 	GivenTrust        Numbers = C.DTRAIN_GIVEN_TRUST
 	GivenFTRLBeta     Numbers = C.DTRAIN_GIVEN_FTRL_BETA
 	GivenCompensation Numbers = C.DTRAIN_GIVEN_COMPENSATION
+	GivenAccumulator  Numbers = C.DTRAIN_GIVEN_ACCUMULATOR
 )
 
 // TableParams are those of dtrain_table_params_t (dtrain.h): Length for a dense table, or Dim for rows
@@ -113,7 +145,7 @@ type TableParams struct {
 
 	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
 	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
-	Trust, FTRLBeta, Compensation                      float64
+	Trust, FTRLBeta, Compensation, Accumulator         float64
 	Given                                              Numbers // those that are meant also if they are 0
 	Initial, Spread                                    float64
 	Distribution                                       Distribution
@@ -122,6 +154,11 @@ type TableParams struct {
 	Segments                                           []Segment
 	StorageType, WireType                              DType
 	NotFinite                                          NotFinite
+	Steps                                              Steps
+	MeanOver                                           MeanOver
+	Schedule                                           Schedule
+	WarmupSteps, DecaySteps                            uint64
+	Decay                                              float64
 	Placement                                          Placement
 	VirtualNodes                                       uint32
 	PlacementBlock, KeyCount, SplitBytes               uint64
@@ -136,7 +173,7 @@ type Segment struct {
 	First, Count                                       uint64
 	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
 	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
-	Trust, FTRLBeta                                    float64
+	Trust, FTRLBeta, Accumulator                       float64
 	Given                                              Numbers
 }
 
@@ -185,6 +222,7 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	c.SetTrust(p.Trust)
 	c.SetFtrl_beta(p.FTRLBeta)
 	c.SetCompensation(p.Compensation)
+	c.SetAccumulator(p.Accumulator)
 	c.SetGiven(uint32(p.Given))
 	c.SetInitial(p.Initial)
 	c.SetSpread(p.Spread)
@@ -198,6 +236,12 @@ func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	c.SetStorage_dtype(uint32(p.StorageType))
 	c.SetWire_dtype(uint32(p.WireType))
 	c.SetNot_finite(uint32(p.NotFinite))
+	c.SetSteps(uint32(p.Steps))
+	c.SetMean_over(uint32(p.MeanOver))
+	c.SetSchedule(uint32(p.Schedule))
+	c.SetWarmup_steps(p.WarmupSteps)
+	c.SetDecay_steps(p.DecaySteps)
+	c.SetDecay(p.Decay)
 	c.SetPlacement(uint32(p.Placement))
 	c.SetVirtual_nodes(p.VirtualNodes)
 	c.SetPlacement_block(p.PlacementBlock)
@@ -255,5 +299,6 @@ func (s *Segment) c() C.dtrain_segment_t {
 		trust:         C.double(s.Trust),
 		ftrl_beta:     C.double(s.FTRLBeta),
 		given:         C.uint32_t(s.Given),
+		accumulator:   C.double(s.Accumulator),
 	}
 }

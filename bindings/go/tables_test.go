@@ -9,6 +9,7 @@ import (
 	"log"
 	"math"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -315,6 +316,59 @@ func TestNotFinite(t *testing.T) {
 	_, err = w.Pull(background, 0, x)
 	check(t, err)
 	equal(t, x, full[float32](2, 0))
+}
+
+// What is valid makes a table, what ranks give differently is told, and what is not is refused.
+func TestNumbersArrive(t *testing.T) {
+	decaying := dtrain.TableParams{Length: 2, Rule: dtrain.RuleAdam, Steps: dtrain.StepsTable,
+		Schedule: dtrain.ScheduleCosine, WarmupSteps: 3, DecaySteps: 9, Decay: 0.25}
+	averaged := dtrain.TableParams{Dim: 2, Consistency: dtrain.BSP, Aggregate: dtrain.Avg,
+		MeanOver: dtrain.MeanOverPushers}
+	begun := dtrain.TableParams{Length: 2, Rule: dtrain.RuleAdagrad, Accumulator: 0.5}
+	part := dtrain.TableParams{Dim: 2, Segments: []dtrain.Segment{{Count: 2, Rule: dtrain.RuleFTRL,
+		Accumulator: 0.5}}}
+	type Params = dtrain.TableParams
+	for _, c := range []struct {
+		params Params
+		name   string
+		other  func(*Params)
+	}{
+		{decaying, "steps", func(p *Params) { p.Steps = dtrain.StepsOwn }},
+		{decaying, "schedule", func(p *Params) { p.Schedule = dtrain.ScheduleLinear }},
+		{decaying, "warmup_steps", func(p *Params) { p.WarmupSteps = 4 }},
+		{decaying, "decay_steps", func(p *Params) { p.DecaySteps = 10 }},
+		{decaying, "decay", func(p *Params) { p.Decay = 0 }},
+		{averaged, "mean_over", func(p *Params) { p.MeanOver = dtrain.MeanOverWorkers }},
+		{begun, "accumulator", func(p *Params) { p.Accumulator = 0 }},
+		{part, "segment 0 accumulator", func(p *Params) {
+			p.Segments = []dtrain.Segment{{Count: 2, Rule: dtrain.RuleFTRL}}
+		}},
+	} {
+		made, err := dtrain.NewTable[float32](world, "numbers", c.params)
+		check(t, err)
+		check(t, made.Close())
+		if world.Size() == 1 {
+			continue
+		}
+		if world.Rank() == 0 {
+			c.other(&c.params)
+		}
+		_, err = dtrain.NewTable[float32](world, "numbers", c.params)
+		refused(t, err, dtrain.ErrMismatch)
+		equal(t, strings.Contains(err.Error(), c.name), true)
+	}
+	for text, params := range map[string]Params{
+		"steps is not valid":       {Length: 2, Rule: dtrain.RuleSGD, Steps: dtrain.StepsTable},
+		"decay_steps is not valid": {Length: 2, Rule: dtrain.RuleSGD, Schedule: dtrain.ScheduleCosine},
+		"mean_over is not valid":   {Length: 2, MeanOver: dtrain.MeanOverPushers},
+		"accumulator is given":     {Length: 2, Rule: dtrain.RuleSGD, Given: dtrain.GivenAccumulator},
+		"segment 0: accumulator": {Dim: 2, Segments: []dtrain.Segment{{Count: 2, Rule: dtrain.RuleSGD,
+			Accumulator: 1}}},
+	} {
+		_, err := dtrain.NewTable[float32](world, "refused", params)
+		refused(t, err, dtrain.ErrInvalid)
+		equal(t, strings.Contains(err.Error(), text), true)
+	}
 }
 
 func ExampleTable() {

@@ -35,6 +35,9 @@ template <class Derived, class Params> class RuleParams {
     Derived &ftrl_beta(double value) {
         return give(params_.ftrl_beta, value, DTRAIN_GIVEN_FTRL_BETA);
     }
+    Derived &accumulator(double value) {
+        return give(params_.accumulator, value, DTRAIN_GIVEN_ACCUMULATOR);
+    }
     // What C++ has no name for.
     Params &raw() noexcept { return params_; }
     const Params &raw() const noexcept { return params_; }
@@ -90,6 +93,13 @@ class TableParams : public detail::RuleParams<TableParams, dtrain_table_params_t
     TableParams &max_bytes(uint64_t value) { return set(params_.max_bytes, value); }
     TableParams &storage_dtype(DType value) { return set(params_.storage_dtype, value); }
     TableParams &wire_dtype(DType value) { return set(params_.wire_dtype, value); }
+    TableParams &not_finite(NotFinite value) { return set(params_.not_finite, value); }
+    TableParams &steps(Steps value) { return set(params_.steps, value); }
+    TableParams &mean_over(MeanOver value) { return set(params_.mean_over, value); }
+    TableParams &schedule(Schedule value) { return set(params_.schedule, value); }
+    TableParams &warmup_steps(uint64_t value) { return set(params_.warmup_steps, value); }
+    TableParams &decay_steps(uint64_t value) { return set(params_.decay_steps, value); }
+    TableParams &decay(double value) { return set(params_.decay, value); }
     TableParams &placement(Placement value) { return set(params_.placement, value); }
     TableParams &placement_block(uint64_t value) { return set(params_.placement_block, value); }
     TableParams &virtual_nodes(uint32_t value) { return set(params_.virtual_nodes, value); }

@@ -83,6 +83,64 @@ void test_numbers_that_are_given(void **) {
     });
 }
 
+TableParams decaying() {
+    return TableParams()
+        .length(2)
+        .rule(Rule::ADAM)
+        .steps(Steps::TABLE)
+        .schedule(Schedule::COSINE)
+        .warmup_steps(3)
+        .decay_steps(9)
+        .decay(0.25);
+}
+TableParams averaged(MeanOver over) {
+    return TableParams()
+        .dim(2)
+        .consistency(Consistency::BSP)
+        .aggregate(Op::AVG)
+        .not_finite(NotFinite::REFUSE)
+        .mean_over(over);
+}
+TableParams begun(double accumulator) {
+    return TableParams().length(2).rule(Rule::ADAGRAD).accumulator(accumulator);
+}
+TableParams part(double accumulator) {
+    return TableParams().dim(2).segment(Segment(0, 2).rule(Rule::FTRL).accumulator(accumulator));
+}
+
+// What is valid makes a table, what ranks give differently is told, and what is not is refused.
+void test_numbers_arrive(void **) {
+    struct {
+        TableParams params, other;
+        const char *name;
+    } const cases[] = {
+        {decaying(), decaying().steps(Steps::OWN), "steps"},
+        {decaying(), decaying().schedule(Schedule::LINEAR), "schedule"},
+        {decaying(), decaying().warmup_steps(4), "warmup_steps"},
+        {decaying(), decaying().decay_steps(10), "decay_steps"},
+        {decaying(), decaying().decay(0), "decay"},
+        {averaged(MeanOver::PUSHERS), averaged(MeanOver::WORKERS), "mean_over"},
+        {averaged(MeanOver::PUSHERS), averaged(MeanOver::PUSHERS).not_finite(NotFinite::DROP),
+         "not_finite"},
+        {begun(0.5), begun(0), "accumulator"},
+        {part(0.5), part(0), "segment 0 accumulator"},
+    };
+    run(2, 0, [&](const Context &, const Communicator &comm) {
+        for (const auto &one : cases) {
+            comm.table("numbers", one.params);
+            const TableParams &own = comm.rank() == 0 ? one.params : one.other;
+            THROWS(MismatchError, one.name, comm.table("numbers", own));
+        }
+        TableParams sgd = TableParams().length(2).rule(Rule::SGD);
+        THROWS(InvalidError, "decay_steps is not valid",
+               comm.table("refused", TableParams(sgd).schedule(Schedule::COSINE)));
+        THROWS(InvalidError, "steps is not valid",
+               comm.table("refused", TableParams(sgd).steps(Steps::TABLE)));
+        THROWS(InvalidError, "accumulator is given",
+               comm.table("refused", TableParams(sgd).accumulator(0)));
+    });
+}
+
 void test_function(void **) {
     run(1, 0, [](const Context &context, const Communicator &comm) {
         context.register_function(Function("twice", [](const dtrain_function_batch_t &batch) {
@@ -125,6 +183,7 @@ int main() {
                                 cmocka_unit_test(test_with_a_server),
                                 cmocka_unit_test(test_rows),
                                 cmocka_unit_test(test_numbers_that_are_given),
+                                cmocka_unit_test(test_numbers_arrive),
                                 cmocka_unit_test(test_function),
                                 cmocka_unit_test(test_checkpoint)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);

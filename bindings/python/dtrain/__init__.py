@@ -9,7 +9,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 from ._constants import (ADASUM, ANY_RANK, AVG, BAND, BF16, BOR, BXOR, F16, F32, F64, I8, I16, I32,
                          I64, MAX, MIN, PROD, SUM, U8, U16, U32, U64, Compression, Consistency, DType,
-                         Initial, NotFinite, Op, Placement, Rule, Topology)
+                         Initial, MeanOver, NotFinite, Op, Placement, Rule, Schedule, Steps,
+                         Topology)
 from ._arrays import typed
 from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigError, CorruptError,
                       DeviceError, Error, FencedError, InternalError, InvalidError, IoError,
@@ -33,10 +34,9 @@ __all__ = [
     "CanceledError", "Communicator", "Compression", "Compressor", "ConfigError", "Consistency",
     "Context", "CorruptError", "DType", "DeviceError", "Error", "F16", "F32", "F64", "FencedError",
     "Gradients", "Graph", "I16", "I32", "I64", "I8", "Initial", "InternalError", "InvalidError",
-    "IoError", "LimitError", "MAX", "MIN", "Memory", "MismatchError", "NoMemoryError", "NotFinite",
-    "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",
-    "Registration", "Request", "Result", "Rule", "SUM", "Server", "State", "StateError", "Table",
-    "TimeoutError", "Topology",
-    "TransportError", "TruncatedError", "U16", "U32", "U64", "U8", "UnsupportedError", "VersionError",
-    "describe_options", "newest_checkpoint", "restore_checkpoint", "save_checkpoint", "server_weights",
-    "typed", "version"]
+    "IoError", "LimitError", "MAX", "MIN", "MeanOver", "Memory", "MismatchError", "NoMemoryError",
+    "NotFinite", "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",
+    "Registration", "Request", "Result", "Rule", "SUM", "Schedule", "Server", "State", "StateError",
+    "Steps", "Table", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
+    "U64", "U8", "UnsupportedError", "VersionError", "describe_options", "newest_checkpoint",
+    "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]

@@ -113,6 +113,30 @@ class NotFinite(enum.IntEnum):
     DROP = _dtrain.DTRAIN_NOT_FINITE_DROP
 
 
+class Steps(enum.IntEnum):
+    """What rules that count updates take for the number of one: each element's, or row's, own, or the
+    table's, as the optimizers of torch and Keras do."""
+    OWN = _dtrain.DTRAIN_STEPS_OWN
+    TABLE = _dtrain.DTRAIN_STEPS_TABLE
+
+
+class MeanOver(enum.IntEnum):
+    """What the mean of aggregate="avg" is taken over: all workers, or of each row those that have
+    pushed it."""
+    WORKERS = _dtrain.DTRAIN_MEAN_WORKERS
+    PUSHERS = _dtrain.DTRAIN_MEAN_PUSHERS
+
+
+class Schedule(enum.IntEnum):
+    """The learning rate as a function of the update's number, after the warmup."""
+    CONSTANT = _dtrain.DTRAIN_SCHEDULE_CONSTANT
+    LINEAR = _dtrain.DTRAIN_SCHEDULE_LINEAR
+    COSINE = _dtrain.DTRAIN_SCHEDULE_COSINE
+    EXPONENTIAL = _dtrain.DTRAIN_SCHEDULE_EXPONENTIAL
+    STAIRCASE = _dtrain.DTRAIN_SCHEDULE_STAIRCASE
+    INVERSE_SQRT = _dtrain.DTRAIN_SCHEDULE_INVERSE_SQRT
+
+
 class Placement(enum.IntEnum):
     """Where the parts of a table are put."""
     RANGE = _dtrain.DTRAIN_PLACE_RANGE

@@ -5,7 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 from typing import Any, Dict, Mapping
 
 from . import _dtrain
-from ._constants import Consistency, DType, Initial, NotFinite, Op, Placement, Rule
+from ._constants import (Consistency, DType, Initial, MeanOver, NotFinite, Op, Placement, Rule,
+                         Schedule, Steps)
 from ._durations import nanoseconds
 from ._errors import InvalidError
 from ._names import find
@@ -15,11 +16,11 @@ DURATIONS = {"timeout": "timeout_ns", "every": "every_ns", "cycle": "cycle_ns",
 ENUMERATIONS: Dict[str, Any] = {
     "rule": Rule, "consistency": Consistency, "aggregate": Op, "dtype": DType,
     "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement,
-    "not_finite": NotFinite}
+    "not_finite": NotFinite, "steps": Steps, "mean_over": MeanOver, "schedule": Schedule}
 #: Numbers that are taken as they are when they are given: of each the bit that says so.
 GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
     "learning_rate", "momentum", "beta1", "beta2", "epsilon", "rho", "trust", "ftrl_beta",
-    "compensation")}
+    "compensation", "accumulator")}
 #: Of others 0 is the C API's word for the default, which here is None.
 POSITIVE = frozenset((
     "weight", "size", "bucket_bytes", "block", "rows", "ratio", "shards", "max_record", "max_bytes",

@@ -4,8 +4,8 @@ SPDX-License-Identifier: Apache-2.0
 """
 from typing import Any, Callable, Iterable, Sequence, TypedDict, Union
 
-from ._constants import (Compression, Consistency, DType, Initial, NotFinite, Op, Placement, Rule,
-                         Topology)
+from ._constants import (Compression, Consistency, DType, Initial, MeanOver, NotFinite, Op,
+                         Placement, Rule, Schedule, Steps, Topology)
 
 # A name ("sum", "adagrad", "bfloat16"; upper or lower case), or the constant.
 DTypeLike = Union[DType, int, str, Any]  #: or a dtype of NumPy or torch
@@ -15,6 +15,9 @@ ConsistencyLike = Union[Consistency, int, str]
 InitialLike = Union[Initial, int, str]
 PlacementLike = Union[Placement, int, str]
 NotFiniteLike = Union[NotFinite, int, str]
+StepsLike = Union[Steps, int, str]
+MeanOverLike = Union[MeanOver, int, str]
+ScheduleLike = Union[Schedule, int, str]
 CompressionLike = Union[Compression, int, str]
 TopologyLike = Union[Topology, int, str]
 PlaceFunction = Callable[[int, int, int], int]  #: (first, count, servers) -> server
@@ -35,6 +38,7 @@ class RuleSettings(TypedDict, total=False):
     l2: float
     trust: float
     ftrl_beta: float
+    accumulator: float
 
 
 class Segment(RuleSettings, total=False):
@@ -66,6 +70,12 @@ class TableSettings(RuleSettings, ConsistencySettings, total=False):
     storage_dtype: DTypeLike
     wire_dtype: DTypeLike
     not_finite: NotFiniteLike
+    steps: StepsLike
+    mean_over: MeanOverLike
+    schedule: ScheduleLike
+    warmup_steps: int
+    decay_steps: int
+    decay: float
     placement: PlacementLike
     virtual_nodes: int
     placement_block: int

@@ -138,6 +138,48 @@ class Dense(unittest.TestCase):
                 refusing.push(floats(0, 0, 0, float("inf")))
             world.barrier()
 
+    def test_numbers_arrive(self):
+        """What is valid makes a table, what ranks give differently is told, what is not is refused."""
+        decaying = {"rule": "adam", "steps": "table", "schedule": "cosine", "warmup_steps": 3,
+                    "decay_steps": 9, "decay": 0.25}
+        averaged = {"length": None, "dim": 2, "consistency": "bsp", "aggregate": "avg", "mean_over": "pushers"}
+        parts = [{"first": 0, "count": 1, "rule": "ftrl", "accumulator": 0.5},
+                 {"first": 1, "count": 3, "rule": "sgd"}]
+        for number, (settings, name, other) in enumerate((
+                (decaying, "steps", dtrain.Steps.OWN), (decaying, "schedule", "linear"),
+                (decaying, "warmup_steps", 4), (decaying, "decay_steps", 10), (decaying, "decay", 0),
+                (averaged, "mean_over", dtrain.MeanOver.WORKERS),
+                ({"rule": "adagrad", "accumulator": 0.5}, "accumulator", 0),
+                ({"row_length": 4, "segments": parts}, "segments",
+                 [{**parts[0], "accumulator": 0}, parts[1]]))):
+            with self.subTest(name):
+                settings = {"length": 8, **settings}
+                world.table(f"{self.id()}{number}", **settings).close()
+                told = "segment 0 accumulator" if name == "segments" else name
+                with self.assertRaisesRegex(dtrain.MismatchError, rf"\b{told}\b"):
+                    world.table(f"{self.id()}{number}", **{**settings, name: other} if RANK else settings)
+        for number, schedule in enumerate(("linear", dtrain.Schedule.EXPONENTIAL, "stair-case", "inverse_sqrt")):
+            decay = {} if schedule == "inverse_sqrt" else {"decay": 0.5}
+            world.table(f"{self.id()} {number}", length=8, rule="sgd", schedule=schedule, decay_steps=9,
+                        **decay).close()
+        for settings, text in (
+                ({"rule": "sgd", "steps": "table"}, "steps is not valid"),
+                ({"rule": "sgd", "schedule": "cosine"}, "decay_steps is not valid"),
+                ({"rule": "sgd", "decay_steps": 9}, "decay_steps is not valid"),
+                ({"rule": "sgd", "schedule": "exponential", "decay_steps": 9}, "decay is not valid"),
+                ({"rule": "assign", "schedule": "linear", "decay_steps": 9}, "schedule is not valid"),
+                ({"warmup_steps": 1}, "warmup_steps is not valid"),
+                ({"aggregate": "avg", "mean_over": "pushers"}, "mean_over is not valid"),
+                ({"rule": "adagrad", "accumulator": -1}, "accumulator is not valid"),
+                ({"rule": "sgd", "accumulator": 0}, "accumulator is given, which the rule sgd"),
+                ({"row_length": 8, "segments": [{"count": 8, "rule": "sgd", "accumulator": 0}]},
+                 "segment 0: accumulator is given, which the rule sgd"),
+                ({"steps": 0}, "steps: there is no Steps 0"),
+                ({"schedule": "cosinus"}, "schedule: Schedule has no 'cosinus'; .*inverse_sqrt"),
+                ({"mean_over": "all"}, "mean_over: MeanOver has no 'all'; it is one of workers, pushers")):
+            with self.subTest(text), self.assertRaisesRegex(dtrain.InvalidError, text):
+                world.table("refused", length=8, **settings)
+
     def test_placement(self):
         table = self.table(placement=dtrain.Placement.USER, placement_block=4,
                            place=lambda first, count, servers: servers - 1)

@@ -44,6 +44,12 @@ def tables(world: dtrain.Communicator) -> None:
     rows.push_rows([1, 2], array("f", [1.0, 2.0]))
     mixed = world.table("mixed", length=4, row_length=4, segments=[
         {"first": 0, "count": 2, "rule": "sgd"}, {"first": 2, "count": 2, "rule": "adam"}])
+    decaying = world.table("decaying", dim=1, rule="adam", steps="table", schedule=dtrain.Schedule.COSINE,
+                           warmup_steps=10, decay_steps=100, decay=0.1, aggregate="avg", consistency="bsp",
+                           mean_over=dtrain.MeanOver.PUSHERS)
+    print(decaying.dtype, dtrain.Steps.TABLE.name)
+    world.table("begun", length=4, row_length=4, segments=[
+        {"first": 0, "count": 4, "rule": "adagrad", "accumulator": 0.1}]).close()
     states: Dict[str, dtrain.State] = mixed.states()
     servers: List[int] = rows.locate([1, 2])
     print(version, states, servers, rows.count_rows().count, table.stats()["requests"])

@@ -191,11 +191,11 @@ typedef long long swig_type_158;
 typedef long long swig_type_159;
 typedef long long swig_type_160;
 typedef long long swig_type_161;
-typedef _gostring_ swig_type_162;
+typedef long long swig_type_162;
 typedef long long swig_type_163;
 typedef long long swig_type_164;
 typedef long long swig_type_165;
-typedef long long swig_type_166;
+typedef _gostring_ swig_type_166;
 typedef long long swig_type_167;
 typedef long long swig_type_168;
 typedef long long swig_type_169;
@@ -253,11 +253,11 @@ typedef long long swig_type_220;
 typedef long long swig_type_221;
 typedef long long swig_type_222;
 typedef long long swig_type_223;
-typedef _gostring_ swig_type_224;
+typedef long long swig_type_224;
 typedef long long swig_type_225;
 typedef long long swig_type_226;
 typedef long long swig_type_227;
-typedef long long swig_type_228;
+typedef _gostring_ swig_type_228;
 typedef long long swig_type_229;
 typedef long long swig_type_230;
 typedef long long swig_type_231;
@@ -308,17 +308,21 @@ typedef long long swig_type_275;
 typedef long long swig_type_276;
 typedef long long swig_type_277;
 typedef long long swig_type_278;
-typedef _gostring_ swig_type_279;
+typedef long long swig_type_279;
 typedef long long swig_type_280;
 typedef long long swig_type_281;
 typedef long long swig_type_282;
-typedef long long swig_type_283;
-typedef _gostring_ swig_type_284;
+typedef _gostring_ swig_type_283;
+typedef long long swig_type_284;
 typedef long long swig_type_285;
-typedef _gostring_ swig_type_286;
+typedef long long swig_type_286;
 typedef long long swig_type_287;
-typedef long long swig_type_288;
-typedef _gostring_ swig_type_289;
+typedef _gostring_ swig_type_288;
+typedef long long swig_type_289;
+typedef _gostring_ swig_type_290;
+typedef long long swig_type_291;
+typedef long long swig_type_292;
+typedef _gostring_ swig_type_293;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -556,6 +560,8 @@ extern void _wrap_segment_given_set_capi_ca0c96d1add96da1(uintptr_t arg1, int ar
 extern int _wrap_segment_given_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_segment_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_segment_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_segment_accumulator_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
+extern double _wrap_segment_accumulator_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_segment_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_segment_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -648,61 +654,73 @@ extern void _wrap_table_params_given_set_capi_ca0c96d1add96da1(uintptr_t arg1, i
 extern int _wrap_table_params_given_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_params_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_params_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
-extern int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_accumulator_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
+extern double _wrap_table_params_accumulator_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_mean_over_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_mean_over_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_schedule_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
+extern int _wrap_table_params_schedule_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
+extern swig_type_161 _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_162 arg2);
+extern swig_type_163 _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_params_decay_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
+extern double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_160 arg2);
+extern void _wrap_table_params_set_place_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_164 arg2);
 extern void _wrap_delete_table_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_161 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_162 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_163 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_164 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_165 arg2, swig_type_166 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_167 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_168 arg2, swig_type_169 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_170 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_171 arg2, swig_type_172 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_173 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_174 arg2, swig_type_175 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_176 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
-extern swig_type_177 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_178 arg3, uintptr_t arg4);
+extern swig_type_165 _wrap_table_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_166 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_167 _wrap_table_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_168 _wrap_table_push_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_171 _wrap_table_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_174 _wrap_table_push_pull_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_175 arg2, swig_type_176 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_177 _wrap_table_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_178 arg2, swig_type_179 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_180 _wrap_table_set_rate_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2, uintptr_t arg3);
+extern swig_type_181 _wrap_table_locate_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_182 arg3, uintptr_t arg4);
 extern void _wrap_table_server_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_rank_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_server_rank_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_179 arg2);
-extern swig_type_180 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_181 arg2);
-extern swig_type_182 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_183 arg2);
+extern swig_type_184 _wrap_table_server_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_server_ranges_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_185 arg2);
+extern swig_type_186 _wrap_table_server_ranges_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_server_share_set_capi_ca0c96d1add96da1(uintptr_t arg1, double arg2);
 extern double _wrap_table_server_share_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_server_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_server_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_183 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_184 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_185 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_186 arg3, swig_type_187 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_188 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_189 arg3, swig_type_190 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_191 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_192 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_193 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_194 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_195 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_196 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_197 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_198 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_199 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_200 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_201 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_202 arg3, uintptr_t arg4);
-extern swig_type_203 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_204 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_205 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_206 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_207 arg4, uintptr_t arg5, uintptr_t arg6);
-extern swig_type_208 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_209 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_187 _wrap_table_describe_server_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_188 _wrap_table_describe_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_189 _wrap_table_pull_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_190 arg3, swig_type_191 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_192 _wrap_table_set_state_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_193 arg3, swig_type_194 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_195 _wrap_table_clock_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_196 _wrap_table_set_consistency_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_197 _wrap_table_push_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_198 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_199 _wrap_table_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_200 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_201 _wrap_table_push_pull_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_202 arg3, uintptr_t arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_203 _wrap_table_set_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_204 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_205 _wrap_table_erase_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_206 arg3, uintptr_t arg4);
+extern swig_type_207 _wrap_table_count_rows_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_208 _wrap_table_pull_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_209 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_210 _wrap_table_set_state_rows_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, swig_type_211 arg4, uintptr_t arg5, uintptr_t arg6);
+extern swig_type_212 _wrap_table_set_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_213 _wrap_table_wait_ready_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_checkpoint_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_checkpoint_params_every_steps_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_checkpoint_params_every_steps_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_210 arg2);
-extern swig_type_211 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_212 arg2);
-extern swig_type_213 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_214 arg2);
+extern swig_type_215 _wrap_checkpoint_params_every_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_216 arg2);
+extern swig_type_217 _wrap_checkpoint_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_checkpoint_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_checkpoint_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_214 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_215 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_216 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_217 arg3, uintptr_t arg4, uintptr_t arg5);
-extern swig_type_218 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_219 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_218 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_219 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_220 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_221 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_222 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_223 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
 extern void _wrap_server_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -711,74 +729,74 @@ extern void _wrap_server_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern int _wrap_server_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_index_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_index_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_220 arg2);
-extern swig_type_221 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_224 arg2);
+extern swig_type_225 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_server_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_222 arg2);
+extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_226 arg2);
 extern void _wrap_delete_server_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_223 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_224 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_225 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_226 arg2);
-extern swig_type_227 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_228 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_227 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_228 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_229 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_230 arg2);
+extern swig_type_231 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_232 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
 extern void _wrap_device_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_229 arg2);
-extern swig_type_230 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_231 arg2);
-extern swig_type_232 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_233 arg2);
-extern swig_type_234 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_235 arg2);
-extern swig_type_236 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_237 arg2);
-extern swig_type_238 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_239 arg2);
-extern swig_type_240 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_241 arg2);
-extern swig_type_242 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_243 arg2);
-extern swig_type_244 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_245 arg2);
-extern swig_type_246 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_233 arg2);
+extern swig_type_234 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_235 arg2);
+extern swig_type_236 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_237 arg2);
+extern swig_type_238 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_239 arg2);
+extern swig_type_240 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_241 arg2);
+extern swig_type_242 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_243 arg2);
+extern swig_type_244 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_245 arg2);
+extern swig_type_246 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_247 arg2);
+extern swig_type_248 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
+extern swig_type_250 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_247 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_251 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
-extern swig_type_249 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_250 arg2);
-extern swig_type_251 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
-extern swig_type_253 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_254 arg2);
-extern swig_type_255 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_256 arg2);
-extern swig_type_257 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
-extern swig_type_259 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_260 arg2);
-extern swig_type_261 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_262 arg2);
-extern swig_type_263 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_264 arg2);
-extern swig_type_265 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
+extern swig_type_253 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_254 arg2);
+extern swig_type_255 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_256 arg2);
+extern swig_type_257 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
+extern swig_type_259 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_260 arg2);
+extern swig_type_261 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_262 arg2);
+extern swig_type_263 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_264 arg2);
+extern swig_type_265 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
+extern swig_type_267 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
+extern swig_type_269 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
-extern swig_type_267 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
-extern swig_type_269 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
+extern swig_type_271 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
+extern swig_type_273 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_270 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_271 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_272 arg3);
+extern swig_type_274 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_275 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_276 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -787,21 +805,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_273 arg2);
-extern swig_type_274 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_277 arg2);
+extern swig_type_278 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_275 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_276 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_277 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_279 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_280 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_281 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_278 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_279 arg1, uintptr_t arg2);
-extern swig_type_280 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_281 arg3);
-extern swig_type_282 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_283 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_284 arg2);
-extern swig_type_285 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
-extern swig_type_287 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_288 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_289 arg2);
+extern swig_type_282 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_283 arg1, uintptr_t arg2);
+extern swig_type_284 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_285 arg3);
+extern swig_type_286 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_287 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_288 arg2);
+extern swig_type_289 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_290 arg2);
+extern swig_type_291 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_292 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_293 arg2);
 #undef intgo
 */
 import "C"
@@ -2917,6 +2935,7 @@ const DTRAIN_GIVEN_RHO int = 0x20
 const DTRAIN_GIVEN_TRUST int = 0x40
 const DTRAIN_GIVEN_FTRL_BETA int = 0x80
 const DTRAIN_GIVEN_COMPENSATION int = 0x100
+const DTRAIN_GIVEN_ACCUMULATOR int = 0x200
 const DTRAIN_SEGMENTS int = 16
 
 type SwigcptrSegment uintptr
@@ -3175,6 +3194,19 @@ func (arg1 SwigcptrSegment) GetReserved() (_swig_ret uint32) {
 	return swig_r
 }
 
+func (arg1 SwigcptrSegment) SetAccumulator(arg2 float64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_segment_accumulator_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+}
+
+func (arg1 SwigcptrSegment) GetAccumulator() (_swig_ret float64) {
+	var swig_r float64
+	_swig_i_0 := arg1
+	swig_r = (float64)(C._wrap_segment_accumulator_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
 func NewSegment() (_swig_ret Segment) {
 	var swig_r Segment
 	swig_r = (Segment)(SwigcptrSegment(C._wrap_new_segment_capi_ca0c96d1add96da1()))
@@ -3227,6 +3259,8 @@ type Segment interface {
 	GetGiven() (_swig_ret uint32)
 	SetReserved(arg2 uint32)
 	GetReserved() (_swig_ret uint32)
+	SetAccumulator(arg2 float64)
+	GetAccumulator() (_swig_ret float64)
 }
 
 type SwigcptrTable_params uintptr
@@ -3833,16 +3867,94 @@ func (arg1 SwigcptrTable_params) GetNot_finite() (_swig_ret uint32) {
 	return swig_r
 }
 
-func (arg1 SwigcptrTable_params) SetReserved1(arg2 uint32) {
+func (arg1 SwigcptrTable_params) SetSteps(arg2 uint32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	C._wrap_table_params_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 }
 
-func (arg1 SwigcptrTable_params) GetReserved1() (_swig_ret uint32) {
+func (arg1 SwigcptrTable_params) GetSteps() (_swig_ret uint32) {
 	var swig_r uint32
 	_swig_i_0 := arg1
-	swig_r = (uint32)(C._wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	swig_r = (uint32)(C._wrap_table_params_steps_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetAccumulator(arg2 float64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_accumulator_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetAccumulator() (_swig_ret float64) {
+	var swig_r float64
+	_swig_i_0 := arg1
+	swig_r = (float64)(C._wrap_table_params_accumulator_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetMean_over(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_mean_over_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetMean_over() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_mean_over_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetSchedule(arg2 uint32) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_schedule_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetSchedule() (_swig_ret uint32) {
+	var swig_r uint32
+	_swig_i_0 := arg1
+	swig_r = (uint32)(C._wrap_table_params_schedule_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetWarmup_steps(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_160(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetWarmup_steps() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetDecay_steps(arg2 uint64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_162(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetDecay_steps() (_swig_ret uint64) {
+	var swig_r uint64
+	_swig_i_0 := arg1
+	swig_r = (uint64)(C._wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	return swig_r
+}
+
+func (arg1 SwigcptrTable_params) SetDecay(arg2 float64) {
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	C._wrap_table_params_decay_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+}
+
+func (arg1 SwigcptrTable_params) GetDecay() (_swig_ret float64) {
+	var swig_r float64
+	_swig_i_0 := arg1
+	swig_r = (float64)(C._wrap_table_params_decay_get_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
 	return swig_r
 }
 
@@ -3855,7 +3967,7 @@ func NewTable_params() (_swig_ret Table_params) {
 func (arg1 SwigcptrTable_params) Set_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_160(_swig_i_1))
+	C._wrap_table_params_set_place_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_164(_swig_i_1))
 }
 
 func DeleteTable_params(arg1 Table_params) {
@@ -3956,8 +4068,20 @@ type Table_params interface {
 	GetGiven() (_swig_ret uint32)
 	SetNot_finite(arg2 uint32)
 	GetNot_finite() (_swig_ret uint32)
-	SetReserved1(arg2 uint32)
-	GetReserved1() (_swig_ret uint32)
+	SetSteps(arg2 uint32)
+	GetSteps() (_swig_ret uint32)
+	SetAccumulator(arg2 float64)
+	GetAccumulator() (_swig_ret float64)
+	SetMean_over(arg2 uint32)
+	GetMean_over() (_swig_ret uint32)
+	SetSchedule(arg2 uint32)
+	GetSchedule() (_swig_ret uint32)
+	SetWarmup_steps(arg2 uint64)
+	GetWarmup_steps() (_swig_ret uint64)
+	SetDecay_steps(arg2 uint64)
+	GetDecay_steps() (_swig_ret uint64)
+	SetDecay(arg2 float64)
+	GetDecay() (_swig_ret float64)
 	Set_place(arg2 uint64)
 }
 
@@ -3968,7 +4092,7 @@ func Table_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer) 
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -3996,7 +4120,7 @@ func Table_push(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_165(_swig_i_1), C.swig_type_166(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_169(_swig_i_1), C.swig_type_170(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4013,7 +4137,7 @@ func Table_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1), C.swig_type_169(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_172(_swig_i_1), C.swig_type_173(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4032,7 +4156,7 @@ func Table_push_pull(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_171(_swig_i_1), C.swig_type_172(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_175(_swig_i_1), C.swig_type_176(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4050,7 +4174,7 @@ func Table_set(arg1 uintptr, arg2 uint64, arg3 uint64, arg4 unsafe.Pointer, arg5
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_174(_swig_i_1), C.swig_type_175(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_178(_swig_i_1), C.swig_type_179(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4079,7 +4203,7 @@ func Table_locate(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.Po
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_178(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_locate_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_182(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4125,7 +4249,7 @@ func (arg1 SwigcptrTable_server) GetRank() (_swig_ret int32) {
 func (arg1 SwigcptrTable_server) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_179(_swig_i_1))
+	C._wrap_table_server_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_183(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
@@ -4138,7 +4262,7 @@ func (arg1 SwigcptrTable_server) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_server) SetRanges(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1))
+	C._wrap_table_server_ranges_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_185(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_server) GetRanges() (_swig_ret uint64) {
@@ -4227,7 +4351,7 @@ func Table_pull_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_186(_swig_i_2), C.swig_type_187(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_190(_swig_i_2), C.swig_type_191(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4245,7 +4369,7 @@ func Table_set_state(arg1 uintptr, arg2 uint32, arg3 uint64, arg4 uint64, arg5 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_189(_swig_i_2), C.swig_type_190(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_193(_swig_i_2), C.swig_type_194(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
 	var swig_r_1 *Failure
@@ -4287,7 +4411,7 @@ func Table_push_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_194(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_push_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_198(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4306,7 +4430,7 @@ func Table_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_196(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_200(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4327,7 +4451,7 @@ func Table_push_pull_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_198(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_push_pull_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_202(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4347,7 +4471,7 @@ func Table_set_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 unsafe.
 	_swig_i_3 = address(arg4)
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(unsafe.Pointer(arg5))
-	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_200(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_table_set_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_204(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	runtime.KeepAlive(arg5)
@@ -4364,7 +4488,7 @@ func Table_erase_rows(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64, arg4 *Call
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(unsafe.Pointer(arg4))
-	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_202(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_table_erase_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_206(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg2)
 	runtime.KeepAlive(arg4)
 	var swig_r_1 *Failure
@@ -4398,7 +4522,7 @@ func Table_pull_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_205(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_pull_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_209(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4418,7 +4542,7 @@ func Table_set_state_rows(arg1 uintptr, arg2 uint32, arg3 unsafe.Pointer, arg4 u
 	_swig_i_4 = address(arg5)
 	var _swig_i_5 uintptr
 	_swig_i_5 = address(unsafe.Pointer(arg6))
-	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_207(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
+	swig_r = (uint64)(C._wrap_table_set_state_rows_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_type_211(_swig_i_3), C.uintptr_t(_swig_i_4), C.uintptr_t(_swig_i_5)))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg5)
 	runtime.KeepAlive(arg6)
@@ -4491,7 +4615,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_steps() (_swig_ret uint32) {
 func (arg1 SwigcptrCheckpoint_params) SetEvery_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_210(_swig_i_1))
+	C._wrap_checkpoint_params_every_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_214(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
@@ -4504,7 +4628,7 @@ func (arg1 SwigcptrCheckpoint_params) GetEvery_ns() (_swig_ret int64) {
 func (arg1 SwigcptrCheckpoint_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_212(_swig_i_1))
+	C._wrap_checkpoint_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_216(_swig_i_1))
 }
 
 func (arg1 SwigcptrCheckpoint_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4547,7 +4671,7 @@ func Checkpoint_save(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_215(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_save_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_219(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4564,7 +4688,7 @@ func Checkpoint_restore(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uint
 	_swig_i_3 := arg4
 	var _swig_i_4 uintptr
 	_swig_i_4 = address(arg5)
-	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_217(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	swig_r = (uint64)(C._wrap_checkpoint_restore_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_221(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
 	var swig_r_1 *Failure
@@ -4660,7 +4784,7 @@ func (arg1 SwigcptrServer_params) GetIndex() (_swig_ret int32) {
 func (arg1 SwigcptrServer_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_220(_swig_i_1))
+	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_224(_swig_i_1))
 }
 
 func (arg1 SwigcptrServer_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4679,7 +4803,7 @@ func NewServer_params() (_swig_ret Server_params) {
 func (arg1 SwigcptrServer_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_222(_swig_i_1))
+	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_226(_swig_i_1))
 }
 
 func DeleteServer_params(arg1 Server_params) {
@@ -4710,7 +4834,7 @@ func Server_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer)
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -4724,7 +4848,7 @@ func Server_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_226(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_230(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -4791,7 +4915,7 @@ func (arg1 SwigcptrDevice_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrDevice_stats) SetCopied(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_229(_swig_i_1))
+	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_233(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
@@ -4804,7 +4928,7 @@ func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetIn_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_231(_swig_i_1))
+	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
@@ -4817,7 +4941,7 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_233(_swig_i_1))
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_237(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
@@ -4830,7 +4954,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1))
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
@@ -4843,7 +4967,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_237(_swig_i_1))
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
@@ -4856,7 +4980,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1))
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_243(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
@@ -4869,7 +4993,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_245(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
@@ -4882,7 +5006,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_243(_swig_i_1))
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_247(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
@@ -4895,7 +5019,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_245(_swig_i_1))
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
@@ -4994,7 +5118,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -5007,7 +5131,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_250(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -5020,7 +5144,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -5033,7 +5157,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -5046,7 +5170,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_260(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -5059,7 +5183,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -5072,7 +5196,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_260(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -5085,7 +5209,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -5098,7 +5222,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -5137,7 +5261,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -5150,7 +5274,7 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
@@ -5223,7 +5347,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_272(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_276(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5292,7 +5416,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_273(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_277(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5376,7 +5500,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_279)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_283)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5392,7 +5516,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_281(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_285(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5412,7 +5536,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5425,7 +5549,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5447,7 +5571,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

@@ -3822,6 +3822,31 @@ int _wrap_segment_reserved_get_capi_ca0c96d1add96da1(struct dtrain_segment *_swi
 }
 
 
+void _wrap_segment_accumulator_set_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0, double _swig_go_1) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  double arg2 ;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  
+  if (arg1) (arg1)->accumulator = arg2;
+  
+}
+
+
+double _wrap_segment_accumulator_get_capi_ca0c96d1add96da1(struct dtrain_segment *_swig_go_0) {
+  struct dtrain_segment *arg1 = (struct dtrain_segment *) 0 ;
+  double result;
+  double _swig_go_result;
+  
+  arg1 = *(struct dtrain_segment **)&_swig_go_0; 
+  
+  result = (double) ((arg1)->accumulator);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 struct dtrain_segment *_wrap_new_segment_capi_ca0c96d1add96da1() {
   struct dtrain_segment *result = 0 ;
   struct dtrain_segment *_swig_go_result;
@@ -4980,26 +5005,176 @@ int _wrap_table_params_not_finite_get_capi_ca0c96d1add96da1(struct dtrain_table_
 }
 
 
-void _wrap_table_params_reserved1_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+void _wrap_table_params_steps_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
   struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
   uint32_t arg2 ;
   
   arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
   arg2 = (uint32_t)_swig_go_1; 
   
-  if (arg1) (arg1)->reserved1 = arg2;
+  if (arg1) (arg1)->steps = arg2;
   
 }
 
 
-int _wrap_table_params_reserved1_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+int _wrap_table_params_steps_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
   struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
   uint32_t result;
   int _swig_go_result;
   
   arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
   
-  result = (uint32_t) ((arg1)->reserved1);
+  result = (uint32_t) ((arg1)->steps);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_accumulator_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, double _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  double arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  
+  if (arg1) (arg1)->accumulator = arg2;
+  
+}
+
+
+double _wrap_table_params_accumulator_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  double result;
+  double _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (double) ((arg1)->accumulator);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_mean_over_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->mean_over = arg2;
+  
+}
+
+
+int _wrap_table_params_mean_over_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->mean_over);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_schedule_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->schedule = arg2;
+  
+}
+
+
+int _wrap_table_params_schedule_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->schedule);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_warmup_steps_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->warmup_steps = arg2;
+  
+}
+
+
+long long _wrap_table_params_warmup_steps_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->warmup_steps);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_decay_steps_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint64_t arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (uint64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->decay_steps = arg2;
+  
+}
+
+
+long long _wrap_table_params_decay_steps_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  uint64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (uint64_t) ((arg1)->decay_steps);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_table_params_decay_set_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0, double _swig_go_1) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  double arg2 ;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  arg2 = (double)_swig_go_1; 
+  
+  if (arg1) (arg1)->decay = arg2;
+  
+}
+
+
+double _wrap_table_params_decay_get_capi_ca0c96d1add96da1(struct dtrain_table_params *_swig_go_0) {
+  struct dtrain_table_params *arg1 = (struct dtrain_table_params *) 0 ;
+  double result;
+  double _swig_go_result;
+  
+  arg1 = *(struct dtrain_table_params **)&_swig_go_0; 
+  
+  result = (double) ((arg1)->decay);
   _swig_go_result = result; 
   return _swig_go_result;
 }

@@ -17,6 +17,7 @@ public abstract class RuleSettings<S> {
     static final int TRUST = 0x40;
     static final int FTRL_BETA = 0x80;
     static final int COMPENSATION = 0x100;
+    static final int ACCUMULATOR = 0x200;
     private Rule rule;
     private double learningRate;
     private double momentum;
@@ -31,6 +32,7 @@ public abstract class RuleSettings<S> {
     private double l2;
     private double trust;
     private double ftrlBeta;
+    private double accumulator;
     private int given;
 
     RuleSettings() {
@@ -209,6 +211,18 @@ public abstract class RuleSettings<S> {
         return self();
     }
 
+    /**
+     * What the sums of squares of ADAGRAD, ADAGRAD_ROWS, FTRL, RMSPROP and ADADELTA begin with.
+     *
+     * @param value 0 if not said; 0 or more
+     * @return this
+     */
+    public S accumulator(double value) {
+        say(ACCUMULATOR);
+        accumulator = value;
+        return self();
+    }
+
     void write(TableParams params) {
         params.setRule(rule == null ? 0 : rule.number());
         params.setLearning_rate(learningRate);
@@ -224,6 +238,7 @@ public abstract class RuleSettings<S> {
         params.setL2(l2);
         params.setTrust(trust);
         params.setFtrl_beta(ftrlBeta);
+        params.setAccumulator(accumulator);
         params.setGiven(given);
     }
 
@@ -242,6 +257,7 @@ public abstract class RuleSettings<S> {
         params.setL2(l2);
         params.setTrust(trust);
         params.setFtrl_beta(ftrlBeta);
+        params.setAccumulator(accumulator);
         params.setGiven(given);
     }
 }

@@ -28,6 +28,12 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     private DType storageDtype;
     private DType wireDtype;
     private NotFinite notFinite;
+    private Steps steps;
+    private MeanOver meanOver;
+    private Schedule schedule;
+    private long warmupSteps;
+    private long decaySteps;
+    private double decay;
     private Placement placement;
     private int virtualNodes;
     private long placementBlock;
@@ -247,6 +253,72 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
+     * What rules that count updates take for the number of one.
+     *
+     * @param value OWN if not said
+     * @return this
+     */
+    public TableSettings steps(Steps value) {
+        steps = Arguments.given(value, "steps");
+        return this;
+    }
+
+    /**
+     * What a mean is taken over, with {@link Op#AVG}.
+     *
+     * @param value WORKERS if not said
+     * @return this
+     */
+    public TableSettings meanOver(MeanOver value) {
+        meanOver = Arguments.given(value, "meanOver");
+        return this;
+    }
+
+    /**
+     * The learning rate as a function of the number of the table's update.
+     *
+     * @param value CONSTANT if not said
+     * @return this
+     */
+    public TableSettings schedule(Schedule value) {
+        schedule = Arguments.given(value, "schedule");
+        return this;
+    }
+
+    /**
+     * Updates in which the learning rate rises to what it is.
+     *
+     * @param value 0, none, if not said
+     * @return this
+     */
+    public TableSettings warmupSteps(long value) {
+        warmupSteps = value;
+        return this;
+    }
+
+    /**
+     * Of schedules that are not CONSTANT.
+     *
+     * @param value updates, 1 and more
+     * @return this
+     */
+    public TableSettings decaySteps(long value) {
+        decaySteps = value;
+        return this;
+    }
+
+    /**
+     * Of LINEAR, COSINE, EXPONENTIAL and STAIRCASE.
+     *
+     * @param value LINEAR, COSINE: 0, if not said, and more; else more than 0
+     * @return this
+     */
+    public TableSettings decay(double value) {
+        decay = value;
+        return this;
+    }
+
+    /**
      * Where the table's parts are put.
      *
      * @param value RANGE of a dense table, HASH of a sparse one, if not said
@@ -380,6 +452,12 @@ public final class TableSettings extends RuleSettings<TableSettings> {
         params.setStorage_dtype(number(storageDtype));
         params.setWire_dtype(number(wireDtype));
         params.setNot_finite(notFinite == null ? 0 : notFinite.number());
+        params.setSteps(steps == null ? 0 : steps.number());
+        params.setMean_over(meanOver == null ? 0 : meanOver.number());
+        params.setSchedule(schedule == null ? 0 : schedule.number());
+        params.setWarmup_steps(warmupSteps);
+        params.setDecay_steps(decaySteps);
+        params.setDecay(decay);
         params.setPlacement(placement == null ? 0 : placement.number());
         params.setVirtual_nodes(virtualNodes);
         params.setPlacement_block(placementBlock);

@@ -68,6 +68,15 @@ class ConstantsTest {
         for (NotFinite notFinite : NotFinite.values()) {
             assertEquals(header.get("NOT_FINITE_" + notFinite), notFinite.number(), notFinite.name());
         }
+        for (Steps steps : Steps.values()) {
+            assertEquals(header.get("STEPS_" + steps), steps.number(), steps.name());
+        }
+        for (MeanOver meanOver : MeanOver.values()) {
+            assertEquals(header.get("MEAN_" + meanOver), meanOver.number(), meanOver.name());
+        }
+        for (Schedule schedule : Schedule.values()) {
+            assertEquals(header.get("SCHEDULE_" + schedule), schedule.number(), schedule.name());
+        }
         for (Placement placement : Placement.values()) {
             assertEquals(header.get("PLACE_" + placement), placement.number(), placement.name());
         }
@@ -86,9 +95,9 @@ class ConstantsTest {
         assertEquals(header.get("OP_FACTORS"), Parameters.FACTORS);
         int[] given = {RuleSettings.LEARNING_RATE, RuleSettings.MOMENTUM, RuleSettings.BETA1,
             RuleSettings.BETA2, RuleSettings.EPSILON, RuleSettings.RHO, RuleSettings.TRUST,
-            RuleSettings.FTRL_BETA, RuleSettings.COMPENSATION};
+            RuleSettings.FTRL_BETA, RuleSettings.COMPENSATION, RuleSettings.ACCUMULATOR};
         String[] names = {"LEARNING_RATE", "MOMENTUM", "BETA1", "BETA2", "EPSILON", "RHO", "TRUST",
-            "FTRL_BETA", "COMPENSATION"};
+            "FTRL_BETA", "COMPENSATION", "ACCUMULATOR"};
         for (int i = 0; i < names.length; i++) {
             assertEquals(header.get("GIVEN_" + names[i]), given[i], names[i]);
         }

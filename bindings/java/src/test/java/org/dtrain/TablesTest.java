@@ -133,6 +133,62 @@ class TablesTest {
         expect(none, 0, 0);
     }
 
+    private static TableSettings decaying() {
+        return new TableSettings().length(2).rule(Rule.ADAM).steps(Steps.TABLE).schedule(Schedule.COSINE)
+                .warmupSteps(3).decaySteps(9).decay(0.25);
+    }
+
+    private static TableSettings averaged() {
+        return new TableSettings().dim(2).consistency(Consistency.BSP).aggregate(Op.AVG)
+                .meanOver(MeanOver.PUSHERS);
+    }
+
+    private static TableSettings begun(double accumulator) {
+        return new TableSettings().length(2).rule(Rule.ADAGRAD).accumulator(accumulator);
+    }
+
+    private static TableSettings part(double accumulator) {
+        return new TableSettings().dim(2).segments(
+                new Segment(0, 2).rule(Rule.FTRL).accumulator(accumulator));
+    }
+
+    /** The first makes a table; where another rank says the second, its name is told. */
+    private record Differing(TableSettings settings, TableSettings other, String name) {
+    }
+
+    @Test
+    void numbersArrive() {
+        for (Differing two : List.of(
+                new Differing(decaying(), decaying().steps(Steps.OWN), "steps"),
+                new Differing(decaying(), decaying().schedule(Schedule.LINEAR), "schedule"),
+                new Differing(decaying(), decaying().warmupSteps(4), "warmup_steps"),
+                new Differing(decaying(), decaying().decaySteps(10), "decay_steps"),
+                new Differing(decaying(), decaying().decay(0), "decay"),
+                new Differing(averaged(), averaged().meanOver(MeanOver.WORKERS), "mean_over"),
+                new Differing(begun(0.5), begun(0), "accumulator"),
+                new Differing(part(0.5), part(0), "segment 0 accumulator"))) {
+            world.table("numbers " + two.name(), two.settings()).close();
+            says(MismatchException.class, two.name(), rank == 0 ? two.settings() : two.other());
+        }
+        TableSettings sgd = new TableSettings().length(2).rule(Rule.SGD);
+        says(InvalidException.class, "steps is not valid",
+                new TableSettings().length(2).rule(Rule.SGD).steps(Steps.TABLE));
+        says(InvalidException.class, "accumulator is given",
+                new TableSettings().length(2).rule(Rule.SGD).accumulator(0));
+        says(InvalidException.class, "mean_over is not valid",
+                new TableSettings().length(2).meanOver(MeanOver.PUSHERS));
+        says(InvalidException.class, "decay_steps is not valid", sgd.schedule(Schedule.COSINE));
+        world.table("numbers", sgd.decaySteps(9)).close();
+        assertEquals(Schedule.INVERSE_SQRT, Schedule.of("inverse-sqrt"));
+        assertEquals(Steps.TABLE, Steps.of("table"));
+        assertEquals(MeanOver.PUSHERS, MeanOver.of("pushers"));
+    }
+
+    private static void says(Class<? extends DtrainException> kind, String part, TableSettings settings) {
+        String text = assertThrows(kind, () -> world.table("numbers", settings)).getMessage();
+        assertTrue(text.contains(part), text);
+    }
+
     @Test
     void whatIsNotFinite() {
         try (Table table = world.table("finite", new TableSettings().length(2).notFinite(NotFinite.DROP))) {

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""Each language has the values of every parameter of dtrain.h that is one of an enumeration, and every
+parameter of tables.
+usage: test_complete.py
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/abi"))
+import header  # noqa: E402
+
+HEADER = ROOT / "include/dtrain.h"
+SOURCES = {"C++": "include/dtrain/*.hpp", "Python": "bindings/python/dtrain/*.py", "Go": "bindings/go/*.go",
+           "Java": "bindings/java/src/main/java/org/dtrain/*.java"}
+STRUCTS = ("dtrain_segment", "dtrain_table_params")
+#: What languages say in other ways.
+UNSAID = re.compile("DTRAIN_(OK$|IN_PROGRESS$|LOG_|GRAPH_(IN|OUT)$|MEM_|STREAM_)")
+PLUMBING = {"struct_size", "reserved", "place_arg"}
+
+
+def source_of(language):
+    return "\n".join(path.read_text() for path in sorted(ROOT.glob(SOURCES[language])))
+
+
+def enumerators():
+    found = re.findall(r"\b(DTRAIN_\w+) = (\d+)", header.preprocess(HEADER))
+    return [(name, number) for name, number in found if not UNSAID.match(name)]
+
+
+def fields():
+    structs = header.structs(HEADER)
+    return [(struct, field) for struct in STRUCTS for field in structs[struct] if field not in PLUMBING]
+
+
+def has_enumerator(language, source, name, number):
+    """Java's do not have C's names: PLACE_HASH is HASH(2), or HASH, or HASH = 2."""
+    if language != "Java":
+        return re.search(rf"\b{name}\b", source)
+    parts = name.split("_")[1:]
+    tails = ("_".join(parts[i:]) for i in range(len(parts)))
+    return any(re.search(rf"^ +(?:static final int )?{tail}(?:\({number}[,)]|[,;]| = {number};)", source, re.MULTILINE) for tail in tails)
+
+
+def has_field(language, source, struct, field):
+    go = rf"\b{field}:" if struct == "dtrain_segment" else rf"\.Set_?(?i:{field})\("
+    return re.search({"C++": rf"\.{field}\b", "Python": rf"\b{field}\b", "Go": go,
+                      "Java": rf"\.set(?i:{field})\("}[language], source)
+
+
+def missing(language, source):
+    return ([name for name, number in enumerators() if not has_enumerator(language, source, name, number)] +
+            [f"{struct}.{field}" for struct, field in fields() if not has_field(language, source, struct, field)])
+
+
+class Complete(unittest.TestCase):
+    def test_there_is_something(self):
+        self.assertIn(("DTRAIN_PLACE_HASH", "2"), enumerators())
+        self.assertIn(("dtrain_segment", "ftrl_beta"), fields())
+
+    def test_nothing_is_missing(self):
+        for language in SOURCES:
+            with self.subTest(language):
+                self.assertEqual(missing(language, source_of(language)), [])
+
+    def test_planted_gaps(self):
+        for language in SOURCES:
+            gone = re.sub(r"DTRAIN_PLACE_HASH|\bHASH\b|(?i:ftrl_beta)", "gone", source_of(language))
+            with self.subTest(language):
+                self.assertEqual(missing(language, gone), [
+                    "DTRAIN_PLACE_HASH", "dtrain_segment.ftrl_beta", "dtrain_table_params.ftrl_beta"])
+
+
+if __name__ == "__main__":
+    unittest.main()
