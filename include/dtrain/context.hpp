@@ -47,6 +47,21 @@ class Options {
     std::shared_ptr<dtrain_options_t> handle_;
 };
 
+struct OptionInfo {
+    std::string key, initial, about;
+};
+inline std::vector<OptionInfo> describe_options() {
+    std::vector<OptionInfo> found;
+    for (;;) {
+        const char *key = nullptr, *initial = nullptr, *about = nullptr;
+        const Status status =
+            dtrain_options_describe(static_cast<uint32_t>(found.size()), &key, &initial, &about);
+        if (status == DTRAIN_ERR_NOT_FOUND) return found;
+        detail::check(status);
+        found.push_back(OptionInfo{key, initial, about});
+    }
+}
+
 // Each rank gives some bytes and gets those of all ranks, in their order.
 using AllGather = std::function<void(Span<const std::byte> mine, Span<std::byte> all)>;
 

@@ -212,17 +212,34 @@ template <class Way> class TableOperations {
             return dtrain_table_set_rate(table(), rate, params, request);
         });
     }
-    // Numbers of a state array of the rule (Table::states()), from `first` on, or of keys' rows.
+    // Numbers of a state array of the rule (Table::states()), from `first` on.
     Found pull_state(uint32_t index, Output out, uint64_t first = 0) const {
+        of_state("pull_state", index, out);
         return way_.find([&](auto params, auto request) {
             return dtrain_table_pull_state(table(), index, first, out.count, out.data, params,
                                            request);
         });
     }
     Found set_state(uint32_t index, Input values, uint64_t first = 0) const {
+        of_state("set_state", index, values);
         return way_.find([&](auto params, auto request) {
             return dtrain_table_set_state(table(), index, first, values.count, values.data, params,
                                           request);
+        });
+    }
+    // Of keys' rows.
+    Found pull_state_rows(uint32_t index, Keys keys, Output out) const {
+        of_keys("pull_state_rows", keys, of_state("pull_state_rows", index, out), out);
+        return way_.find([&](auto params, auto request) {
+            return dtrain_table_pull_state_rows(table(), index, keys.data(), keys.size(), out.data,
+                                                params, request);
+        });
+    }
+    Found set_state_rows(uint32_t index, Keys keys, Input values) const {
+        of_keys("set_state_rows", keys, of_state("set_state_rows", index, values), values);
+        return way_.find([&](auto params, auto request) {
+            return dtrain_table_set_state_rows(table(), index, keys.data(), keys.size(),
+                                               values.data, params, request);
         });
     }
     // Says that the table is initialised; usually one worker does. Waits until one has said so.
@@ -263,15 +280,33 @@ template <class Way> class TableOperations {
         });
     }
     template <class Array> void of_table(const char *name, const Array &array) const {
-        if (array.dtype != dtype_)
-            throw InvalidError(std::string(name) + ": the table is of " + detail::text(dtype_) +
-                               ", the array of " + detail::text(array.dtype));
+        of_type(name, "table", dtype_, array);
     }
     template <class Array> void of_rows(const char *name, Keys keys, const Array &array) const {
         of_table(name, array);
-        if (dim_ != 0 && array.count != keys.size() * dim_)
+        if (dim_ != 0) of_keys(name, keys, dim_, array);
+    }
+    // How many numbers the state has, of a sparse table in each row.
+    template <class Array>
+    uint64_t of_state(const char *name, uint32_t index, const Array &array) const {
+        const char *text = nullptr;
+        uint32_t dtype = 0;
+        uint64_t count = 0;
+        detail::check(dtrain_table_describe_state(table(), index, &text, &dtype, &count));
+        of_type(name, text, static_cast<DType>(dtype), array);
+        return count;
+    }
+    template <class Array>
+    static void of_type(const char *name, const char *what, DType dtype, const Array &array) {
+        if (array.dtype != dtype)
+            throw InvalidError(std::string(name) + ": the " + what + " is of " +
+                               detail::text(dtype) + ", the array of " + detail::text(array.dtype));
+    }
+    template <class Array>
+    static void of_keys(const char *name, Keys keys, uint64_t width, const Array &array) {
+        if (array.count / width != keys.size() || array.count % width != 0)
             throw InvalidError(std::string(name) + ": " + std::to_string(keys.size()) +
-                               " rows are " + std::to_string(keys.size() * dim_) +
+                               " rows are " + std::to_string(keys.size() * width) +
                                " elements, not " + std::to_string(array.count));
     }
 };
@@ -388,6 +423,15 @@ inline uint64_t restore_checkpoint(const Tables &tables, uint64_t step = DTRAIN_
     detail::check(dtrain_checkpoint_restore(all.data(), static_cast<uint32_t>(all.size()), step,
                                             params, &found));
     return found;
+}
+
+// TableParams::weights() of so many dedicated servers and then so many workers that serve, by which
+// the busiest link carries least.
+inline std::vector<uint32_t> server_weights(uint32_t workers, uint32_t dedicated,
+                                            uint32_t serving) {
+    std::vector<uint32_t> weights(size_t{dedicated} + serving);
+    detail::check(dtrain_server_weights(workers, dedicated, serving, weights.data()));
+    return weights;
 }
 
 } // namespace cxx

@@ -73,6 +73,27 @@ void test_lost_peer_is_named(void **) {
     });
 }
 
+void test_those_who_are_left_go_on(void **) {
+    run(3, 0, [](const Context &, const Communicator &joined) {
+        const std::vector<float> ones{1};
+        std::vector<float> sum(1);
+        joined.allreduce(ones, sum);
+        if (joined.rank() == 1) return; // gone
+        bool lost = false;
+        try {
+            joined.barrier();
+        } catch (const PeerError &error) {
+            lost = error.rank() == 1;
+        }
+        REQUIRE(lost);
+        REQUIRE((joined.failed() == std::vector<int32_t>{1}));
+        const Communicator left = joined.shrink();
+        REQUIRE(left.size() == 2 && left.rank() == (joined.rank() == 2 ? 1 : 0));
+        left.allreduce(ones, sum);
+        REQUIRE(sum[0] == 2 && left.failed().empty());
+    });
+}
+
 void test_exceptions_of_callbacks(void **) {
     const Context context(test_options());
     bool seen = false;
@@ -165,6 +186,7 @@ int main() {
                                 cmocka_unit_test(test_texts),
                                 cmocka_unit_test(test_timeout),
                                 cmocka_unit_test(test_lost_peer_is_named),
+                                cmocka_unit_test(test_those_who_are_left_go_on),
                                 cmocka_unit_test(test_exceptions_of_callbacks),
                                 cmocka_unit_test(test_log),
                                 cmocka_unit_test(test_durations),

@@ -3,6 +3,10 @@
 #include "ranks.hpp"
 #include "temporary_folder.h"
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
 using namespace dtrain;
 using namespace std::chrono_literals;
 
@@ -94,12 +98,43 @@ void test_records(void **) {
     THROWS(NotFoundError, "nowhere", RecordReader({"/nowhere"}));
 }
 
+std::string text_of(const std::string &path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void test_timeline(void **) {
+    const TemporaryFolder folder;
+    const Context context(test_options());
+    const Communicator comm = context.join("env", JoinParams().size(1));
+    THROWS(StateError, "", context.stop_timeline());
+    THROWS(IoError, "", context.start_timeline(folder.name + "/none/line"));
+    context.start_timeline(folder.name + "/line%r");
+    THROWS(StateError, "", context.start_timeline(folder.name + "/second"));
+    context.mark_timeline("epoch 7");
+    comm.barrier();
+    context.stop_timeline();
+    REQUIRE(text_of(folder.name + "/line0").find("epoch 7") != std::string::npos);
+}
+
+void test_what_is_described(void **) {
+    const Context context(test_options());
+    THROWS(NotFoundError, "", context.device_stats(99));
+    THROWS(UnsupportedError, "", context.device_stats(0)); // those that are built in do not count
+    const std::vector<OptionInfo> options = describe_options();
+    const auto timeout = std::find_if(options.begin(), options.end(), [](const OptionInfo &one) {
+        return one.key == "op.timeout";
+    });
+    REQUIRE(timeout != options.end() && !timeout->initial.empty() && !timeout->about.empty());
+}
+
 } // namespace
 
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(test_groups),      cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_compression), cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_memory),      cmocka_unit_test(test_records)};
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_records),
+        cmocka_unit_test(test_timeline),    cmocka_unit_test(test_what_is_described)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

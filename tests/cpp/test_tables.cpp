@@ -141,6 +141,60 @@ void test_numbers_arrive(void **) {
     });
 }
 
+void test_state(void **) {
+    run(1, 0, [](const Context &, const Communicator &comm) {
+        const Table table =
+            comm.table("dense", TableParams().length(4).rule(Rule::MOMENTUM).learning_rate(1));
+        std::vector<float> momentum{5, 6}, got(3);
+        table.set_state(0, momentum, 1);
+        table.pull_state(0, got);
+        REQUIRE((got == std::vector<float>{0, 5, 6}));
+        std::vector<double> wrong(2);
+        THROWS(InvalidError, "pull_state: the momentum is of f32, the array of f64",
+               table.pull_state(0, wrong));
+        THROWS(InvalidError, "set_state: the momentum is of f32", table.set_state(0, wrong));
+        THROWS(NotFoundError, "", table.pull_state(1, got));
+
+        const Table rows = comm.table("rows", TableParams().dim(2).rule(Rule::ADAM));
+        const std::vector<uint64_t> keys{7, 9};
+        std::vector<float> gradients{1, 2, 3, 4}, moments{8, 7, 6, 5}, found(4);
+        rows.push_rows(keys, gradients);
+        const uint32_t steps = rows.states().back().index;
+        std::vector<uint64_t> counts(2);
+        rows.pull_state_rows(steps, keys, counts);
+        REQUIRE(counts[0] == 1 && counts[1] == 1);
+        rows.set_state_rows(0, keys, moments);
+        rows.start().pull_state_rows(0, keys, found).wait();
+        REQUIRE(found == moments);
+        THROWS(InvalidError, "pull_state_rows: the steps is of u64, the array of f32",
+               rows.pull_state_rows(steps, keys, found));
+        THROWS(InvalidError, "set_state_rows: 2 rows are 4 elements, not 3",
+               rows.set_state_rows(0, keys, Input(moments.data(), 3)));
+    });
+}
+
+void test_change_of_consistency(void **) {
+    run(2, 0, [](const Context &, const Communicator &comm) {
+        const Table table = comm.table("mode", TableParams().length(1));
+        table.set_consistency(comm, TableParams().consistency(Consistency::BSP));
+        std::vector<float> x{1};
+        table.push(x);
+        table.clock();
+        table.pull(x);
+        REQUIRE(x[0] == 2); // of both: an asynchronous table might not have the other's yet
+        THROWS(
+            InvalidError, "quorum",
+            table.set_consistency(comm, TableParams().consistency(Consistency::QUORUM).quorum(3)));
+        comm.barrier();
+    });
+}
+
+void test_weights(void **) {
+    const std::vector<uint32_t> weights = server_weights(4, 2, 2);
+    REQUIRE(weights.size() == 4 && weights[0] == weights[1] && weights[0] > weights[3]);
+    THROWS(InvalidError, "", server_weights(2, 0, 3));
+}
+
 void test_function(void **) {
     run(1, 0, [](const Context &context, const Communicator &comm) {
         context.register_function(Function("twice", [](const dtrain_function_batch_t &batch) {
@@ -184,6 +238,9 @@ int main() {
                                 cmocka_unit_test(test_rows),
                                 cmocka_unit_test(test_numbers_that_are_given),
                                 cmocka_unit_test(test_numbers_arrive),
+                                cmocka_unit_test(test_state),
+                                cmocka_unit_test(test_change_of_consistency),
+                                cmocka_unit_test(test_weights),
                                 cmocka_unit_test(test_function),
                                 cmocka_unit_test(test_checkpoint)};
     return cmocka_run_group_tests(tests, nullptr, nullptr);
