@@ -17,5 +17,6 @@
 #ifndef DTRAIN_HPP
 #define DTRAIN_HPP
 #include "dtrain/context.hpp"
+#include "dtrain/norms.hpp"
 #include "dtrain/records.hpp"
 #endif

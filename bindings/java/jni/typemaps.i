@@ -62,6 +62,7 @@
 %address(void *)
 %address(const void *)
 %address(const void **)
+%address(void *const *)
 %address(const float *)
 %address(float *)
 %address(double *)

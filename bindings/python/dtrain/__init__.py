@@ -20,6 +20,7 @@ from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigE
 from ._request import Request, Result
 from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint)
 from ._memory import Memory, Registration
+from ._norms import clip_by_global_norm
 from ._gradients import Gradients
 from ._compressor import Compressor
 from ._graph import Graph
@@ -38,5 +39,5 @@ __all__ = [
     "NotFinite", "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",
     "Registration", "Request", "Result", "Rule", "SUM", "Schedule", "Server", "State", "StateError",
     "Steps", "Table", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
-    "U64", "U8", "UnsupportedError", "VersionError", "describe_options", "newest_checkpoint",
-    "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]
+    "U64", "U8", "UnsupportedError", "VersionError", "clip_by_global_norm", "describe_options",
+    "newest_checkpoint", "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]

@@ -3,6 +3,7 @@
  * attributes. Whatever may wait or take a lock runs without the GIL.
  * SPDX-License-Identifier: Apache-2.0 */
 %{
+#include "arrays.h"
 #include "callbacks.h"
 #include "calls.h"
 #include "handles.h"
@@ -247,12 +248,24 @@
     Py_XDECREF($result);
     $result = PyLong_FromUnsignedLongLong(*$1);
 }
-%typemap(in, numinputs=0) double *weight_p (double number = 0), double *gap_p (double number = 0)
-    "$1 = &number;"
-%typemap(argout) double *weight_p, double *gap_p {
+%typemap(in, numinputs=0) double *weight_p (double number = 0), double *gap_p (double number = 0),
+         double *norm_p (double number = 0) "$1 = &number;"
+%typemap(argout) double *weight_p, double *gap_p, double *norm_p {
     Py_XDECREF($result);
     $result = PyFloat_FromDouble(*$1);
 }
+%typemap(in) (void *const *arrays, const uint64_t *counts, const uint32_t *dtypes, uint32_t array_count)
+    (Arrays taken = {0}) {
+    if (!arrays_take(&taken, $input, "arrays")) SWIG_fail;
+    $1 = taken.data;
+    $2 = taken.counts;
+    $3 = taken.dtypes;
+    $4 = taken.count;
+}
+%typemap(argout) (void *const *arrays, const uint64_t *counts, const uint32_t *dtypes, uint32_t array_count)
+    "if (*arg6 > arg5) arrays_change(&taken$argnum); /* else nothing was scaled */"
+%typemap(freearg) (void *const *arrays, const uint64_t *counts, const uint32_t *dtypes, uint32_t array_count)
+    "arrays_give_back(&taken$argnum);"
 %typemap(in) (const char *const *paths, uint32_t count) (PyObject *list = NULL,
                                                          const char **texts = NULL) {
     if ((list = PySequence_Fast($input, "paths: a list is needed")) == NULL) SWIG_fail;

@@ -94,6 +94,7 @@ CONTEXT = {
     "start_timeline": dict(path=FOLDER.name + "/line"), "mark_timeline": dict(name="x"),
     "stop_timeline": {}, "device_stats": dict(index=0), "set_log": dict(sink=None)}
 FUNCTIONS = {
+    "clip_by_global_norm": dict(arrays=[floats()], max_norm=1.0),
     "typed": dict(array=floats(), dtype="f32"),
     "save_checkpoint": dict(tables=[dense], step=1, every_steps=1, every=1, timeout=1),
     "restore_checkpoint": dict(tables=[dense], step=1, timeout=1),
@@ -152,7 +153,7 @@ class WrongTypes(unittest.TestCase):
 
     def test_inside_of_lists(self):
         for function, arguments, name in (
-                (world.subset, {}, "ranks"), (dense.locate, {}, "items"),
+                (dtrain.clip_by_global_norm, {"max_norm": 1.0}, "arrays"), (world.subset, {}, "ranks"), (dense.locate, {}, "items"),
                 (rows.erase_rows, {}, "keys"), (dtrain.RecordReader, {}, "paths"),
                 (dtrain.save_checkpoint, {"step": 1}, "tables"),
                 (world.table, {"name": "x"}, "weights"), (world.table, {"name": "x"}, "segments")):

@@ -52,6 +52,8 @@ def tables(world: dtrain.Communicator) -> None:
         {"first": 0, "count": 4, "rule": "adagrad", "accumulator": 0.1}]).close()
     states: Dict[str, dtrain.State] = mixed.states()
     servers: List[int] = rows.locate([1, 2])
+    norm: float = dtrain.clip_by_global_norm([array("f", [3.0]), array("d", [4.0])], max_norm=1.0)
+    print(norm)
     print(version, states, servers, rows.count_rows().count, table.stats()["requests"])
 
 

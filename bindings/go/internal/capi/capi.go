@@ -46,6 +46,15 @@ func address(p unsafe.Pointer) uintptr {
 	return uintptr(p)
 }
 
+// Addresses are those of memory that stays where it is; the caller keeps it alive.
+func Addresses(pointers []unsafe.Pointer) []uintptr {
+	addresses := make([]uintptr, len(pointers))
+	for i, p := range pointers {
+		addresses[i] = address(p)
+	}
+	return addresses
+}
+
 // MustNotBeGo panics if p points to memory of Go's (unless GODEBUG=cgocheck=0): C may not keep it.
 func MustNotBeGo(p unsafe.Pointer) {
 	box := &struct{ p unsafe.Pointer }{p}

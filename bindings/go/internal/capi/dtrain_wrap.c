@@ -5932,6 +5932,29 @@ long long _wrap_table_set_state_rows_capi_ca0c96d1add96da1(dtrain_table_t *_swig
 }
 
 
+long long _wrap_clip_by_global_norm_capi_ca0c96d1add96da1(void **_swig_go_0, uint64_t *_swig_go_1, uint32_t *_swig_go_2, int _swig_go_3, double _swig_go_4, double *_swig_go_5) {
+  void **arg1 = (void **) 0 ;
+  uint64_t *arg2 = (uint64_t *) 0 ;
+  uint32_t *arg3 = (uint32_t *) 0 ;
+  uint32_t arg4 ;
+  double arg5 ;
+  double *arg6 = (double *) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(void ***)&_swig_go_0; 
+  arg2 = *(uint64_t **)&_swig_go_1; 
+  arg3 = *(uint32_t **)&_swig_go_2; 
+  arg4 = (uint32_t)_swig_go_3; 
+  arg5 = (double)_swig_go_4; 
+  arg6 = *(double **)&_swig_go_5; 
+  
+  result = (dtrain_status_t)dtrain_clip_by_global_norm((void *const *)arg1,(unsigned long const *)arg2,(unsigned int const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
 long long _wrap_table_set_ready_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0, dtrain_op_params_t *_swig_go_1) {
   dtrain_table_t *arg1 = (dtrain_table_t *) 0 ;
   dtrain_op_params_t *arg2 = (dtrain_op_params_t *) 0 ;

@@ -50,6 +50,7 @@
 %handle(dtrain_table_t)
 %handle(dtrain_reader_t)
 %handle(dtrain_writer_t)
+%memory(void *const *arrays, const uint32_t *dtypes)
 %memory(const void **, const char **, dtrain_table_t *const *, dtrain_request_t *const *)
 
 /* ---- outcomes ---- */

@@ -1,0 +1,32 @@
+package dtrain
+
+// SPDX-License-Identifier: Apache-2.0
+
+import (
+	"runtime"
+	"unsafe"
+
+	"dtrain.org/dtrain/internal/capi"
+)
+
+// Float is an Element that is no integer.
+type Float interface {
+	~float32 | ~float64 | F16 | BF16
+}
+
+// ClipByGlobalNorm scales arrays, such as the gradients of all tables, in place, so that their L2 norm together is
+// at most maxNorm; it returns what it was before. A NaN or an infinity in one is ErrInvalid, and nothing has
+// changed.
+func ClipByGlobalNorm[T Float](arrays [][]T, maxNorm float64) (norm float64, err error) {
+	pointers := make([]unsafe.Pointer, len(arrays))
+	counts, types := make([]uint64, len(arrays)), make([]uint32, len(arrays))
+	for i, array := range arrays {
+		pointers[i], counts[i], types[i] = start(array), uint64(len(array)), uint32(TypeOf[T]())
+	}
+	addresses := capi.Addresses(pointers)
+	found := new(float64)
+	err = errorOf(capi.Clip_by_global_norm(start(addresses), start(counts), start(types), uint32(len(arrays)), maxNorm,
+		unsafe.Pointer(found)))
+	runtime.KeepAlive(pointers)
+	return *found, err
+}

@@ -1,0 +1,30 @@
+"""Norms of arrays on this worker.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+# mypy: disable-error-code="no-any-return"
+from typing import Any, Iterable
+
+from . import _dtrain
+from ._checks import items, kind
+from ._collectives import Array
+
+
+def clip_by_global_norm(arrays: Iterable[Array], max_norm: float) -> float:
+    """Scales arrays of f32, f64, f16 and bf16, such as the gradients of all tables, in place, so that
+    their L2 norm together is at most max_norm; returns what it was before. A NaN or an infinity in
+    one is an InvalidError, and nothing has changed."""
+    if is_array(arrays):
+        raise TypeError(f"arrays: a list of arrays is needed, not {kind(arrays)}")
+    return _dtrain.dtrain_clip_by_global_norm(items(arrays, "arrays"), max_norm)
+
+
+def is_array(value: Any) -> bool:
+    """Which would be gone through row by row."""
+    if hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"):
+        return True
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
