@@ -18,11 +18,11 @@
  * what is too large; what is in flight goes on, and everything can be destroyed: the library keeps
  * 2 MiB of addresses for that, whose pages do not exist before.
  * FORK: the child may only destroy what it inherited; every other call there returns
- * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor of the
- * library's, and neither does a program that is executed; none is 0, 1 or 2. (A child made without
- * pthread_atfork()'s handlers, as by clone(), inherits them. So it is with those of libfabric and
- * UCX.)
- * The library installs no signal handler, never exits, never prints to stdout. */
+ * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor and no
+ * shared memory of the library's, and neither does a program that is executed; none is 0, 1 or 2.
+ * (A child made without pthread_atfork()'s handlers, as by clone(), inherits them. So it is with
+ * those of libfabric and UCX.) The library installs no signal handler, never exits, never prints to
+ * stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H
 #include <stddef.h>
@@ -734,12 +734,14 @@ typedef struct dtrain_segment {
     uint32_t reserved;
     double accumulator;
 } dtrain_segment_t;
-/* What servers do with a part of a push (what one request carries, at most 256 KiB) that has a NaN
- * or an infinity. What is taken makes values NaN, or infinite, which no later push mends. */
+/* What becomes of a push that has a NaN or an infinity. What is taken makes values NaN, or
+ * infinite, which no later push mends. */
 enum {
-    DTRAIN_NOT_FINITE_TAKE = 1,   /* as any number                                              */
-    DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key and the worker */
-    DTRAIN_NOT_FINITE_DROP = 3    /* as if it had not come, without an error; it is counted     */
+    DTRAIN_NOT_FINITE_TAKE = 1,   /* it is applied like any other                               */
+    DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key, before any of
+                                     it leaves the worker                                       */
+    DTRAIN_NOT_FINITE_DROP = 3    /* servers leave out the requests (at most 256 KiB each) that have
+                                     one, without an error, and count them                      */
 };
 /* What ADAM and its kin and LAMB take for the number of an update, from 1. MEAN has OWN. */
 enum {
@@ -972,10 +974,11 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * has the consistency, staleness, quorum and reproducible of params (other fields are not read).
  * BSP: what was pushed is applied; QUORUM: what no quorum has ended is dropped. Values and state
  * stay. Wait for this worker's other operations on the table first (DTRAIN_ERR_STATE).
- * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
- * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
- * could not. After these the table goes on in the mode that it had. Once all have agreed the change
- * is made, whatever else fails.
+ * DTRAIN_ERR_MISMATCH: workers ask for different modes, with both sides; DTRAIN_ERR_INVALID names
+ * the field; DTRAIN_ERR_LIMIT: a server has no memory for the sums. What keeps one worker from
+ * taking part, its own arguments too, all workers get, with its rank and reason. After these the
+ * table goes on in the mode that it had. Once all have agreed the change is made, whatever else
+ * fails.
  * When workers were lost: over the communicator that dtrain_comm_shrink() has made of the job's
  * own, so with all who are left. The table then goes on with these, in any mode, the one that it
  * had or another: nothing waits for who was lost any more. */
@@ -988,13 +991,14 @@ DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtr
  * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
  * A push is one update of each distinct key: rows of a key that repeats are added up, in the
  * table's type (F16 and BF16: in F32, and rounded once) and the order of the array (ASSIGN: the
- * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A server
- * whose memory limit (max_bytes of the table, option ps.memory of the server) they do not fit into
- * refuses its part of the push as a whole, with DTRAIN_ERR_LIMIT, and nothing changes there; others
- * may have applied theirs, and the text says which servers have and have not. A pull of a key
- * without a row gives its initial values, and makes no row. Clocks, versions and consistency are as
- * for ranges; a pull is atomic per row on its server. DTRAIN_ERR_INVALID: the table is dense (and
- * the calls for ranges, on a sparse one), NULL, or count * dim overflows. */
+ * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A push
+ * that a server's memory limit (max_bytes of the table, option ps.memory of the server) has no room
+ * for ends with DTRAIN_ERR_LIMIT and is applied on no server: it may be repeated once there is
+ * room. (One that takes several requests, with such limits, first asks all its servers for room: a
+ * round trip more.) A pull of a key without a row gives its initial values, and makes no row.
+ * Clocks, versions and consistency are as for ranges; a pull is atomic per row on its server.
+ * DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges, on a sparse one), NULL, or
+ * count * dim overflows. */
 DTRAIN_API dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys,
                                                   uint64_t count, const void *values,
                                                   const dtrain_op_params_t *params,

@@ -47,10 +47,6 @@ Fields made_with(const TableParams &params) {
     if (params.rule == DTRAIN_RULE_DC_SGD || has_function(params))
         out.push_back({"compensation", number_text(params.compensation)});
     put_number("steps", params.steps, DTRAIN_STEPS_OWN, out);
-    put_number("schedule", params.schedule, DTRAIN_SCHEDULE_CONSTANT, out);
-    put_number("warmup_steps", params.warmup_steps, 0, out);
-    put_number("decay_steps", params.decay_steps, 0, out);
-    out.push_back({"decay", number_text(params.decay), "0"});
     if (is_sparse(params) || rounds_at_random(params))
         out.push_back({"seed", std::to_string(params.seed)});
     if (!is_sparse(params)) return out;

@@ -80,18 +80,6 @@ void what_differs_is_named(void **) {
     plain.accumulator = 0;
     refuses(accumulating(), plain, "made with accumulator 0.1 and has 0 now");
     refuses(plain, accumulating(), "made with accumulator 0 and has 0.1 now");
-    plain = numbered();
-    plain.schedule = DTRAIN_SCHEDULE_LINEAR;
-    refuses(numbered(), plain, "made with schedule 3 and has 2 now");
-    plain = numbered();
-    plain.warmup_steps = 0;
-    refuses(plain, numbered(), "made with warmup_steps 0 and has 2 now");
-    plain = numbered();
-    plain.decay_steps = 10;
-    refuses(numbered(), plain, "made with decay_steps 9 and has 10 now");
-    plain.decay_steps = 9;
-    plain.decay = 0.5;
-    refuses(numbered(), plain, "made with decay 0.25 and has 0.5 now");
 }
 
 } // namespace
