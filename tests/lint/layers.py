@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Each layer uses itself and what is declared below it, by include path and by symbol, and none
+"""Each layer, or part of one, uses itself and what is declared below it, by include path and by symbol, and none
 calls what a library must not call. usage: layers.py LAYERS.json (written by CMake: for each layer
 its name, the layers below, its objects and its include path)
 
@@ -46,15 +46,20 @@ def symbols(objects):
     return defined, wanted
 
 
+def layer_of(part):
+    return part.split("/")[0]
+
+
 def check_declaration(layers):
     complaints, seen = [], set()
     for layer in layers:
         complaints += [f"{layer['name']} is declared before {lower}, on which it is built"
                        for lower in layer["below"] if lower not in seen]
         seen.add(layer["name"])
-        complaints += [f"{layer['name']} and {other} must not see each other"
-                       for pair in APART if layer["name"] in pair
-                       for other in pair if other in layer["below"]]
+        complaints += [f"{layer['name']} and {lower} must not see each other"
+                       for pair in APART if layer_of(layer["name"]) in pair
+                       for lower in layer["below"]
+                       if layer_of(lower) in pair and layer_of(lower) != layer_of(layer["name"])]
     return complaints
 
 
@@ -80,7 +85,7 @@ def visible_layers(compiler, includes, folders):
                        for folder, header in folders.items())
     text = subprocess.run([compiler, "-E", "-P", "-x", "c++", "-", *(f"-I{i}" for i in includes)],
                           input=probes, check=True, capture_output=True, text=True).stdout
-    return set(re.findall(r"visible (\w+)", text))
+    return set(re.findall(r"visible (\S+)", text))
 
 
 def check_includes(layers, compiler="c++"):
