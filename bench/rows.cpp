@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Usage: bench_rows [rows]. Million keys per second of one core: the median of several batches.
-#include "ps/row_store.h"
+#include "ps/storage/row_store.h"
 
 #include <algorithm>
 #include <chrono>

@@ -5,9 +5,9 @@
 // rule reads and writes; everything lies in the cache. Rows have 64 f32, are updated by a call
 // each, in the cache (64 rows) and all over 256 MiB of values and 256 MiB of state (a million, in
 // random order, prefetched one call ahead as a server with a list of rows can).
-#include "ps/rules.h"
+#include "ps/table/rules.h"
 #include "device/kernels.h"
-#include "ps/update_rule.h"
+#include "ps/optimizer/update_rule.h"
 
 #include <algorithm>
 #include <chrono>

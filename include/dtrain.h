@@ -25,6 +25,9 @@
  * stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H
+#ifndef DTRAIN_BASICS_H /* up to its end: what the library's own layers share (cmake/basics.cmake) \
+                         */
+#define DTRAIN_BASICS_H
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -368,6 +371,13 @@ enum {
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
+#ifdef __cplusplus
+}
+#endif
+#endif /* DTRAIN_BASICS_H */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* recv[i] = op over ranks of send[i]; both hold count elements. */
 DTRAIN_API dtrain_status_t dtrain_allreduce(dtrain_comm_t *comm, const void *send, void *recv,

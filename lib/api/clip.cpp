@@ -3,7 +3,7 @@
 #include "api/guard.h"
 #include "device/global_norm.h"
 #include "device/kernels.h"
-#include "ps/finite.h"
+#include "ps/table/finite.h"
 
 #include <cmath>
 #include <vector>

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
-#include "cluster/environment.h"
-#include "cluster/rendezvous.h"
-#include "collectives/agreement.h"
+#include "cluster/environment/environment.h"
+#include "cluster/join/rendezvous.h"
+#include "collectives/communicator/agreement.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 #include "api/operation.h"
-#include "collectives/agreement.h"
+#include "collectives/communicator/agreement.h"
 
 using dtrain::fail;
 using dtrain::Status;

@@ -3,10 +3,10 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "base/fd.h"
-#include "cluster/environment.h"
-#include "cluster/launchers.h"
-#include "cluster/rendezvous.h"
-#include "cluster/stray_variables.h"
+#include "cluster/environment/environment.h"
+#include "cluster/environment/launchers.h"
+#include "cluster/environment/stray_variables.h"
+#include "cluster/join/rendezvous.h"
 
 #include <algorithm>
 #include <atomic>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
-#include "cluster/cores.h"
+#include "cluster/host/cores.h"
 #include "device/kernels.h"
 #include "transport/plugin.h"
 

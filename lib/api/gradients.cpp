@@ -1,7 +1,7 @@
 // dtrain_gradients_*
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
-#include "collectives/agreement.h"
+#include "collectives/communicator/agreement.h"
 #include "gradients/queue.h"
 
 #include <algorithm>

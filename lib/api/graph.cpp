@@ -1,8 +1,8 @@
 // dtrain_graph_* and dtrain_neighbor_*
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
-#include "collectives/agreement.h"
-#include "collectives/graph_agree.h"
+#include "collectives/communicator/agreement.h"
+#include "collectives/communicator/graph_agree.h"
 
 using dtrain::fail;
 using dtrain::Status;

@@ -4,6 +4,7 @@
 #include "base/memory_reserve.h"
 #include "base/status.h"
 #include "base/uncancelled.h"
+#include "dtrain.h"
 
 #include <cstring>
 

@@ -4,14 +4,15 @@
 #include "api/fork.h"
 #include "api/timeline.h"
 #include "base/options.h"
-#include "collectives/communicator.h"
+#include "collectives/communicator/communicator.h"
+#include "dtrain.h"
 #include "engine/agent.h"
 #include "engine/completion_queue.h"
 #include "engine/helper.h"
 #include "gradients/queue.h"
 #include "memory/registration.h"
 #include "memory/registry.h"
-#include "ps/node.h"
+#include "ps/node/node.h"
 #include "transport/host.h"
 
 #include <atomic>

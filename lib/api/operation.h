@@ -3,6 +3,7 @@
 #pragma once
 #include "api/guard.h"
 #include "api/handles.h"
+#include "dtrain.h"
 
 #include <cstdint>
 

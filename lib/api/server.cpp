@@ -3,7 +3,7 @@
 #include "api/server.h"
 #include "api/guard.h"
 #include "api/handles.h"
-#include "cluster/environment.h"
+#include "cluster/environment/environment.h"
 
 #include <cstdlib>
 #include <limits>

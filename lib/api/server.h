@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/handles.h"
-#include "ps/node.h"
+#include "ps/node/node.h"
 
 struct dtrain_server : dtrain::api::Child {
     using Child::Child;

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/operation.h"
-#include "ps/client_table.h"
-#include "ps/node.h"
-#include "ps/rules.h"
+#include "dtrain.h"
+#include "ps/client/client_table.h"
+#include "ps/node/node.h"
+#include "ps/table/rules.h"
 
 #include <optional>
 #include <vector>

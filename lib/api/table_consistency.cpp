@@ -1,7 +1,7 @@
 // dtrain_table_set_consistency
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
-#include "collectives/agreement.h"
+#include "collectives/communicator/agreement.h"
 
 #include <iterator>
 #include <string>

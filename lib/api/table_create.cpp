@@ -1,9 +1,9 @@
 // Making a table: every worker does it alike, or nobody.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
-#include "collectives/agreement.h"
+#include "collectives/communicator/agreement.h"
 #include "device/kernels.h"
-#include "ps/table_fields.h"
+#include "ps/table/table_fields.h"
 
 using dtrain::fail;
 using dtrain::Status;

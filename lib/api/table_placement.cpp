@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "base/callback.h"
-#include "ps/placement_balance.h"
+#include "ps/placement/placement_balance.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // dtrain_table_*_rows
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
-#include "ps/item.h"
-#include "ps/row_batch.h"
+#include "ps/client/row_batch.h"
+#include "ps/table/item.h"
 
 using dtrain::fail;
 using dtrain::Status;

@@ -1,7 +1,7 @@
 // Log lines: stderr until the program sets a sink.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 #include <atomic>
 #include <mutex>

@@ -1,7 +1,7 @@
 // Status codes and the text that goes with a failure.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 #include <cstddef>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 
-#include "collectives/agreement.h"
-#include "collectives/sequence.h"
+#include "collectives/communicator/agreement.h"
+#include "collectives/communicator/sequence.h"
 #include "compression/elements.h"
 
 #include <cmath>

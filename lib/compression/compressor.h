@@ -1,8 +1,9 @@
 // A compressed all-reduce: a method, and the communicator on which it runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/communicator.h"
+#include "collectives/communicator/communicator.h"
 #include "compression/method.h"
+#include "dtrain.h"
 
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // How a vector is reduced with less on the wire: state machines that never wait nor communicate.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/call.h"
+#include "collectives/call/call.h"
 #include "compression/params.h"
 
 #include <cstdint>

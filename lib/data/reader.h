@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "data/input_file.h"
+#include "dtrain.h"
 
 #include <span>
 #include <vector>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 namespace dtrain::device {
 namespace {

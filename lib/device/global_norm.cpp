@@ -2,7 +2,7 @@
 #include "device/global_norm.h"
 
 #include "device/kernels.h"
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 #include <algorithm>
 #include <cmath>

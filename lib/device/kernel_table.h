@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 namespace dtrain::device {
 

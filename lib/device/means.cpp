@@ -2,7 +2,7 @@
 #include "device/means.h"
 
 #include "device/kernels.h"
-#include "dtrain.h"
+#include "dtrain_basics.h"
 
 #include <algorithm>
 #include <cstring>

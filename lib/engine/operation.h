@@ -1,6 +1,7 @@
 // Something that is being done: a collective, a message, a table request.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 #include "engine/request.h"
 #include "trace/record.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/queue.h"
 
-#include "collectives/agreement.h"
+#include "collectives/communicator/agreement.h"
 #include "engine/thread.h"
 
 #include <algorithm>

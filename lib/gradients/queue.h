@@ -5,7 +5,7 @@
 // reduces one bucket at a time, so that what is more urgent comes next. It sleeps while this rank
 // has nothing to say, but for one cycle a second, in which ranks learn of each other's stalls.
 #pragma once
-#include "collectives/communicator.h"
+#include "collectives/communicator/communicator.h"
 #include "gradients/negotiation.h"
 #include "gradients/reducer.h"
 

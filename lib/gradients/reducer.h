@@ -1,7 +1,7 @@
 // Reduces what the ranks have agreed on: alone where it lies, or packed together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/communicator.h"
+#include "collectives/communicator/communicator.h"
 #include "gradients/negotiation.h"
 #include "memory/registration.h"
 #include "memory/registry.h"

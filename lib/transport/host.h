@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 
 #include <span>

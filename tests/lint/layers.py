@@ -102,9 +102,24 @@ def check_includes(layers, compiler="c++"):
     return complaints
 
 
+def check_readme(layers, text):
+    """Its table names each folder, from the top, and no other."""
+    listed = re.findall(r"^\| `([\w/]+)` \|", text, re.MULTILINE)
+    names = {layer["name"] for layer in layers if not layer["name"].startswith("transport_")}
+    names |= {layer_of(name) for name in names}
+    order = [layer["name"] for layer in layers]
+    seen = [name for name in listed if name in order]
+    return ([f"lib/README.md does not list {name}" for name in sorted(names - set(listed))]
+            + [f"lib/README.md lists {name}, which is not there" for name in sorted(set(listed) - names)]
+            + [f"lib/README.md lists {upper} above {lower}, which is built on it"
+               for upper, lower in zip(seen, seen[1:])
+               if upper in next(layer for layer in layers if layer["name"] == lower)["below"]])
+
+
 def main(path):
     layers = load(path)
     complaints = check_declaration(layers) + check_symbols(layers) + check_includes(layers)
+    complaints += check_readme(layers, (LIB / "README.md").read_text())
     objects = sum(len(layer["objects"]) for layer in layers)
     print("\n".join(complaints) or f"{len(layers)} layers, {objects} objects: as declared")
     return 1 if complaints else 0

@@ -81,6 +81,17 @@ class Layers(Planted):
         self.assertEqual(layers.check_declaration(self.layers),
                          ["base is declared before engine, on which it is built"])
 
+    def test_folders_that_the_readme_has_not(self):
+        text = (layers.LIB / "README.md").read_text()
+        self.assertEqual(layers.check_readme(self.layers, text), [])
+        self.assertEqual(layers.check_readme(self.layers, text.replace("| `ps/client` |", "| `ps/klient` |")),
+                         ["lib/README.md does not list ps/client",
+                          "lib/README.md lists ps/klient, which is not there"])
+        lines = text.split("\n")
+        at = next(i for i, line in enumerate(lines) if line.startswith("| `wire` |"))
+        lines[at], lines[at + 2] = lines[at + 2], lines[at]
+        self.assertTrue(layers.check_readme(self.layers, "\n".join(lines)))
+
     def test_upper_layer_on_the_include_path(self):
         self.layer("base")["includes"] += self.layer("wire")["includes"]
         self.layer("ps/storage")["includes"] += self.layer("ps/client")["includes"]

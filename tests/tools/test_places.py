@@ -199,7 +199,7 @@ def check_silent_resolver(bin_folder):
 
 
 def ports_beside(master_port):
-    """As lib/cluster/rendezvous.cpp has them."""
+    """As lib/cluster/join/rendezvous.cpp has them."""
     return [1024 + (master_port + 2053 * (i + 1)) % (32768 - 1024) for i in range(4)]
 
 

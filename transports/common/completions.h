@@ -2,6 +2,7 @@
 // accepted, so that completing it cannot fail.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 #include "queue.h"
 

@@ -1,5 +1,6 @@
 // The one exported symbol of a plugin of this tree. PLUGIN is its table.
 // SPDX-License-Identifier: Apache-2.0
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 
 extern "C" const dtrain_tp_plugin_t PLUGIN;

@@ -1,6 +1,7 @@
 // The core's services with the manners of C++: formatted texts and options with defaults.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // A position in a gather/scatter list, to fill or drain it bit by bit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // The way to an address, in words, for people who have chosen the wrong interface.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "dtrain_basics.h"
 #include "dtrain_transport.h"
 #include "fd.h"
 

@@ -4,7 +4,7 @@
 #include "check.h"
 
 #include "base/clock.h"
-#include "cluster/job.h"
+#include "cluster/session/job.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,7 +4,7 @@
 // Connections behave as TCP's do: in order, without loss; a cut holds what is sent until it heals;
 // a crash closes them (unless the way is cut); nobody answers a dial over a cut way.
 #pragma once
-#include "cluster/node.h"
+#include "cluster/control/node.h"
 
 #include <functional>
 #include <map>

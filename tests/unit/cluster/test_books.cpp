@@ -3,13 +3,13 @@
 #include "check.h"
 
 #include "base/clock.h"
-#include "cluster/call_book.h"
-#include "cluster/calls.h"
-#include "cluster/gathering.h"
-#include "cluster/names.h"
-#include "cluster/reunion.h"
-#include "cluster/shrink_book.h"
-#include "cluster/watch.h"
+#include "cluster/control/call_book.h"
+#include "cluster/control/calls.h"
+#include "cluster/control/gathering.h"
+#include "cluster/control/reunion.h"
+#include "cluster/control/shrink_book.h"
+#include "cluster/control/watch.h"
+#include "cluster/host/names.h"
 
 #include <cstring>
 #include <set>

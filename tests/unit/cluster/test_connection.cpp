@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "cluster/connection.h"
+#include "cluster/join/connection.h"
 #include "wire/frame.h"
 
 #include <malloc.h>

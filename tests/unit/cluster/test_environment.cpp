@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "cluster/environment.h"
+#include "cluster/environment/environment.h"
 
 #include <cstring>
 #include <map>

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "cluster/environment.h"
-#include "cluster/launchers.h"
+#include "cluster/environment/environment.h"
+#include "cluster/environment/launchers.h"
 
 #include <cstring>
 #include <map>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "cluster/dialling.h"
-#include "cluster/interfaces.h"
-#include "cluster/place.h"
-#include "cluster/rendezvous.h"
+#include "cluster/host/interfaces.h"
+#include "cluster/host/place.h"
+#include "cluster/join/dialling.h"
+#include "cluster/join/rendezvous.h"
 #include "wire/auth.h"
 #include "wire/limits.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "cluster/stray_variables.h"
+#include "cluster/environment/stray_variables.h"
 
 using namespace dtrain;
 

@@ -1,7 +1,7 @@
 // Networks for the tests of prices: shared memory, a data-centre network, slow Ethernet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/price.h"
+#include "collectives/cost/price.h"
 
 inline constexpr dtrain::collectives::NetworkModel networks[] = {
     {300, 100, 0.05, 0.05, 0.03},

@@ -1,7 +1,7 @@
 // Random connected graphs for the tests.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/graph.h"
+#include "collectives/graph/graph.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Adaptation with a wrong model: times come from the simulation of another network.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/adapt.h"
+#include "collectives/communicator/adapt.h"
 #include "every_rank.h"
 #include "networks.h"
 

@@ -1,8 +1,8 @@
 // Every builder, every number of ranks up to 64, odd sizes: proved by the checker.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/check.h"
-#include "collectives/layout.h"
+#include "collectives/call/layout.h"
+#include "collectives/check/check.h"
 #include "engine/tag.h"
 #include "every_rank.h"
 

@@ -1,7 +1,7 @@
 // The checker is red for every fault planted into schedules that it accepts.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/check.h"
+#include "collectives/check/check.h"
 #include "every_rank.h"
 
 #include <algorithm>

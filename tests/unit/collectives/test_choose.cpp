@@ -1,8 +1,8 @@
 // The choice against what the alternatives really cost.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/build.h"
-#include "collectives/choose.h"
+#include "collectives/cost/choose.h"
+#include "collectives/schedule/build.h"
 #include "every_rank.h"
 #include "networks.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
-#include "collectives/communicator.h"
+#include "collectives/communicator/communicator.h"
 
 #include <cstring>
 #include <functional>

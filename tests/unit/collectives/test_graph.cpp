@@ -1,7 +1,7 @@
 // Graphs: their shapes and weights, what is refused, spectral gaps against closed forms.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/graph.h"
+#include "collectives/graph/graph.h"
 #include "random_graph.h"
 
 #include "dtrain.h"

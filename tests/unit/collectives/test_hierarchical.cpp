@@ -1,9 +1,9 @@
 // All-reduce over hosts, racks and so on: proved by the checker, priced, and chosen where it pays.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/check.h"
-#include "collectives/choose.h"
-#include "collectives/topology.h"
+#include "collectives/call/topology.h"
+#include "collectives/check/check.h"
+#include "collectives/cost/choose.h"
 #include "every_rank.h"
 #include "networks.h"
 

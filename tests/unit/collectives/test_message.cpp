@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/processes.h"
 
-#include "collectives/message.h"
+#include "collectives/call/message.h"
 #include "engine/tag.h"
 
 #include <cstring>

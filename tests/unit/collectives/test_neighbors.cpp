@@ -1,8 +1,8 @@
 // Schedules of neighbours: correct for every graph, and the checker is red for faults in them.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/check.h"
-#include "collectives/price.h"
+#include "collectives/check/check.h"
+#include "collectives/cost/price.h"
 #include "every_rank.h"
 #include "networks.h"
 #include "random_graph.h"

@@ -1,8 +1,8 @@
 // Random collectives in random interleavings, proved by the checker: DTRAIN_TEST_ROUNDS of them
 // from DTRAIN_TEST_SEED on (./dev soak runs a million). SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "collectives/check.h"
-#include "collectives/topology.h"
+#include "collectives/call/topology.h"
+#include "collectives/check/check.h"
 #include "every_rank.h"
 
 #include <cinttypes>

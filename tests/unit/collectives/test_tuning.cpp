@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 #include "check.h"
-#include "collectives/tuning.h"
+#include "collectives/cost/tuning.h"
 #include "temporary_folder.h"
 #include "wire/crc32c.h"
 

@@ -1,8 +1,8 @@
 // A server with a table of 8 floats, and an archive whose jobs a test ends.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/server.h"
-#include "ps/table_wire.h"
+#include "ps/server/server.h"
+#include "ps/table/table_wire.h"
 
 #include "check.h"
 

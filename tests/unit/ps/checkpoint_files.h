@@ -1,7 +1,7 @@
 // The files of a checkpoint: what a worker writes of one, and what may happen to them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/checkpoint_folder.h"
+#include "ps/checkpoint/checkpoint_folder.h"
 #include "wire/crc32c.h"
 
 #include "check.h"

@@ -1,10 +1,10 @@
 // The servers' parts of a dense table, saved and restored without servers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/archive.h"
-#include "ps/part_heading.h"
-#include "ps/placement_map.h"
-#include "ps/shard.h"
+#include "ps/checkpoint/archive.h"
+#include "ps/checkpoint/part_heading.h"
+#include "ps/placement/placement_map.h"
+#include "ps/storage/shard.h"
 
 #include "check.h"
 #include "checkpoint_files.h"

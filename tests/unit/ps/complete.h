@@ -1,7 +1,7 @@
 // Images of shards, complete at once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/gradual_copy.h"
+#include "ps/storage/gradual_copy.h"
 
 #include <memory>
 

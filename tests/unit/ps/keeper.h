@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_function.h"
-#include "ps/function_registry.h"
-#include "ps/table_params.h"
+#include "ps/optimizer/function_registry.h"
+#include "ps/table/table_params.h"
 
 #include <cstdint>
 #include <cstring>

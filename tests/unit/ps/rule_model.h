@@ -1,9 +1,9 @@
 // A table in plain doubles: the formulas of docs/PARAMETER_SERVER.md, one element at a time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/dtype.h"
-#include "ps/partition.h"
-#include "ps/rules.h"
+#include "ps/placement/partition.h"
+#include "ps/table/dtype.h"
+#include "ps/table/rules.h"
 
 #include <algorithm>
 #include <cmath>

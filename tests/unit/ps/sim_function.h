@@ -1,7 +1,7 @@
 // The rule ADD of u64 and f32 tables as a function, and as a segment.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/function_registry.h"
+#include "ps/optimizer/function_registry.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
-#include "ps/placement_map.h"
+#include "ps/placement/placement_map.h"
 #include "sim_gather.h"
 #include "sim_network.h"
 #include "sim_op.h"

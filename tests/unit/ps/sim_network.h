@@ -5,8 +5,8 @@
 // Memory that is sent without a copy is read as late as the rules allow, so that a buffer that is
 // given back or changed too early shows.
 #pragma once
-#include "ps/client.h"
-#include "ps/server.h"
+#include "ps/client/client.h"
+#include "ps/server/server.h"
 #include "sim_function.h"
 
 #include <cstring>

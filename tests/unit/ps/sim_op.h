@@ -1,8 +1,8 @@
 // An operation of a simulated worker, and what it was. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
-#include "ps/client_table.h"
-#include "ps/row_batch.h"
+#include "ps/client/client_table.h"
+#include "ps/client/row_batch.h"
 
 #include <map>
 #include <memory>

@@ -2,7 +2,7 @@
 // disks fail, and what may have come of it: everything or nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/client_table.h"
+#include "ps/client/client_table.h"
 #include "sim_network.h"
 #include "sim_restore_tables.h"
 

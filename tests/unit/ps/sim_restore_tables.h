@@ -1,8 +1,8 @@
 // A dense and a sparse table that a restore fills with one number, and what servers have of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/placement_map.h"
-#include "ps/server.h"
+#include "ps/placement/placement_map.h"
+#include "ps/server/server.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 // What a simulated job is like, and random ones. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
-#include "ps/placement.h"
+#include "ps/table/placement.h"
 #include "sim_function.h"
 #include "sim_narrow.h"
 #include "sim_network.h"

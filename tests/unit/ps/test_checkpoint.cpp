@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpointed_table.h"
 
-#include "ps/lineage.h"
+#include "ps/checkpoint/lineage.h"
 
 #include "check.h"
 #include "complete.h"

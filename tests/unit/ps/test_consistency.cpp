@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/consistency.h"
-#include "ps/protocol.h"
+#include "ps/storage/consistency.h"
+#include "ps/table/protocol.h"
 
 #include "check.h"
 

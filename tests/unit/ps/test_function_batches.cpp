@@ -2,8 +2,8 @@
 // other than the rule that does the same.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "ps/shard.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/shard.h"
+#include "ps/storage/sparse_shard.h"
 
 #include <cstdlib>
 #include <random>

@@ -1,10 +1,10 @@
 // How tables with functions are described, and what a call does that fails.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "ps/function_call.h"
-#include "ps/function_registry.h"
-#include "ps/server.h"
-#include "ps/table_wire.h"
+#include "ps/optimizer/function_call.h"
+#include "ps/optimizer/function_registry.h"
+#include "ps/server/server.h"
+#include "ps/table/table_wire.h"
 
 #include <cstdio>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Images of dense shards that are made in turns with changes, against what was there.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/shard.h"
+#include "ps/storage/shard.h"
 
 #include "check.h"
 #include "complete.h"

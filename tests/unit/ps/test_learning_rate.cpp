@@ -1,6 +1,6 @@
 // Schedules of the learning rate, next to what they are elsewhere.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/learning_rate.h"
+#include "ps/optimizer/learning_rate.h"
 #include "rule_model.h"
 
 #include "check.h"

@@ -1,6 +1,6 @@
 // Which checkpoint is the newest, which step may be saved, and what is old.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/lineage.h"
+#include "ps/checkpoint/lineage.h"
 
 #include "check.h"
 

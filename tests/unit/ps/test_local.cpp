@@ -1,9 +1,9 @@
 // One process that is worker and server: whole operations against a model array.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/local_path.h"
+#include "ps/node/local_path.h"
 
 #include "check.h"
-#include "ps/client_table.h"
+#include "ps/client/client_table.h"
 
 #include <cstring>
 #include <random>

@@ -1,6 +1,6 @@
 // Counters, histograms, and how they are told.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/metrics_text.h"
+#include "ps/server/metrics_text.h"
 
 #include "check.h"
 #include "metrics_reader.h"

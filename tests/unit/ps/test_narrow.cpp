@@ -1,11 +1,11 @@
 // Values in fewer bytes: rounding, blocks, and shards that keep them, next to shards of f32.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain_function.h"
-#include "ps/dense_values.h"
-#include "ps/narrow.h"
-#include "ps/rules.h"
-#include "ps/shard.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/dense_values.h"
+#include "ps/storage/shard.h"
+#include "ps/storage/sparse_shard.h"
+#include "ps/table/narrow.h"
+#include "ps/table/rules.h"
 
 #include "check.h"
 

@@ -1,10 +1,10 @@
 // A client's requests on a real transport: nothing is used up by tables that come and go, late
 // answers do not pile up, and an answer that was cut is an error at once.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/client_table.h"
-#include "ps/network_wire.h"
-#include "ps/pack.h"
-#include "ps/server_port.h"
+#include "ps/client/client_table.h"
+#include "ps/node/network_wire.h"
+#include "ps/node/pack.h"
+#include "ps/node/server_port.h"
 #include "unit/processes.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/partition.h"
+#include "ps/placement/partition.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 // What a worker makes a server hold, and its limit.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/table_wire.h"
+#include "ps/table/table_wire.h"
 #include "sim_job.h"
 
 #include "check.h"

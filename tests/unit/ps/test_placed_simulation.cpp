@@ -1,7 +1,7 @@
 // Schedules with faults over tables whose parts are many ranges, or that lie on one server: the
 // histories fit their mode as those of any other table.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/placement.h"
+#include "ps/table/placement.h"
 #include "sim_job.h"
 
 #include "check.h"

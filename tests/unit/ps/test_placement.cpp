@@ -1,10 +1,10 @@
 // Placements: every element and key has one server, shares are as the weights, few keys move, and
 // the weights of mixed servers are the best ones.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/placement.h"
-#include "ps/placement_balance.h"
-#include "ps/placement_map.h"
-#include "ps/table_wire.h"
+#include "ps/placement/placement_balance.h"
+#include "ps/placement/placement_map.h"
+#include "ps/table/placement.h"
+#include "ps/table/table_wire.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 // Reproducible tables: the same bits, whatever the order in which messages come.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/client_table.h"
-#include "ps/row_batch.h"
+#include "ps/client/client_table.h"
+#include "ps/client/row_batch.h"
 #include "sim_network.h"
 
 #include "check.h"

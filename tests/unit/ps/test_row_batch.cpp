@@ -1,9 +1,9 @@
 // Keys of a call, cut for the servers: each once, rows added up, answers handed back.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/row_batch.h"
+#include "ps/client/row_batch.h"
 
 #include "check.h"
-#include "ps/client_table.h"
+#include "ps/client/client_table.h"
 
 #include <algorithm>
 #include <array>

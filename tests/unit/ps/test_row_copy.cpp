@@ -1,7 +1,7 @@
 // Images of sparse shards that are made in turns with changes, against what was there.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/row_image.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/row_image.h"
+#include "ps/storage/sparse_shard.h"
 
 #include "check.h"
 #include "complete.h"

@@ -1,8 +1,8 @@
 // Checkpoints of sparse tables: restored on any number of servers, and what may be wrong with them.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
-#include "ps/archive.h"
-#include "ps/row_file.h"
+#include "ps/checkpoint/archive.h"
+#include "ps/checkpoint/row_file.h"
 
 #include "check.h"
 #include "checkpoint_files.h"

@@ -1,8 +1,8 @@
 // Rows are a function of seed and key, and distributed as they say.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain.h"
-#include "ps/dtype.h"
-#include "ps/row_initializer.h"
+#include "ps/storage/row_initializer.h"
+#include "ps/table/dtype.h"
 
 #include "check.h"
 

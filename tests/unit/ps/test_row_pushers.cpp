@@ -2,8 +2,8 @@
 // every type, sums together and by worker, with weights, erased rows, dropped workers and full
 // memory. SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
-#include "ps/dtype.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/sparse_shard.h"
+#include "ps/table/dtype.h"
 
 #include "check.h"
 

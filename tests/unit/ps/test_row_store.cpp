@@ -1,7 +1,7 @@
 // The store of rows against std::unordered_map, at random; its memory and its limits.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/row_copy.h"
-#include "ps/row_store.h"
+#include "ps/storage/row_copy.h"
+#include "ps/storage/row_store.h"
 
 #include "check.h"
 

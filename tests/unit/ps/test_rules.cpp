@@ -2,7 +2,7 @@
 // changes an optimizer and with what depends on the table's count of updates, against plain
 // double-precision formulas. SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
-#include "ps/shard.h"
+#include "ps/storage/shard.h"
 #include "rule_model.h"
 
 #include "check.h"

@@ -1,7 +1,7 @@
 // What a server answers to requests for rows that are wrong, repeated, too large or too early.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/server.h"
-#include "ps/table_wire.h"
+#include "ps/server/server.h"
+#include "ps/table/table_wire.h"
 
 #include "check.h"
 

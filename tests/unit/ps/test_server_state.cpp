@@ -1,7 +1,7 @@
 // Rates and rule state as a server sees them: repeated, early, late, and malformed.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/server.h"
-#include "ps/table_wire.h"
+#include "ps/server/server.h"
+#include "ps/table/table_wire.h"
 
 #include "check.h"
 

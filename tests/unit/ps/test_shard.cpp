@@ -1,7 +1,7 @@
 // What a shard does besides applying rules: sets, state from outside, rates, counts of steps.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/dtype.h"
-#include "ps/shard.h"
+#include "ps/storage/shard.h"
+#include "ps/table/dtype.h"
 #include "rule_model.h"
 
 #include "check.h"

@@ -1,9 +1,9 @@
 // Values in 16 bits learn: 100,000 small updates of every rule, next to the same table in f64.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/narrow.h"
-#include "ps/rules.h"
-#include "ps/shard.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/shard.h"
+#include "ps/storage/sparse_shard.h"
+#include "ps/table/narrow.h"
+#include "ps/table/rules.h"
 
 #include "check.h"
 

@@ -2,10 +2,10 @@
 // once and aggregated; initial values, limits.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
-#include "ps/dtype.h"
-#include "ps/rules.h"
-#include "ps/shard.h"
-#include "ps/sparse_shard.h"
+#include "ps/storage/shard.h"
+#include "ps/storage/sparse_shard.h"
+#include "ps/table/dtype.h"
+#include "ps/table/rules.h"
 
 #include "check.h"
 

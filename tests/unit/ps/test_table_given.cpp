@@ -1,7 +1,7 @@
 // What callers give for a table: taken as it is, or refused by name.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/protocol.h"
-#include "ps/rules.h"
+#include "ps/table/protocol.h"
+#include "ps/table/rules.h"
 
 #include "check.h"
 

@@ -2,9 +2,9 @@
 // of rows and segments, in requests of any order, and with functions.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain_function.h"
-#include "ps/shard.h"
-#include "ps/sparse_shard.h"
-#include "ps/table_segments.h"
+#include "ps/storage/shard.h"
+#include "ps/storage/sparse_shard.h"
+#include "ps/table/table_segments.h"
 #include "rule_model.h"
 
 #include "check.h"

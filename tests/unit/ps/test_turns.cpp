@@ -1,7 +1,7 @@
 // Priorities of table operations: who goes first, how much is in flight, and that nobody waits for
 // ever. SPDX-License-Identifier: Apache-2.0
 #include "check.h"
-#include "ps/client_table.h"
+#include "ps/client/client_table.h"
 
 #include <deque>
 #include <memory>

@@ -1,9 +1,9 @@
 // A push that has no room on a server changes nothing on any: thousands of schedules of pushes near
 // a table's limit, with delays, losses, repetitions, erased rows, and pushes that are given up.
 // SPDX-License-Identifier: Apache-2.0
-#include "ps/client_table.h"
-#include "ps/placement_map.h"
-#include "ps/row_batch.h"
+#include "ps/client/client_table.h"
+#include "ps/client/row_batch.h"
+#include "ps/placement/placement_map.h"
 #include "sim_network.h"
 
 #include "check.h"

@@ -1,0 +1,22 @@
+# dtrain_basics.h: the part of dtrain.h that every layer and every transport uses, as a header of their own. What is added to
+# the rest of dtrain.h, such as a constant of tables, rebuilds only those files that include all of it.
+# SPDX-License-Identifier: Apache-2.0
+set(header ${PROJECT_SOURCE_DIR}/include/dtrain.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+file(READ ${header} text)
+string(FIND "${text}" "#ifndef DTRAIN_BASICS_H" begin)
+string(FIND "${text}" "#endif /* DTRAIN_BASICS_H */" end)
+if(begin EQUAL -1 OR end LESS begin)
+    message(FATAL_ERROR "dtrain.h does not mark its basics")
+endif()
+math(EXPR length "${end} - ${begin}")
+string(SUBSTRING "${text}" ${begin} ${length} text)
+string(APPEND text "#endif\n")
+set(DTRAIN_BASICS ${PROJECT_BINARY_DIR}/layers/basics)
+set(before)
+if(EXISTS ${DTRAIN_BASICS}/dtrain_basics.h)
+    file(READ ${DTRAIN_BASICS}/dtrain_basics.h before)
+endif()
+if(NOT text STREQUAL before)
+    file(WRITE ${DTRAIN_BASICS}/dtrain_basics.h "${text}")
+endif()

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator.h"
+
+#include "base/hash.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int64_t first_line = 2 * second; // of the log, while members are missing
+
+} // namespace
+
+Coordinator::Coordinator(const Settings &settings, int64_t now)
+    : settings_(settings), phase_(Phase::gathering), started_(now), next_line_(now + first_line),
+      next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
+      shrinks_([this](int32_t m) { return state_.alive(m); }, [this] { return new_group(); },
+               settings.identity.workers) {
+    state_.job = settings.job;
+    state_.coordinator = settings.identity.member();
+    gathering_.emplace(settings.identity.workers, settings.identity.servers);
+    links_[local_link] = {state_.coordinator, "", "", false};
+}
+
+Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, int64_t now)
+    : Coordinator(settings, now) {
+    bool clean = state.gone.at(state.coordinator).left;
+    phase_ = Phase::collecting;
+    gathering_.reset();
+    state_ = std::move(state);
+    state_.coordinator = settings.identity.member();
+    pace_ = Pace::of(settings, state_.peers);
+    watch_.set(pace_);
+    reunion_.emplace(state_, pace_, clean, dead, now);
+}
+
+void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
+    if (lobby_.size() >= wire::max_unseated)
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "too many come at once", actions);
+    links_[event.link] = {event.member, event.remote, event.local, false};
+    lobby_[event.link] = now + wire::seating_timeout;
+}
+
+// Whoever says nothing after its handshake is no member, and may be one of very many.
+void Coordinator::show_out(int64_t now, Actions &actions) {
+    while (!lobby_.empty() && lobby_.begin()->second <= now)
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "it did not say what it came for", actions);
+}
+
+void Coordinator::turned_away(const TurnedAway &event, int64_t now) {
+    if (!gathering_) return;
+    gathering_->turned_away(event.member, event.remote, event.text);
+    if (event.member >= 0) tell_soon(now); // else it spoke of nothing that concerns the members
+}
+
+void Coordinator::received(Link link, const wire::Message &message, int64_t now, Actions &actions) {
+    auto at = links_.find(link);
+    if (at == links_.end()) return;
+    if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
+        return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
+    watch_.heard(at->second.member, now);
+    if (at->second.seated) take_back_doubt(at->second.member, now);
+    if (const auto *m = std::get_if<wire::Join>(&message))
+        join(link, *m, now, actions);
+    else if (const auto *r = std::get_if<wire::Rejoin>(&message))
+        rejoin(link, *r, now, actions);
+    else if (at->second.seated)
+        handle(link, message, now, actions);
+    else
+        refuse(link, DTRAIN_ERR_STATE, "join first", actions);
+}
+
+// Of a member that was admitted.
+void Coordinator::handle(Link link, const wire::Message &message, int64_t now, Actions &actions) {
+    int32_t member = links_[link].member;
+    if (const auto *over = std::get_if<wire::Over>(&message)) {
+        closed(link, over->text, now, actions);
+        actions.emplace_back(Close{link});
+    } else if (std::holds_alternative<wire::Leave>(message)) {
+        actions.emplace_back(Close{link});
+        if (phase_ == Phase::gathering) return closed(link, "it left", now, actions);
+        unseat(member);
+        remove(state_.left(member), actions);
+        if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
+        collect(now, actions);
+    } else if (std::holds_alternative<wire::Deposed>(message)) {
+        doubt({member, now, true, phase_ == Phase::running,
+               "it heard nothing from the coordinator (option heartbeat.timeout)"},
+              actions);
+        collect(now, actions);
+    } else if (phase_ == Phase::running && !from_member(member, message, now, actions)) {
+        lose(member, "it sent a malformed message", true, actions);
+    }
+}
+
+void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions &actions) {
+    auto at = links_.find(link);
+    if (at == links_.end()) return;
+    Connection connection = at->second;
+    links_.erase(at);
+    lobby_.erase(link);
+    if (!connection.seated) return;
+    seats_.erase(connection.member);
+    if (phase_ == Phase::gathering)
+        return end(DTRAIN_ERR_PEER,
+                   text("%s failed while joining: %s",
+                        member_name(gathering_->peer(connection.member)).c_str(), why.c_str()),
+                   actions);
+    lose(connection.member, why, false, actions);
+    collect(now, actions);
+}
+
+void Coordinator::lose(int32_t member, const std::string &why, bool silent, Actions &actions) {
+    if (!state_.alive(member)) return;
+    if (auto seat = seats_.find(member); seat != seats_.end())
+        refuse(seat->second, DTRAIN_ERR_FENCED,
+               "the job goes on without this process, which counted as lost: " + why, actions);
+    remove(state_.lost(member, why, silent), actions);
+}
+
+void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
+    state_.epoch = std::max(state_.epoch, gone.epoch);
+    state_.gone[gone.member] = gone;
+    watch_.stop(gone.member);
+    std::erase_if(doubts_, [&](const Doubt &d) { return d.held && d.member == gone.member; });
+    if (reunion_) reunion_->went(gone.member);
+    if (phase_ != Phase::running) return; // the Welcome will tell
+    if (gone.left)
+        left_.push_back(gone);
+    else
+        to_all(gone, actions);
+    answer(shrinks_.member_gone(), actions);
+}
+
+void Coordinator::tell_who_left(Actions &actions) {
+    for (wire::Gone &gone : left_) to_all(std::move(gone), actions);
+    left_.clear();
+    tell_at_ = INT64_MAX;
+}
+
+void Coordinator::end(Status status, const std::string &why, Actions &actions) {
+    phase_ = Phase::over;
+    to_all(wire::Over{status, why}, actions);
+    for (const auto &[link, connection] : links_)
+        if (link != local_link) actions.emplace_back(Close{link});
+    links_.clear();
+    seats_.clear();
+    lobby_.clear();
+    watch_.stop_all();
+}
+
+void Coordinator::leave(Actions &actions) {
+    if (phase_ == Phase::gathering) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
+    tell_who_left(actions);
+    if (phase_ != Phase::over) to_all(state_.left(state_.coordinator), actions);
+    for (const auto &[link, connection] : links_)
+        if (link != local_link) actions.emplace_back(Close{link});
+    phase_ = Phase::over;
+}
+
+void Coordinator::refuse(Link link, Status status, const std::string &why, Actions &actions) {
+    actions.emplace_back(Send{link, wire::Over{status, why}});
+    if (link != local_link) actions.emplace_back(Close{link});
+    if (links_[link].seated) seats_.erase(links_[link].member);
+    links_.erase(link);
+    lobby_.erase(link);
+}
+
+void Coordinator::seat(Link link) {
+    links_[link].seated = true;
+    seats_[links_[link].member] = link;
+    lobby_.erase(link);
+}
+
+void Coordinator::unseat(int32_t member) {
+    if (auto seat = seats_.find(member); seat != seats_.end()) {
+        links_.erase(seat->second);
+        seats_.erase(seat);
+    }
+}
+
+void Coordinator::to(int32_t member, wire::Message message, Actions &actions) {
+    if (auto seat = seats_.find(member); seat != seats_.end())
+        actions.emplace_back(Send{seat->second, std::move(message)});
+}
+
+void Coordinator::to_all(wire::Message message, Actions &actions) {
+    const auto one = std::make_shared<const wire::Message>(std::move(message));
+    for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, one});
+}
+
+// Unlike any other of the job, even that of a coordinator on the other side of a partition.
+uint64_t Coordinator::new_group() {
+    uint64_t who = mix(uint64_t(state_.coordinator) + 1);
+    return mix(state_.job + mix(who + mix(state_.epoch << 20 | ++groups_made_)));
+}
+
+void Coordinator::tick(int64_t now, Actions &actions) {
+    show_out(now, actions);
+    if (phase_ == Phase::gathering) say_who_is_missing(now, actions);
+    if (phase_ == Phase::collecting) collect(now, actions);
+    if (phase_ != Phase::running) return;
+    watch(now, actions);
+    if (now >= tell_at_) tell_who_left(actions);
+    answer(shrinks_.tick(now), actions);
+}
+
+int64_t Coordinator::next_deadline() const {
+    const int64_t lobby = lobby_.empty() ? INT64_MAX : lobby_.begin()->second;
+    switch (phase_) {
+    case Phase::gathering: return std::min({lobby, next_line_, settings_.join_deadline});
+    case Phase::collecting: return std::min(lobby, reunion_->next_deadline());
+    case Phase::running:
+        return std::min(
+            {lobby, watch_.next_deadline(), shrinks_.next_deadline(), next_judgement(), tell_at_});
+    case Phase::over: break;
+    }
+    return lobby;
+}
+
+} // namespace dtrain::cluster

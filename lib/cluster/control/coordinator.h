@@ -1,0 +1,128 @@
+// The hub of a job's control connections: who is in, who is alive, and what concerns a group.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pure state machine. It gathers the members, tells everybody the roster, then watches: a member
+// whose connection ends without a Leave, or that is silent for the heartbeat timeout, is lost for
+// good (and fenced, should it come back). Nothing is said of a silent one until it is clear that
+// not this side is the one that was cut off, or did not run. Messages of members to each other pass
+// through here. After a takeover it first waits for the members to come (reunion.h).
+//
+// A partition never leaves two halves of a job running, but for a job of two, where both go on
+// alone.
+#pragma once
+#include "cluster/control/call_book.h"
+#include "cluster/control/gathering.h"
+#include "cluster/control/membership.h"
+#include "cluster/control/pace.h"
+#include "cluster/control/protocol.h"
+#include "cluster/control/reunion.h"
+#include "cluster/control/shrink_book.h"
+#include "cluster/control/watch.h"
+
+#include <map>
+#include <optional>
+
+namespace dtrain::cluster {
+
+class Coordinator {
+  public:
+    Coordinator(const Settings &settings, int64_t now); // of a new job
+    // Successor of state.coordinator, which is in state.gone. dead: its process is known to be
+    // gone.
+    Coordinator(const Settings &settings, Membership state, bool dead, int64_t now);
+
+    void accepted(const Accepted &event, int64_t now, Actions &actions);
+    void received(Link link, const wire::Message &message, int64_t now, Actions &actions);
+    void closed(Link link, const std::string &why, int64_t now, Actions &actions);
+    void called(Link link, bool refused, int64_t now, Actions &actions); // answers a Dial
+    void turned_away(const TurnedAway &event, int64_t now);
+    void tick(int64_t now, Actions &actions);
+    void leave(Actions &actions); // its own member leaves
+
+    int64_t next_deadline() const;
+    bool calls(Link link) const { return calls_out_.contains(link); }
+
+  private:
+    struct Connection {
+        int32_t member;
+        std::string remote, local;
+        bool seated = false; // the member was admitted on it
+    };
+
+    void handle(Link link, const wire::Message &message, int64_t now, Actions &actions);
+    void lose(int32_t member, const std::string &why, bool silent, Actions &actions);
+    void remove(const wire::Gone &gone, Actions &actions);
+    void tell_who_left(Actions &actions);
+    void end(Status status, const std::string &why, Actions &actions);
+    void refuse(Link link, Status status, const std::string &why, Actions &actions);
+    void seat(Link link);
+    void unseat(int32_t member);
+    void show_out(int64_t now, Actions &actions);
+    void to(int32_t member, wire::Message message, Actions &actions);
+    void to_all(wire::Message message, Actions &actions);
+    uint64_t new_group();
+
+    // coordinator_join.cpp: until the job runs
+    void join(Link link, const wire::Join &join, int64_t now, Actions &actions);
+    void refuse_joining(Link link, Status status, const std::string &why, bool hopeless,
+                        int64_t now, Actions &actions);
+    void tell_soon(int64_t now);
+    void join_later(Link link, Actions &actions);
+    void start(int64_t now, Actions &actions);
+    void say_who_is_missing(int64_t now, Actions &actions);
+    void rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions);
+    void collect(int64_t now, Actions &actions);
+    void resume(int64_t now, Actions &actions);
+
+    // coordinator_watch.cpp: health
+    struct Doubt {
+        int32_t member;
+        int64_t when;
+        bool deposed; // it has another coordinator, or looks for one
+        bool held;    // not lost yet
+        std::string why;
+        int64_t own_pause = 0; // for how long this process had not looked
+    };
+    void watch(int64_t now, Actions &actions);
+    void doubt(Doubt doubt, Actions &actions);
+    void take_back_doubt(int32_t member, int64_t now);
+    void judge(int64_t now, Actions &actions);
+    int64_t next_judgement() const;
+    int64_t hold() const { return 2 * pace_.interval; }
+
+    // coordinator_groups.cpp: messages of members to each other; false: malformed
+    bool from_member(int32_t member, const wire::Message &message, int64_t now, Actions &actions);
+    bool group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions);
+    bool calls(int32_t member, const wire::Calls &report, Actions &actions);
+    bool relay(int32_t member, const wire::Relay &relay, Actions &actions);
+    bool shrink(int32_t member, const wire::ShrinkRequest &request, int64_t now, Actions &actions);
+    bool in_group(int32_t member, const std::vector<int32_t> &members) const;
+    void answer(const ShrinkBook::Answers &answers, Actions &actions);
+
+    const Settings &settings_;
+    enum class Phase { gathering, collecting, running, over } phase_;
+    Membership state_;
+    std::map<Link, Connection> links_;
+    std::map<int32_t, Link> seats_; // by member
+    std::map<Link, int64_t> lobby_; // who has no seat, and until when it may stay; oldest first
+
+    std::optional<Gathering> gathering_;
+    int64_t started_, next_line_, last_line_ = 0;
+    std::optional<Reunion> reunion_;
+    std::map<Link, int32_t> calls_out_; // members that are being called
+    Link next_call_;
+
+    // Who left, until the others are told. Jobs mostly end with everybody leaving at once: then
+    // hardly anybody is left to be told.
+    std::vector<wire::Gone> left_;
+    int64_t tell_at_ = INT64_MAX;
+
+    Pace pace_;
+    Watch watch_;
+    std::vector<Doubt> doubts_; // members that may live and think the same of us
+    CallBook call_book_;
+    ShrinkBook shrinks_;
+    uint64_t groups_made_ = 0;
+};
+
+} // namespace dtrain::cluster

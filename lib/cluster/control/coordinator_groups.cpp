@@ -1,0 +1,73 @@
+// Messages of members to each other, most of them about a group.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dtrain::cluster {
+
+bool Coordinator::from_member(int32_t member, const wire::Message &message, int64_t now,
+                              Actions &actions) {
+    if (const auto *m = std::get_if<wire::GroupFailed>(&message))
+        return group_failed(member, *m, actions);
+    if (const auto *m = std::get_if<wire::Calls>(&message)) return calls(member, *m, actions);
+    if (const auto *m = std::get_if<wire::Relay>(&message)) return relay(member, *m, actions);
+    if (const auto *m = std::get_if<wire::ShrinkRequest>(&message))
+        return shrink(member, *m, now, actions);
+    return std::holds_alternative<wire::Heartbeat>(message);
+}
+
+bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions) {
+    if (!in_group(member, failed.members) || failed.guilty >= state_.size()) return false;
+    call_book_.forget(failed.group);
+    for (int32_t other : failed.members)
+        if (other != member) to(other, failed, actions);
+    return true;
+}
+
+bool Coordinator::calls(int32_t member, const wire::Calls &report, Actions &actions) {
+    if (!in_group(member, report.members)) return false;
+    CallBook::Outcome outcome = call_book_.report(member, report);
+    wire::GroupFailed failed{report.group, report.members, DTRAIN_OK, {}, -1, outcome.differs};
+    if (!outcome.mismatch.empty()) {
+        failed.status = DTRAIN_ERR_MISMATCH;
+        failed.text = "ranks made different calls: " + outcome.mismatch;
+    } else if (outcome.stuck) {
+        failed.status = DTRAIN_ERR_TIMEOUT;
+        failed.text = "nothing moves on any rank any more (option stall.limit)";
+    }
+    if (failed.status != DTRAIN_OK) {
+        call_book_.forget(report.group);
+        for (int32_t other : report.members) to(other, failed, actions);
+    }
+    for (int32_t other : outcome.wanted) to(other, wire::CallsWanted{report.group}, actions);
+    for (const CallBook::Behind &behind : outcome.behind)
+        to(behind.member, wire::RankBehind{report.group, behind.rank, behind.seq}, actions);
+    return true;
+}
+
+bool Coordinator::relay(int32_t member, const wire::Relay &relay, Actions &actions) {
+    if (relay.from != member || !state_.has(relay.to)) return false;
+    to(relay.to, relay, actions);
+    return true;
+}
+
+bool Coordinator::shrink(int32_t member, const wire::ShrinkRequest &request, int64_t now,
+                         Actions &actions) {
+    if (!in_group(member, request.members)) return false;
+    answer(shrinks_.request(member, request, now), actions);
+    return true;
+}
+
+bool Coordinator::in_group(int32_t member, const std::vector<int32_t> &members) const {
+    std::set<int32_t> unique(members.begin(), members.end());
+    return unique.size() == members.size() && unique.contains(member) && *unique.begin() >= 0 &&
+           *unique.rbegin() < state_.size();
+}
+
+void Coordinator::answer(const ShrinkBook::Answers &answers, Actions &actions) {
+    for (const ShrinkBook::Answer &one : answers) to(one.member, one.reply, actions);
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,173 @@
+// The coordinator until the job runs: gathering a new one, collecting members after a takeover.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/coordinator.h"
+#include "cluster/host/socket.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int64_t line_interval = 10 * second;
+constexpr size_t roster_chunk = 64; // members per message, which keeps it far below max_frame
+
+} // namespace
+
+void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
+    Connection &connection = links_[link];
+    if (phase_ != Phase::gathering) return join_later(link, actions);
+    bool hopeless = false;
+    if (Status s = gathering_->admit(connection.member, connection.remote, join, hopeless);
+        s != DTRAIN_OK)
+        return refuse_joining(link, s, error_text(), hopeless, now, actions);
+    seat(link);
+    if (gathering_->complete()) return start(now, actions);
+    to(connection.member, wire::Waiting{}, actions);
+}
+
+// Who has proven that it belongs to the job ends it when it can never be complete. Others may be
+// strangers, or of a job before: the members are told, and go on waiting.
+void Coordinator::refuse_joining(Link link, Status status, const std::string &why, bool hopeless,
+                                 int64_t now, Actions &actions) {
+    const std::string who = member_name(links_[link].member, settings_.identity.workers) + " (" +
+                            links_[link].remote + ")";
+    refuse(link, status, "rank 0 refused: " + why, actions);
+    if (hopeless && settings_.authenticated)
+        return end(status, text("joining the job: %s was refused: %s", who.c_str(), why.c_str()),
+                   actions);
+    tell_soon(now);
+}
+
+// A line for the log about who has come, but not one for each stranger.
+void Coordinator::tell_soon(int64_t now) {
+    next_line_ = std::min(next_line_, std::max(now, last_line_ + second));
+}
+
+// Programs make one job after another at the same address: a member that has left waits for the
+// others to leave, too. One that was lost can only be another process of its number.
+void Coordinator::join_later(Link link, Actions &actions) {
+    auto gone = state_.gone.find(links_[link].member);
+    if (phase_ != Phase::over && gone != state_.gone.end() && !gone->second.left)
+        return refuse(link, DTRAIN_ERR_STATE,
+                      "a job goes on here without this process: " + gone->second.text, actions);
+    refuse(link, DTRAIN_ERR_BUSY,
+           phase_ == Phase::over ? "it has not closed its job before, which is over"
+                                 : text("it is in a job already, which has not ended (%d of %d "
+                                        "members left)",
+                                        state_.alive_count(), state_.size()),
+           actions);
+}
+
+void Coordinator::start(int64_t now, Actions &actions) {
+    state_.peers = gathering_->take_members();
+    gathering_.reset();
+    std::string own = "local";
+    for (const auto &[member, link] : seats_) {
+        const Connection &c = links_[link];
+        wire::Peer &peer = state_.peers[size_t(member)];
+        if (link != local_link) own = c.local;
+        std::string port = peer.listener.substr(peer.listener.rfind(':') + 1);
+        peer.label = text("%s pid %d", join_endpoint(c.remote, port).c_str(), peer.pid);
+    }
+    wire::Peer &self = state_.peers[size_t(state_.coordinator)];
+    self.label = text("%s pid %d", own.c_str(), self.pid);
+    phase_ = Phase::running;
+    pace_ = Pace::of(settings_, state_.peers);
+    watch_.set(pace_);
+    for (size_t first = 0; first < state_.peers.size(); first += roster_chunk) {
+        size_t end = std::min(first + roster_chunk, state_.peers.size());
+        to_all(wire::Roster{state_.job,
+                            state_.epoch,
+                            uint32_t(first),
+                            uint32_t(state_.peers.size()),
+                            {state_.peers.begin() + long(first), state_.peers.begin() + long(end)}},
+               actions);
+    }
+    for (const auto &[member, link] : seats_) // they have the most to do now
+        if (link != local_link) watch_.start(member, now, pace_.timeout);
+}
+
+void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
+    auto seconds = [&] { return double(now - started_) / double(second); };
+    if (now >= settings_.join_deadline)
+        return end(DTRAIN_ERR_TIMEOUT,
+                   text("joining the job timed out after %.1f s: %s", seconds(),
+                        gathering_->state().c_str()),
+                   actions);
+    if (now < next_line_) return;
+    last_line_ = now;
+    next_line_ = now + line_interval;
+    to_all(wire::Waiting{text("waiting %.0f s for the job: %s", seconds(),
+                              gathering_->state().c_str())},
+           actions);
+}
+
+void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions) {
+    Connection &connection = links_[link];
+    int32_t member = connection.member;
+    if (phase_ != Phase::collecting || rejoin.job != state_.job || rejoin.member != member ||
+        connection.seated || !state_.alive(member))
+        return refuse(link, DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
+    state_.epoch = std::max(state_.epoch, rejoin.epoch);
+    for (const wire::Gone &gone : rejoin.gone) {
+        if (!state_.alive(gone.member)) continue;
+        // The predecessor had told this one, and cannot take it back.
+        if (auto seat = seats_.find(gone.member); seat != seats_.end())
+            refuse(seat->second, DTRAIN_ERR_FENCED,
+                   "the job goes on without this process: " + gone.text, actions);
+        remove(gone, actions);
+    }
+    if (!state_.alive(member))
+        return refuse(link, DTRAIN_ERR_FENCED, "it left itself out", actions);
+    for (const wire::ShrinkReply &reply : rejoin.shrinks) shrinks_.remember(reply);
+    if (!state_.alive(state_.coordinator))
+        return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
+    seat(link);
+    reunion_->came(member);
+    collect(now, actions);
+}
+
+void Coordinator::collect(int64_t now, Actions &actions) {
+    if (phase_ != Phase::collecting) return;
+    for (int32_t member : reunion_->to_call(now)) {
+        Link link = next_call_;
+        next_call_ += 4; // the member protocol's own numbers are 3 modulo 4
+        calls_out_[link] = member;
+        actions.emplace_back(Dial{link, member, state_.peers[size_t(member)].listener});
+    }
+    if (reunion_->over(now)) resume(now, actions);
+}
+
+void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions) {
+    auto call = calls_out_.find(link);
+    if (call == calls_out_.end()) return;
+    int32_t member = call->second;
+    calls_out_.erase(call);
+    if (phase_ != Phase::collecting || !refused || !reunion_->missing().contains(member)) return;
+    remove(reunion_->clean() ? state_.left(member)
+                             : state_.lost(member, "its process has ended", false),
+           actions);
+    collect(now, actions);
+}
+
+void Coordinator::resume(int64_t now, Actions &actions) {
+    if (!reunion_->goes_on())
+        return end(DTRAIN_ERR_FENCED,
+                   text("isolated: too few members can reach each other after the loss of a "
+                        "coordinator (%zu missing)",
+                        reunion_->missing().size()),
+                   actions);
+    std::set<int32_t> missing = reunion_->missing();
+    reunion_.reset();
+    for (int32_t member : missing)
+        remove(state_.lost(member, "it did not come to the new coordinator", true), actions);
+    phase_ = Phase::running;
+    state_.epoch++;
+    wire::Welcome welcome{state_.epoch, {}};
+    for (const auto &[member, gone] : state_.gone) welcome.gone.push_back(gone);
+    to_all(welcome, actions);
+    for (const auto &[member, link] : seats_)
+        if (link != local_link) watch_.start(member, now);
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,44 @@
+// The members that have come so far, until the job is complete.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cluster/control/protocol.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace dtrain::cluster {
+
+class Gathering {
+  public:
+    Gathering(int32_t workers, int32_t servers);
+
+    // Takes a member in; DTRAIN_ERR_CONFIG or _VERSION and this thread's error text when it cannot
+    // be. remote: its address without a port ("": this process). hopeless: nor can any other
+    // process that was started as this one was, so that its seat stays empty.
+    Status admit(int32_t member, const std::string &remote, const wire::Join &join, bool &hopeless);
+    // Somebody could not join; `member` (-1: nobody knows) says whom it took itself for.
+    void turned_away(int32_t member, const std::string &remote, const std::string &why);
+
+    bool complete() const { return joined_ == seats_.size(); }
+    bool has(int32_t member) const { return seats_[size_t(member)].here; }
+    const wire::Peer &peer(int32_t member) const { return seats_[size_t(member)].peer; }
+    std::vector<wire::Peer> take_members(); // in order; once complete
+    // "6 of 8 joined (ranks 0-3,6 and server 1); missing rank 4 (never seen), rank 5 (seen from
+    // 10.0.0.5, refused: wrong secret)"
+    std::string state() const;
+
+  private:
+    struct Seat {
+        bool here = false;
+        wire::Peer peer;
+        std::string remark; // why it is not here
+    };
+    int32_t workers_, servers_;
+    std::vector<Seat> seats_;
+    size_t joined_ = 0;
+    size_t strangers_ = 0;
+    std::string last_stranger_;
+};
+
+} // namespace dtrain::cluster

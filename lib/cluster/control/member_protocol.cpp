@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/member_protocol.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int64_t first_retry = 1 * ms, slowest_retry = 20 * ms;
+constexpr int64_t first_line = 2 * second, line_interval = 10 * second;
+constexpr int64_t join_grace = 200 * ms; // rank 0's own timeout, with its better text, goes first
+constexpr size_t max_outbox = 256;
+
+bool for_the_program(const wire::Message &message, const Membership &state) {
+    if (const auto *f = std::get_if<wire::GroupFailed>(&message)) return f->guilty < state.size();
+    if (const auto *b = std::get_if<wire::RankBehind>(&message)) return state.has(b->rank);
+    if (const auto *r = std::get_if<wire::Relay>(&message)) return state.has(r->from);
+    return std::holds_alternative<wire::CallsWanted>(message);
+}
+
+// What the control plane needs of it. The rest, most of which is addresses, is the program's: lists
+// of all members, on all members, are what a large job's start is made of.
+wire::Peer known_of(const wire::Peer &peer) {
+    return {.role = peer.role,
+            .index = peer.index,
+            .pid = peer.pid,
+            .host = peer.host,
+            .listener = peer.listener,
+            .label = peer.label,
+            .transports = {},
+            .cpus = peer.cpus,
+            .location = {},
+            .serves = peer.serves,
+            .cores = peer.cores};
+}
+
+} // namespace
+
+MemberProtocol::MemberProtocol(const Settings &settings)
+    : settings_(settings), self_(settings.identity.member()), pace_(Pace::of(settings, {})),
+      watch_(pace_) {}
+
+void MemberProtocol::start(int64_t now, Actions &actions) {
+    phase_ = Phase::connecting;
+    started_ = now;
+    next_line_ = now + first_line;
+    obstacle_ = "no answer";
+    dial(0, "", now, actions);
+}
+
+void MemberProtocol::dial(int32_t member, const std::string &address, int64_t now,
+                          Actions &actions) {
+    link_ = next_link_;
+    next_link_ += 4;
+    connected_ = false;
+    candidate_until_ = now + pace_.timeout;
+    actions.emplace_back(Dial{link_, member, address});
+}
+
+void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions) {
+    if (event.link != link_) {
+        actions.emplace_back(Close{event.link});
+        return;
+    }
+    connected_ = true;
+    if (phase_ == Phase::connecting) {
+        phase_ = Phase::joining;
+        obstacle_ = "it has not answered";
+        const Identity &me = settings_.identity;
+        wire::Join join;
+        join.workers = me.workers;
+        join.servers = me.servers;
+        join.self = settings_.self;
+        join.self.listener = event.listener;
+        actions.emplace_back(Send{link_, std::move(join)});
+    } else if (phase_ == Phase::seeking) {
+        candidate_until_ = now + 2 * (pace_.timeout + pace_.interval);
+        actions.emplace_back(Send{link_, rejoin()});
+    }
+}
+
+void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &actions) {
+    if (event.link != link_) return;
+    link_ = 0;
+    if (phase_ == Phase::seeking) return candidate_unreached(event, now, actions);
+    if (phase_ != Phase::connecting) return;
+    if (event.status == DTRAIN_ERR_AUTH)
+        return end(event.status, "joining the job: rank 0: " + event.text, actions);
+    dial_later(event.text, now);
+}
+
+void MemberProtocol::dial_later(const std::string &why, int64_t now) {
+    link_ = 0;
+    connected_ = admitted_ = false;
+    phase_ = Phase::connecting;
+    obstacle_ = why;
+    backoff_ = std::clamp(2 * backoff_, first_retry, slowest_retry);
+    retry_at_ = now + backoff_;
+}
+
+void MemberProtocol::received(wire::Message message, int64_t now, Actions &actions) {
+    if (phase_ == Phase::over) return;
+    watch_.heard(state_.coordinator, now);
+    if (const auto *over = std::get_if<wire::Over>(&message)) {
+        if (phase_ != Phase::joining || over->status != DTRAIN_ERR_BUSY)
+            return end(over->status, over->text, actions);
+        actions.emplace_back(Close{link_}); // a job before this one has not ended there
+        return dial_later(over->text, now);
+    }
+    if (phase_ == Phase::joining) {
+        if (const auto *w = std::get_if<wire::Waiting>(&message)) {
+            admitted_ = true;
+            obstacle_ = w->text.empty() ? "it waits for others" : w->text;
+            if (w->text.empty()) return;
+            actions.emplace_back(Report{*w});
+        } else if (auto *r = std::get_if<wire::Roster>(&message)) {
+            roster(std::move(*r), now, actions);
+        }
+    } else if (phase_ == Phase::seeking) {
+        if (const auto *w = std::get_if<wire::Welcome>(&message)) welcome(*w, now, actions);
+        const auto *g = std::get_if<wire::Gone>(&message); // the candidate itself leaves
+        if (g != nullptr && g->member == candidate_) candidate_gone(*g, now, actions);
+    } else if (phase_ == Phase::running) {
+        if (const auto *g = std::get_if<wire::Gone>(&message))
+            gone(*g, now, actions);
+        else if (const auto *s = std::get_if<wire::ShrinkReply>(&message))
+            shrunk(*s, actions);
+        else if (for_the_program(message, state_))
+            actions.emplace_back(Report{std::move(message)});
+    }
+}
+
+void MemberProtocol::roster(wire::Roster roster, int64_t now, Actions &actions) {
+    if (roster.first != roster_.size() || roster.total != uint32_t(settings_.identity.members()))
+        return end(DTRAIN_ERR_CORRUPT, "joining the job: rank 0 sent a wrong list of members",
+                   actions);
+    roster_.reserve(roster.total);
+    std::move(roster.members.begin(), roster.members.end(), std::back_inserter(roster_));
+    if (roster_.size() < roster.total) return;
+    state_.job = roster.job;
+    state_.epoch = roster.epoch;
+    state_.coordinator = 0;
+    for (const wire::Peer &peer : roster_) state_.peers.push_back(known_of(peer));
+    pace_ = Pace::of(settings_, state_.peers);
+    watch_.set(pace_);
+    run(now, pace_.timeout); // the coordinator has the most to do now
+    roster.first = 0;
+    roster.members = std::exchange(roster_, {});
+    actions.emplace_back(Report{std::move(roster)});
+}
+
+void MemberProtocol::run(int64_t now, int64_t grace) {
+    phase_ = Phase::running;
+    watch_.stop_all();
+    if (state_.coordinator != self_) watch_.start(state_.coordinator, now, grace);
+}
+
+void MemberProtocol::gone(const wire::Gone &gone, int64_t now, Actions &actions) {
+    if (!state_.alive(gone.member)) return;
+    state_.epoch = std::max(state_.epoch, gone.epoch);
+    if (gone.member == self_) return end(DTRAIN_ERR_FENCED, gone.text, actions);
+    if (gone.member == state_.coordinator) return coordinator_gone(gone, true, now, actions);
+    state_.gone[gone.member] = gone;
+    actions.emplace_back(Report{gone});
+}
+
+void MemberProtocol::shrunk(const wire::ShrinkReply &reply, Actions &actions) {
+    std::erase_if(shrinking_, [&](const wire::ShrinkRequest &r) {
+        return r.group == reply.group && r.attempt == reply.attempt;
+    });
+    if (shrunk_.size() >= wire::max_shrinks) shrunk_.erase(shrunk_.begin());
+    shrunk_.push_back(reply);
+    actions.emplace_back(Report{reply});
+}
+
+void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
+    link_ = 0;
+    connected_ = false;
+    if (phase_ == Phase::joining && !admitted_) // perhaps it was of a job before, that ended
+        dial_later("it ended: " + why, now);
+    else if (phase_ == Phase::joining)
+        end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
+    else if (phase_ == Phase::running)
+        coordinator_gone(state_.lost(state_.coordinator, why, false), true, now, actions);
+    else if (phase_ == Phase::seeking)
+        candidate_failed(true, now, actions);
+}
+
+void MemberProtocol::tick(int64_t now, Actions &actions) {
+    if (phase_ == Phase::connecting || phase_ == Phase::joining)
+        connecting_tick(now, actions);
+    else if (phase_ == Phase::seeking)
+        seeking_tick(now, actions);
+    if (phase_ != Phase::running) return;
+    Watch::Due due = watch_.check(now);
+    if (due.beat) actions.emplace_back(Send{link_, wire::Heartbeat{state_.epoch}});
+    for (Watch::Silent silent : due.silent)
+        coordinator_gone(state_.lost(silent.member, pace_.silence(silent.ns), true), false, now,
+                         actions);
+}
+
+void MemberProtocol::connecting_tick(int64_t now, Actions &actions) {
+    int64_t grace = phase_ == Phase::joining ? join_grace : 0;
+    double waited = double(now - started_) / double(second);
+    if (now - grace >= settings_.join_deadline)
+        return end(
+            DTRAIN_ERR_TIMEOUT,
+            text("joining the job timed out after %.1f s: rank 0: %s", waited, obstacle_.c_str()),
+            actions);
+    if (phase_ != Phase::connecting) return;
+    if (now >= retry_at_) {
+        retry_at_ = INT64_MAX;
+        dial(0, "", now, actions);
+    }
+    if (now >= next_line_) {
+        next_line_ = now + line_interval;
+        actions.emplace_back(Report{
+            wire::Waiting{text("waiting %.0f s for rank 0: %s", waited, obstacle_.c_str())}});
+    }
+}
+
+int64_t MemberProtocol::next_deadline() const {
+    int64_t room = INT64_MAX - settings_.join_deadline;
+    switch (phase_) {
+    case Phase::connecting: return std::min({retry_at_, next_line_, settings_.join_deadline});
+    case Phase::joining: return settings_.join_deadline + std::min(join_grace, room);
+    case Phase::running: return watch_.next_deadline();
+    case Phase::seeking: return std::min({seek_at_, candidate_until_, seek_until_});
+    case Phase::idle:
+    case Phase::over: break;
+    }
+    return INT64_MAX;
+}
+
+Status MemberProtocol::post(wire::Message message, Actions &actions) {
+    if (phase_ == Phase::running) {
+        actions.emplace_back(Send{link_, std::move(message)});
+        return DTRAIN_OK;
+    }
+    if (phase_ != Phase::seeking) return fail(DTRAIN_ERR_STATE, "the job is over");
+    if (outbox_.size() >= max_outbox)
+        return fail(DTRAIN_ERR_BUSY, "too many control messages wait for a new coordinator");
+    outbox_.push_back(std::move(message));
+    return DTRAIN_OK;
+}
+
+Status MemberProtocol::shrink(wire::ShrinkRequest request, uint32_t &attempt, Actions &actions) {
+    if (!joined()) return fail(DTRAIN_ERR_STATE, "the job is over");
+    attempt = request.attempt = attempts_[request.group]++;
+    shrinking_.push_back(request);
+    if (phase_ == Phase::running) actions.emplace_back(Send{link_, std::move(request)});
+    return DTRAIN_OK; // while seeking, welcome() sends it
+}
+
+void MemberProtocol::leave(Actions &actions) {
+    if (connected_ && joined())
+        actions.emplace_back(Send{link_, wire::Leave{}});
+    else if (connected_)
+        actions.emplace_back(Send{link_, wire::Over{DTRAIN_ERR_CANCELED, "it gave up joining"}});
+    if (link_ != 0) actions.emplace_back(Close{link_});
+    phase_ = Phase::over;
+}
+
+void MemberProtocol::end(Status status, const std::string &why, Actions &actions) {
+    if (connected_ && phase_ == Phase::joining)
+        actions.emplace_back(Send{link_, wire::Over{status, why}});
+    if (link_ != 0) actions.emplace_back(Close{link_});
+    link_ = 0;
+    phase_ = Phase::over;
+    actions.emplace_back(Report{wire::Over{status, why}});
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,97 @@
+// A member's side of the control protocol: joining, heartbeats, and finding a new coordinator.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A pure state machine. When the coordinator is lost or leaves, it turns to the lowest member that
+// is alive (perhaps itself); one where nobody listens any more is gone, one that cannot be reached
+// is passed over. All of that is bounded; a member that finds nobody is fenced.
+#pragma once
+#include "cluster/control/membership.h"
+#include "cluster/control/pace.h"
+#include "cluster/control/protocol.h"
+#include "cluster/control/watch.h"
+
+#include <map>
+#include <optional>
+#include <set>
+
+namespace dtrain::cluster {
+
+class MemberProtocol {
+  public:
+    explicit MemberProtocol(const Settings &settings);
+
+    void start(int64_t now, Actions &actions);
+    void dialled(const Dialled &event, int64_t now, Actions &actions);
+    void dial_failed(const DialFailed &event, int64_t now, Actions &actions);
+    void received(wire::Message message, int64_t now, Actions &actions);
+    void closed(const std::string &why, int64_t now, Actions &actions);
+    void tick(int64_t now, Actions &actions);
+    int64_t next_deadline() const;
+
+    // To the coordinator, now or when there is one again; DTRAIN_ERR_BUSY, DTRAIN_ERR_STATE.
+    Status post(wire::Message message, Actions &actions);
+    // As post(); returns the number of the attempt, which the ShrinkReply bears, too.
+    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, Actions &actions);
+    void leave(Actions &actions);
+
+    bool owns(Link link) const { return link == link_ && link_ != 0; }
+    bool joined() const { return phase_ == Phase::running || phase_ == Phase::seeking; }
+    bool coordinator_dead() const {
+        return dead_;
+    } // while seeking: its process is known to be gone
+    const Membership &membership() const { return state_; }
+    const Pace &pace() const { return pace_; }
+
+  private:
+    enum class Phase { idle, connecting, joining, running, seeking, over };
+
+    void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
+    void dial_later(const std::string &why, int64_t now);
+    void connecting_tick(int64_t now, Actions &actions);
+    void roster(wire::Roster roster, int64_t now, Actions &actions);
+    void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
+    void gone(const wire::Gone &gone, int64_t now, Actions &actions);
+    void shrunk(const wire::ShrinkReply &reply, Actions &actions);
+    void run(int64_t now, int64_t grace);
+    void end(Status status, const std::string &why, Actions &actions);
+
+    // member_seeking.cpp
+    void coordinator_gone(const wire::Gone &gone, bool dead, int64_t now, Actions &actions);
+    void seek(int64_t now, Actions &actions);
+    void seek_later(int64_t now);
+    void candidate_unreached(const DialFailed &event, int64_t now, Actions &actions);
+    void candidate_failed(bool is_gone, int64_t now, Actions &actions);
+    void candidate_gone(const wire::Gone &gone, int64_t now, Actions &actions);
+    void seeking_tick(int64_t now, Actions &actions);
+    wire::Rejoin rejoin() const;
+
+    const Settings &settings_;
+    int32_t self_;
+    Phase phase_ = Phase::idle;
+    Membership state_;
+    Link link_ = 0, next_link_ = 3; // own numbers are 3 modulo 4; the coordinator's calls 1
+    bool connected_ = false;        // link_ is up
+    bool admitted_ = false;         // while joining: the coordinator has said that it gathers us
+    Pace pace_;
+    Watch watch_;
+
+    int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
+    std::string obstacle_;           // what kept it from joining so far
+    std::vector<wire::Peer> roster_; // as far as it has come
+
+    int32_t candidate_ = -1;     // seeking
+    int32_t dialled_again_ = -1; // the last one that was
+    bool clean_ = false, dead_ = false;
+    // While a crowd leaves: candidates until the next pause, and between that and the one after it.
+    int32_t strides_left_ = 0, stride_ = 1;
+    std::optional<wire::Gone> untold_; // of a silent one: perhaps it is this member that is cut off
+    std::set<int32_t> unreachable_;
+    int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;
+
+    std::vector<wire::Message> outbox_;     // while there is no coordinator
+    std::map<uint64_t, uint32_t> attempts_; // shrinks begun, by group
+    std::vector<wire::ShrinkRequest> shrinking_;
+    std::vector<wire::ShrinkReply> shrunk_; // the last ones
+};
+
+} // namespace dtrain::cluster

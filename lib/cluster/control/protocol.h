@@ -1,0 +1,86 @@
+// What goes into and comes out of the control protocol's state machines.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets drive them in production (driver.h), a simulator does in tests.
+#pragma once
+#include "cluster/host/identity.h"
+#include "wire/control.h"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace dtrain::cluster {
+
+// A control connection, authenticated. Numbers are never used again. Accepted ones have even
+// numbers, given by the driver; dialled ones odd numbers, given by the protocol.
+using Link = uint64_t;
+inline constexpr Link local_link = 0; // from a coordinator to the member in its own process
+
+struct Settings {
+    Identity identity;
+    int64_t heartbeat_interval = 0, heartbeat_timeout = 0; // ns
+    int64_t join_deadline = INT64_MAX;                     // monotonic, ns
+    uint64_t job = 0;                                      // random; the coordinator's goes to all
+    bool authenticated = false;                            // peers prove that they know a secret
+    wire::Peer self;                                       // role, index, pid, host, transports
+};
+
+// ---- events ------------------------------------------------------------------------------------
+struct Accepted {
+    Link link = 0;
+    int32_t member = -1;       // as proven by the handshake
+    std::string remote, local; // numeric addresses without ports
+};
+struct Dialled { // answers Dial
+    Link link = 0;
+    std::string listener; // own control listener, at the address that this connection comes from
+};
+struct DialFailed { // answers Dial
+    Link link = 0;
+    Status status = DTRAIN_OK; // DTRAIN_ERR_AUTH ends joining; all else is tried again
+    bool refused = false;      // that host answered that nobody listens there
+    std::string text;
+};
+struct Received {
+    Link link = 0;
+    wire::Message message;
+};
+struct Closed { // by the peer or the network; not in answer to Close
+    Link link = 0;
+    std::string text;
+};
+struct TurnedAway {      // a connection that failed its handshake
+    int32_t member = -1; // whom it said it was, or -1
+    std::string remote, text;
+};
+struct Tick {}; // next_deadline() has come
+using Event = std::variant<Accepted, Dialled, DialFailed, Received, Closed, TurnedAway, Tick>;
+
+// ---- actions -----------------------------------------------------------------------------------
+struct Send {
+    Link link = 0;
+    std::shared_ptr<const wire::Message> message; // one for all that it goes to: rosters are large
+
+    Send(Link to, wire::Message one)
+        : link(to), message(std::make_shared<const wire::Message>(std::move(one))) {}
+    Send(Link to, std::shared_ptr<const wire::Message> one) : link(to), message(std::move(one)) {}
+};
+struct Close { // once what was sent before is out
+    Link link = 0;
+};
+struct Dial {
+    Link link = 0;
+    int32_t member = -1;
+    std::string address; // "": worker 0, by the rendezvous
+};
+// For the program: Roster (joined), Gone, GroupFailed, CallsWanted, RankBehind, Relay, ShrinkReply,
+// Over (the job is over here), Waiting (a line for the log).
+struct Report {
+    wire::Message message;
+};
+using Action = std::variant<Send, Close, Dial, Report>;
+using Actions = std::vector<Action>;
+
+} // namespace dtrain::cluster

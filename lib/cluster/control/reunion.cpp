@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/control/reunion.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+
+Reunion::Reunion(const Membership &state, const Pace &pace, bool clean, bool dead, int64_t now)
+    : call_at_(now + std::min(2 * pace.interval, pace.timeout / 2)), until_(now + pace.timeout),
+      clean_(clean), dead_(dead) {
+    for (int32_t m = 0; m < state.size(); m++)
+        if (state.alive(m)) missing_.insert(m);
+}
+
+void Reunion::came(int32_t member) {
+    if (missing_.erase(member) > 0) came_.insert(member);
+}
+
+void Reunion::went(int32_t member) {
+    missing_.erase(member);
+    came_.erase(member);
+}
+
+std::vector<int32_t> Reunion::to_call(int64_t now) {
+    if (called_ || now < call_at_) return {};
+    called_ = true;
+    return {missing_.begin(), missing_.end()};
+}
+
+bool Reunion::goes_on() const {
+    size_t others = missing_.size() + (dead_ ? 0 : 1); // with the old coordinator
+    return missing_.empty() || came_.size() > others;
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/join/connection.h"
+
+#include "wire/frame.h"
+
+#include <cerrno>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr size_t read_size = 16 << 10; // per call, so that nobody keeps the others waiting
+constexpr size_t handshake_size = 512; // read before authentication
+
+wire::Nonce fresh_nonce() {
+    wire::Nonce nonce;
+    wire::random_bytes(nonce.data(), nonce.size());
+    return nonce;
+}
+
+} // namespace
+
+Connection::Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
+                       int32_t peer, int64_t deadline, uint16_t meeting)
+    : fd_(std::move(fd)), side_(side), handshake_(side, secret, self, peer, fresh_nonce(), meeting),
+      state_(side == wire::Handshake::Side::dialler ? State::connecting : State::handshaking),
+      deadline_(deadline) {}
+
+Status Connection::ready_to_write() {
+    if (state_ == State::connecting) {
+        if (int error = connect_result(fd_.get()); error != 0)
+            return error == ECONNREFUSED
+                       ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused, nobody listens there")
+                       : fail_errno(error, "connecting");
+        state_ = State::handshaking;
+        if (Status s = handshake_.advance(in_, out_); s < 0) return s;
+    }
+    return flush();
+}
+
+Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
+    if (state_ == State::connecting) return ready_to_write(); // its error, if it has one
+    Status end = read_some();
+    if (state_ == State::draining) { // only to notice the end
+        in_.clear();
+        return end;
+    }
+    if (state_ == State::handshaking) {
+        Status s = handshake_.advance(in_, out_);
+        if (s < 0) {
+            flush(); // so that the other side can say why, too
+            return s;
+        }
+        if (s == DTRAIN_OK) state_ = State::open;
+        if (Status sent = flush(); sent != DTRAIN_OK) return sent;
+    }
+    if (state_ == State::open)
+        if (Status s = take_frames(messages); s != DTRAIN_OK) return s;
+    return end;
+}
+
+Status Connection::read_some() {
+    uint8_t bytes[read_size];
+    ssize_t n;
+    do n = recv(fd_.get(), bytes, state_ == State::handshaking ? handshake_size : read_size, 0);
+    while (n < 0 && errno == EINTR);
+    int error = errno;
+    if (n > 0) in_.insert(in_.end(), bytes, bytes + n);
+    if (n > 0 || (n < 0 && (error == EAGAIN || error == EWOULDBLOCK))) return DTRAIN_OK;
+    if (n == 0 || error == ECONNRESET) return fail(DTRAIN_ERR_PEER, "connection closed");
+    return fail_errno(error, "receiving");
+}
+
+Status Connection::take_frames(std::vector<wire::Message> &messages) {
+    size_t at = 0;
+    for (;;) {
+        wire::Message message;
+        size_t used = 0;
+        Status s = wire::next_frame(std::span(in_).subspan(at), used, message);
+        if (s == DTRAIN_IN_PROGRESS) break;
+        if (s != DTRAIN_OK) return s;
+        at += used;
+        messages.push_back(std::move(message));
+    }
+    if (at == in_.size())             // nothing is kept for messages that seldom come
+        in_ = std::vector<uint8_t>(); // "= {}" would keep it
+    else
+        in_.erase(in_.begin(), in_.begin() + long(at));
+    return DTRAIN_OK;
+}
+
+Status Connection::send(std::span<const uint8_t> frame) {
+    if (deaf_) return DTRAIN_OK;
+    if (out_.size() - sent_ > wire::max_queued)
+        return fail(DTRAIN_ERR_LIMIT, "it does not read its control messages");
+    out_.insert(out_.end(), frame.begin(), frame.end());
+    return flush();
+}
+
+Status Connection::flush() {
+    while (sent_ < out_.size()) {
+        ssize_t n = ::send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return DTRAIN_OK;
+        // What the peer said before it went (its Leave) is still to be read; then reading fails.
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+            deaf_ = true;
+            break;
+        }
+        if (n < 0) return fail_errno(errno, "sending");
+        sent_ += size_t(n);
+    }
+    out_ = std::vector<uint8_t>(); // a roster may have been in it
+    sent_ = 0;
+    return DTRAIN_OK;
+}
+
+void Connection::drain(int64_t deadline) {
+    state_ = State::draining;
+    deadline_ = deadline;
+}
+
+bool Connection::wind_up() {
+    state_ = State::draining;
+    if (flush() != DTRAIN_OK) return true;
+    if (!wants_to_write()) shutdown(fd_.get(), SHUT_WR);
+    Status end = read_some();
+    in_.clear();
+    return end != DTRAIN_OK;
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/join/driver.h"
+
+#include "wire/frame.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace dtrain::cluster {
+namespace {
+
+// Data of epoll entries that are no links.
+constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1;
+constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
+
+// An attempt's number is that of its Dial and which one it is: odd, as a Dial's.
+constexpr int attempt_shift = 48;
+Link attempt_of(Link dial, size_t number) { return dial | Link(number) << attempt_shift; }
+Link dial_of(Link attempt) { return attempt & ((Link{1} << attempt_shift) - 1); }
+
+Status watch(int epoll, int fd, uint64_t mark) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = mark;
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? DTRAIN_OK
+                                                            : fail_errno(errno, "epoll_ctl");
+}
+
+} // namespace
+
+Driver::Driver(Settings settings, std::string secret, std::string listen_address)
+    : secret_(std::move(secret)), listen_address_(std::move(listen_address)),
+      self_(settings.identity.member()), join_deadline_(settings.join_deadline),
+      node_(std::move(settings)) {}
+
+Status Driver::open(Rendezvous rendezvous, int64_t now) {
+    rendezvous_ = std::move(rendezvous);
+    epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+    wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!epoll_ || !wake_ || !reserve_)
+        return fail_errno(errno, "descriptors for the control connections (limit: ulimit -n)");
+    if (Status s = watch(epoll_.get(), wake_.get(), wake_mark); s != DTRAIN_OK) return s;
+    if (!rendezvous_.single())
+        if (Status s = rendezvous_.open(join_deadline_, listener_); s != DTRAIN_OK) return s;
+    if (listener_)
+        if (Status s = watch(epoll_.get(), listener_.get(), listener_mark); s != DTRAIN_OK)
+            return s;
+    run(node_.start(now), now);
+    return DTRAIN_OK;
+}
+
+int64_t Driver::next_deadline() const {
+    int64_t next = node_.next_deadline();
+    if (full_until_ != 0) next = std::min(next, full_until_);
+    for (const auto &[link, connection] : connections_)
+        if (connection->state() != Connection::State::open)
+            next = std::min(next, connection->deadline());
+    for (const auto &[link, dial] : dials_) next = std::min(next, dial.next_deadline());
+    return next;
+}
+
+void Driver::wake() {
+    uint64_t one = 1;
+    [[maybe_unused]] ssize_t n = write(wake_.get(), &one, sizeof one); // full: readable anyway
+}
+
+void Driver::work(int64_t now) {
+    epoll_event ready_now[64];
+    int n = epoll_wait(epoll_.get(), ready_now, int(std::size(ready_now)), 0);
+    for (int i = 0; i < n; i++) {
+        uint64_t mark = ready_now[i].data.u64;
+        uint64_t ignored;
+        if (mark == wake_mark) [[maybe_unused]]
+            ssize_t got = read(wake_.get(), &ignored, sizeof ignored);
+        else if (mark == listener_mark)
+            accept_all(now);
+        else
+            ready(mark, ready_now[i].events, now);
+    }
+    expire(now);
+    listen_again(now);
+    run({}, now);
+    // After the sockets: what has arrived counts as heard before anybody counts as silent.
+    if (now >= node_.next_deadline()) run(node_.step(Tick{}, now), now);
+}
+
+void Driver::run(Actions actions, int64_t now) {
+    for (;;) {
+        for (Action &action : actions) perform(action, now);
+        encoded_.reset();
+        frame_ = std::vector<uint8_t>();
+        if (events_.empty()) return;
+        Event event = std::move(events_.front());
+        events_.pop_front();
+        actions = node_.step(std::move(event), now);
+    }
+}
+
+void Driver::perform(Action &action, int64_t now) {
+    if (const auto *s = std::get_if<Send>(&action))
+        send(*s, now);
+    else if (const auto *c = std::get_if<Close>(&action))
+        close(c->link, now);
+    else if (const auto *d = std::get_if<Dial>(&action))
+        dial(*d, now);
+    else if (auto *r = std::get_if<Report>(&action)) {
+        if (std::holds_alternative<wire::Roster>(r->message)) rendezvous_.close();
+        reports_.push_back(std::move(r->message));
+    }
+}
+
+void Driver::dial(const Dial &dial, int64_t now) {
+    std::vector<SocketAddress> addresses;
+    if (Status s = find(dial.address, addresses); s != DTRAIN_OK) {
+        events_.push_back(DialFailed{dial.link, s, false, error_text()});
+        return;
+    }
+    dials_.try_emplace(dial.link, std::move(addresses), dial.member);
+    advance(dial.link, now);
+}
+
+Status Driver::find(const std::string &address, std::vector<SocketAddress> &out) {
+    if (address.empty()) return rendezvous_.find(join_deadline_, out);
+    Place place;
+    Status s = Place::parse(address, "listener", place);
+    return s == DTRAIN_OK ? place.candidates(out) : s;
+}
+
+void Driver::advance(Link link, int64_t now) {
+    for (;;) {
+        auto dial = dials_.find(link);
+        if (dial == dials_.end()) return;
+        const SocketAddress *candidate = dial->second.next(now);
+        if (candidate == nullptr) break;
+        Fd fd;
+        if (Status s = begin_connect(*candidate, fd); s != DTRAIN_OK) {
+            dial->second.failed(endpoint_of(*candidate), s, error_text());
+            continue;
+        }
+        auto attempt = std::make_unique<Connection>(
+            std::move(fd), wire::Handshake::Side::dialler, secret_, self_, dial->second.member(),
+            now + wire::handshake_timeout, rendezvous_.meeting());
+        attempt->set_where(endpoint_of(*candidate));
+        add(attempt_of(link, dial->second.begun()), std::move(attempt), now);
+    }
+    auto dial = dials_.find(link);
+    if (!dial->second.over()) return;
+    events_.push_back(dial->second.outcome(link));
+    dials_.erase(dial);
+}
+
+// This attempt is the connection from now on; the others are given up.
+Link Driver::settle(Link attempt) {
+    const Link link = dial_of(attempt);
+    auto node = connections_.extract(attempt);
+    std::erase_if(connections_,
+                  [&](const auto &one) { return one.first != link && dial_of(one.first) == link; });
+    node.key() = link;
+    connections_.insert(std::move(node));
+    dials_.erase(link);
+    return link;
+}
+
+void Driver::send(const Send &send, int64_t now) {
+    auto at = connections_.find(send.link);
+    if (at == connections_.end()) return; // it broke; the event is on its way
+    if (send.message != encoded_) {
+        frame_.clear();
+        wire::append_frame(*send.message, frame_);
+        encoded_ = send.message;
+    }
+    const bool wanted = at->second->wants_to_write();
+    Status s = at->second->send(frame_);
+    if (s != DTRAIN_OK)
+        broken(send.link, s, now);
+    else if (at->second->wants_to_write() != wanted)
+        update_interest(send.link, *at->second);
+}
+
+void Driver::close(Link link, int64_t now) {
+    if (dials_.erase(link) > 0)
+        std::erase_if(connections_, [&](const auto &one) { return dial_of(one.first) == link; });
+    auto at = connections_.find(link);
+    if (at == connections_.end()) return;
+    Connection &connection = *at->second;
+    if (connection.state() != Connection::State::open || !connection.wants_to_write())
+        return remove(link);
+    connection.drain(now + drain_timeout);
+}
+
+void Driver::accept_all(int64_t now) {
+    for (size_t i = 0; i < wire::max_strangers; i++) {
+        if (!make_room_for_stranger(now)) { // they wait in the system's queue
+            epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+            return;
+        }
+        Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd && (errno == EMFILE || errno == ENFILE)) {
+            // Without a free descriptor it would stay readable for ever: take it and close it.
+            reserve_.reset();
+            Fd victim(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            victim.reset();
+            reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+            return;
+        }
+        if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+        if (!fd) return;
+        prepare_accepted(fd.get());
+        add(next_accepted_,
+            std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, secret_,
+                                         self_, wire::Handshake::anybody,
+                                         now + wire::handshake_timeout, rendezvous_.meeting()),
+            now);
+        next_accepted_ += 2;
+    }
+}
+
+// A member may need a while for its answer, more so where hundreds start on a few cores: if each
+// that comes drove out one that is about to be heard, they would come again and again.
+bool Driver::make_room_for_stranger(int64_t now) {
+    size_t strangers = 0;
+    Link oldest = 0;
+    for (const auto &[link, connection] : connections_) {
+        if (connection->dialling() || connection->state() != Connection::State::handshaking)
+            continue;
+        if (strangers++ == 0) oldest = link; // numbers ascend
+    }
+    full_until_ = 0;
+    if (strangers < wire::max_strangers) return true;
+    const int64_t late =
+        connections_[oldest]->deadline() - wire::handshake_timeout + wire::stranger_patience;
+    if (now >= late)
+        remove(oldest);
+    else
+        full_until_ = late;
+    return full_until_ == 0;
+}
+
+void Driver::listen_again(int64_t now) {
+    if (full_until_ == 0 || !listener_ || !make_room_for_stranger(now)) return;
+    if (watch(epoll_.get(), listener_.get(), listener_mark) != DTRAIN_OK)
+        full_until_ = now + wire::stranger_patience;
+}
+
+void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now) {
+    epoll_event event{};
+    event.events = connection->wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.u64 = link;
+    int added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, connection->fd(), &event);
+    connections_[link] = std::move(connection);
+    if (added != 0) broken(link, fail_errno(errno, "epoll_ctl"), now);
+}
+
+void Driver::remove(Link link) { // closing the descriptor takes it out of epoll
+    connections_.erase(link);
+}
+
+void Driver::update_interest(Link link, const Connection &connection) {
+    epoll_event event{};
+    event.events = connection.wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.u64 = link;
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &event);
+}
+
+void Driver::ready(Link link, uint32_t events, int64_t now) {
+    auto at = connections_.find(link);
+    if (at == connections_.end()) return; // closed by an earlier event of this round
+    Connection &connection = *at->second;
+    const Connection::State before = connection.state();
+    const bool wanted = connection.wants_to_write();
+    const Link number = link;
+    std::vector<wire::Message> messages;
+    Status s = DTRAIN_OK;
+    if (events & EPOLLOUT) s = connection.ready_to_write();
+    if (s == DTRAIN_OK && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+        s = connection.ready_to_read(messages);
+    if (connection.state() == Connection::State::open && before != Connection::State::open)
+        link = opened(link, connection);
+    for (wire::Message &message : messages) events_.push_back(Received{link, std::move(message)});
+    bool drained =
+        connection.state() == Connection::State::draining && !connection.wants_to_write();
+    if (s != DTRAIN_OK)
+        broken(link, s, now);
+    else if (drained)
+        remove(link);
+    else if (link != number || connection.wants_to_write() != wanted)
+        update_interest(link, connection);
+}
+
+Link Driver::opened(Link link, Connection &connection) {
+    if (!connection.dialling()) {
+        events_.push_back(Accepted{link, connection.peer(), remote_endpoint(connection.fd()).host,
+                                   local_endpoint(connection.fd()).host});
+        return link;
+    }
+    link = settle(link);
+    // A member that cannot listen is no candidate for taking over; nothing else needs it.
+    Status s = listener_ ? DTRAIN_OK : listen_beside(connection);
+    events_.push_back(
+        Dialled{link, s == DTRAIN_OK ? place_of(listener_.get()).text() : std::string()});
+    return link;
+}
+
+// Opens the own listener: as far as the coordinator's may be reached, too.
+Status Driver::listen_beside(const Connection &connection) {
+    const std::string own = local_endpoint(connection.fd()).host;
+    const bool local = is_loopback(own) && rendezvous_.is_local();
+    Fd listener;
+    if (listen_address_.empty() && !local) {
+        if (Status s = listen_everywhere("0", listener); s != DTRAIN_OK) return s;
+    } else {
+        std::vector<SocketAddress> addresses;
+        const std::string &host = listen_address_.empty() ? own : listen_address_;
+        if (Status s = resolve({host, "0"}, join_deadline_, addresses); s != DTRAIN_OK) return s;
+        if (Status s = listen_on(addresses[0], listener); s != DTRAIN_OK) return s;
+    }
+    if (Status s = watch(epoll_.get(), listener.get(), listener_mark); s != DTRAIN_OK) return s;
+    listener_ = std::move(listener);
+    return DTRAIN_OK;
+}
+
+void Driver::broken(Link link, Status status, int64_t now) {
+    auto at = connections_.find(link);
+    if (at == connections_.end()) return;
+    std::string why = error_text();
+    Connection &connection = *at->second;
+    using State = Connection::State;
+    if (connection.state() == State::open) {
+        events_.push_back(Closed{link, why});
+    } else if (connection.dialling() && connection.state() != State::draining) {
+        if (status == DTRAIN_ERR_PEER)
+            why = "it closed the connection during the handshake (it ends, has no file descriptors "
+                  "left (ulimit -n), or is no process of dtrain)";
+        if (auto dial = dials_.find(dial_of(link)); dial != dials_.end())
+            dial->second.failed(connection.where(), status, why);
+        remove(link);
+        return advance(dial_of(link), now);
+    } else if (connection.state() == State::handshaking && status != DTRAIN_ERR_PEER &&
+               status != DTRAIN_ERR_BUSY) { // of another job, which it goes on looking for
+        events_.push_back(
+            TurnedAway{connection.peer(), remote_endpoint(connection.fd()).host, why});
+    }
+    remove(link);
+}
+
+void Driver::expire(int64_t now) {
+    std::vector<Link> late;
+    for (const auto &[link, connection] : connections_)
+        if (connection->state() != Connection::State::open && now >= connection->deadline())
+            late.push_back(link);
+    for (Link link : late) {
+        bool connecting = connections_[link]->state() == Connection::State::connecting;
+        broken(link,
+               fail(DTRAIN_ERR_TIMEOUT,
+                    connecting ? "no answer to connecting" : "no answer in the handshake"),
+               now);
+    }
+    std::vector<Link> waiting; // for another attempt
+    for (const auto &[link, dial] : dials_)
+        if (now >= dial.next_deadline()) waiting.push_back(link);
+    for (Link link : waiting) advance(link, now);
+}
+
+Status Driver::post(wire::Message message, int64_t now) {
+    Actions actions;
+    Status s = node_.post(std::move(message), now, actions);
+    run(std::move(actions), now);
+    return s;
+}
+
+Status Driver::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now) {
+    Actions actions;
+    Status s = node_.shrink(std::move(request), attempt, now, actions);
+    run(std::move(actions), now);
+    return s;
+}
+
+void Driver::leave(int64_t now) {
+    // First: who hears that this member leaves and still finds it listening would wait for it.
+    listener_.reset();
+    rendezvous_.close();
+    for (Action &action : node_.leave())
+        if (!std::holds_alternative<Close>(action)) perform(action, now); // all are closed here
+    const std::string text = error_text(); // perhaps why this member leaves
+    wind_up(now + leave_timeout);
+    set_error_text(text.c_str());
+    drop_all();
+}
+
+void Driver::drop_all() {
+    listener_.reset();
+    connections_.clear();
+    dials_.clear();
+    events_.clear();
+    reports_.clear();
+    full_until_ = 0;
+}
+
+void Driver::wind_up(int64_t until) {
+    using State = Connection::State;
+    std::erase_if(connections_, [](const auto &one) {
+        return one.second->state() != State::open && one.second->state() != State::draining;
+    });
+    std::vector<pollfd> fds(connections_.size(), pollfd{-1, 0, POLLIN});
+    for (;;) {
+        size_t i = 0;
+        std::erase_if(connections_, [&](const auto &one) {
+            return fds[i++].revents != 0 && one.second->wind_up();
+        });
+        fds.clear();
+        for (const auto &[link, connection] : connections_) {
+            const int events = POLLIN | (connection->wants_to_write() ? POLLOUT : 0);
+            fds.push_back({connection->fd(), short(events), 0});
+        }
+        const int64_t left = until - monotonic_clock().now_ns();
+        if (fds.empty() || left <= 0) return;
+        const int ready = poll(fds.data(), fds.size(), int(left / ms) + 1);
+        if (ready == 0 || (ready < 0 && errno != EINTR)) return;
+    }
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,78 @@
+// Drives a Node with sockets: epoll, the listener, dialling, deadlines.
+// SPDX-License-Identifier: Apache-2.0
+//
+// One caller at a time; never blocks, but while joining for a name's address.
+#pragma once
+#include "cluster/control/node.h"
+#include "cluster/join/connection.h"
+#include "cluster/join/dialling.h"
+#include "cluster/join/rendezvous.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+
+namespace dtrain::cluster {
+
+class Driver {
+  public:
+    Driver(Settings settings, std::string secret, std::string listen_address);
+
+    Status open(Rendezvous rendezvous, int64_t now); // begins to join
+    int event_fd() const { return epoll_.get(); }
+    int64_t next_deadline() const;
+    void work(int64_t now);
+    void wake(); // makes event_fd() readable until the next work()
+
+    // What is for the program, in order.
+    std::vector<wire::Message> take_reports() { return std::exchange(reports_, {}); }
+    bool has_reports() const { return !reports_.empty(); }
+    Status post(wire::Message message, int64_t now);
+    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
+    void drop_all();         // closes everything without a word
+    void leave(int64_t now); // closes everything; waits a little for the peers to close it, too
+    const Membership &membership() const { return node_.membership(); }
+    const Pace &pace() const { return node_.pace(); }
+
+  private:
+    using Connections = std::map<Link, std::unique_ptr<Connection>>;
+
+    void run(Actions actions, int64_t now); // and of the events that they cause
+    void perform(Action &action, int64_t now);
+    void dial(const Dial &dial, int64_t now);
+    Status find(const std::string &address, std::vector<SocketAddress> &out);
+    void advance(Link dial, int64_t now);
+    Link settle(Link attempt);
+    void send(const Send &send, int64_t now);
+    void close(Link link, int64_t now);
+
+    void accept_all(int64_t now);
+    void add(Link link, std::unique_ptr<Connection> connection, int64_t now);
+    void remove(Link link);
+    void update_interest(Link link, const Connection &connection);
+    void ready(Link link, uint32_t events, int64_t now);
+    Link opened(Link link, Connection &connection); // the number that it has from now on
+    void broken(Link link, Status status, int64_t now);
+    void expire(int64_t now);
+    bool make_room_for_stranger(int64_t now);
+    void listen_again(int64_t now);
+    void wind_up(int64_t until);
+    Status listen_beside(const Connection &connection);
+
+    std::string secret_, listen_address_;
+    int32_t self_;
+    int64_t join_deadline_; // of looking up names, too
+    Node node_;
+    Rendezvous rendezvous_;
+    Fd epoll_, wake_, reserve_, listener_;
+    Connections connections_;
+    std::map<Link, Dialling> dials_; // their attempts are connections with numbers of their own
+    Link next_accepted_ = 2;
+    int64_t full_until_ = 0; // of strangers: then the oldest makes room; 0: it is not, and listens
+    std::shared_ptr<const wire::Message> encoded_; // what frame_ holds, during run()
+    std::vector<uint8_t> frame_;
+    std::deque<Event> events_;
+    std::vector<wire::Message> reports_;
+};
+
+} // namespace dtrain::cluster

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/session/job_state.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <poll.h>
+#include <set>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace dtrain::cluster {
+namespace {
+
+int64_t now_ns() { return monotonic_clock().now_ns(); }
+
+int64_t later(int64_t now, int64_t ns) { return ns > INT64_MAX - now ? INT64_MAX : now + ns; }
+
+} // namespace
+
+Job::State::State(const JoinParams &params, Settings settings)
+    : self(params.identity.member()), observer_(*params.observer), log_(params.log),
+      driver_(std::move(settings), params.secret, params.listen_address), process_(getpid()) {}
+
+Status Job::State::open(const JoinParams &params) {
+    Rendezvous rendezvous;
+    Status s = rendezvous.parse(params.identity, params.listen_address, params.oob, params.oob_arg);
+    if (s == DTRAIN_OK) s = driver_.open(std::move(rendezvous), now_ns());
+    bool done = false;
+    while (s == DTRAIN_OK && !done) {
+        driver_.work(now_ns());
+        s = joining(driver_.take_reports(), done);
+        if (s == DTRAIN_OK && !done) wait(driver_.next_deadline(), -1);
+    }
+    if (s == DTRAIN_OK && params.secret.empty() && self == 0) warn_of_strangers();
+    if (s == DTRAIN_OK && !early_.empty()) driver_.wake();
+    if (s != DTRAIN_OK) {
+        std::string why = error_text();
+        driver_.leave(now_ns());
+        set_error_text(why.c_str());
+        left_ = true;
+    }
+    return s;
+}
+
+void Job::State::warn_of_strangers() {
+    std::set<std::string> hosts;
+    for (const Member &member : members) hosts.insert(member.host);
+    if (hosts.size() < 2 || log_ == nullptr) return;
+    log_->write(DTRAIN_LOG_WARN,
+                "this job spans %zu hosts without a secret: whoever reaches its ports can join it, "
+                "read what it sends, and end it; option secret.file (or secret) keeps others out",
+                hosts.size());
+}
+
+Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {
+    for (wire::Message &report : reports) {
+        if (done) {
+            note(report);
+            early_.push_back(std::move(report));
+        } else if (const auto *over = std::get_if<wire::Over>(&report)) {
+            return fail(over->status, "%s", over->text.c_str());
+        } else if (const auto *waiting = std::get_if<wire::Waiting>(&report)) {
+            if (log_ != nullptr) log_->write(DTRAIN_LOG_WARN, "%s", waiting->text.c_str());
+        } else if (auto *roster = std::get_if<wire::Roster>(&report)) {
+            for (wire::Peer &p : roster->members)
+                members.push_back({Role(p.role), p.index, std::move(p.label), std::move(p.host),
+                                   std::move(p.transports), p.cpus, std::move(p.location),
+                                   p.serves});
+            done = true;
+        }
+    }
+    return DTRAIN_OK;
+}
+
+void Job::State::work() {
+    std::lock_guard deliver(delivery_);
+    std::vector<wire::Message> reports;
+    {
+        std::lock_guard lock(mutex_);
+        if (left_) return;
+        driver_.work(now_ns());
+        reports = std::exchange(early_, {});
+        for (wire::Message &report : driver_.take_reports()) {
+            note(report);
+            reports.push_back(std::move(report));
+        }
+    }
+    for (const wire::Message &report : reports) tell(report);
+}
+
+void Job::State::note(const wire::Message &report) {
+    if (const auto *over = std::get_if<wire::Over>(&report)) {
+        status_ = over->status;
+        text_ = over->text;
+    }
+    const auto *reply = std::get_if<wire::ShrinkReply>(&report);
+    for (Waiter *waiter : waiters_) {
+        if (reply != nullptr && reply->group == waiter->group && reply->attempt == waiter->attempt)
+            waiter->reply = *reply;
+        else if (status_ == DTRAIN_OK)
+            continue;
+        eventfd_write(waiter->wake.get(), 1);
+    }
+}
+
+void Job::State::tell(const wire::Message &report) {
+    if (const auto *m = std::get_if<wire::Gone>(&report)) {
+        if (m->left)
+            observer_.member_left(m->member);
+        else
+            observer_.member_lost(m->member, DTRAIN_ERR_PEER, m->text, m->silent);
+    } else if (const auto *f = std::get_if<wire::GroupFailed>(&report)) {
+        observer_.group_failed(f->group, f->status, f->text, f->guilty, f->from);
+    } else if (const auto *w = std::get_if<wire::CallsWanted>(&report)) {
+        observer_.calls_wanted(w->group);
+    } else if (const auto *b = std::get_if<wire::RankBehind>(&report)) {
+        observer_.rank_behind(b->group, b->rank, b->seq);
+    } else if (const auto *r = std::get_if<wire::Relay>(&report)) {
+        observer_.message(r->from, r->channel, r->bytes);
+    } else if (const auto *o = std::get_if<wire::Over>(&report)) {
+        observer_.job_failed(o->status, o->text);
+    }
+}
+
+void Job::State::leave() {
+    if (getpid() != process_) return; // its connections are the parent's; they are only closed here
+    std::lock_guard deliver(delivery_);
+    std::lock_guard lock(mutex_);
+    if (left_) return;
+    left_ = true;
+    driver_.leave(now_ns());
+    if (status_ == DTRAIN_OK) {
+        status_ = DTRAIN_ERR_STATE;
+        text_ = "this process has left the job";
+    }
+}
+
+void Job::State::give_up() {
+    std::lock_guard deliver(delivery_);
+    {
+        std::lock_guard lock(mutex_);
+        if (left_) return;
+        left_ = true;
+        driver_.drop_all();
+        status_ = DTRAIN_ERR_NO_MEMORY;
+        text_ = "no memory for the job's control messages"; // of what is kept for this
+        for (Waiter *waiter : waiters_) eventfd_write(waiter->wake.get(), 1);
+    }
+    observer_.job_failed(status_, text_);
+}
+
+Status Job::State::post(wire::Message message) {
+    std::lock_guard lock(mutex_);
+    if (status_ != DTRAIN_OK) return fail(DTRAIN_ERR_STATE, "%s", text_.c_str());
+    int64_t before = driver_.next_deadline();
+    Status s = driver_.post(std::move(message), now_ns());
+    if (driver_.has_reports() || driver_.next_deadline() < before) driver_.wake();
+    return s;
+}
+
+Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
+    Waiter waiter{request.group, 0, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::nullopt};
+    if (!waiter.wake) return fail_errno(errno, "shrink: eventfd");
+    // The coordinator gives up earlier: its answer, with the better text, has to be here by then.
+    const int64_t timeout = request.timeout_ns < 0 ? INT64_MAX : request.timeout_ns,
+                  deadline = later(now_ns(), timeout);
+    request.timeout_ns = timeout - timeout / 8;
+    {
+        std::lock_guard lock(mutex_);
+        if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
+        waiters_.push_back(&waiter);
+        Status s = driver_.shrink(std::move(request), waiter.attempt, now_ns());
+        driver_
+            .wake(); // there may be an earlier deadline, and the reply is already here if it is own
+        if (s != DTRAIN_OK) return waiters_.pop_back(), s;
+    }
+    Status s = DTRAIN_IN_PROGRESS;
+    while (s == DTRAIN_IN_PROGRESS) {
+        work();
+        std::unique_lock lock(mutex_);
+        s = outcome(waiter, result);
+        if (s == DTRAIN_IN_PROGRESS && now_ns() >= deadline)
+            s = fail(DTRAIN_ERR_TIMEOUT,
+                     "shrink: no answer from a coordinator within %lld ms; op.timeout should be "
+                     "longer than three times heartbeat.timeout",
+                     static_cast<long long>(timeout / ms));
+        int64_t until = std::min(deadline, driver_.next_deadline());
+        lock.unlock();
+        if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());
+    }
+    std::lock_guard told(delivery_); // the caller knows by now who was lost before the answer
+    std::lock_guard lock(mutex_);
+    std::erase(waiters_, &waiter);
+    return s;
+}
+
+Status Job::State::outcome(const Waiter &waiter, ShrinkResult &result) const {
+    if (!waiter.reply)
+        return status_ == DTRAIN_OK ? DTRAIN_IN_PROGRESS : fail(status_, "%s", text_.c_str());
+    if (waiter.reply->status != DTRAIN_OK)
+        return fail(waiter.reply->status, "%s", waiter.reply->text.c_str());
+    result.survivors = waiter.reply->survivors;
+    result.group = waiter.reply->new_group;
+    result.tag_id = waiter.reply->tag_id;
+    return DTRAIN_OK;
+}
+
+uint64_t Job::State::id() const {
+    std::lock_guard lock(mutex_);
+    return driver_.membership().job;
+}
+
+Status Job::State::status() const {
+    std::lock_guard lock(mutex_);
+    return status_ == DTRAIN_OK ? DTRAIN_OK : fail(status_, "%s", text_.c_str());
+}
+
+Status Job::State::member_status(int32_t member) const {
+    std::lock_guard lock(mutex_);
+    const auto &gone = driver_.membership().gone;
+    auto at = gone.find(member);
+    if (at != gone.end()) return fail(DTRAIN_ERR_PEER, "%s", at->second.text.c_str());
+    return status_ == DTRAIN_OK ? DTRAIN_OK : fail(status_, "%s", text_.c_str());
+}
+
+int64_t Job::State::next_deadline() const {
+    std::lock_guard lock(mutex_);
+    return left_ ? INT64_MAX : driver_.next_deadline();
+}
+
+void Job::State::wait(int64_t until, int other_fd) const {
+    pollfd fds[2] = {{driver_.event_fd(), POLLIN, 0}, {other_fd, POLLIN, 0}};
+    int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, 3600 * second);
+    timespec timeout{ns / second, ns % second};
+    ppoll(fds, other_fd >= 0 ? 2 : 1, &timeout, nullptr); // a signal only makes it look early
+}
+
+} // namespace dtrain::cluster

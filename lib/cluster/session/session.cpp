@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/session/session.h"
+
+#include "cluster/host/cores.h"
+#include "cluster/host/descriptors.h"
+
+#include <algorithm>
+
+namespace dtrain::cluster {
+namespace {
+
+constexpr int most_polls = 1000;
+
+} // namespace
+
+Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
+    : agent_(agent), helper_(helper), options_(options),
+      op_timeout_ns_(options.number("op.timeout")), stall_limit_ns_(options.number("stall.limit")),
+      mesh_(agent), staging_(std::make_unique<engine::Staging>(agent.devices())) {}
+
+Session::~Session() {
+    if (job_ == nullptr) return;
+    helper_.remove(this);
+    agent_.locked([&] { staging_.reset(); });
+    job_->leave();
+}
+
+Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options &options,
+                     const SessionParams &params, std::shared_ptr<Session> &out) {
+    std::shared_ptr<Session> session(new Session(agent, helper, options));
+    JoinParams join;
+    if (Status s = read_join_options(options, join); s != DTRAIN_OK) return s;
+    join.identity = params.identity;
+    join.oob = params.oob;
+    join.oob_arg = params.oob_arg;
+    join.timeout_ns = session->timeout_until(params.deadline_ns);
+    for (auto &device : agent.devices())
+        join.transports.push_back({std::string(device->name()), device->address()});
+    join.observer = session.get();
+    join.log = &agent.log();
+    if (Status s = check_descriptors(params.identity, DescriptorRoom::now(), agent.log());
+        s != DTRAIN_OK)
+        return s;
+    session->identity_ = params.identity;
+    session->workers_ = uint32_t(params.identity.workers);
+    if (Status s = Job::join(join, session->job_); s != DTRAIN_OK) return s;
+    Status s = session->connect_mesh();
+    // From here on somebody answers for this member, also when it leaves at once.
+    helper.add(session.get());
+    if (s != DTRAIN_OK) return s;
+    session->set_wait_policy();
+    out = std::move(session);
+    return DTRAIN_OK;
+}
+
+int64_t Session::deadline(int64_t timeout_ns) const {
+    const int64_t limit_ns = time_limit(timeout_ns);
+    int64_t deadline_ns;
+    if (limit_ns < 0 || __builtin_add_overflow(agent_.clock().now_ns(), limit_ns, &deadline_ns))
+        return INT64_MAX;
+    return deadline_ns;
+}
+
+int64_t Session::timeout_until(int64_t deadline_ns) const {
+    if (deadline_ns == INT64_MAX) return -1;
+    return std::max<int64_t>(deadline_ns - agent_.clock().now_ns(), 1);
+}
+
+Status Session::connect_mesh() {
+    std::vector<std::vector<engine::PeerAddress>> addresses;
+    for (const Member &member : job_->members()) {
+        auto &list = addresses.emplace_back();
+        for (const TransportAddress &t : member.transports) list.push_back({t.name, t.bytes});
+    }
+    return mesh_.prepare(addresses, this);
+}
+
+bool Session::has_rails() const {
+    for (const Member &member : members())
+        for (const TransportAddress &t : member.transports)
+            if (std::ranges::count(member.transports, t.name, &TransportAddress::name) > 1)
+                return true;
+    return false;
+}
+
+void Session::set_wait_policy() {
+    const auto &members = job_->members();
+    // Ranks that were bound to CPUs of their own do not share them.
+    const Member &own = members[self()];
+    auto local = std::count_if(members.begin(), members.end(), [&](const Member &m) {
+        return m.host == own.host && m.cpus == own.cpus;
+    });
+    uint32_t cores = usable_cores();
+    ranks_per_core_ = std::max(1u, (uint32_t(local) + cores - 1) / cores);
+    engine::WaitPolicy policy;
+    if (int64_t spin_ns = options_.number("wait.spin"); spin_ns >= 0)
+        policy.spin_ns = spin_ns;
+    else if (ranks_per_core_ > 1)
+        policy.spin_ns = 0;
+    policy.sleep_ns *= std::clamp(ranks_per_core_ / 4, 1u, 5u);
+    agent_.set_policy(policy);
+}
+
+void Session::add_group(uint64_t uid, Group *group) {
+    agent_.locked([&] {
+        groups_.emplace(uid, group);
+        if (Status s = job_->status(); s != DTRAIN_OK)
+            return group->failed(s, std::string(error_text()).c_str(), -1, 0);
+        for (uint32_t m = 0; m < job_->members().size(); m++)
+            if (group->contains(m) && job_->member_status(int32_t(m)) != DTRAIN_OK)
+                group->member_lost(m, std::string(error_text()).c_str(), true);
+    });
+}
+
+void Session::remove_group(uint64_t uid, Group *group) {
+    agent_.locked([&] {
+        auto [begin, end] = groups_.equal_range(uid);
+        auto at = std::find_if(begin, end, [&](auto &entry) { return entry.second == group; });
+        if (at != end) groups_.erase(at);
+    });
+}
+
+bool Session::take_tag(uint32_t tag) {
+    std::lock_guard lock(tags_mutex_);
+    uint64_t &word = tags_[tag / 64], bit = uint64_t{1} << tag % 64;
+    bool free = (word & bit) == 0;
+    word |= bit;
+    return free;
+}
+
+void Session::free_tag(uint32_t tag) {
+    std::lock_guard lock(tags_mutex_);
+    tags_[tag / 64] &= ~(uint64_t{1} << tag % 64);
+}
+
+TagSet Session::used_tags() {
+    std::lock_guard lock(tags_mutex_);
+    return tags_;
+}
+
+// ---- what the data plane sees ----
+
+void Session::peer_broken(uint32_t member, const char *text) {
+    char whole[error_text_size];
+    std::snprintf(whole, sizeof whole, "(%s) cannot be reached: %s",
+                  job_->members()[member].label.c_str(), text);
+    const bool over = !mesh_.is_connected(member);
+    for (auto &[uid, group] : groups_)
+        if (group->contains(member)) group->peer_broken(member, whole, over);
+}
+
+bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
+
+// ---- what the control plane says ----
+
+template <class F> void Session::for_group(uint64_t uid, F &&f) {
+    agent_.locked([&] {
+        auto [begin, end] = groups_.equal_range(uid);
+        for (auto at = begin; at != end; ++at) f(*at->second);
+    });
+}
+
+// The news of its end may have overtaken what it sent before: its connections end by themselves.
+void Session::take_what_has_come() {
+    for (auto &device : agent_.devices())
+        for (int i = 0; i < most_polls && agent_.poll(*device) > 0; i++) {
+        }
+}
+
+void Session::member_lost(int32_t member, Status, const std::string &text, bool silent) {
+    agent_.locked([&] {
+        if (silent)
+            mesh_.drop(uint32_t(member));
+        else
+            take_what_has_come();
+        for (auto &[uid, group] : groups_)
+            if (group->contains(uint32_t(member)))
+                group->member_lost(uint32_t(member), text.c_str(), silent);
+    });
+}
+
+void Session::member_left(int32_t member) {
+    agent_.locked([&] {
+        for (auto &[uid, group] : groups_)
+            if (group->contains(uint32_t(member))) group->member_left(uint32_t(member));
+    });
+}
+
+void Session::group_failed(uint64_t uid, Status status, const std::string &text, int32_t guilty,
+                           uint64_t from) {
+    for_group(uid, [&](Group &group) { group.failed(status, text.c_str(), guilty, from); });
+}
+
+void Session::calls_wanted(uint64_t uid) {
+    for_group(uid, [](Group &group) { group.calls_wanted(); });
+}
+
+void Session::rank_behind(uint64_t uid, int32_t rank, uint64_t seq) {
+    for_group(uid, [&](Group &group) { group.rank_behind(rank, seq); });
+}
+
+void Session::message(int32_t, uint32_t, std::span<const uint8_t>) {}
+
+void Session::job_failed(Status status, const std::string &text) {
+    agent_.locked([&] {
+        for (auto &[uid, group] : groups_) group->failed(status, text.c_str(), -1, 0);
+    });
+}
+
+} // namespace dtrain::cluster

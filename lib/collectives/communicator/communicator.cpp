@@ -1,0 +1,405 @@
+// Calls on a communicator: order, choice of the way, posting. See also communicator_create.cpp and
+// communicator_faults.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/communicator/communicator.h"
+#include "dtrain.h"
+
+#include "base/hash.h"
+#include "base/uncancelled.h"
+
+#include "collectives/communicator/plan_cache.h"
+#include "collectives/communicator/scaled_call.h"
+#include "collectives/communicator/wide_average.h"
+#include "collectives/window/window_allreduce.h"
+#include "collectives/window/window_exchange.h"
+#include "collectives/window/window_transfer.h"
+#include "engine/tag.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace dtrain::collectives {
+namespace {
+
+// In shared memory the others are done sooner than a sleeper would be awake again; over messages,
+// who yields takes more from them than that.
+constexpr int64_t inline_patience = 4;
+
+uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
+    uint64_t small = uint64_t(record.kind) | uint64_t(record.dtype) << 8 |
+                     uint64_t(record.op) << 16 | uint64_t(uint32_t(record.root)) << 32;
+    return mix(mix(mix(before, record.seq), small), record.count);
+}
+
+} // namespace
+
+int64_t Communicator::deadline(int64_t timeout_ns) const { return session_->deadline(timeout_ns); }
+
+int64_t Communicator::timeout_until(int64_t deadline_ns) const {
+    return session_->timeout_until(deadline_ns);
+}
+
+Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
+    if (seq_ + 1 >= broken_from_.load(std::memory_order_acquire)) return faulty();
+    record.seq = ++seq_;
+    records_[record.seq % kept_records] = record;
+    fingerprint_ = fingerprint_of(fingerprint_, record);
+    out = {record.seq, fingerprint_};
+    return DTRAIN_OK;
+}
+
+Status Communicator::note_call(cluster::CallRecord record) {
+    std::lock_guard order(order_);
+    Ticket ignored;
+    return ticket(record, ignored);
+}
+
+// Programs make the same call again and again: then it is known to be right, and which way it
+// takes.
+Status Communicator::prepare(const Call &call, Prepared &p) {
+    if (p.is_valid && call == p.call) return DTRAIN_OK;
+    p.is_valid = false;
+    p.plan.reset();
+    if (Status s = check_call(call, rank(), size(), p.spec); s != DTRAIN_OK) return s;
+    p.call = call;
+    p.record = record_of(call, size());
+    p.result_bytes = output_bytes(p.spec);
+    p.is_valid = !call.ragged; // what the counts point to may change
+    p.way = needs_wide_sums(p.spec, call.dtype) ? Way::wide_average : Way::schedule;
+    bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
+    if (window_ == nullptr || by_messages) return DTRAIN_OK;
+    if (WindowExchange::suits(p.spec, call.ragged, *window_, exchange_bytes_)) {
+        p.way = Way::exchange;
+        p.block_bytes = WindowExchange::block_bytes(p.spec);
+        p.blocks = 1;
+    } else if (WindowAllreduce::suits(p.spec)) {
+        p.way = Way::allreduce;
+        p.block_bytes = WindowAllreduce::block_bytes(p.spec, *window_);
+        p.blocks = WindowAllreduce::blocks(p.spec, *window_);
+    } else if (WindowTransfer::suits(p.spec, call.ragged)) {
+        p.way = Way::transfer;
+        p.block_bytes = WindowTransfer::block_bytes(p.spec, *window_);
+        p.blocks = WindowTransfer::blocks(p.spec, *window_);
+    }
+    return DTRAIN_OK;
+}
+
+Status Communicator::post(const Call &call, const CallOptions &options) {
+    if (options.scaling != nullptr) [[unlikely]]
+        return post_scaled(*this, call, options);
+    std::unique_lock order(order_);
+    if (Status s = prepare(call, prepared_); s != DTRAIN_OK) return s;
+    return post_prepared(prepared_, options, order);
+}
+
+Status Communicator::post_prepared(Prepared &prepared, const CallOptions &options,
+                                   std::unique_lock<std::mutex> &order) {
+    if (adaptation_ == nullptr || !agrees_first(prepared)) [[likely]]
+        return post_ticketed(prepared, options, order);
+    const int64_t deadline_ns = deadline(options.timeout_ns);
+    if (Status s = adapt(prepared, deadline_ns, order); s != DTRAIN_OK) return s;
+    CallOptions rest = options;
+    rest.timeout_ns = timeout_until(deadline_ns);
+    return post_ticketed(prepared, rest, order);
+}
+
+Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options,
+                                   std::unique_lock<std::mutex> &order) {
+    if (prepared.way == Way::wide_average) [[unlikely]] {
+        const Prepared average = prepared; // the sum's call may replace it
+        order.unlock();
+        return post_wide_average(*this, average, options);
+    }
+    Ticket mine;
+    if (Status s = ticket(prepared.record, mine); s != DTRAIN_OK) return s;
+    if (prepared.way == Way::schedule) return post_schedule(prepared, options, mine, order);
+    return post_window(prepared, options, mine, order);
+}
+
+Status Communicator::prepare_persistent(const Call &call, Prepared &out) {
+    out.call = call;
+    const uint64_t **arrays[] = {&out.call.counts, &out.call.displs, &out.call.recv_counts,
+                                 &out.call.recv_displs};
+    out.arrays.reserve(members_.size() * std::size(arrays)); // so that none moves
+    for (const uint64_t **array : arrays) {
+        if (!call.ragged || *array == nullptr) continue;
+        size_t first = out.arrays.size();
+        out.arrays.insert(out.arrays.end(), *array, *array + members_.size());
+        *array = out.arrays.data() + first;
+    }
+    const Call kept = out.call;
+    std::lock_guard order(order_);
+    if (Status s = prepare(kept, out); s != DTRAIN_OK) return s;
+    out.is_valid = true;
+    return DTRAIN_OK;
+}
+
+Status Communicator::post(Prepared &prepared, const CallOptions &options) {
+    if (options.scaling != nullptr) return post_scaled(*this, prepared.call, options);
+    std::unique_lock order(order_);
+    return post_prepared(prepared, options, order);
+}
+
+void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
+    const Uncancelled uncancelled;
+    operation->priority = options.priority;
+    if (options.inside) return agent_.post_inside(operation);
+    agent_.post(operation, options.blocking || options.awaited);
+    if (options.blocking) agent_.wait(*options.request, INT64_MAX);
+}
+
+// ---- in shared memory ----
+
+Status Communicator::post_window(const Prepared &prepared, const CallOptions &options,
+                                 const Ticket &mine, std::unique_lock<std::mutex> &order) {
+    const Way way = prepared.way;
+    const Call &call = prepared.call;
+    const WindowCall w = {.window = window_.get(),
+                          .spec = prepared.spec,
+                          .send = call.send,
+                          .recv = call.recv,
+                          .dtype = call.dtype,
+                          .op = call.op,
+                          .fingerprint = mine.fingerprint,
+                          .number = ++window_calls_,
+                          .position = window_->reserve(prepared.block_bytes, prepared.blocks),
+                          .ring_bytes = prepared.block_bytes * prepared.blocks,
+                          .result_bytes = prepared.result_bytes,
+                          .group = tag_id_};
+    order.unlock();
+    switch (way) {
+    case Way::exchange: return run_window<WindowExchange>(w, options, mine);
+    case Way::allreduce: return run_bulk<WindowAllreduce>(w, options, mine);
+    default: return run_bulk<WindowTransfer>(w, options, mine);
+    }
+}
+
+template <class Bulk>
+Status Communicator::run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &mine) {
+    SharedBuffers shared;
+    if (options.registry != nullptr)
+        shared = Bulk::find_shared(*options.registry, peer_memory_->device(), w.spec, w.send,
+                                   w.recv, *options.request);
+    return run_window<Bulk>(w, options, mine, shared, *peer_memory_);
+}
+
+template <class Operation, class... Args>
+Status Communicator::run_window(const WindowCall &w, const CallOptions &options, const Ticket &mine,
+                                Args &...args) {
+    auto go = [&](Operation &operation) {
+        operation.sequence = mine.seq;
+        operation.begun_ns = begun();
+        if ((options.blocking || options.awaited) && run_inline(operation)) {
+            if (operation.begun_ns != 0) note_end(operation);
+            operation.dispose();
+            options.request->complete({.bytes = w.result_bytes});
+            return DTRAIN_OK;
+        }
+        operation.time_limit_ns = session_->time_limit(options.timeout_ns);
+        hand_over(&operation, options);
+        return DTRAIN_OK;
+    };
+    if (!options.blocking)
+        return go(*new (*options.request) Operation(options.request, w, args..., *this, false));
+    // A blocking call needs no memory: it is over when this function returns.
+    Operation operation(options.request, w, args..., *this, true);
+    return go(operation);
+}
+
+// A window operation that its caller has run to its end: the agent does not know of it.
+void Communicator::note_end(const WindowOperation &operation) {
+    agent_.record(operation, {});
+    if (explainer_ != nullptr)
+        explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
+}
+
+// The fast path: no lock, no hand-over, as long as the others are about as fast.
+bool Communicator::run_inline(WindowOperation &operation) {
+    engine::WaitPolicy policy = agent_.policy();
+    policy.yield_ns *= inline_patience;
+    engine::Idle idle(policy);
+    for (;;) {
+        switch (operation.step()) {
+        case WindowOperation::Step::done: return true;
+        case WindowOperation::Step::mismatch:
+        case WindowOperation::Step::needs_lock:
+        case WindowOperation::Step::broken: return false;
+        case WindowOperation::Step::moved: idle.reset(); break;
+        case WindowOperation::Step::idle:
+            if (operation.sequence >= broken_from_.load(std::memory_order_relaxed) || !idle.pass())
+                return false;
+        }
+    }
+}
+
+// ---- over messages ----
+
+CollectiveSpec Communicator::chunked_spec(const Prepared &prepared) const {
+    CollectiveSpec spec = prepared.spec;
+    spec.chunk_bytes = chunk_bytes_;
+    return spec;
+}
+
+// When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
+// the same call on all of them, which waits for the others once.
+bool Communicator::agrees_first(const Prepared &prepared) {
+    return prepared.way == Way::schedule && !prepared.call.ragged && !agreeing_ &&
+           adaptation_->due(chunked_spec(prepared));
+}
+
+Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns,
+                           std::unique_lock<std::mutex> &order) {
+    const Call call = prepared.call;
+    const CollectiveSpec spec = chunked_spec(prepared);
+    agreeing_ = true;
+    order.unlock();
+    Adaptation::Times times = adaptation_->measured(spec), slowest{};
+    Call agree;
+    agree.kind = Kind::allreduce;
+    agree.send = times.data();
+    agree.recv = slowest.data();
+    agree.count = times.size();
+    agree.dtype = DTRAIN_F64;
+    agree.op = DTRAIN_MAX;
+    Status s = run_until(agree, deadline_ns);
+    order.lock();
+    agreeing_ = false;
+    if (s != DTRAIN_OK) return s;
+    Algorithm algorithm = adaptation_->decide(spec, slowest);
+    if (explainer_ != nullptr)
+        agent_.log().tell("explain: %s of %llu bytes over %d ranks: %s from now on, as measured",
+                          kind_name(spec.kind),
+                          static_cast<unsigned long long>(typical_bytes(spec)), size(),
+                          algorithm_name(algorithm));
+    return prepare(call, prepared); // which may have been the call that was just made
+}
+
+Status Communicator::post_schedule(Prepared &prepared, const CallOptions &options,
+                                   const Ticket &mine, std::unique_lock<std::mutex> &order) {
+    const Call call = prepared.call; // another thread may replace it once the order is unlocked
+    CollectiveSpec spec = chunked_spec(prepared);
+    if (topology_.levels() > 0) spec.topology = &topology_;
+    engine::RunParams params;
+    std::optional<Algorithm> wanted;
+    if (adaptation_ != nullptr && !call.ragged && !agreeing_)
+        wanted = adaptation_->next(spec, mine.seq);
+    if (prepared.plan == nullptr || wanted)
+        if (Status s = plans_->get(spec, call.ragged, wanted, prepared.plan); s != DTRAIN_OK)
+            return s;
+    params.plan = prepared.plan;
+    if (!prepared.is_valid || wanted) prepared.plan.reset();
+    order.unlock();
+    params.mesh = &session_->mesh();
+    params.staging = &session_->staging();
+    params.listener = this;
+    params.members = members_;
+    params.rank = rank_;
+    params.group = tag_id_;
+    params.bits = engine::collective_bits(uint32_t(mine.seq), uint32_t(mine.fingerprint));
+    params.input = call.kind == Kind::broadcast ? call.recv : call.send;
+    params.output = call.recv;
+    params.dtype = call.dtype;
+    params.op =
+        call.op == DTRAIN_AVG ? uint32_t{DTRAIN_SUM} : call.op; // divided by a step of its own
+    params.result_bytes = output_bytes(spec);
+    params.name = kind_name(spec.kind);
+    params.bytes = typical_bytes(spec);
+    auto go = [&](engine::ScheduleRun &run) {
+        run.sequence = mine.seq;
+        run.begun_ns = begun();
+        run.time_limit_ns = session_->time_limit(options.timeout_ns);
+        hand_over(&run, options);
+        return DTRAIN_OK;
+    };
+    if (!options.blocking)
+        return go(*new (*options.request) engine::ScheduleRun(options.request, std::move(params)));
+    engine::ScheduleRun run(options.request, std::move(params), true);
+    return go(run);
+}
+
+// ---- point to point ----
+
+Status Communicator::post_message(MessageOperation::Params &&params, const CallOptions &options) {
+    auto go = [&](MessageOperation &message) {
+        message.time_limit_ns = session_->time_limit(options.timeout_ns);
+        hand_over(&message, options);
+        return DTRAIN_OK;
+    };
+    if (options.blocking) {
+        MessageOperation message(options.request, std::move(params), true);
+        return message.run(agent_) ? DTRAIN_OK : go(message);
+    }
+    auto *message = new (*options.request) MessageOperation(options.request, std::move(params));
+    return options.awaited && message->run(agent_) ? DTRAIN_OK : go(*message);
+}
+
+Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                               const CallOptions &options) {
+    if (peer < 0 || peer >= size())
+        return fail(DTRAIN_ERR_INVALID, "send: rank %d is not in this communicator (0 to %d)", peer,
+                    size() - 1);
+    if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "send: the buffer is NULL");
+    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    MessageOperation::Params params;
+    params.direction = MessageOperation::Direction::send;
+    params.mesh = &session_->mesh();
+    params.listener = this;
+    params.rank = peer;
+    params.member = members_[uint32_t(peer)];
+    params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
+    params.buffer = const_cast<void *>(buffer); // sends do not write
+    params.bytes = bytes;
+    return post_message(std::move(params), options);
+}
+
+// One member for each transport that leads to some rank but not to rank 0.
+std::vector<uint32_t> Communicator::other_transports() const {
+    engine::Mesh &mesh = session_->mesh();
+    std::vector<transport::Device *> seen = {mesh.device(members_[0])};
+    std::vector<uint32_t> others;
+    for (uint32_t member : members_) {
+        transport::Device *device = mesh.device(member);
+        if (std::find(seen.begin(), seen.end(), device) != seen.end()) continue;
+        seen.push_back(device);
+        others.push_back(member);
+    }
+    return others;
+}
+
+Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint32_t tag,
+                               const CallOptions &options) {
+    bool any = peer == DTRAIN_ANY_RANK;
+    if (!any && (peer < 0 || peer >= size()))
+        return fail(DTRAIN_ERR_INVALID, "recv: rank %d is not in this communicator (0 to %d)", peer,
+                    size() - 1);
+    if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "recv: the buffer is NULL");
+    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    MessageOperation::Params params;
+    params.direction = MessageOperation::Direction::receive;
+    params.mesh = &session_->mesh();
+    params.listener = this;
+    params.rank = peer;
+    params.member = members_[any ? 0 : uint32_t(peer)];
+    if (any) params.elsewhere = other_transports();
+    params.tag =
+        engine::make_tag(tag_id_, any ? 0 : uint32_t(peer), engine::TagClass::point_to_point, tag);
+    params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
+    params.buffer = buffer;
+    params.bytes = bytes;
+    return post_message(std::move(params), options);
+}
+
+Status Communicator::run(const Call &call, int64_t timeout_ns) {
+    engine::Request request;
+    Status s = post(call, {.request = &request, .timeout_ns = timeout_ns, .blocking = true});
+    if (s != DTRAIN_OK) return s;
+    if (request.outcome().status != DTRAIN_OK) set_error_text(request.error());
+    return request.outcome().status;
+}
+
+Status Communicator::run_until(const Call &call, int64_t deadline_ns) {
+    return run(call, timeout_until(deadline_ns));
+}
+
+} // namespace dtrain::collectives

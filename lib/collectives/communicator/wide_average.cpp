@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/communicator/wide_average.h"
+
+#include "collectives/call/layout.h"
+#include "collectives/communicator/sequence.h"
+#include "device/kernels.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <sys/mman.h>
+#include <vector>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t elements_per_step = 256 << 10; // the agent has other work, too
+
+struct Freed {
+    bool is_huge = false;
+    void operator()(uint8_t *memory) const {
+        if (is_huge)
+            std::free(memory);
+        else
+            delete[] memory;
+    }
+};
+using Memory = std::unique_ptr<uint8_t[], Freed>;
+
+// For one call. The kernel clears large pages in a fraction of the time, which else is half of the
+// call's.
+Memory take_memory(uint64_t bytes) {
+    constexpr uint64_t huge = 2 << 20;
+    if (bytes < huge) return Memory(new (std::nothrow) uint8_t[bytes]);
+    if (bytes > UINT64_MAX - huge) return nullptr;
+    const uint64_t rounded = (bytes + huge - 1) / huge * huge;
+    Memory out(static_cast<uint8_t *>(std::aligned_alloc(huge, rounded)), Freed{true});
+    if (out != nullptr) madvise(out.get(), rounded, MADV_HUGEPAGE);
+    return out;
+}
+
+// The sums of a call: its input in another format, added up in place, and where its result goes.
+struct Sums {
+    Memory memory;
+    uint8_t *own = nullptr; // of the result
+    void *result = nullptr;
+    uint64_t count = 0; // of the result
+    uint32_t dtype = 0, size = 0;
+    device::SumFormat format = {};
+
+    uint64_t bytes(uint64_t elements) const {
+        return elements * format.parts * device::dtype_size(format.dtype);
+    }
+    // The elements of the result from `first` on.
+    void divide(uint64_t first, uint64_t elements) const {
+        device::from_sums(static_cast<uint8_t *>(result) + first * device::dtype_size(dtype),
+                          own + bytes(first), elements, dtype, size);
+    }
+};
+
+Status take_input(const Prepared &average, Sums &out) {
+    const CollectiveSpec &spec = average.spec;
+    const Call &call = average.call;
+    const uint64_t count = input_bytes(spec) / spec.element_bytes;
+    const bool scatters = spec.kind == Kind::reduce_scatter;
+    out.format = device::sum_format(call.dtype);
+    out.dtype = call.dtype;
+    out.size = uint32_t(spec.size);
+    out.result = call.recv;
+    out.count = average.result_bytes / spec.element_bytes;
+    if (count > UINT64_MAX / out.bytes(1) ||
+        (out.memory = take_memory(out.bytes(count))) == nullptr)
+        return fail(DTRAIN_ERR_NO_MEMORY,
+                    "%s: no memory for the sums of %llu elements of %s, %llu bytes each",
+                    kind_name(call.kind), static_cast<unsigned long long>(count),
+                    device::dtype_name(call.dtype), static_cast<unsigned long long>(out.bytes(1)));
+    const uint64_t first = scatters ? Layout(spec).offset(spec.rank) / spec.element_bytes : 0;
+    out.own = out.memory.get() + out.bytes(first);
+    device::to_sums(out.memory.get(), call.send, count, call.dtype, out.size);
+    return DTRAIN_OK;
+}
+
+// `counts` are the call's, until it is posted.
+Call sum_call(const Call &average, const Sums &sums, std::vector<uint64_t> &counts) {
+    Call call = average;
+    call.dtype = sums.format.dtype;
+    call.op = DTRAIN_SUM;
+    call.send = sums.memory.get();
+    call.recv = sums.own;
+    call.count *= sums.format.parts;
+    if (!call.ragged) return call;
+    counts.assign(call.counts, call.counts + sums.size);
+    for (uint64_t &count : counts) count *= sums.format.parts;
+    call.counts = counts.data();
+    return call;
+}
+
+class WideAverage final : public Sequence {
+  public:
+    WideAverage(Communicator &comm, Sums &&sums, uint64_t result_bytes, const CallOptions &options)
+        : Sequence(options.request, comm, options.timeout_ns), sums_(std::move(sums)) {
+        set_result_bytes(result_bytes);
+    }
+    Status post_sum(const Call &call, CallOptions options) {
+        options.request = first_call();
+        return comm_.post(call, options);
+    }
+
+  private:
+    Step step() override {
+        const uint64_t count = std::min(elements_per_step, sums_.count - done_);
+        sums_.divide(done_, count);
+        done_ += count;
+        return done_ == sums_.count ? Step::done : Step::again;
+    }
+
+    const Sums sums_;
+    uint64_t done_ = 0;
+};
+
+// The caller's request tells of its own bytes, not of the sum's.
+Status run_blocking(Communicator &comm, const Call &call, const Sums &sums, uint64_t result_bytes,
+                    CallOptions options) {
+    engine::Request &caller = *options.request, sum;
+    options.request = &sum;
+    if (Status s = comm.post(call, options); s != DTRAIN_OK) return s;
+    engine::Outcome outcome = sum.outcome();
+    if (outcome.status == DTRAIN_OK) {
+        sums.divide(0, sums.count);
+        outcome.bytes = result_bytes;
+    } else {
+        caller.set_error(sum.error());
+    }
+    caller.complete(outcome);
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+bool needs_wide_sums(const CollectiveSpec &spec, uint32_t dtype) {
+    const device::SumFormat format = device::sum_format(dtype);
+    return spec.average && spec.size > 1 && (format.dtype != dtype || format.parts > 1);
+}
+
+Status post_wide_average(Communicator &comm, const Prepared &average, const CallOptions &options) {
+    Sums sums;
+    if (Status s = take_input(average, sums); s != DTRAIN_OK) return s;
+    std::vector<uint64_t> counts;
+    const Call call = sum_call(average.call, sums, counts);
+    const uint64_t result_bytes = average.result_bytes;
+    // What the ranks have to agree on is the average; the sum's own record follows from it.
+    const cluster::CallRecord record = average.record;
+    if (options.blocking) {
+        if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
+        return run_blocking(comm, call, sums, result_bytes, options);
+    }
+    std::unique_ptr<WideAverage> sequence(
+        new (*options.request) WideAverage(comm, std::move(sums), result_bytes, options));
+    if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;
+    if (Status s = sequence->post_sum(call, options); s != DTRAIN_OK) return s;
+    comm.hand_over(sequence.release(), options);
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::collectives

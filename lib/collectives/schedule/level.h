@@ -1,0 +1,54 @@
+// The members of a team by their groups of one level of the topology.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/call/topology.h"
+#include "collectives/schedule/team.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace dtrain::collectives {
+
+class Level {
+  public:
+    // Among the team's members, by their groups of this level.
+    Level(const Plan &plan, const Team &team, uint32_t level) {
+        std::map<int32_t, size_t> places;
+        members_ = team.ranks().size();
+        for (int32_t rank : team.ranks()) {
+            int32_t group = plan.spec.topology->group(level, rank);
+            auto [at, is_new] = places.try_emplace(group, groups_.size());
+            if (is_new) groups_.emplace_back();
+            groups_[at->second].push_back(rank);
+            if (rank == plan.rank) own_ = at->second;
+        }
+        for (const auto &group : groups_) smallest_ = std::min(smallest_, group.size());
+    }
+    // Neither all in one group, nor each in a group of its own.
+    bool divides() const { return groups_.size() > 1 && groups_.size() < members_; }
+    const std::vector<int32_t> &own() const { return groups_[own_]; }
+    const std::vector<std::vector<int32_t>> &groups() const { return groups_; }
+    size_t smallest() const { return smallest_; }
+    // The leaders of a shard, one of each group.
+    std::vector<int32_t> leaders(size_t shard) const {
+        std::vector<int32_t> ranks;
+        for (const auto &group : groups_) ranks.push_back(group[shard]);
+        return ranks;
+    }
+
+  private:
+    std::vector<std::vector<int32_t>> groups_;
+    size_t members_ = 0, own_ = 0, smallest_ = SIZE_MAX;
+};
+
+// From `level` outwards, the first one that divides the team; false: none does.
+inline bool find_level(const Plan &plan, const Team &team, uint32_t &level) {
+    const Topology *topology = plan.spec.topology;
+    const uint32_t levels = topology == nullptr ? 0 : topology->levels();
+    while (level < levels && !Level(plan, team, level).divides()) level++;
+    return level < levels;
+}
+
+} // namespace dtrain::collectives

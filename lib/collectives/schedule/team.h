@@ -1,0 +1,40 @@
+// Some of the ranks, in an order: those among whom a part of a schedule runs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/schedule/plan.h"
+
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace dtrain::collectives {
+
+class Team {
+  public:
+    // The plan's rank is one of them.
+    Team(const Plan &plan, std::vector<int32_t> ranks) : ranks_(std::move(ranks)) {
+        while (ranks_[size_t(index)] != plan.rank) index++;
+    }
+    static Team everyone(const Plan &plan) {
+        std::vector<int32_t> ranks(static_cast<size_t>(plan.size));
+        std::iota(ranks.begin(), ranks.end(), 0);
+        return {plan, std::move(ranks)};
+    }
+
+    int32_t size() const { return int32_t(ranks_.size()); }
+    int32_t rank(int32_t i) const { return ranks_[size_t(i)]; }
+    const std::vector<int32_t> &ranks() const { return ranks_; }
+    int32_t index = 0; // of the plan's rank
+
+  private:
+    std::vector<int32_t> ranks_;
+};
+
+// All-reduce within a team: sum = the sum over its members of their `own`, which is either apart
+// from `sum` or the same memory. A rank's calls of them must not share pairs with other parts of
+// the schedule, whose messages are cut differently.
+void ring_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
+void doubling_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
+
+} // namespace dtrain::collectives

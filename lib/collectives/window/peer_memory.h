@@ -1,0 +1,66 @@
+// The other ranks' memory: what is registered is mapped here when it is used first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/window/peer_processes.h"
+#include "engine/mesh.h"
+#include "memory/registry.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace dtrain::collectives {
+
+// Where a rank's buffers lie in memory that it shares; small enough for a window's header.
+struct SharedBuffers {
+    uint8_t handle[16] = {};
+    uint64_t bytes = 0;          // of the memory; 0: the buffers are not shared
+    uint64_t send = 0, recv = 0; // offsets
+
+    // Holds the registration until the request is complete.
+    static SharedBuffers find(memory::Registry &registry, const transport::Device &device,
+                              const void *send, const void *recv, uint64_t bytes,
+                              engine::Request &request);
+    // Both buffers lie inside.
+    bool cover(uint64_t length) const {
+        return bytes >= length && send <= bytes - length && recv <= bytes - length;
+    }
+};
+
+// Used by one operation at a time; attach() and the destructor under the agent's lock.
+class PeerMemory {
+  public:
+    // members: rank -> member of the mesh; they and the window outlive this. by_kernel: memory that
+    // is not registered may be read, too.
+    PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
+               const Window &window, uint32_t rank, bool by_kernel)
+        : processes(window, uint32_t(members.size()), rank, by_kernel), device_(device),
+          mesh_(mesh), members_(members), mapped_(members.size()) {}
+    ~PeerMemory();
+    const transport::Device &device() const { return device_; }
+
+    // The first byte of what the buffers lie in, nullptr until attach() succeeded.
+    uint8_t *find(uint32_t rank, const SharedBuffers &buffers);
+    // Maps it. BUSY: again after progress.
+    Status attach(uint32_t rank, const SharedBuffers &buffers);
+
+    PeerProcesses processes; // for memory that is not registered
+
+  private:
+    struct Mapped {
+        uint8_t handle[sizeof SharedBuffers::handle];
+        uint64_t bytes;
+        dtrain_tp_win_t *window;
+        uint8_t *address;
+        uint64_t used; // when, in calls of find()
+    };
+    static constexpr size_t most = 32; // per rank; the longest unused goes
+
+    transport::Device &device_;
+    engine::Mesh &mesh_;
+    const std::span<const uint32_t> members_;
+    std::vector<std::vector<Mapped>> mapped_; // by rank
+    uint64_t calls_ = 0;
+};
+
+} // namespace dtrain::collectives

@@ -1,0 +1,38 @@
+// The processes of a window's other ranks, whose memory the kernel copies from.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/window/window.h"
+
+#include <cstdint>
+#include <sys/types.h>
+#include <vector>
+
+namespace dtrain::collectives {
+
+// Each rank introduces its process in the window, with a nonce that lies in its memory. Whether the
+// kernel lets a rank read the others' (the same user, ptrace_scope, a container's seccomp filter),
+// and knows them under the numbers that they told (pid namespaces), only trying tells.
+class PeerProcesses {
+  public:
+    // Before the ranks agree to use the window, which outlives this. allowed: option shm.copy.
+    PeerProcesses(const Window &window, uint32_t ranks, uint32_t rank, bool allowed);
+    PeerProcesses(const PeerProcesses &) = delete;
+    PeerProcesses &operator=(const PeerProcesses &) = delete;
+
+    // All of them; tried once, by the operation whose turn it is.
+    bool are_in_reach();
+    // All of it, or why not.
+    Status read(uint32_t rank, void *to, uint64_t from, uint64_t bytes) const;
+
+  private:
+    bool find(uint32_t rank);
+
+    enum class Reach : uint8_t { unknown, all, not_all };
+    const Window &window_;
+    const uint32_t rank_;
+    std::vector<pid_t> found_; // by rank
+    Reach reach_ = Reach::unknown;
+    Introduction::Nonce nonce_{};
+};
+
+} // namespace dtrain::collectives

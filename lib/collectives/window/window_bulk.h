@@ -1,0 +1,82 @@
+// Large collectives in shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/window/peer_memory.h"
+#include "collectives/window/window_operation.h"
+
+namespace dtrain::collectives {
+
+// Of one step: the agent has other work, too.
+inline constexpr uint64_t bytes_per_step = 1 << 20; // direct
+inline constexpr uint32_t rounds_per_step = 8;      // of the pipeline's stages
+inline constexpr uint64_t smallest_chunk = 16 << 10;
+inline constexpr uint64_t cache_bytes = 32
+                                        << 20; // results of larger calls do not stay in the cache
+
+// What a rank tells in its header: where its buffers are.
+struct Offer {
+    static constexpr uint64_t nowhere = UINT64_MAX;
+    SharedBuffers shared;
+    uint64_t address = nowhere; // in its process, for the kernel to copy from
+};
+
+// When all buffers that others have to touch are shared, they load and store them as they are: the
+// direct way. When all ranks offer addresses, they do the same by having the kernel copy from them.
+// Otherwise the data goes block by block through the rings: the pipeline, which those begin at once
+// who offer neither.
+class WindowBulk : public WindowOperation {
+  public:
+    WindowBulk(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
+               PeerMemory &peers, engine::OperationListener &listener, bool on_stack);
+
+  protected:
+    // Bytes of the buffers of `rank` that others touch in the direct way; 0: none.
+    virtual uint64_t touched_bytes(uint32_t rank) const = 0;
+    virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other than its own
+    // Whether the kernel shall copy, and from where. Whether it is worth while is the same on all
+    // ranks.
+    virtual uint64_t offered_address() { return Offer::nowhere; }
+    // Part of it, some megabytes at most: moved, it is called again. sends_ and recvs_ hold the
+    // addresses of those whom this rank touches; by_kernel_: sends_ those in their processes.
+    virtual Step direct() = 0;
+    virtual Step pipeline() = 0; // as move()
+    virtual bool pipeline_lacks(uint32_t rank) const = 0;
+
+    // What the ranks wait for: positions of the rings, counted by each rank's flags.
+    uint64_t end() const { return call_.position + call_.ring_bytes; }
+    void publish(Counter RankFlags::*counter, uint64_t position) {
+        (call_.window->flags(rank_).*counter).value.store(position, std::memory_order_release);
+        call_.window->ring();
+    }
+    bool has_published(uint32_t rank, Counter RankFlags::*counter, uint64_t position) const {
+        return (call_.window->flags(rank).*counter).value.load(std::memory_order_acquire) >=
+               position;
+    }
+
+    const uint8_t *sends_[max_window_ranks];
+    uint8_t *recvs_[max_window_ranks];
+    bool by_kernel_ = false;
+    PeerMemory &peers_;
+
+  private:
+    enum class Stage : uint8_t { announce, gather, map, direct, end, pipeline };
+    Step move() override;
+    bool lacks(uint32_t rank) const override;
+    const char *way() const override {
+        if (stage_ == Stage::pipeline) return "window pipeline";
+        return by_kernel_ ? "window kernel copies" : "window direct";
+    }
+    Step announce_buffers();
+    Step gather();
+    Step map();
+    Step work();
+    Step finish();
+    Offer offer_of(uint32_t rank) const;
+
+    Offer own_;
+    bool all_shared_ = true; // of the ranks below next_
+    Stage stage_ = Stage::announce;
+    uint32_t next_ = 0; // rank
+};
+
+} // namespace dtrain::collectives

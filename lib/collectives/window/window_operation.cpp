@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/window/window_operation.h"
+
+#include <cstdio>
+
+namespace dtrain::collectives {
+namespace {
+
+// The call with its arrays in `arrays`, which outlive it.
+WindowCall with_own(WindowCall call, std::vector<uint64_t> &arrays) {
+    std::span<const uint64_t> *const spans[] = {&call.spec.counts, &call.spec.displs};
+    arrays.reserve(call.spec.counts.size() + call.spec.displs.size()); // so that none moves
+    for (std::span<const uint64_t> *span : spans) {
+        size_t first = arrays.size();
+        arrays.insert(arrays.end(), span->begin(), span->end());
+        *span = {arrays.data() + first, span->size()};
+    }
+    return call;
+}
+
+} // namespace
+
+WindowOperation::WindowOperation(engine::Request *completed, const WindowCall &call,
+                                 engine::OperationListener &listener, bool on_stack)
+    : Operation(completed, on_stack),
+      call_(on_stack || call.spec.counts.empty() ? call : with_own(call, kept_)),
+      rank_(uint32_t(call.spec.rank)), ranks_(uint32_t(call.spec.size)), listener_(listener) {
+    polled = true;
+}
+
+WindowOperation::Step WindowOperation::step() {
+    if (call_.window->turn.load(std::memory_order_acquire) != call_.number - 1) return Step::idle;
+    Step s = move();
+    if (s == Step::done) call_.window->turn.store(call_.number, std::memory_order_release);
+    return s;
+}
+
+void WindowOperation::start(engine::Agent &agent) {
+    posted_ = true;
+    if (listener_.operation_started(*this)) agent.wake(this);
+}
+
+int WindowOperation::advance(engine::Agent &agent) {
+    Step s = step();
+    if (s == Step::idle) return 0;
+    moved_ns = agent.now();
+    if (s == Step::done) {
+        listener_.operation_ended(*this);
+        agent.finish(this, {.bytes = call_.result_bytes}, "");
+    } else if (s == Step::mismatch && !reported_) {
+        reported_ = true; // what differs is found by comparing the calls
+        listener_.operation_stalled(*this);
+    }
+    if (s == Step::broken && !reported_) {
+        reported_ = true;
+        char text[error_text_size]; // what the listener does may replace it
+        std::snprintf(text, sizeof text, "rank %d: %s", broken_.peer, error_text());
+        listener_.operation_failed(*this, broken_, text);
+    }
+    return s == Step::mismatch || s == Step::broken ? 0 : 1;
+}
+
+// Nothing of it is in a transport, so it may end at once. Its turn never ends: neither does
+// anything that comes after it on this window.
+void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
+    listener_.operation_ended(*this);
+    agent.finish(this, outcome, text);
+}
+
+void WindowOperation::stalled(engine::Agent &) { listener_.operation_stalled(*this); }
+
+bool WindowOperation::waits_for(uint32_t rank) const {
+    return call_.window->turn.load(std::memory_order_acquire) == call_.number - 1 && lacks(rank);
+}
+
+void WindowOperation::timed_out(engine::Agent &) {
+    listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, "timed out");
+}
+
+void WindowOperation::describe(trace::Record &record) const {
+    record.name = kind_name(call_.spec.kind);
+    record.way = way();
+    record.bytes = typical_bytes(call_.spec);
+    record.group = call_.group;
+    record.dtype = uint8_t(call_.dtype);
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,111 @@
+// A collective in shared memory, as a state machine that never waits.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "collectives/call/collective.h"
+#include "collectives/window/window.h"
+#include "engine/executor.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace dtrain::collectives {
+
+struct WindowCall {
+    Window *window = nullptr;
+    CollectiveSpec spec;
+    const void *send = nullptr;
+    void *recv = nullptr;
+    uint32_t dtype = 0, op = 0;
+    uint64_t fingerprint = 0;
+    uint64_t number = 0;   // of the operation on the window, from 1: its turn
+    uint64_t position = 0; // of its first byte in the rings
+    uint64_t ring_bytes = 0;
+    uint64_t result_bytes = 0;
+    uint32_t group = 0; // the communicator's tag number
+};
+
+// Small and blocking ones are driven by their caller (run()), without the agent; what does not end
+// soon is posted to the agent and polled there.
+class WindowOperation : public engine::Operation {
+  public:
+    // needs_lock: it can go on in the agent's hands only. broken: by a failure of its own.
+    enum class Step { idle, moved, done, mismatch, needs_lock, broken };
+
+    WindowOperation(engine::Request *completed, const WindowCall &call,
+                    engine::OperationListener &listener, bool on_stack);
+
+    // Does what can be done now.
+    Step step();
+
+    void start(engine::Agent &agent) override;
+    int advance(engine::Agent &agent) override;
+    void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
+    void stalled(engine::Agent &agent) override;
+    void timed_out(engine::Agent &agent) override;
+    void out_of_memory(engine::Agent &, const char *text) override {
+        listener_.operation_failed(*this, {.status = DTRAIN_ERR_NO_MEMORY}, text);
+    }
+    bool waits_for(uint32_t rank) const override;
+    bool looks_in_memory() const override { return true; }
+    void describe(trace::Record &record) const override;
+
+  protected:
+    virtual Step move() = 0;                     // as step(), when it is its turn
+    virtual const char *way() const = 0;         // for the timeline
+    virtual bool lacks(uint32_t rank) const = 0; // it waits for this rank, after a move()
+
+    // A header is used again two operations later, so all have to have announced the one in
+    // between: they have read it then.
+    bool may_announce() {
+        uint64_t before = call_.number - 1;
+        if (call_.window->announced >= before) return true;
+        for (; announced_ < ranks_; announced_++)
+            if (lags(announced_)) return false;
+        return true;
+    }
+    // It has not announced the operation before.
+    bool lags(uint32_t rank) const {
+        const uint64_t before = call_.number - 1;
+        const Header &last = call_.window->flags(rank).headers[before & 1];
+        return last.number.load(std::memory_order_acquire) < before;
+    }
+    void announce(const void *data, uint64_t bytes) {
+        Header &own = call_.window->flags(rank_).headers[call_.number & 1];
+        own.fingerprint = call_.fingerprint;
+        if (bytes > 0) std::memcpy(own.data, data, bytes);
+        own.number.store(call_.number, std::memory_order_release);
+        call_.window->ring();
+    }
+    enum class Peer { missing, there, differs }; // differs: it makes another call
+    Peer look_at(uint32_t rank) const {
+        const Header &of_peer = header(rank);
+        if (of_peer.number.load(std::memory_order_acquire) < call_.number) return Peer::missing;
+        return of_peer.fingerprint == call_.fingerprint ? Peer::there : Peer::differs;
+    }
+    const Header &header(uint32_t rank) const {
+        return call_.window->flags(rank).headers[call_.number & 1];
+    }
+    bool under_lock() const { return posted_; }
+    // With the text that dtrain::fail() left.
+    Step broken(Status status, int32_t rank) {
+        broken_ = {.status = status, .peer = rank};
+        return Step::broken;
+    }
+
+  private:
+    std::vector<uint64_t> kept_; // the caller's counts and displacements, when it does not wait
+
+  protected:
+    const WindowCall call_;
+    const uint32_t rank_, ranks_;
+
+  private:
+    engine::OperationListener &listener_;
+    uint32_t announced_ = 0; // ranks below have announced the operation before
+    bool posted_ = false;    // to the agent
+    bool reported_ = false;  // a mismatch or failure, to the listener
+    engine::Outcome broken_;
+};
+
+} // namespace dtrain::collectives

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/window/window_transfer.h"
+#include "device/kernels.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace dtrain::collectives {
+namespace {
+
+constexpr uint64_t largest_chunk = 128 << 10;
+constexpr uint64_t pieces_overlap = 8; // blocks of a short call, so that its stages overlap
+
+bool adds_up(Kind kind) { return kind == Kind::reduce_scatter || kind == Kind::reduce; }
+
+// A giver has another piece for everyone, not the same for all.
+bool has_many(Kind kind) {
+    return kind == Kind::reduce_scatter || kind == Kind::scatter || kind == Kind::alltoall;
+}
+
+bool gives(const CollectiveSpec &spec, uint32_t rank) {
+    bool rooted = spec.kind == Kind::broadcast || spec.kind == Kind::scatter;
+    return !rooted || rank == uint32_t(spec.root);
+}
+
+bool takes(const CollectiveSpec &spec, uint32_t rank) {
+    if (spec.kind == Kind::broadcast) return rank != uint32_t(spec.root);
+    bool rooted = spec.kind == Kind::reduce || spec.kind == Kind::gather;
+    return !rooted || rank == uint32_t(spec.root);
+}
+
+bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
+    bool to_root = spec.kind == Kind::reduce || spec.kind == Kind::gather;
+    return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
+}
+
+// From how many bytes in a piece on the kernel is faster, measured with up to 8 ranks by
+// bench/compare. It costs more for a byte, but spares the copy into the ring: one of two, or, as
+// all ranks read the same, one of as many as there are ranks. Where not everyone takes, those who
+// only give would be idle.
+uint64_t least_by_kernel(const CollectiveSpec &spec) {
+    switch (spec.kind) {
+    case Kind::alltoall: return 64 << 10;
+    case Kind::allgather: return uint64_t(spec.size) * (256 << 10);
+    default: return UINT64_MAX;
+    }
+}
+
+uint64_t largest_piece(const CollectiveSpec &spec) { return Layout(spec).largest(); }
+
+uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
+    uint64_t part = std::bit_ceil(largest_piece(spec) / pieces_overlap + 1);
+    return std::min({std::max(part, smallest_chunk), largest_chunk, window.chunk_bytes()});
+}
+
+} // namespace
+
+bool WindowTransfer::suits(const CollectiveSpec &spec, bool ragged) {
+    if (over_graph(spec.kind)) return false;
+    switch (spec.kind) {
+    case Kind::allreduce:
+    case Kind::barrier: return false;
+    case Kind::alltoall: return !ragged; // how many blocks, nobody knows
+    default: return true;
+    }
+}
+
+uint64_t WindowTransfer::block_bytes(const CollectiveSpec &spec, const Window &window) {
+    return chunk_of(spec, window) * (has_many(spec.kind) ? uint64_t(spec.size) : 1);
+}
+
+uint64_t WindowTransfer::blocks(const CollectiveSpec &spec, const Window &window) {
+    uint64_t chunk = chunk_of(spec, window);
+    return (largest_piece(spec) + chunk - 1) / chunk;
+}
+
+SharedBuffers WindowTransfer::find_shared(memory::Registry &registry,
+                                          const transport::Device &device,
+                                          const CollectiveSpec &spec, const void *send, void *recv,
+                                          engine::Request &request) {
+    auto rank = uint32_t(spec.rank);
+    // All-to-all in place overwrites what the others have not read yet.
+    if (!gives_others(spec, rank) || (spec.kind == Kind::alltoall && spec.in_place)) return {};
+    bool is_broadcast = spec.kind == Kind::broadcast;
+    const void *from = is_broadcast ? recv : send;
+    uint64_t bytes = is_broadcast ? output_bytes(spec) : input_bytes(spec);
+    return SharedBuffers::find(registry, device, from, from, bytes, request);
+}
+
+WindowTransfer::WindowTransfer(engine::Request *completed, const WindowCall &call,
+                               const SharedBuffers &buffers, PeerMemory &peers,
+                               engine::OperationListener &listener, bool on_stack)
+    : WindowBulk(completed, call, buffers, peers, listener, on_stack), layout_(call_.spec),
+      chunk_(chunk_of(call_.spec, *call.window)),
+      block_bytes_(block_bytes(call_.spec, *call.window)),
+      blocks_(blocks(call_.spec, *call.window)), gives_(gives_others(call_.spec, rank_)),
+      takes_(takes(call_.spec, rank_)) {}
+
+// ---- which bytes go where ----
+
+const uint8_t *WindowTransfer::source() const {
+    return static_cast<const uint8_t *>(call_.spec.kind == Kind::broadcast ? call_.recv
+                                                                           : call_.send);
+}
+
+uint64_t WindowTransfer::piece_bytes(uint32_t from, uint32_t to) const {
+    return layout_.bytes(int32_t(has_many(call_.spec.kind) ? to : from));
+}
+
+uint64_t WindowTransfer::source_offset(uint32_t to) const {
+    return has_many(call_.spec.kind) ? layout_.offset(int32_t(to)) : 0;
+}
+
+uint64_t WindowTransfer::target_offset(uint32_t from) const {
+    switch (call_.spec.kind) {
+    case Kind::allgather:
+    case Kind::gather:
+    case Kind::alltoall: return layout_.offset(int32_t(from));
+    default: return 0;
+    }
+}
+
+uint64_t WindowTransfer::part_of(uint64_t block, uint64_t bytes) const {
+    uint64_t begin = block * chunk_;
+    return begin < bytes ? std::min(chunk_, bytes - begin) : 0;
+}
+
+uint8_t *WindowTransfer::slot(uint32_t from, uint32_t to, uint64_t block) const {
+    uint64_t offset = has_many(call_.spec.kind) ? to * chunk_ : 0;
+    return call_.window->at(from, position(block) + offset);
+}
+
+template <class F> void WindowTransfer::add_up(uint64_t begin, uint64_t bytes, F &&address) {
+    const void *sources[max_window_ranks];
+    // In rank order on every rank, so that every way gives the same result.
+    for (uint32_t q = 0; q < ranks_; q++) sources[q] = address(q);
+    sources[rank_] = source() + source_offset(rank_) + begin;
+    uint8_t *to = static_cast<uint8_t *>(call_.recv) + begin;
+    uint64_t count = bytes / call_.spec.element_bytes;
+    device::reduce_many(to, sources, ranks_, count, call_.dtype, call_.op);
+}
+
+void WindowTransfer::copy_piece(uint32_t from, uint64_t begin, const uint8_t *address,
+                                uint64_t bytes) {
+    uint8_t *to = static_cast<uint8_t *>(call_.recv) + target_offset(from) + begin;
+    if (to == address || bytes == 0) return;
+    auto copy = call_.result_bytes > cache_bytes ? device::copy_stream : device::copy;
+    copy(to, address, bytes);
+}
+
+// ---- direct ----
+
+bool WindowTransfer::touches(uint32_t rank, uint32_t owner) const {
+    return rank != owner && gives_others(call_.spec, owner) && takes(call_.spec, rank);
+}
+
+uint64_t WindowTransfer::touched_bytes(uint32_t rank) const {
+    if (!gives_others(call_.spec, rank)) return 0;
+    return has_many(call_.spec.kind) ? layout_.end() : layout_.bytes(int32_t(rank));
+}
+
+uint64_t WindowTransfer::offered_address() {
+    bool overwritten = call_.spec.kind == Kind::alltoall && call_.spec.in_place; // find_shared()
+    bool suits = typical_bytes(call_.spec) >= least_by_kernel(call_.spec) && !overwritten;
+    return suits && peers_.processes.are_in_reach() ? reinterpret_cast<uintptr_t>(source())
+                                                    : Offer::nowhere;
+}
+
+// Straight from the giver's buffer.
+Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes) {
+    const uint8_t *buffer = from == rank_ ? source() : sends_[from];
+    const uint64_t offset = source_offset(rank_) + begin;
+    if (from == rank_ || !by_kernel_) {
+        copy_piece(from, begin, buffer + offset, bytes);
+        return DTRAIN_OK;
+    }
+    uint8_t *to = static_cast<uint8_t *>(call_.recv) + target_offset(from) + begin;
+    return peers_.processes.read(from, to, reinterpret_cast<uintptr_t>(buffer) + offset, bytes);
+}
+
+WindowOperation::Step WindowTransfer::direct() {
+    if (!takes_) return Step::done;
+    if (adds_up(call_.spec.kind)) {
+        uint64_t bytes = std::min(piece_bytes(rank_, rank_) - begin_, bytes_per_step);
+        add_up(begin_, bytes,
+               [&](uint32_t q) { return sends_[q] + source_offset(rank_) + begin_; });
+        begin_ += bytes;
+        return begin_ == piece_bytes(rank_, rank_) ? Step::done : Step::moved;
+    }
+    uint32_t q = (rank_ + turn_) % ranks_; // the own piece last: everyone begins with another
+    if (gives(call_.spec, q) && piece_bytes(q, rank_) > 0) {
+        uint64_t bytes = std::min(piece_bytes(q, rank_) - begin_, bytes_per_step);
+        if (Status s = take_piece(q, begin_, bytes); s != DTRAIN_OK) return broken(s, int32_t(q));
+        begin_ += bytes;
+        if (begin_ < piece_bytes(q, rank_)) return Step::moved;
+        begin_ = 0;
+    }
+    return ++turn_ > ranks_ ? Step::done : Step::moved;
+}
+
+// ---- pipeline ----
+
+WindowOperation::Step WindowTransfer::pipeline() {
+    bool moved = false;
+    bool again = true;
+    for (uint32_t round = 0; again && round < rounds_per_step; round++) {
+        again = false;
+        // Who takes as well gives no more than two blocks ahead: they are still in the cache.
+        if (given_ < blocks_ && (!takes_ || given_ < taken_ + 2)) again = give_block();
+        if (taken_ < given_) {
+            int r = take_block();
+            if (r < 0) return Step::mismatch;
+            again = again || r > 0;
+        }
+        moved = moved || again;
+    }
+    if (taken_ == blocks_) return Step::done;
+    return moved ? Step::moved : Step::idle;
+}
+
+bool WindowTransfer::pipeline_lacks(uint32_t rank) const {
+    return (taken_ < blocks_ && touches(rank_, rank) &&
+            !has_published(rank, &RankFlags::copied, position(taken_ + 1))) ||
+           (gives_ && given_ < blocks_ && call_.window->holds(rank, position(given_ + 1)));
+}
+
+bool WindowTransfer::give_block() {
+    if (gives_) {
+        if (!call_.window->released(position(given_ + 1))) return false;
+        for (uint32_t i = 1; i < ranks_; i++) {
+            uint32_t q = (rank_ + i) % ranks_;
+            if (!touches(q, rank_)) continue;
+            device::copy(slot(rank_, q, given_), source() + source_offset(q) + given_ * chunk_,
+                         part_of(given_, piece_bytes(rank_, q)));
+            if (!has_many(call_.spec.kind)) break; // the others read the same
+        }
+    }
+    given_++;
+    publish(&RankFlags::copied, position(given_));
+    return true;
+}
+
+int WindowTransfer::take_block() {
+    for (uint32_t q = 0; q < ranks_; q++) {
+        if (!touches(rank_, q)) continue;
+        if (Peer peer = taken_ == 0 ? look_at(q) : Peer::there; peer != Peer::there)
+            return peer == Peer::differs ? -1 : 0;
+        if (!has_published(q, &RankFlags::copied, position(taken_ + 1))) return 0;
+    }
+    uint64_t begin = taken_ * chunk_;
+    if (takes_ && adds_up(call_.spec.kind)) {
+        add_up(begin, part_of(taken_, piece_bytes(rank_, rank_)),
+               [&](uint32_t q) { return slot(q, rank_, taken_); });
+    } else if (takes_) {
+        for (uint32_t i = 1; i <= ranks_; i++) {
+            uint32_t q = (rank_ + i) % ranks_;
+            if (!gives(call_.spec, q)) continue;
+            const uint8_t *from =
+                q == rank_ ? source() + source_offset(rank_) + begin : slot(q, rank_, taken_);
+            copy_piece(q, begin, from, part_of(taken_, piece_bytes(q, rank_)));
+        }
+    }
+    taken_++;
+    call_.window->release(rank_, position(taken_));
+    call_.window->ring();
+    return 1;
+}
+
+} // namespace dtrain::collectives

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/checkpoint/checkpoint_folder.h"
+
+#include "base/fd.h"
+#include "data/durable_file.h"
+#include "ps/checkpoint/lineage.h"
+#include "ps/checkpoint/part_heading.h"
+#include "ps/table/file_name.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+#include <unistd.h>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr size_t max_manifest = 32 << 20;
+constexpr std::string_view prefix = "step-", lineage_prefix = "lineage-";
+
+// f(name) for each entry but "." and "..".
+template <class F> Status for_each_entry(const std::string &path, F &&f) {
+    const Folder folder = open_folder(path.c_str());
+    if (folder == nullptr) return fail_errno(errno, "cannot list the folder %s", path.c_str());
+    while (const dirent *entry = readdir(folder.get())) {
+        std::string_view name = entry->d_name;
+        if (name != "." && name != "..") f(std::string(name));
+    }
+    return DTRAIN_OK;
+}
+
+bool tells_lineage(const std::string &name) { return name.starts_with(lineage_prefix); }
+
+Status make_folder(data::Disk &disk, const std::string &path) {
+    int error = disk.make_folder(path.c_str());
+    if (error == -EEXIST) return DTRAIN_OK;
+    if (error < 0) return fail_errno(-error, "cannot make the folder %s", path.c_str());
+    const std::string parent = data::folder_of(path);
+    error = disk.sync_folder(parent.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", parent.c_str());
+}
+
+} // namespace
+
+std::string CheckpointFolder::folder(uint64_t step) const {
+    char number[24];
+    std::snprintf(number, sizeof number, "%010llu", static_cast<unsigned long long>(step));
+    return path_ + "/" + std::string(prefix) + number;
+}
+
+std::string CheckpointFolder::manifest_path(uint64_t step) const {
+    return folder(step) + "/manifest.json";
+}
+
+std::string CheckpointFolder::lineage_path(uint64_t step, uint64_t lineage) const {
+    return folder(step) + "/" + std::string(lineage_prefix) + hex(lineage);
+}
+
+std::string CheckpointFolder::shard_path(uint64_t step, const std::string &table, uint32_t shard,
+                                         uint32_t shards) const {
+    char number[32];
+    std::snprintf(number, sizeof number, "-%05u-of-%05u", shard, shards);
+    return folder(step) + "/" + escaped(table) + number + ".safetensors";
+}
+
+bool CheckpointFolder::is_complete(uint64_t step) const {
+    return access(manifest_path(step).c_str(), F_OK) == 0;
+}
+
+Status CheckpointFolder::make(uint64_t step) {
+    if (is_complete(step))
+        return fail(DTRAIN_ERR_STATE, "%s is there already; remove it or give another step",
+                    folder(step).c_str());
+    if (Status s = make_folder(disk_, path_); s != DTRAIN_OK) return s;
+    return make_folder(disk_, folder(step));
+}
+
+Status CheckpointFolder::begin(uint64_t step, uint64_t lineage) {
+    if (Status s = make(step); s != DTRAIN_OK) return s;
+    const std::string path = folder(step), own = lineage_path(step, lineage);
+    const int fd = disk_.create(own.c_str());
+    if (fd < 0) return fail_errno(-fd, "cannot create %s", own.c_str());
+    if (int error = disk_.close(fd); error < 0)
+        return fail_errno(-error, "cannot close %s", own.c_str());
+    if (int error = disk_.sync_folder(path.c_str()); error < 0)
+        return fail_errno(-error, "cannot sync the folder %s", path.c_str());
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    for (const std::string &name : there)
+        if (tells_lineage(name) && path + "/" + name != own)
+            if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+    return DTRAIN_OK;
+}
+
+Status CheckpointFolder::complete(const Manifest &manifest) {
+    const std::string text = manifest_text(manifest);
+    data::DurableFile file(disk_);
+    if (Status s = file.open(manifest_path(manifest.step)); s != DTRAIN_OK) return s;
+    if (Status s = file.write(text.data(), text.size()); s != DTRAIN_OK) return s;
+    return file.commit();
+}
+
+Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
+    const std::string path = manifest_path(step);
+    if (!is_complete(step))
+        return fail(DTRAIN_ERR_NOT_FOUND, "no complete checkpoint %s", folder(step).c_str());
+    std::string text;
+    Status s = data::read_small_file(path, max_manifest, text);
+    if (s == DTRAIN_OK) s = parse_manifest(text, out);
+    if (s == DTRAIN_OK && out.step != step)
+        s = fail(DTRAIN_ERR_CORRUPT, "it is of step %llu",
+                 static_cast<unsigned long long>(out.step));
+    return s == DTRAIN_OK ? s : fail_within(s, "%s", path.c_str());
+}
+
+Status CheckpointFolder::steps(std::vector<uint64_t> &out) const {
+    if (access(path_.c_str(), F_OK) != 0) return DTRAIN_OK; // nothing was saved yet
+    Status s = for_each_entry(path_, [&](const std::string &name) {
+        if (!name.starts_with(prefix)) return;
+        uint64_t step = 0;
+        const char *end = name.data() + name.size();
+        auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, step);
+        if (error == std::errc{} && stop == end && path_ + "/" + name == folder(step))
+            out.push_back(step);
+    });
+    std::sort(out.begin(), out.end());
+    return s;
+}
+
+Status CheckpointFolder::names(uint64_t step, std::vector<std::string> &out) const {
+    return for_each_entry(folder(step), [&](const std::string &name) { out.push_back(name); });
+}
+
+Status CheckpointFolder::list(std::vector<Manifest> &out) const {
+    std::vector<uint64_t> all;
+    if (Status s = steps(all); s != DTRAIN_OK) return s;
+    Status first = DTRAIN_OK;
+    std::string why;
+    for (uint64_t step : all) {
+        Manifest manifest;
+        const Status s = read(step, manifest);
+        if (s == DTRAIN_OK) {
+            out.push_back(std::move(manifest));
+        } else if (s != DTRAIN_ERR_NOT_FOUND && first == DTRAIN_OK) {
+            first = s;
+            why = error_text();
+        }
+    }
+    if (first != DTRAIN_OK) set_error_text(why.c_str());
+    return first;
+}
+
+Status CheckpointFolder::erase(const std::string &path) {
+    const int error = disk_.remove(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot remove %s", path.c_str());
+}
+
+Status CheckpointFolder::reopen(uint64_t step) {
+    if (Status s = erase(manifest_path(step)); s != DTRAIN_OK) return s;
+    const std::string path = folder(step);
+    const int error = disk_.sync_folder(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", path.c_str());
+}
+
+// In an order that leaves what can be told to be incomplete, and whose, should this end midway.
+Status CheckpointFolder::remove(uint64_t step) {
+    if (is_complete(step))
+        if (Status s = reopen(step); s != DTRAIN_OK) return s;
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    std::stable_partition(there.begin(), there.end(),
+                          [](const std::string &name) { return !tells_lineage(name); });
+    const std::string path = folder(step);
+    for (const std::string &name : there)
+        if (Status s = erase(path + "/" + name); s != DTRAIN_OK) return s;
+    const int error = disk_.remove_folder(path.c_str());
+    return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot remove the folder %s", path.c_str());
+}
+
+Status CheckpointFolder::remove_incomplete(uint64_t step, uint64_t lineage) {
+    std::vector<std::string> there;
+    if (Status s = names(step, there); s != DTRAIN_OK) return s;
+    const std::string own = std::string(lineage_prefix) + hex(lineage);
+    auto others = [&](const std::string &name) { return tells_lineage(name) && name != own; };
+    const bool has_own = std::find(there.begin(), there.end(), own) != there.end();
+    const bool removable =
+        there.empty() || (has_own && std::none_of(there.begin(), there.end(), others));
+    return removable ? remove(step) : DTRAIN_OK;
+}
+
+Status CheckpointFolder::remove_old(uint64_t lineage, uint32_t keep, uint64_t before) {
+    std::vector<Manifest> complete;
+    (void)list(complete); // nobody knows whose the others are: they stay
+    for (uint64_t step : old_ones(complete, lineage, keep))
+        if (Status s = remove(step); s != DTRAIN_OK) return s;
+    std::vector<uint64_t> all;
+    if (Status s = steps(all); s != DTRAIN_OK) return s;
+    for (uint64_t step : all)
+        if (step < before && !is_complete(step))
+            if (Status s = remove_incomplete(step, lineage); s != DTRAIN_OK) return s;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,47 @@
+// What files of dense and of sparse parts of a checkpoint have in common.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "data/durable_file.h"
+#include "ps/checkpoint/part_heading.h"
+#include "wire/crc32c.h"
+
+#include <algorithm>
+#include <string>
+
+namespace dtrain::ps {
+
+// Writes an image. pieces(f): f(data, bytes) for all data in the order of the tensors until one
+// fails; called twice. index_of(heading): what the file begins with.
+template <class Image, class Pieces, class IndexOf>
+Status write_part(data::Disk &disk, const std::string &path, const CheckpointName &checkpoint,
+                  const Image &image, Pieces &&pieces, IndexOf &&index_of) {
+    PartHeading heading = {.checkpoint = checkpoint,
+                           .updates = image.updates,
+                           .clock = image.clock,
+                           .rate = image.rate,
+                           .crc = 0};
+    pieces([&](const void *data, uint64_t bytes) {
+        heading.crc = wire::crc32c(data, bytes, heading.crc);
+        return DTRAIN_OK;
+    });
+    data::DurableFile file(disk);
+    if (Status s = file.open(path); s != DTRAIN_OK) return s;
+    const std::string head = data::index_text(index_of(heading));
+    if (Status s = file.write(head.data(), head.size()); s != DTRAIN_OK) return s;
+    auto write = [&](const void *data, uint64_t bytes) { return file.write(data, bytes); };
+    if (Status s = pieces(write); s != DTRAIN_OK) return s;
+    return file.commit();
+}
+
+// After all data have been read, crc being theirs.
+template <class Image> Status take_over(const PartHeading &heading, uint32_t crc, Image &image) {
+    if (crc != heading.crc)
+        return fail(DTRAIN_ERR_CORRUPT, "its data is damaged: checksum %08x, not %08x", crc,
+                    heading.crc);
+    image.updates = std::min(image.updates, heading.updates);
+    image.clock = heading.clock;
+    image.rate = heading.rate;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,43 @@
+// How the loops of the update rules are compiled; for kernels_*.cpp, after all other includes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/kernels/kernel_sets.h"
+
+// The loops are written to be vectorised, which the default level of gcc 12 does not do. Those with
+// a root need -fno-math-errno besides, which no pragma can give.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3", "no-trapping-math")
+#endif
+
+#define DTRAIN_INLINE [[gnu::always_inline]] inline
+
+// Begins the template from which DTRAIN_KERNEL() makes the two kernels of every instruction set.
+// Every loop has all names.
+#define DTRAIN_LOOP(name)                                                                          \
+    template <class T>                                                                             \
+    DTRAIN_INLINE void name##_loop(                                                                \
+        const Step &s, [[maybe_unused]] T *__restrict w, [[maybe_unused]] const T *__restrict g,   \
+        [[maybe_unused]] T *__restrict a, [[maybe_unused]] T *__restrict b,                        \
+        [[maybe_unused]] T *__restrict c, uint64_t count)
+#define DTRAIN_KERNEL_IN(set, name)                                                                \
+    DTRAIN_KERNEL_OF(set, set::name, float) { name##_loop(step, w, g, a, b, c, count); }           \
+    DTRAIN_KERNEL_OF(set, set::name, double) { name##_loop(step, w, g, a, b, c, count); }
+#ifdef __x86_64__
+#define DTRAIN_KERNEL(name)                                                                        \
+    DTRAIN_KERNEL_IN(generic, name)                                                                \
+    DTRAIN_KERNEL_IN(avx2, name)                                                                   \
+    DTRAIN_KERNEL_IN(avx512, name)
+#else
+#define DTRAIN_KERNEL(name) DTRAIN_KERNEL_IN(generic, name)
+#endif
+
+namespace dtrain::ps {
+
+template <class T> DTRAIN_INLINE T root(T value) {
+    if constexpr (sizeof(T) == 4)
+        return __builtin_sqrtf(value);
+    else
+        return __builtin_sqrt(value);
+}
+
+} // namespace dtrain::ps

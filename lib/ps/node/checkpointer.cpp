@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/node/checkpointer.h"
+
+#include "ps/checkpoint/archive.h"
+#include "ps/checkpoint/part_heading.h"
+#include "ps/client/client_table.h"
+#include "ps/node/node.h"
+#include "wire/auth.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace dtrain::ps {
+namespace {
+
+std::vector<std::string> names_of(std::span<ClientTable *const> tables) {
+    std::vector<std::string> names;
+    for (const ClientTable *table : tables) names.push_back(table->name);
+    return names;
+}
+
+} // namespace
+
+Checkpointer::Checkpointer(Node &node)
+    : node_(node), folder_(std::string(node.session().options().text("checkpoint.directory")),
+                           data::system_disk()),
+      keep_(uint32_t(node.session().options().number("checkpoint.keep"))),
+      lineage_(node.session().job().id()) {}
+
+Status Checkpointer::check_folder() const {
+    if (!folder_.path().empty()) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CONFIG, "there is no folder for checkpoints: set the option "
+                                   "checkpoint.directory, here and on all servers");
+}
+
+bool Checkpointer::due(uint64_t step, const Interval &interval) {
+    if (interval.steps == 0 && interval.ns == 0) return true;
+    std::lock_guard known(known_);
+    if (!any_) note(step);
+    const int64_t now = node_.agent().clock().now_ns();
+    return (interval.steps > 0 && step >= last_step_ && step - last_step_ >= interval.steps) ||
+           (interval.ns > 0 && now - last_ns_ >= interval.ns);
+}
+
+void Checkpointer::note(uint64_t step) {
+    any_ = true;
+    last_step_ = step;
+    last_ns_ = node_.agent().clock().now_ns();
+}
+
+Status Checkpointer::run(std::span<ClientTable *const> tables, RequestKind kind,
+                         const Manifest &manifest, int64_t timeout_ns) {
+    std::vector<engine::Request> requests(tables.size());
+    for (size_t i = 0; i < tables.size(); ++i) {
+        Transfer transfer;
+        transfer.kind = kind;
+        transfer.table = tables[i];
+        if (has_trait(kind, Trait::files)) {
+            transfer.range.first = manifest.id;
+            transfer.argument = manifest.step;
+        }
+        node_.post(std::move(transfer), &requests[i], timeout_ns, false);
+    }
+    Status status = DTRAIN_OK;
+    for (engine::Request &request : requests) {
+        node_.agent().wait(request, INT64_MAX);
+        if (status != DTRAIN_OK || request.outcome().status == DTRAIN_OK) continue;
+        status = request.outcome().status;
+        set_error_text(request.error());
+    }
+    return status;
+}
+
+Status Checkpointer::begin(std::span<ClientTable *const> tables, uint64_t step,
+                           Manifest &manifest) {
+    std::vector<Manifest> all;
+    if (folder_.list(all) != DTRAIN_OK)
+        node_.agent().log().write(DTRAIN_LOG_WARN, "a checkpoint is left out: %s", error_text());
+    const Manifest *replaced = nullptr;
+    {
+        std::lock_guard known(known_);
+        if (Status s = lineage_.next(all, names_of(tables), step, folder_.folder(step), manifest,
+                                     replaced);
+            s != DTRAIN_OK)
+            return s;
+    }
+    wire::random_bytes(&manifest.id, sizeof manifest.id);
+    if (replaced != nullptr)
+        if (Status s = folder_.reopen(step); s != DTRAIN_OK) return s;
+    return folder_.begin(step, manifest.lineage);
+}
+
+Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
+                          const Interval &interval, int64_t timeout_ns, bool &saved) {
+    saved = false;
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    const int64_t deadline_ns = node_.session().deadline(timeout_ns);
+    Turn turn(*this);
+    if (Status s = turn.take(deadline_ns); s != DTRAIN_OK) return s;
+    if (!due(step, interval)) return DTRAIN_OK;
+    Manifest manifest;
+    if (Status s = begin(tables, step, manifest); s != DTRAIN_OK) return s;
+    if (Status s =
+            run(tables, RequestKind::save, manifest, node_.session().timeout_until(deadline_ns));
+        s != DTRAIN_OK)
+        return s;
+    // Nothing is complete that could not be restored from where this process looks.
+    for (const ClientTable *table : tables)
+        if (Status s = add_parts(folder_, manifest, table->name, uint32_t(table->lanes.size()),
+                                 table->params);
+            s != DTRAIN_OK)
+            return s;
+    if (Status s = folder_.complete(manifest); s != DTRAIN_OK) return s;
+    saved = true;
+    {
+        std::lock_guard known(known_);
+        note(step);
+        lineage_.saved(manifest);
+    }
+    if (keep_ == 0 || folder_.remove_old(manifest.lineage, keep_, step) == DTRAIN_OK)
+        return DTRAIN_OK;
+    node_.agent().log().write(DTRAIN_LOG_WARN, "old checkpoints stay: %s", error_text());
+    return DTRAIN_OK;
+}
+
+// Not std::timed_mutex, which libtsan of GCC 12 does not know.
+Status Checkpointer::Turn::take(int64_t deadline_ns) {
+    const int64_t timeout_ns = owner_.node_.session().timeout_until(deadline_ns);
+    const auto free = [this] { return !owner_.busy_; };
+    std::unique_lock lock(owner_.mutex_);
+    if (timeout_ns < 0)
+        owner_.free_.wait(lock, free);
+    else if (!owner_.free_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), free))
+        return fail(DTRAIN_ERR_TIMEOUT,
+                    "another thread of this process saves or restores checkpoints, for longer than "
+                    "this call waits");
+    mine_ = owner_.busy_ = true;
+    return DTRAIN_OK;
+}
+
+Checkpointer::Turn::~Turn() {
+    if (!mine_) return;
+    {
+        std::lock_guard lock(owner_.mutex_);
+        owner_.busy_ = false;
+    }
+    owner_.free_.notify_one();
+}
+
+Status Checkpointer::choose(std::span<ClientTable *const> tables, uint64_t step, Manifest &chosen) {
+    if (step != UINT64_MAX) return folder_.read(step, chosen);
+    std::vector<Manifest> all;
+    if (Status s = folder_.list(all); s != DTRAIN_OK) return s;
+    const Manifest *found = nullptr;
+    std::lock_guard known(known_);
+    if (Status s = lineage_.newest(all, names_of(tables), found); s != DTRAIN_OK)
+        return fail_within(s, "%s", folder_.path().c_str());
+    chosen = *found;
+    return DTRAIN_OK;
+}
+
+Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadline_ns,
+                             uint64_t &step, Lineage::Point *point) {
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    Turn turn(*this);
+    if (Status s = turn.take(deadline_ns); s != DTRAIN_OK) return s;
+    Manifest chosen;
+    if (Status s = choose(tables, step, chosen); s != DTRAIN_OK) return s;
+    // What is wrong at first sight is found before a table is changed.
+    for (const ClientTable *table : tables)
+        if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
+            return s;
+    if (Status s = restore_all(tables, deadline_ns, chosen); s != DTRAIN_OK) return s;
+    std::vector<Manifest> all;
+    (void)folder_.list(all); // what cannot be read is not gone on from
+    std::lock_guard known(known_);
+    const Lineage::Point reached = lineage_.restored(all, chosen, names_of(tables));
+    if (point != nullptr) *point = reached;
+    note(chosen.step);
+    step = chosen.step;
+    return DTRAIN_OK;
+}
+
+// No server takes anything over before all have read everything.
+Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
+                                 const Manifest &manifest) {
+    const cluster::Session &session = node_.session();
+    Status status = run(tables, RequestKind::restore, manifest, session.timeout_until(deadline_ns));
+    if (status == DTRAIN_OK) {
+        status = run(tables, RequestKind::adopt, manifest, session.timeout_until(deadline_ns));
+        if (status == DTRAIN_OK) return status;
+        (void)fail_within(status, "not every server has taken checkpoint %llu over, restore again",
+                          static_cast<unsigned long long>(manifest.step));
+    }
+    const std::string why = error_text();
+    // A worker that dies here is enough, too.
+    run(tables, RequestKind::discard, manifest, session.goodbye_ns);
+    set_error_text(why.c_str());
+    return status;
+}
+
+void Checkpointer::take(const Lineage::Point &point, const ClientTable &table) {
+    std::lock_guard known(known_);
+    lineage_.take(point, table.name);
+    note(point.step);
+}
+
+Status Checkpointer::newest(ClientTable *table, uint64_t &step) {
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    Manifest chosen;
+    if (Status s = choose({&table, 1}, UINT64_MAX, chosen); s != DTRAIN_OK) return s;
+    step = chosen.step;
+    return DTRAIN_OK;
+}
+
+} // namespace dtrain::ps

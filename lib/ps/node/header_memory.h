@@ -1,0 +1,42 @@
+// Memory for headers that travel as pieces of their own beside payloads, registered once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "engine/agent.h"
+#include "ps/table/buffer.h"
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace dtrain::ps {
+
+class HeaderMemory { // under the agent's lock, its destruction too
+  public:
+    explicit HeaderMemory(const engine::Agent &agent) : agent_(agent) {}
+
+    // Its taker's for good. Throws std::bad_alloc.
+    template <class T> T *take() {
+        static_assert(sizeof(T) % alignof(std::max_align_t) == 0 && sizeof(T) <= slab_bytes);
+        if (slabs_.empty() || used_ + sizeof(T) > slab_bytes) add_slab();
+        void *place = slabs_.back().at(used_);
+        used_ += sizeof(T);
+        return new (place) T;
+    }
+
+  private:
+    static constexpr size_t slab_bytes = 4096;
+
+    void add_slab() {
+        Buffer slab;
+        if (!slab.allocate(slab_bytes)) throw std::bad_alloc();
+        slab.register_once(agent_.devices());
+        slabs_.push_back(std::move(slab));
+        used_ = 0;
+    }
+
+    const engine::Agent &agent_;
+    std::vector<Buffer> slabs_;
+    size_t used_ = 0; // of the last one
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/node/node.h"
+
+#include "base/uncancelled.h"
+#include "ps/client/client_table.h"
+#include "ps/client/push_check.h"
+#include "ps/node/table_operation.h"
+#include "ps/placement/placement_balance.h"
+
+#include <sched.h>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr uint64_t group_uid = 0x7073; // not one of a communicator's: those are odd or larger
+constexpr int64_t least_peer_memory = 1 << 20; // a few answers, and packs of them
+constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
+
+} // namespace
+
+Node::Node(std::shared_ptr<cluster::Session> session)
+    : session_(std::move(session)), servers_(servers_of(*session_)), agent_(session_->agent()),
+      service_(&service_done_, *this), checkpointer_(*this) {}
+
+Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
+                  std::shared_ptr<Node> &out) {
+    const std::string paths(session->options().text("ps.functions"));
+    if (servers_of(*session).number(session->self()) != ServerList::none) { // it will serve
+        if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
+        const int64_t limit = session->options().number("ps.peer_memory");
+        if (limit > 0 && limit < least_peer_memory)
+            return fail(DTRAIN_ERR_CONFIG, "option ps.peer_memory: %lld bytes; at least 1M, or 0",
+                        static_cast<long long>(limit));
+    }
+    std::shared_ptr<Node> node(new Node(std::move(session)));
+    if (Status s = node->start(functions); s != DTRAIN_OK) return s;
+    out = std::move(node);
+    return DTRAIN_OK;
+}
+
+Status Node::start(const FunctionRegistry &functions) {
+    const cluster::Identity &me = session_->identity();
+    const uint32_t workers = session_->workers();
+    const bool is_worker = me.role == cluster::Role::worker;
+    if (const uint32_t index = servers_.number(session_->self()); index != ServerList::none) {
+        Server::Config config;
+        config.index = index;
+        config.servers = servers_.size();
+        config.workers = workers;
+        config.memory_limit = uint64_t(session_->options().number("ps.memory"));
+        config.functions = &functions;
+        config.peer_limit = uint64_t(session_->options().number("ps.peer_memory"));
+        start_archive();
+        config.archive = archive_.get();
+        server_ = std::make_unique<Server>(config);
+        port_ = std::make_unique<ServerPort>(agent_, session_->mesh(), *server_, session_->self(),
+                                             workers);
+    }
+    if (is_worker) {
+        network_ =
+            std::make_unique<NetworkWire>(agent_, session_->mesh(), session_->self(), servers_);
+        if (server_ != nullptr) local_ = std::make_unique<LocalPath>(uint32_t(me.index));
+        Client::Config config;
+        config.worker = uint32_t(me.index);
+        config.servers = servers_.size();
+        config.retry_ns = session_->options().number("ps.retry");
+        client_ = std::make_unique<Client>(config, *this);
+    }
+    Status s = DTRAIN_OK;
+    agent_.locked([&] {
+        if (port_ != nullptr) s = port_->open();
+        if (s == DTRAIN_OK && network_ != nullptr) s = network_->open(*client_);
+    });
+    session_->add_group(group_uid, this);
+    agent_.post(&service_, false);
+    serves_ = true;
+    return s;
+}
+
+void Node::start_archive() {
+    const std::string folder(session_->options().text("checkpoint.directory"));
+    if (folder.empty()) return;
+    archive_ = std::make_unique<ArchiveThread>(
+        folder, data::system_disk(),
+        ArchiveThread::Owner{[this](ArchiveJob &job, uint64_t bytes) {
+                                 uint64_t granted = 0;
+                                 agent_.locked([&] { granted = server_->reserve(job, bytes); });
+                                 return granted;
+                             },
+                             [this](std::unique_ptr<ArchiveJob> job) { archived(std::move(job)); },
+                             [this](const std::function<void()> &work) { agent_.locked(work); }});
+}
+
+void Node::archived(std::unique_ptr<ArchiveJob> job) {
+    if (job->status != DTRAIN_OK)
+        agent_.log().write(DTRAIN_LOG_WARN, "checkpoint %llu, table \"%s\": %s",
+                           static_cast<unsigned long long>(job->request.argument),
+                           job->name.c_str(), job->text.c_str());
+    else if (job->request.kind == RequestKind::save)
+        agent_.log().write(DTRAIN_LOG_DEBUG,
+                           "checkpoint %llu, table \"%s\": %llu bytes were copied while requests "
+                           "went on, which waited at most %.3f ms at a time",
+                           static_cast<unsigned long long>(job->request.argument),
+                           job->name.c_str(), static_cast<unsigned long long>(job->charged),
+                           1e-6 * double(job->longest_turn));
+    agent_.locked([&] {
+        server_->on_archived(std::move(job), port_->responses());
+        work();
+    });
+}
+
+Node::~Node() {
+    if (archive_ != nullptr) archive_->stop();
+    session_->remove_group(group_uid, this);
+    agent_.locked([&] {
+        if (port_ != nullptr) port_->close();
+    });
+    // What is in a transport is withdrawn; what cannot be goes with its connection.
+    auto idle = [&] {
+        bool none = true;
+        agent_.locked([&] {
+            none = (port_ == nullptr || port_->idle()) && (client_ == nullptr || client_->idle());
+            if (none && network_ != nullptr) none = network_->close();
+        });
+        return none;
+    };
+    int64_t until = agent_.clock().now_ns() + closing_patience;
+    while (!idle()) {
+        if (agent_.clock().now_ns() > until) {
+            agent_.locked([&] {
+                for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
+                    session_->mesh().drop(m);
+                    if (client_ != nullptr && servers_.number(m) != ServerList::none)
+                        lose_server(servers_.number(m), "this process leaves");
+                }
+            });
+            until = INT64_MAX;
+        }
+        if (agent_.work() == 0) sched_yield();
+    }
+    agent_.locked([&] {
+        if (serves_) agent_.finish(&service_, {}, "");
+        client_.reset(); // and what is registered
+        network_.reset();
+        port_.reset();
+        server_.reset();
+    });
+}
+
+// ---- the client's wire ----
+
+Status Node::send(uint32_t server, Outgoing &request) {
+    if (local_ != nullptr && servers_.member(server) == session_->self()) {
+        local_->send(request);
+        return DTRAIN_OK;
+    }
+    return network_->send(server, request);
+}
+
+void Node::withdraw(uint32_t server, Outgoing &request) {
+    if (local_ != nullptr && servers_.member(server) == session_->self())
+        local_->withdraw(request);
+    else
+        network_->withdraw(server, request);
+}
+
+void Node::settled(uint32_t server, Outgoing &request) {
+    network_->settled(server, request); // knows those that it carried
+}
+
+int Node::work() {
+    int done = network_ != nullptr ? network_->run() : 0;
+    if (client_ != nullptr && agent_.now() >= client_->next_timer())
+        client_->on_timer(agent_.now());
+    return done + work_locally();
+}
+
+int Node::work_locally() {
+    int done = 0;
+    if (local_ != nullptr && (!local_->idle() || !port_->responses().empty()))
+        done += local_->run(*client_, *server_, port_->responses(), agent_.now());
+    if (port_ != nullptr) done += port_->send() + port_->retry();
+    rest_when_idle();
+    return done;
+}
+
+void Node::rest_when_idle() {
+    if (server_ == nullptr) agent_.rest(&service_, client_->idle() && network_->idle());
+}
+
+// ---- tables ----
+
+Status Node::post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
+                  bool awaited) {
+    const Uncancelled uncancelled;
+    if (Status s = check_push(transfer, client_->worker()); s != DTRAIN_OK) return s;
+    const int32_t priority = transfer.priority;
+    auto *operation = new (*request) TableOperation(request, *this, std::move(transfer));
+    operation->time_limit_ns = session_->time_limit(timeout_ns);
+    operation->priority = priority;
+    agent_.post(operation, blocking || awaited);
+    if (blocking) agent_.wait(*request, INT64_MAX);
+    return DTRAIN_OK;
+}
+
+Status Node::create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
+                          ClientTable *&table_p) {
+    ClientTable *table = nullptr;
+    Status s = DTRAIN_OK;
+    agent_.locked([&] { s = client_->open(name, params, table); });
+    if (s != DTRAIN_OK) return s;
+    Transfer transfer;
+    transfer.kind = RequestKind::create;
+    transfer.table = table;
+    engine::Request request;
+    post(std::move(transfer), &request, timeout_ns, true);
+    if (request.outcome().status != DTRAIN_OK) {
+        drop_table(table);
+        set_error_text(request.error());
+        return request.outcome().status;
+    }
+    table_p = table;
+    return DTRAIN_OK;
+}
+
+void Node::drop_table(ClientTable *table) {
+    agent_.locked([&] {
+        client_->destroy(table, agent_.now());
+        rest_when_idle();
+    });
+    agent_.call_helper(); // nobody waits for the answers
+}
+
+void Node::destroy_table(ClientTable *table, int64_t patience_ns) {
+    uint32_t id = table->id;
+    drop_table(table);
+    const int64_t until = session_->deadline(patience_ns);
+    auto served = [&] {
+        bool held = false;
+        agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
+        return !held;
+    };
+    // Others may still use the part that is here.
+    engine::Request never;
+    while (!served() && agent_.clock().now_ns() < until)
+        agent_.wait(never, agent_.clock().now_ns() + 1 * ms);
+}
+
+std::vector<uint32_t> Node::usual_weights() const {
+    const uint32_t dedicated = session_->servers();
+    return server_weights(session_->workers(), dedicated, servers_.size() - dedicated);
+}
+
+uint32_t Node::choose_home(const TableParams &params) {
+    uint32_t chosen = 0;
+    agent_.locked([&] { chosen = client_->choose_home(params, session_->workers()); });
+    return chosen;
+}
+
+Counters Node::counters(const ClientTable &table, int32_t server) {
+    Counters sum;
+    agent_.locked([&] {
+        for (size_t s = 0; s < table.lanes.size(); ++s)
+            if (server < 0 || size_t(server) == s) sum += table.lanes[s]->counters();
+    });
+    return sum;
+}
+
+std::string Node::metrics() {
+    ServerReport report;
+    agent_.locked([&] { report = server_->report(); });
+    return metrics_text(servers_.number(session_->self()), report);
+}
+
+} // namespace dtrain::ps

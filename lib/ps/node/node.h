@@ -1,0 +1,119 @@
+// A process's part in the parameter server: its client, its server, or both, bound to the network.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A worker whose option ps.serve is set serves beside the dedicated servers, and all do in a job
+// that would have no server else: then the worker's node holds a server, too, which it reaches by
+// direct calls.
+#pragma once
+#include "cluster/session/session.h"
+#include "engine/operation.h"
+#include "ps/checkpoint/archive.h"
+#include "ps/client/client.h"
+#include "ps/node/checkpointer.h"
+#include "ps/node/local_path.h"
+#include "ps/node/network_wire.h"
+#include "ps/node/server_port.h"
+#include "ps/server/server.h"
+#include "ps/table/server_list.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace dtrain::ps {
+
+class Node final : public cluster::Group, public Wire {
+  public:
+    // One per session.
+    // functions: those that the server here may run; outlive the node.
+    static Status open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
+                       std::shared_ptr<Node> &out);
+    ~Node() override;
+
+    cluster::Session &session() { return *session_; }
+    engine::Agent &agent() { return agent_; }
+    const ServerList &servers() const { return servers_; }
+    // Of a table whose creator says none.
+    std::vector<uint32_t> usual_weights() const;
+    // Completed when every worker has left, or the job has failed. NULL without a server.
+    engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
+
+    // Blocking: the handle and its create request, answered by all servers.
+    Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
+                        ClientTable *&table_p);
+    // A worker that serves waits until all workers have destroyed the table, at most so long.
+    void destroy_table(ClientTable *table, int64_t patience_ns);
+    // Posts; done by TableOperation.
+    Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
+                bool awaited = false);
+
+    Checkpointer &checkpointer() { return checkpointer_; }
+    // ROUND_ROBIN and GREEDY: where to put a new table (Client::choose_home()).
+    uint32_t choose_home(const TableParams &params);
+    // Of the table's requests of this worker to that server; to all: -1.
+    Counters counters(const ClientTable &table, int32_t server);
+    std::string metrics(); // of the server here, as text
+
+    // ---- under the agent's lock ----
+    Client &client() { return *client_; }
+    int work();         // what is local, held back or due
+    int work_locally(); // and leaves what may be packed with more
+    bool contains(uint32_t) const override { return true; }
+    void member_lost(uint32_t member, const char *text, bool silent) override;
+    void member_left(uint32_t member) override;
+    void peer_broken(uint32_t, const char *, bool) override {} // requests are sent again
+    void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
+    void calls_wanted() override {}
+    void rank_behind(int32_t, uint64_t) override {}
+
+    Status send(uint32_t server, Outgoing &request) override;
+    void withdraw(uint32_t server, Outgoing &request) override;
+    void settled(uint32_t server, Outgoing &request) override;
+
+  private:
+    // Keeps the agent at work as long as the node exists.
+    class Service final : public engine::Operation {
+      public:
+        Service(engine::Request *completed, Node &node) : Operation(completed), node_(node) {
+            polled = true;
+        }
+        void start(engine::Agent &) override {}
+        int advance(engine::Agent &) override { return node_.work(); }
+        void fail(engine::Agent &, const engine::Outcome &, const char *) override {}
+        void timed_out(engine::Agent &) override {}
+        void out_of_memory(engine::Agent &, const char *text) override {
+            if (node_.client_ != nullptr) node_.client_->abandon_all(DTRAIN_ERR_NO_MEMORY, text);
+        }
+        void dispose() override {}
+
+      private:
+        Node &node_;
+    };
+
+    explicit Node(std::shared_ptr<cluster::Session> session);
+    Status start(const FunctionRegistry &functions);
+    void start_archive();
+    void archived(std::unique_ptr<ArchiveJob> job);
+    void lose_server(uint32_t server, const char *text);
+    void check_deserted();
+    // A worker whose requests are all answered has nothing to poll for; a server always has.
+    void rest_when_idle();
+    void drop_table(ClientTable *table); // tells the servers in the background
+
+    std::shared_ptr<cluster::Session> session_;
+    const ServerList servers_;
+    engine::Agent &agent_;
+    engine::Request service_done_, deserted_;
+    Service service_;
+    std::unique_ptr<ArchiveThread> archive_; // of a server that may write checkpoints
+    std::unique_ptr<Server> server_;
+    std::unique_ptr<ServerPort> port_;
+    std::unique_ptr<NetworkWire> network_;
+    std::unique_ptr<LocalPath> local_;
+    std::unique_ptr<Client> client_;
+    Checkpointer checkpointer_;
+    bool serves_ = false; // service_ is posted
+    bool deserted_told_ = false;
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,68 @@
+// What a server remembers of one worker's requests for a table, so that each is done exactly once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/table/protocol.h"
+
+#include <array>
+#include <cstdint>
+
+namespace dtrain::ps {
+
+enum class Progress : uint8_t {
+    unseen,
+    held,   // came too early, and its payload was dropped: it will be asked for again
+    parked, // a pull or a save that waits, or what a disk does
+    done
+};
+
+class Answered {
+  public:
+    struct Entry {
+        uint64_t sequence = 0;
+        uint64_t numbers[2] = {0, 0}; // of the answer
+        Reason reason = Reason::none; // of the answer
+        Progress progress = Progress::unseen;
+        bool refused = false; // it was no request of this table
+        bool pushed = false;  // what it pushes was taken, whatever becomes of what it pulls
+        bool spoilt = false;  // but for it being no finite numbers
+    };
+
+    // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.
+    Reason check(uint64_t sequence) const {
+        if (sequence + request_window <= newest_) return Reason::forgotten;
+        const Entry &entry = entries_[sequence % request_window];
+        bool waiting = entry.progress == Progress::held || entry.progress == Progress::parked;
+        bool ahead = sequence > newest_ + request_window || (waiting && sequence > entry.sequence);
+        return ahead ? Reason::window : Reason::none;
+    }
+    // For a sequence that was checked. A new one takes the place of one that is out of the window.
+    Entry &entry(uint64_t sequence) {
+        Entry &entry = entries_[sequence % request_window];
+        if (entry.sequence != sequence) entry = {.sequence = sequence};
+        if (sequence > newest_) newest_ = sequence;
+        return entry;
+    }
+    // The entry of a request that is parked; nullptr: it is not, any more.
+    Entry *parked(uint64_t sequence) {
+        Entry &entry = entries_[sequence % request_window];
+        return entry.sequence == sequence && entry.progress == Progress::parked ? &entry : nullptr;
+    }
+    // Whether no request before this one can still come for the first time, or again.
+    bool in_order(uint64_t sequence) const {
+        const uint64_t oldest = sequence > request_window ? sequence - request_window : 1;
+        for (uint64_t s = oldest; s < sequence; ++s) {
+            const Entry &entry = entries_[s % request_window];
+            const bool known = entry.refused || entry.progress == Progress::done ||
+                               entry.progress == Progress::parked;
+            if (entry.sequence < s || (entry.sequence == s && !known)) return false;
+        }
+        return true;
+    }
+    uint64_t newest() const { return newest_; }
+
+  private:
+    std::array<Entry, request_window> entries_;
+    uint64_t newest_ = 0;
+};
+
+} // namespace dtrain::ps

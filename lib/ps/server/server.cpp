@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/server/server.h"
+
+#include "ps/placement/placement_map.h"
+#include "ps/table/table_wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace dtrain::ps {
+
+Server::Server(const Config &config)
+    : config_(config), workers_(config.workers),
+      peers_(config.workers, PeerMemory(config.peer_limit)), present_(config.workers) {}
+
+void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason, uint64_t number0,
+                     uint64_t number1, Responses &out) {
+    Response &response = out.emplace_back();
+    response.packed = (header.flags & packed_answer) != 0;
+    response.worker = worker;
+    response.header.kind = header.kind;
+    response.header.reason = reason;
+    response.header.table = header.table;
+    response.header.server = config_.index;
+    response.header.sequence = header.sequence;
+    response.header.numbers[0] = number0;
+    response.header.numbers[1] = number1;
+}
+
+void Server::on_request(uint32_t worker, const RequestHeader &header, const void *payload,
+                        uint64_t bytes, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return; // it is gone
+    if (peers_[worker].full()) return; // it does not take its answers: let it ask again
+    Reason reason = check_request(header, bytes, worker);
+    if (reason == Reason::bad_version)
+        return respond(worker, header, reason, header.version, protocol_version, out);
+    if (reason != Reason::none) return respond(worker, header, reason, header.worker, worker, out);
+    if (header.kind == RequestKind::create) return create(header, payload, bytes, out);
+    auto found = tables_.find(header.table);
+    bool exists = found != tables_.end() && found->second != nullptr;
+    if (header.kind == RequestKind::destroy) {
+        if (exists) leave_table(found->second, worker, out);
+        return respond(worker, header, Reason::none, 0, 0, out); // also when sent again
+    }
+    if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
+    ServerTable &table = *found->second;
+    if (config_.memory_limit > 0 && table.grows(header.kind)) table.set_room(memory_left());
+    table.request(header, payload, bytes, out);
+}
+
+void Server::create(const RequestHeader &header, const void *payload, uint64_t bytes,
+                    Responses &out) {
+    uint32_t worker = header.worker;
+    TableParams params;
+    std::string name;
+    uint32_t bad = field_count;
+    if (!decode_table(payload, bytes, params, name, bad))
+        return respond(worker, header, Reason::bad_size, bytes, sizeof(TableFields) + 1, out);
+    if (header.table >= max_tables)
+        return respond(worker, header, Reason::too_many_tables, header.table, max_tables, out);
+    if (bad == field_count) bad = first_unfit_field(params, config_.workers);
+    if (bad == field_count && !fits_servers(params, config_.servers)) bad = placement_field;
+    if (bad != field_count) return respond(worker, header, Reason::bad_parameter, bad, 0, out);
+
+    auto [entry, fresh] = tables_.try_emplace(header.table);
+    if (fresh) entry->second = make(header, name, params, out);
+    if (entry->second == nullptr)
+        return respond(worker, header, Reason::unknown_table, header.table, 0, out);
+    entry->second->join(header, name, params, out);
+}
+
+std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std::string &name,
+                                          TableParams params, Responses &out) {
+    const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
+    const bool lacks = has_function(params) && function == nullptr;
+    const Part part = make_partition(params, config_.servers).part(config_.index);
+    uint64_t needed =
+        is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count(), config_.workers);
+    uint64_t left = memory_left();
+    ServerTable::Contents contents;
+    if (is_sparse(params) && !lacks)
+        contents.rows = std::make_unique<SparseShard>(params, function, config_.workers);
+    else if (needed <= left && !lacks)
+        contents.shard = Shard::create(params, part, function);
+    bool made = contents.shard != nullptr || contents.rows != nullptr;
+    auto table = std::make_unique<ServerTable>(
+        ServerTable::Identity{header.table, config_.index, config_.workers, name, params,
+                              config_.memory_limit > 0},
+        make_key_partition(params, config_.servers, header.partition), std::move(contents),
+        config_.archive, peers_.data());
+    for (uint32_t w = 0; w < config_.workers; ++w) {
+        if (workers_[w] == State::left) table->leave(w, out);
+        if (workers_[w] == State::lost) table->lose(w, out);
+    }
+    if (lacks)
+        table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
+    else if (needed > left)
+        table->refuse(Reason::memory_limit, needed, left, out);
+    else if (!made)
+        table->refuse(Reason::no_memory, needed, 0, out);
+    return table;
+}
+
+const dtrain_function_t *Server::find_function(TableParams &params) const {
+    std::string names;
+    const dtrain_function_t *function = nullptr;
+    if (config_.functions != nullptr) function = config_.functions->find(params.function, names);
+    if (function == nullptr) {
+        (void)fail(DTRAIN_ERR_NOT_FOUND,
+                   "it has no function \"%s\" (but: %.100s): register it there "
+                   "(dtrain_function_register), or name its shared object in the option "
+                   "ps.functions",
+                   params.function.c_str(), names.empty() ? "none" : names.c_str());
+        return nullptr;
+    }
+    std::vector<FunctionState> states = states_of(*function);
+    if (!may_keep(params, states)) {
+        (void)fail(DTRAIN_ERR_NOT_FOUND,
+                   "its function \"%s\" keeps state per row: give the table a row_length",
+                   params.function.c_str());
+        return nullptr;
+    }
+    params.states = std::move(states);
+    return function;
+}
+
+void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out) {
+    table->leave(worker, out);
+    if (table->unused()) table.reset();
+}
+
+uint64_t Server::memory_used() const {
+    uint64_t used = 0;
+    for (const auto &[id, table] : tables_)
+        if (table != nullptr) used += table->bytes();
+    return used;
+}
+
+uint64_t Server::memory_left() const {
+    if (config_.memory_limit == 0) return UINT64_MAX;
+    return config_.memory_limit - std::min(memory_used(), config_.memory_limit);
+}
+
+ServerReport Server::report() const {
+    ServerReport report;
+    for (const auto &[id, table] : tables_)
+        if (table != nullptr) report.tables.push_back(table->report());
+    report.peers = peers_;
+    return report;
+}
+
+void Server::on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out) {
+    auto found = tables_.find(job->request.table);
+    if (found == tables_.end() || found->second == nullptr) return;
+    found->second->on_archived(std::move(job), out);
+}
+
+uint64_t Server::reserve(ArchiveJob &job, uint64_t bytes) {
+    auto found = tables_.find(job.request.table);
+    if (found == tables_.end() || found->second == nullptr) return 0;
+    return found->second->reserve(job, std::min(bytes, memory_left()));
+}
+
+void Server::on_worker_left(uint32_t worker, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return;
+    workers_[worker] = State::left;
+    --present_;
+    for (auto &[id, table] : tables_)
+        if (table != nullptr) leave_table(table, worker, out);
+}
+
+void Server::on_worker_lost(uint32_t worker, Responses &out) {
+    if (worker >= config_.workers || workers_[worker] != State::present) return;
+    workers_[worker] = State::lost;
+    --present_;
+    for (auto &[id, table] : tables_) {
+        if (table == nullptr) continue;
+        table->lose(worker, out);
+        if (table->unused()) table.reset();
+    }
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,106 @@
+// How a rule's state is read and written from outside. SPDX-License-Identifier: Apache-2.0
+#include "ps/storage/shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dtrain::ps {
+namespace {
+
+constexpr uint64_t most_steps = uint64_t{1} << 53; // exact as doubles
+
+Range in_items(const Range &range, const StateArray &array) {
+    return {range.first / array.elements, range.count / array.elements};
+}
+
+} // namespace
+
+Shard::State Shard::state(uint64_t index, const Range &range) {
+    StateArray array;
+    if (!find_state(params_, index, array)) return {};
+    Range items = in_items(local(range), array);
+    if (array.steps) {
+        auto copy = std::make_shared<Buffer>();
+        if (!copy->allocate(items.count * array.size)) return {};
+        steps_.read(items, reinterpret_cast<uint64_t *>(copy->at(0)));
+        return {copy->at(0), copy};
+    }
+    if (allocate_slots() != Reason::none) return {};
+    return {slots_[index]->at(items.first * array.numbers * array.size), slots_[index]};
+}
+
+Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers) {
+    StateArray array;
+    if (!find_state(params_, index, array)) return Reason::unknown_state;
+    Range items = in_items(local(range), array);
+    if (array.steps) {
+        std::vector<uint64_t> counts(items.count); // aligned
+        std::memcpy(counts.data(), numbers, items.count * array.size);
+        if (*std::max_element(counts.begin(), counts.end()) > most_steps) return Reason::bad_steps;
+        steps_.write(items, counts.data());
+        return Reason::none;
+    }
+    Reason reason = allocate_slots();
+    if (reason != Reason::none) return reason;
+    before_change(local(range));
+    const uint64_t size = array.numbers * array.size;
+    std::memcpy(slots_[index]->at(items.first * size), numbers, items.count * size);
+    return Reason::none;
+}
+
+std::unique_ptr<ShardImage> Shard::image() {
+    auto image = std::make_unique<ShardImage>(params_, part_);
+    if (kept_ != nullptr)
+        image->reuse(std::move(*std::exchange(kept_, nullptr)));
+    else if (!image->allocate(Buffer::Pages::small))
+        return nullptr;
+    const uint64_t count = part_.count();
+    std::vector<ArrayCopy::Array> arrays = {
+        {values_.memory, image->values.memory, count * values_.stored_size()}};
+    if (values_.scales != nullptr)
+        arrays.push_back({values_.scales, image->values.scales,
+                          values_.bytes() - count * values_.stored_size()});
+    for (size_t i = 0; i < slots_.size(); ++i)
+        arrays.push_back({slots_[i], image->slots[i], arrays_[i].bytes_of(count)});
+    image->copy = ArrayCopy::begin(std::move(arrays));
+    if (image->copy == nullptr) return nullptr;
+    image->steps = steps_;
+    copies_.add(image->copy);
+    image->updates = updates_;
+    image->rate = rate_.set_to();
+    return image;
+}
+
+void Shard::copy_first(const Range &local) {
+    copies_.for_each([&](ArrayCopy &copy) {
+        size_t array = 0;
+        const uint64_t size = values_.stored_size();
+        const Range values = values_.changed(local);
+        copy.before_change(array++, values.first * size, values.count * size);
+        if (values_.scales != nullptr) {
+            const Range scales = values_.changed_scales(local);
+            copy.before_change(array++, scales.first * sizeof(float), scales.count * sizeof(float));
+        }
+        for (const StateArray &state : arrays_) {
+            const uint64_t bytes = state.numbers * state.size;
+            const uint64_t first = local.first / state.elements;
+            const uint64_t end = (local.end() + state.elements - 1) / state.elements;
+            copy.before_change(array++, first * bytes, (end - first) * bytes);
+        }
+    });
+}
+
+uint64_t Shard::image_bytes() const { return ShardImage::bytes_of(params_, part_.count()); }
+
+void Shard::adopt(ShardImage &&image) {
+    copies_.for_each([](ArrayCopy &copy) { copy.settle(); }); // which keep what is replaced
+    values_ = std::move(image.values);
+    slots_ = std::move(image.slots);
+    steps_ = std::move(image.steps);
+    updates_ = image.updates;
+    set_rate(image.rate);
+    backups_.clear(); // nobody has pulled these values
+}
+
+} // namespace dtrain::ps

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/table/protocol.h"
+
+#include "ps/table/table_params.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace dtrain::ps {
+namespace {
+
+struct ReasonInfo {
+    Status status;
+    const char *text; // printf format of the two numbers and the worker that asked
+};
+
+// Indexed by Reason.
+constexpr ReasonInfo reasons[] = {
+    {DTRAIN_OK, "done"},
+    {DTRAIN_IN_PROGRESS, "held back"},
+    {DTRAIN_ERR_CORRUPT, "malformed request header"},
+    {DTRAIN_ERR_INVALID, "request says worker %llu but came from worker %llu"},
+    {DTRAIN_ERR_NOT_FOUND, "the server has no such table (number %llu)"},
+    {DTRAIN_ERR_INVALID, "range of %2$llu elements from %1$llu on is not in the server's part"},
+    {DTRAIN_ERR_INVALID, "payload of %llu bytes where %llu are due"},
+    {DTRAIN_ERR_VERSION, "the client's partition has version %llu, the server's %llu"},
+    {DTRAIN_ERR_STATE, "request %llu is too old to tell whether it was done (newest: %llu)"},
+    {DTRAIN_ERR_LIMIT, "request %llu is too far ahead of the newest one seen, %llu"},
+    {DTRAIN_ERR_STATE, "clock %llu is over; the server is at clock %llu"},
+    {DTRAIN_ERR_LIMIT, "clock %llu is too far ahead; the worker's finished clocks are %llu"},
+    {DTRAIN_ERR_STATE, "clock %llu was ended before, with another number of pushes than %llu"},
+    {DTRAIN_ERR_PEER, "worker %llu was lost at clock %llu, which others wait for"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server: %llu bytes needed, %llu left"},
+    {DTRAIN_ERR_NO_MEMORY, "the server is out of memory (%llu bytes needed)"},
+    {DTRAIN_ERR_MISMATCH, ""}, // describe()
+    {DTRAIN_ERR_INVALID, ""},  // describe()
+    {DTRAIN_ERR_LIMIT, "table number %llu; a job can make %llu tables"},
+    {DTRAIN_ERR_UNSUPPORTED, "a fused push and pull under BSP"},
+    {DTRAIN_ERR_CANCELED, "canceled"},
+    {DTRAIN_ERR_INVALID, "the table's rule has no state array %llu"},
+    {DTRAIN_ERR_INVALID, "this learning rate does not suit the table's rule, %llu"},
+    {DTRAIN_ERR_INVALID, "%llu steps; at most 2^53 can have been made"},
+    {DTRAIN_ERR_INVALID, "ranges are for dense tables, rows for sparse ones"},
+    {DTRAIN_ERR_INVALID, "key %llu belongs to server %llu"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server: the table's rows have %llu bytes, %llu more "
+                       "are not enough for new ones"},
+    {DTRAIN_ERR_LIMIT,
+     "limit of the table (max_bytes): its rows here have %llu bytes, %llu more are "
+     "not enough for new ones"},
+    {DTRAIN_ERR_INTERNAL, "for a reason of its own"}, // told_status()
+    {DTRAIN_ERR_STATE, "a worker has pushed in clock %llu, or a later one, already: let all "
+                       "workers meet (dtrain_barrier) before and after the save"},
+    {DTRAIN_ERR_VERSION, "the worker's libdtrain speaks version %llu of the table protocol, the "
+                         "server's version %llu; use the same release on both"},
+    {DTRAIN_OK, "the step was over"},
+    {DTRAIN_ERR_PEER, "worker %llu and perhaps more were lost: fewer are left than the quorum of "
+                      "%llu"},
+    {DTRAIN_ERR_INVALID, "no table of this kind has such a weight"},
+    {DTRAIN_ERR_STATE, "a pull in this clock sees version %llu, not %llu or a later one"},
+    {DTRAIN_ERR_STATE, "worker %llu has not heard whether all agree, so the mode stays as it is"},
+    {DTRAIN_ERR_LIMIT, "limit of what one worker may make the server hold (ps.peer_memory): worker "
+                       "%3$u has %1$llu bytes of answers and requests there, of at most %2$llu; "
+                       "let fewer operations be in flight, or raise the option"},
+    {DTRAIN_ERR_BUSY, "worker %llu is restoring the table; when that has ended, try again"},
+    {DTRAIN_ERR_STATE, "it has read nothing that it could take over, or the restore was given up"},
+    {DTRAIN_ERR_INVALID, "what worker %2$llu pushed to element, or key, %1$llu has a NaN or an "
+                         "infinity, which the table refuses (not_finite); nothing of this part of "
+                         "the push was applied"},
+};
+static_assert(std::size(reasons) == last_reason + 1);
+
+bool has_argument(RequestKind kind) {
+    return has_trait(kind, Trait::state | Trait::files | Trait::pushes) ||
+           kind == RequestKind::set_rate || kind == RequestKind::set_mode ||
+           kind == RequestKind::clock || kind == RequestKind::pull ||
+           kind == RequestKind::pull_rows || kind == RequestKind::keep_rows ||
+           kind == RequestKind::end_keeping;
+}
+
+bool has_number(RequestKind kind) {
+    return kind == RequestKind::clock || kind == RequestKind::set_mode;
+}
+
+} // namespace
+
+Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32_t worker) {
+    if (header.magic != protocol_magic) return Reason::bad_header;
+    if (header.version != protocol_version) return Reason::bad_version;
+    auto kind = static_cast<uint8_t>(header.kind);
+    if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
+    bool ranged = has_trait(header.kind, Trait::ranged);
+    bool may_begin = has_trait(header.kind, Trait::files) ||
+                     (ranged && !has_trait(header.kind, Trait::rows)); // somewhere else than at 0
+    bool well_formed = (has_argument(header.kind) || header.argument == 0) &&
+                       (header.flags & ~known_request_flags) == 0 &&
+                       ranged == (header.count != 0) && (may_begin || header.first == 0) &&
+                       header.count <= UINT64_MAX - header.first &&
+                       (has_number(header.kind) || header.pushes == 0) &&
+                       (header.kind == RequestKind::create) == (header.sequence == 0);
+    if (!well_formed) return Reason::bad_header;
+    if (header.worker != worker) return Reason::wrong_worker;
+    if (has_trait(header.kind, Trait::sends) != (payload_bytes != 0)) return Reason::bad_size;
+    return Reason::none;
+}
+
+bool check_response(const ResponseHeader &header, const RequestHeader &request, uint32_t server) {
+    bool pulled = header.reason == Reason::none && has_trait(request.kind, Trait::receives);
+    const bool in_bytes = header.reason == Reason::told ||
+                          (header.reason == Reason::none && request.kind == RequestKind::create);
+    if (in_bytes && (!may_be_told(request.kind) || header.count > max_told)) return false;
+    return header.magic == protocol_magic && header.version == protocol_version &&
+           header.kind == request.kind && static_cast<uint16_t>(header.reason) <= last_reason &&
+           header.table == request.table && header.server == server &&
+           header.sequence == request.sequence &&
+           (in_bytes || header.count == (pulled ? request.count : 0)) && header.reserved == 0;
+}
+
+Status told_status(uint64_t number) {
+    bool failure = number > 0 && number <= 99; // as those of dtrain.h
+    return failure ? -static_cast<Status>(number) : DTRAIN_ERR_CORRUPT;
+}
+
+Status status_of(Reason reason) {
+    auto index = static_cast<uint16_t>(reason);
+    return index <= last_reason ? reasons[index].status : DTRAIN_ERR_CORRUPT;
+}
+
+void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *text, size_t len) {
+    auto a = static_cast<unsigned long long>(numbers[0]);
+    auto b = static_cast<unsigned long long>(numbers[1]);
+    auto index = std::min(static_cast<uint16_t>(reason), last_reason);
+    if (reason == Reason::mismatch)
+        std::snprintf(text, len, "%s differs from what worker %llu gave", field_name(a), b);
+    else if (reason == Reason::bad_parameter)
+        std::snprintf(text, len, "parameter %s is not valid", field_name(a));
+    else
+        std::snprintf(text, len, reasons[index].text, a, b, asked);
+}
+
+Status fail_for(Reason reason, uint64_t number0, uint64_t number1) {
+    const uint64_t numbers[] = {number0, number1};
+    char text[max_told + 1];
+    describe(reason, numbers, 0, text, sizeof text);
+    return fail(status_of(reason), "%s", text);
+}
+
+} // namespace dtrain::ps
