@@ -25,8 +25,8 @@
  * stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H
-#ifndef DTRAIN_BASICS_H /* up to its end: what the library's own layers share (cmake/basics.cmake) \
-                         */
+/* Up to its end: what the library's own layers share (cmake/basics.cmake). */
+#ifndef DTRAIN_BASICS_H
 #define DTRAIN_BASICS_H
 #include <stddef.h>
 #include <stdint.h>

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ struct Seen { // by one process
     std::atomic<int64_t> rounds{0}, failed_ns{0};
     std::atomic<int64_t> begun_ns{0}, slowest_ns{0}, overslept_ns{0}; // for tests of bounds
     std::atomic<int32_t> go{0};
+    std::atomic<bool> go_on_failed{false};
     std::atomic<int32_t> status{0};
     char text[512] = {};
 };
@@ -59,6 +61,7 @@ class Job {
             pid_t pid = fork();
             REQUIRE(pid >= 0);
             if (pid == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL); // a stopped one would outlive a failed test
                 // cmocka's handlers would go on with the next test here.
                 for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::signal(number, SIG_DFL);
                 body(i);

@@ -10,10 +10,13 @@ import sys
 
 
 def object_of(source):
-    """Of <anywhere>/lib/<layer>/<file>.cpp or <anywhere>/transports/<name>/<file>.cpp."""
-    top, folder, file = source.split("/")[-3:]
-    target = f"dtrain_layer_{folder}" if top == "lib" else f"dtrain_transport_{folder}_objects"
-    return f"{os.environ['REUSED']}/{top}/CMakeFiles/{target}.dir/{folder}/{file}.o"
+    """Of <anywhere>/lib/<layer>/[<part>/]<file>.cpp or <anywhere>/transports/<name>/<file>.cpp; "": it is none."""
+    words = source.split("/")
+    for top, prefix, suffix in (("lib", "dtrain_layer_", ""), ("transports", "dtrain_transport_", "_objects")):
+        if top in words[-4:-2]:
+            *folders, file = words[len(words) - words[::-1].index(top):]
+            return f"{os.environ['REUSED']}/{top}/CMakeFiles/{prefix}{'_'.join(folders)}{suffix}.dir/{'/'.join([*folders, file])}.o"
+    return ""
 
 
 def is_smallest(source):
@@ -23,7 +26,7 @@ def is_smallest(source):
 
 def main(command):
     source = command[command.index("-c") + 1] if "-c" in command else ""
-    if source.count("/") < 3 or not os.path.exists(object_of(source)) or is_smallest(source):
+    if not os.path.exists(object_of(source)) or is_smallest(source):
         os.execvp("env", ["env", *(["ccache"] if os.path.exists("/usr/bin/ccache") else []), *command])
     result = command[command.index("-o") + 1]
     if "-MF" in command:

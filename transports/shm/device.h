@@ -1,6 +1,7 @@
 // One opened transport: its connections, its windows, and who sleeps.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/descriptors.h"
 #include "shm/endpoint.h"
 #include "shm/inbound.h"
 
@@ -13,6 +14,8 @@ class Device final : private Watcher {
     explicit Device(const dtrain_tp_host_t *table) : shared_(table), bell_watcher_(shared_.bell) {}
     ~Device();
     Status open();
+    // By a forked child, whose memory lacks the device's segments: it cannot be destroyed there.
+    bool is_inherited() const { return generation_ != tp::Descriptors::generation(); }
 
     const Host &host() const { return shared_.host; }
     const Address &own() const { return shared_.own; }
@@ -37,6 +40,8 @@ class Device final : private Watcher {
     void free_window(Window *window);
 
   private:
+    const uint32_t generation_ = tp::Descriptors::generation();
+
     struct BellWatcher final : Watcher {
         explicit BellWatcher(const Doorbell &b) : bell(b) {}
         void on_readable() override { bell.drain(); }

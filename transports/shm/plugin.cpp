@@ -36,7 +36,10 @@ Status open(const dtrain_tp_host_t *host, const char *name, dtrain_tp_dev_t **de
     return DTRAIN_OK;
 }
 
-void close(dtrain_tp_dev_t *dev) { delete device_of(dev); }
+// A forked child keeps the objects: their descriptors and segments it has not inherited.
+void close(dtrain_tp_dev_t *dev) {
+    if (!device_of(dev)->is_inherited()) delete device_of(dev);
+}
 
 Status query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     dtrain_tp_attr_t own{};

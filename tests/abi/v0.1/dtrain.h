@@ -18,13 +18,16 @@
  * what is too large; what is in flight goes on, and everything can be destroyed: the library keeps
  * 2 MiB of addresses for that, whose pages do not exist before.
  * FORK: the child may only destroy what it inherited; every other call there returns
- * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor of the
- * library's, and neither does a program that is executed; none is 0, 1 or 2. (A child made without
- * pthread_atfork()'s handlers, as by clone(), inherits them. So it is with those of libfabric and
- * UCX.)
- * The library installs no signal handler, never exits, never prints to stdout. */
+ * DTRAIN_ERR_STATE. The child may create a context of its own. It inherits no descriptor and no
+ * shared memory of the library's, and neither does a program that is executed; none is 0, 1 or 2.
+ * (A child made without pthread_atfork()'s handlers, as by clone(), inherits them. So it is with
+ * those of libfabric and UCX.) The library installs no signal handler, never exits, never prints to
+ * stdout. */
 #ifndef DTRAIN_H
 #define DTRAIN_H
+#ifndef DTRAIN_BASICS_H /* up to its end: what the library's own layers share (cmake/basics.cmake) \
+                         */
+#define DTRAIN_BASICS_H
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -368,6 +371,13 @@ enum {
 };
 /* Bytes of one element, 0 for an unknown dtype. */
 DTRAIN_API size_t dtrain_dtype_size(uint32_t dtype);
+#ifdef __cplusplus
+}
+#endif
+#endif /* DTRAIN_BASICS_H */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* recv[i] = op over ranks of send[i]; both hold count elements. */
 DTRAIN_API dtrain_status_t dtrain_allreduce(dtrain_comm_t *comm, const void *send, void *recv,
@@ -720,6 +730,7 @@ enum {
 #define DTRAIN_GIVEN_TRUST         UINT32_C(0x40)
 #define DTRAIN_GIVEN_FTRL_BETA     UINT32_C(0x80)
 #define DTRAIN_GIVEN_COMPENSATION  UINT32_C(0x100) /* not of segments */
+#define DTRAIN_GIVEN_ACCUMULATOR   UINT32_C(0x200)
 /* Columns [first, first + count) of each row, with a rule of their own; numbers as those of the
  * same names in dtrain_table_params_t. */
 #define DTRAIN_SEGMENTS 16 /* at most */
@@ -731,13 +742,42 @@ typedef struct dtrain_segment {
     double clip_value, clip_norm, weight_decay, l1, l2, trust, ftrl_beta;
     uint32_t given; /* DTRAIN_GIVEN_*                                                    */
     uint32_t reserved;
+    double accumulator;
 } dtrain_segment_t;
-/* What servers do with a part of a push (what one request carries, at most 256 KiB) that has a NaN
- * or an infinity. What is taken makes values NaN, or infinite, which no later push mends. */
+/* What becomes of a push that has a NaN or an infinity. What is taken makes values NaN, or
+ * infinite, which no later push mends. */
 enum {
-    DTRAIN_NOT_FINITE_TAKE = 1,   /* as any number                                              */
-    DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key and the worker */
-    DTRAIN_NOT_FINITE_DROP = 3    /* as if it had not come, without an error; it is counted     */
+    DTRAIN_NOT_FINITE_TAKE = 1,   /* it is applied like any other                               */
+    DTRAIN_NOT_FINITE_REFUSE = 2, /* DTRAIN_ERR_INVALID, naming the element or key, before any of
+                                     it leaves the worker                                       */
+    DTRAIN_NOT_FINITE_DROP = 3    /* servers leave out the requests (at most 256 KiB each) that have
+                                     one, without an error, and count them                      */
+};
+/* What ADAM and its kin and LAMB take for the number of an update, from 1. MEAN has OWN. */
+enum {
+    DTRAIN_STEPS_OWN = 1, /* of the element's, or row's, own: rare rows are corrected as new ones */
+    DTRAIN_STEPS_TABLE = 2 /* of the table's on the server, t as of schedules below: as torch.optim
+                              and Keras, whose optimizers have one count for all; none is kept   */
+};
+/* What the mean of an aggregate of DTRAIN_AVG is taken over. */
+enum {
+    DTRAIN_MEAN_WORKERS = 1, /* all whose pushes make the update, with or without the row */
+    DTRAIN_MEAN_PUSHERS = 2  /* of each row those that have pushed it in the clock, once each with
+                                its weight, or 1; sparse tables without a function          */
+};
+/* The learning rate as a function of t, the number of the table's update on the server, from 1
+ * (BSP, QUORUM: of the clock; else of the push, whoever made it): learning_rate, which
+ * dtrain_table_set_rate() replaces, times t / warmup_steps while that is below 1, then times f(s),
+ * where s counts updates after the first of the whole rate: s = t - max(1, warmup_steps). With
+ * n = decay_steps and d = decay, f is: */
+enum {
+    DTRAIN_SCHEDULE_CONSTANT = 1,    /* 1                                                        */
+    DTRAIN_SCHEDULE_LINEAR = 2,      /* from 1 to d in n updates, and then d                     */
+    DTRAIN_SCHEDULE_COSINE = 3,      /* likewise, d + (1 - d) * (1 + cos(pi * s / n)) / 2:
+                                        Loshchilov and Hutter 2017                               */
+    DTRAIN_SCHEDULE_EXPONENTIAL = 4, /* d^(s / n)                                                */
+    DTRAIN_SCHEDULE_STAIRCASE = 5,   /* d^floor(s / n)                                           */
+    DTRAIN_SCHEDULE_INVERSE_SQRT = 6 /* sqrt(n / (n + s)): Vaswani et al. 2017 if n is the warmup */
 };
 /* Where the parts of a table are put. docs/PARAMETER_SERVER.md, "Placement", has what each is for.
  */
@@ -840,7 +880,17 @@ typedef struct dtrain_table_params {
     uint32_t weight_count;
     uint32_t given; /* DTRAIN_GIVEN_*: of the numbers above that are meant also if they are 0 */
     uint32_t not_finite; /* DTRAIN_NOT_FINITE_*, of floating-point tables; 0: TAKE          */
-    uint32_t reserved1;
+    uint32_t steps;      /* DTRAIN_STEPS_*, of rules that count updates; 0: OWN             */
+    /* What ADAGRAD(_ROWS)'s sum, FTRL's n, RMSPROP's and ADADELTA's square begin with; of these.
+     * Other state begins with 0. FUNCTION: its to use. */
+    double accumulator;
+    uint32_t mean_over;    /* DTRAIN_MEAN_*, with DTRAIN_AVG; 0: WORKERS                    */
+    uint32_t schedule;     /* DTRAIN_SCHEDULE_*, of optimizers; 0: CONSTANT                 */
+    uint64_t warmup_steps; /* 0: none                                                       */
+    uint64_t decay_steps;  /* of what is not CONSTANT: 1 and more                           */
+    /* LINEAR, COSINE: 0 and more; EXPONENTIAL, STAIRCASE: more than 0. FTRL divides by the rate:
+     * more than 0, and 1 and more. */
+    double decay;
 } dtrain_table_params_t;
 /* Collective over comm (which must be the job's own, not a split one), blocking: all workers give
  * the same name and parameters, else DTRAIN_ERR_MISMATCH on all of them, with the first difference
@@ -904,7 +954,8 @@ DTRAIN_API dtrain_status_t dtrain_table_describe_server(const dtrain_table_t *ta
                                                         uint32_t server,
                                                         dtrain_table_server_t *out);
 /* The rule's state, for checkpoints: arrays numbered from 0 of one number per element, or per row
- * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments); of a segment as
+ * (ADAGRAD_ROWS; LAMB's steps; steps of sparse tables and of those with segments; none is there if
+ * they are the table's); of a segment as
  * many numbers per row as it has columns, and whole rows of these are pulled and set. Writes the
  * array's name ("momentum", "segment0.momentum",
  * "steps"; valid as long as the table), its dtype (F64 for an F64 table, else F32; U64 for steps;
@@ -933,10 +984,11 @@ DTRAIN_API dtrain_status_t dtrain_table_clock(dtrain_table_t *table,
  * has the consistency, staleness, quorum and reproducible of params (other fields are not read).
  * BSP: what was pushed is applied; QUORUM: what no quorum has ended is dropped. Values and state
  * stay. Wait for this worker's other operations on the table first (DTRAIN_ERR_STATE).
- * DTRAIN_ERR_MISMATCH: workers ask for different modes; DTRAIN_ERR_INVALID names the field;
- * DTRAIN_ERR_LIMIT: a server has no memory for the sums; DTRAIN_ERR_STATE, too: another worker
- * could not. After these the table goes on in the mode that it had. Once all have agreed the change
- * is made, whatever else fails.
+ * DTRAIN_ERR_MISMATCH: workers ask for different modes, with both sides; DTRAIN_ERR_INVALID names
+ * the field; DTRAIN_ERR_LIMIT: a server has no memory for the sums. What keeps one worker from
+ * taking part, its own arguments too, all workers get, with its rank and reason. After these the
+ * table goes on in the mode that it had. Once all have agreed the change is made, whatever else
+ * fails.
  * When workers were lost: over the communicator that dtrain_comm_shrink() has made of the job's
  * own, so with all who are left. The table then goes on with these, in any mode, the one that it
  * had or another: nothing waits for who was lost any more. */
@@ -949,13 +1001,14 @@ DTRAIN_API dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtr
  * the operation is done. count <= UINT32_MAX; 0 is nothing to do.
  * A push is one update of each distinct key: rows of a key that repeats are added up, in the
  * table's type (F16 and BF16: in F32, and rounded once) and the order of the array (ASSIGN: the
- * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A server
- * whose memory limit (max_bytes of the table, option ps.memory of the server) they do not fit into
- * refuses its part of the push as a whole, with DTRAIN_ERR_LIMIT, and nothing changes there; others
- * may have applied theirs, and the text says which servers have and have not. A pull of a key
- * without a row gives its initial values, and makes no row. Clocks, versions and consistency are as
- * for ranges; a pull is atomic per row on its server. DTRAIN_ERR_INVALID: the table is dense (and
- * the calls for ranges, on a sparse one), NULL, or count * dim overflows. */
+ * last one counts; MIN, MAX: the least or greatest). It makes the rows that are not there. A push
+ * that a server's memory limit (max_bytes of the table, option ps.memory of the server) has no room
+ * for ends with DTRAIN_ERR_LIMIT and is applied on no server: it may be repeated once there is
+ * room. (One that takes several requests, with such limits, first asks all its servers for room: a
+ * round trip more.) A pull of a key without a row gives its initial values, and makes no row.
+ * Clocks, versions and consistency are as for ranges; a pull is atomic per row on its server.
+ * DTRAIN_ERR_INVALID: the table is dense (and the calls for ranges, on a sparse one), NULL, or
+ * count * dim overflows. */
 DTRAIN_API dtrain_status_t dtrain_table_push_rows(dtrain_table_t *table, const uint64_t *keys,
                                                   uint64_t count, const void *values,
                                                   const dtrain_op_params_t *params,
@@ -988,8 +1041,8 @@ DTRAIN_API dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64
                                                    const dtrain_op_params_t *params,
                                                    dtrain_request_t **request_p);
 /* Numbers of state array `index` of each key's row, as many as dtrain_table_describe_state() says;
- * of a key without a row zeros. Setting makes the row. A count of steps is kept in 32 bits; a
- * larger one becomes the largest. */
+ * of a key without a row what it would begin with. Setting makes the row. A count of steps is kept
+ * in 32 bits; a larger one becomes the largest. */
 DTRAIN_API dtrain_status_t dtrain_table_pull_state_rows(dtrain_table_t *table, uint32_t index,
                                                         const uint64_t *keys, uint64_t count,
                                                         void *state,
@@ -1000,6 +1053,19 @@ DTRAIN_API dtrain_status_t dtrain_table_set_state_rows(dtrain_table_t *table, ui
                                                        const void *state,
                                                        const dtrain_op_params_t *params,
                                                        dtrain_request_t **request_p);
+
+/* Clips arrays, such as the gradients of all tables, by their norm together, on the worker that
+ * will push them. arrays[i] has counts[i] elements of dtypes[i]: F32, F64, F16 or BF16; arrays do
+ * not overlap, and one of 0 elements may be NULL. norm_p (or NULL) gets the L2 norm before, which
+ * is added up in f64, and infinite if it is more than that holds. If it is above max_norm (finite,
+ * above 0), every element is multiplied by max_norm / norm, rounded to f32 (F64: to f64), and the
+ * product to the element's type: so the norm is then max_norm but for rounding. The same values in
+ * the same arrays give the same bits on all processors. Local, blocking, any thread.
+ * DTRAIN_ERR_INVALID names what is wrong, an element that is NaN or infinite, too, and nothing has
+ * changed. */
+DTRAIN_API dtrain_status_t dtrain_clip_by_global_norm(void *const *arrays, const uint64_t *counts,
+                                                      const uint32_t *dtypes, uint32_t array_count,
+                                                      double max_norm, double *norm_p);
 
 /* Says that the table is initialised, once the sets (or the restore) of whoever says so are
  * complete: usually one worker, the chief. Done when every server knows. */

@@ -16,7 +16,9 @@
  * exactly once through progress(), with its cookie. */
 #ifndef DTRAIN_TRANSPORT_H
 #define DTRAIN_TRANSPORT_H
+#ifndef DTRAIN_BASICS_H
 #include "dtrain.h"
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
