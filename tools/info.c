@@ -1,4 +1,4 @@
-/* dtrain-info: what this build can do on this machine, and every option.
+/* dtrain-info: prints what this build can do on this machine, and every option.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtrain.h"
 
@@ -9,8 +9,8 @@
 
 enum { LINE_WIDTH = 96 };
 
-/* Past the value that begins at `json`, which is well-formed; *nested: a container in a container.
- */
+/* Returns the end of the value that begins at `json`, which is well-formed JSON. *nested: whether
+ * it is a container that contains another one. */
 static const char *skip_value(const char *json, int *nested) {
     int depth = 0, quoted = 0;
     *nested = 0;
@@ -33,7 +33,7 @@ static const char *skip_value(const char *json, int *nested) {
 
 static void new_line(int depth) { printf("\n%*s", 2 * depth, ""); }
 
-/* Indents; a container that holds none and fits stays on its line. */
+/* Prints indented JSON; a container without nested ones stays on one line if it fits. */
 static void print_json(const char *json) {
     int depth = 0, nested;
     while (*json != 0) {
@@ -62,7 +62,7 @@ static void print_json(const char *json) {
     putchar('\n');
 }
 
-/* The text, to be freed; NULL when memory is short. */
+/* Returns the description, which the caller frees; NULL when memory is short. */
 static char *describe(dtrain_context_t *context) {
     size_t length = dtrain_context_describe(context, NULL, 0);
     char *text = malloc(length + 1);
@@ -85,7 +85,7 @@ static void copy_field(const char *json, const char *key, char *out, size_t size
     snprintf(out, size, "%.*s", (int)length, at);
 }
 
-/* The cards that a transport has told of, a row each. */
+/* Prints the network cards that a transport has reported, one per line. */
 static void print_cards(const char *json) {
     char transport[32], name[64], address[64], node[16], speed[32], state[32], used[8], why[256];
     const char *card = strstr(json, "\"cards\": [");
@@ -107,7 +107,7 @@ static void print_cards(const char *json) {
     }
 }
 
-/* Whether the list "shm,tcp" has it. */
+/* Whether a list such as "shm,tcp" contains the name. */
 static int is_listed(const char *list, const char *name) {
     char all[512], one[64];
     snprintf(all, sizeof all, ",%s,", list);
@@ -115,7 +115,7 @@ static int is_listed(const char *list, const char *name) {
     return strstr(all, one) != NULL;
 }
 
-/* Each transport of the project, alone: whether it works here, and if not, why. */
+/* Tries each transport of the project alone: whether it works here, and if not, why. */
 static void print_transports(void) {
     static const char *const names[] = {"shm", "tcp", "ofi", "ucx"};
     char named[256] = "";
@@ -135,7 +135,8 @@ static void print_transports(void) {
             dtrain_context_create(DTRAIN_API_VERSION, options, &context) != DTRAIN_OK)
             dtrain_last_error(error, sizeof error);
         if (context != NULL)
-            printf("%-4s %s\n", names[i], listed ? "used" : "can be used, but is not named");
+            printf("%-4s %s\n", names[i],
+                   listed ? "used" : "can be used, but is not named in the option");
         else
             printf("%-4s %s: %s\n", names[i], listed ? "NAMED, BUT NOT USED" : "cannot be used",
                    error);
@@ -159,14 +160,15 @@ int main(int argc, char **argv) {
     const int json_only = argc == 2 && strcmp(argv[1], "--json") == 0;
     if (argc > 1 && !json_only) {
         const int help = strcmp(argv[1], "--help") == 0;
-        fprintf(help ? stdout : stderr, "usage: dtrain-info [--json]\n"
-                                        "What this build of dtrain can do on this machine, and its "
-                                        "options; --json: only the former.\n");
+        fprintf(help ? stdout : stderr,
+                "usage: dtrain-info [--json]\n"
+                "Prints what this build of dtrain can do on this machine, and its "
+                "options; --json: without the options.\n");
         return help ? EXIT_SUCCESS : 2;
     }
     dtrain_context_t *context = NULL;
     dtrain_status_t status = dtrain_context_create(DTRAIN_API_VERSION, NULL, &context);
-    if (status != DTRAIN_OK) { /* much can be said without one */
+    if (status != DTRAIN_OK) { /* describe() works without a context */
         char error[512];
         dtrain_last_error(error, sizeof error);
         fprintf(stderr, "dtrain-info: cannot start: %s (%s)\n", error, dtrain_status_name(status));

@@ -9,12 +9,12 @@
 
 static const char usage[] =
     "usage: dtrain-trace merge OUT IN ...\n"
-    "Joins the timelines that ranks have written (option timeline) into one that\n"
-    "chrome://tracing and ui.perfetto.dev show. Ranks of one host share a clock; those of other\n"
-    "hosts are moved by the difference of the hosts' times of day when the files were begun.\n"
-    "Files of ranks that were killed are fine: what is incomplete at their end is left out.\n";
+    "Joins the timelines of ranks (option timeline) into one file for chrome://tracing and\n"
+    "ui.perfetto.dev. Ranks of one host share a clock; the times of other hosts are shifted by\n"
+    "the difference of the hosts' times of day when the files were started. Files of killed\n"
+    "ranks are accepted: an incomplete event at their end is left out.\n";
 
-/* Of the first file: what the others are moved to. */
+/* The host and clock of the first file; the others are shifted to that clock. */
 typedef struct reference {
     char host[256];
     int64_t wall_offset_ns;
@@ -26,14 +26,14 @@ static int unusable(const char *path, long line, const char *why) {
     return -1;
 }
 
-/* A line of a timeline is one event; a quote inside of a text has a backslash before it, so none
- * contains such a key. */
+/* Finds a key in a line, which is one event. Quotes inside of texts have a backslash before them,
+ * so no text contains such a key. */
 static const char *value_of(const char *line, const char *key) {
     const char *at = strstr(line, key);
     return at != NULL ? at + strlen(key) : NULL;
 }
 
-/* Without its comma; NULL when it is not a whole event. */
+/* Removes the comma at the end of an event; NULL when the line is not a whole event. */
 static char *trim(char *line) {
     size_t length = strcspn(line, "\n");
     if (line[length] != '\n') return NULL; /* the process was killed here */
@@ -42,7 +42,8 @@ static char *trim(char *line) {
     return length > 1 && line[0] == '{' && line[length - 1] == '}' ? line : NULL;
 }
 
-/* Learns what the file says of its clock; *shift_ns is what to add to its times. */
+/* Reads the host and clock from a line, if it has them; *shift_ns is what to add to the file's
+ * times. */
 static void learn(const char *line, reference_t *first, reference_t *own, int64_t *shift_ns) {
     const char *host = value_of(line, "\"name\":\"dtrain_host\"");
     const char *offset = value_of(line, "\"name\":\"dtrain_wall_offset\"");
@@ -99,7 +100,7 @@ static int merge_file(FILE *out, const char *path, reference_t *first, long *eve
         if ((*events)++ > 0) fputs(",\n", out);
         print_moved(out, line, shift_ns);
     }
-    if (ferror(in)) result = unusable(path, number, "cannot be read further");
+    if (ferror(in)) result = unusable(path, number, "cannot read further");
     free(line);
     fclose(in);
     return result;

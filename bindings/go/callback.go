@@ -9,8 +9,8 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// PanicError is a panic in a function that dtrain called. errors.Is and errors.As find its value if that is
-// an error.
+// PanicError is a panic in a function that dtrain called. If the panic's value is an error,
+// errors.Is and errors.As find it.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -18,21 +18,21 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Unwrap is what was panicked with, if that is an error.
+// Unwrap returns the panic's value if that is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
 
-// callback is a function of the program's that C calls during one call, and what it failed with first. The
-// zero value is none.
+// callback is a function of the program that C calls during one call, with its first error. The
+// zero value is no function.
 type callback struct {
 	what   string
 	number uint64
 	err    error
 }
 
-// run tells whether it went well; no panic gets to C's frames, which it cannot unwind.
+// run reports whether body succeeded. It recovers panics, since they cannot unwind C's frames.
 func (c *callback) run(body func() error) (well bool) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -53,7 +53,7 @@ func (c *callback) fail(err error) {
 
 func (c *callback) drop() { capi.DropCallback(c.number) }
 
-// explain makes what the callback failed with the cause of the call's error.
+// explain returns the call's error, with the callback's error as its cause.
 func (c *callback) explain(failure *capi.Failure) error {
 	if failure == nil {
 		return nil

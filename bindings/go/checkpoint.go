@@ -22,15 +22,16 @@ func (t *Table[T]) asObject() *object { return t.object }
 // Newest is the step of the newest complete checkpoint, for RestoreCheckpoint.
 const Newest uint64 = capi.DTRAIN_CHECKPOINT_NEWEST
 
-// CheckpointParams limit checkpoints to when so many steps, or so much time, have passed since the
-// last; without both one is always due.
+// CheckpointParams makes a checkpoint due only when this many steps, or this much time, have passed
+// since the last one; without both it is always due.
 type CheckpointParams struct {
 	EverySteps uint32
 	Every      time.Duration
 }
 
-// SaveCheckpoint writes tables to the folder of the option checkpoint.directory; one worker calls it.
-// It tells whether one was due. It ends by the deadline of ctx, but not by its cancellation.
+// SaveCheckpoint writes tables to the folder of the option checkpoint.directory; one worker calls
+// it. It reports whether a checkpoint was due. The deadline of ctx ends it, but not its
+// cancellation.
 func SaveCheckpoint(ctx context.Context, tables []AnyTable, step uint64,
 	params CheckpointParams) (saved bool, err error) {
 	var written int32
@@ -40,8 +41,8 @@ func SaveCheckpoint(ctx context.Context, tables []AnyTable, step uint64,
 	return written != 0, err
 }
 
-// RestoreCheckpoint reads tables from a checkpoint, e.g. Newest, and tells its step; one worker calls
-// it. It ends by the deadline of ctx, but not by its cancellation.
+// RestoreCheckpoint restores tables from a checkpoint, for example Newest, and returns its step;
+// one worker calls it. The deadline of ctx ends it, but not its cancellation.
 func RestoreCheckpoint(ctx context.Context, tables []AnyTable, step uint64) (restored uint64, err error) {
 	err = checkpoint(ctx, tables, CheckpointParams{},
 		func(list unsafe.Pointer, count uint32, p uintptr) *capi.Failure {
@@ -74,7 +75,8 @@ func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
 	return errorOf(run(start(handles), uint32(len(handles)), p.Swigcptr()))
 }
 
-// NewestCheckpoint is the step of the newest complete checkpoint; ErrNotFound if there is none.
+// NewestCheckpoint returns the step of the newest complete checkpoint; ErrNotFound if there is
+// none.
 func NewestCheckpoint(table AnyTable) (step uint64, err error) {
 	handle, err := table.enter()
 	if err != nil {
@@ -84,7 +86,8 @@ func NewestCheckpoint(table AnyTable) (step uint64, err error) {
 	return step, errorOf(capi.Checkpoint_newest(handle, unsafe.Pointer(&step)))
 }
 
-// Restored tells whether the table was made from a checkpoint (option checkpoint.restore), and its step.
+// Restored reports whether the table was restored from a checkpoint (option checkpoint.restore),
+// and its step.
 func (t *Table[T]) Restored() (step uint64, restored bool, err error) {
 	err = t.call(func(handle uintptr) *capi.Failure {
 		return capi.Table_restored(handle, unsafe.Pointer(&step))

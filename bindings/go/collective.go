@@ -36,7 +36,7 @@ const (
 type collective struct {
 	kind                   kind
 	send, recv             view
-	counts, displs         []int // of alltoallv: for send
+	counts, displs         []int // for alltoallv: those of send
 	recvCounts, recvDispls []int
 	op                     Op
 	peer                   int // or the root
@@ -110,8 +110,8 @@ func (c *Comm) collect(ctx context.Context, x collective) error {
 	if err := c.admit(&x); err != nil {
 		return err
 	}
-	// A goroutine that has only been in calls of C for 10 ms loses its processor in each longer one, for
-	// which Go wakes threads; one that yields does not.
+	// A goroutine that has been in C calls only for 10 ms loses its processor in every longer call,
+	// and Go wakes threads for that. A goroutine that yields keeps it.
 	if x.send.bytes >= yieldBytes {
 		runtime.Gosched()
 	}
@@ -175,7 +175,7 @@ func (x *collective) check(rank, size int) error {
 		return x.blocks(size, 1)
 	case kindAllToAll:
 		if x.send.count%size != 0 {
-			return errorf(ErrInvalid, "%d elements are not %d equal blocks", x.send.count, size)
+			return errorf(ErrInvalid, "%d elements cannot be divided into %d equal blocks", x.send.count, size)
 		}
 		return x.blocks(1, 1)
 	case kindReduceScatterV:
@@ -209,29 +209,29 @@ func first(errors ...error) error {
 	return nil
 }
 
-// blocks checks that send has so many blocks where recv has so many.
+// blocks checks that send has `sent` and recv `received` blocks of the same size.
 func (x *collective) blocks(sent, received int) error {
 	if x.send.count*received != x.recv.count*sent || x.send.count%sent != 0 {
-		return errorf(ErrInvalid, "send has %d elements and recv %d; these are not %d and %d equal blocks",
+		return errorf(ErrInvalid, "send has %d elements and recv %d, which are not %d and %d equal blocks",
 			x.send.count, x.recv.count, sent, received)
 	}
 	return nil
 }
 
-// list checks a list of numbers for each rank.
+// list checks a list that has one number for each rank.
 func list(numbers []int, size int) error {
 	if len(numbers) != size {
-		return errorf(ErrInvalid, "counts or displs of %d ranks; there are %d", len(numbers), size)
+		return errorf(ErrInvalid, "counts or displs are for %d ranks; the communicator has %d", len(numbers), size)
 	}
 	for _, number := range numbers {
 		if number < 0 {
-			return errorf(ErrInvalid, "counts and displs are 0 or more, not %d", number)
+			return errorf(ErrInvalid, "counts and displs must be 0 or more, not %d", number)
 		}
 	}
 	return nil
 }
 
-// own checks a slice that holds this rank's block.
+// own checks that a slice is as long as this rank's block.
 func own(slice view, name string, counts []int, rank int) error {
 	if len(counts) > rank && slice.count != counts[rank] {
 		return errorf(ErrInvalid, "%s has %d elements; this rank's count is %d", name, slice.count,
@@ -268,7 +268,7 @@ func ragged(name string, slice view, counts, displs []int, size int) error {
 	return nil
 }
 
-// post hands it to C.
+// post passes the operation to C.
 func (x *collective) post(comm uintptr, call *capi.Call) *capi.Failure {
 	to, from := x.recv.pointer, x.send.pointer
 	count, dtype, op := uint64(x.send.count), uint32(x.send.dtype), uint32(x.op)
@@ -310,5 +310,5 @@ func (x *collective) post(comm uintptr, call *capi.Call) *capi.Failure {
 	}
 }
 
-// Counts and displs are given to C as 64-bit numbers.
+// C reads counts and displs as 64-bit numbers.
 var _ [8]byte = [unsafe.Sizeof(int(0))]byte{}

@@ -4,14 +4,14 @@ package dtrain
 
 import "context"
 
-// Collectives and messages. A call returns when it is done. Slices are used where they are; in place is
-// to give the same memory twice. A block is what one rank gives or gets; the counts of those whose names
-// end in V are numbers of elements, one for each rank, and displs where the blocks begin (nil: one after
-// the other).
+// Collectives and messages. A call returns when it is done. Slices are not copied; to work in
+// place, pass the same memory twice. A block is the part of a slice that belongs to one rank. The
+// counts of functions whose names end in V are the elements of each rank's block; displs say where
+// the blocks begin (nil: one after the other).
 //
-// When ctx is canceled a receive, or a send that nobody has taken, ends with ErrCanceled. Collectives
-// cannot be called back, and a slice of Go's must not be used after the call: the communicator is
-// aborted on all ranks. Errors wrap ctx.Err() then.
+// Canceling ctx ends a receive, or a send that no rank has received, with ErrCanceled. A collective
+// that other ranks may have begun cannot be canceled, and C must not use a Go slice after the call:
+// so the communicator is aborted on all ranks. The errors then wrap ctx.Err().
 
 // AllReduce makes data the sum (or another op) of all ranks' data.
 func AllReduce[T Element](ctx context.Context, comm *Comm, data []T, op Op) error {
@@ -23,7 +23,7 @@ func AllReduceTo[T Element](ctx context.Context, comm *Comm, send, recv []T, op 
 	return comm.collect(ctx, allReduce(viewOf(send), viewOf(recv), op))
 }
 
-// Reduce is AllReduceTo with the result on root only; elsewhere recv may be nil.
+// Reduce is AllReduceTo, but only root gets the result; on other ranks recv may be nil.
 func Reduce[T Element](ctx context.Context, comm *Comm, send, recv []T, op Op, root int) error {
 	return comm.collect(ctx, reduce(viewOf(send), viewOf(recv), op, root))
 }
@@ -38,7 +38,7 @@ func ReduceScatterV[T Element](ctx context.Context, comm *Comm, send, recv []T, 
 	return comm.collect(ctx, reduceScatterV(viewOf(send), viewOf(recv), counts, op))
 }
 
-// AllGather makes recv all ranks' send. In place: send is this rank's block of recv.
+// AllGather fills recv with all ranks' send. In place: send is this rank's block of recv.
 func AllGather[T Element](ctx context.Context, comm *Comm, send, recv []T) error {
 	return comm.collect(ctx, allGather(viewOf(send), viewOf(recv)))
 }
@@ -48,55 +48,55 @@ func AllGatherV[T Element](ctx context.Context, comm *Comm, send, recv []T, coun
 	return comm.collect(ctx, allGatherV(viewOf(send), viewOf(recv), counts, displs))
 }
 
-// Broadcast makes data root's data.
+// Broadcast copies root's data to all ranks.
 func Broadcast[T Element](ctx context.Context, comm *Comm, data []T, root int) error {
 	return comm.collect(ctx, broadcast(viewOf(data), root))
 }
 
-// Gather makes root's recv all ranks' send; elsewhere recv may be nil.
+// Gather fills root's recv with all ranks' send; on other ranks recv may be nil.
 func Gather[T Element](ctx context.Context, comm *Comm, send, recv []T, root int) error {
 	return comm.collect(ctx, gather(viewOf(send), viewOf(recv), root))
 }
 
-// GatherV is Gather with blocks of counts elements, which all ranks give.
+// GatherV is Gather with blocks of counts elements; all ranks pass the counts.
 func GatherV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts, displs []int,
 	root int) error {
 	return comm.collect(ctx, gatherV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
-// Scatter makes recv this rank's block of root's send, which may be nil elsewhere.
+// Scatter fills recv with this rank's block of root's send; on other ranks send may be nil.
 func Scatter[T Element](ctx context.Context, comm *Comm, send, recv []T, root int) error {
 	return comm.collect(ctx, scatter(viewOf(send), viewOf(recv), root))
 }
 
-// ScatterV is Scatter with blocks of counts elements, which all ranks give.
+// ScatterV is Scatter with blocks of counts elements; all ranks pass the counts.
 func ScatterV[T Element](ctx context.Context, comm *Comm, send, recv []T, counts, displs []int,
 	root int) error {
 	return comm.collect(ctx, scatterV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
-// AllToAll brings block j of send to rank j; block j of recv comes from there.
+// AllToAll copies block j of send to rank j; block j of recv comes from rank j.
 func AllToAll[T Element](ctx context.Context, comm *Comm, send, recv []T) error {
 	return comm.collect(ctx, allToAll(viewOf(send), viewOf(recv)))
 }
 
-// AllToAllV is AllToAll with blocks of own lengths for each pair of ranks.
+// AllToAllV is AllToAll with a separate block length for each pair of ranks.
 func AllToAllV[T Element](ctx context.Context, comm *Comm, send []T, sendCounts, sendDispls []int,
 	recv []T, recvCounts, recvDispls []int) error {
 	return comm.collect(ctx, allToAllV(viewOf(send), sendCounts, sendDispls, viewOf(recv), recvCounts, recvDispls))
 }
 
-// Barrier waits until all ranks have come here.
+// Barrier waits until all ranks have called it.
 func Barrier(ctx context.Context, comm *Comm) error {
 	return comm.collect(ctx, collective{kind: kindBarrier})
 }
 
-// Send sends a message to peer; those of one tag arrive in order.
+// Send sends a message to peer; messages of one tag arrive in order.
 func Send[T Element](ctx context.Context, comm *Comm, data []T, peer int, tag uint32) error {
 	return comm.collect(ctx, message(kindSend, viewOf(data), peer, tag))
 }
 
-// Recv receives a message of peer, or of AnyRank; the result tells from whom and how long.
+// Recv receives a message from peer, or from AnyRank; the result has its sender and its length.
 func Recv[T Element](ctx context.Context, comm *Comm, data []T, peer int, tag uint32) (Result, error) {
 	return comm.receive(ctx, message(kindRecv, viewOf(data), peer, tag))
 }

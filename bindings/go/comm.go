@@ -15,7 +15,7 @@ type Comm struct {
 	rank, size int
 }
 
-// comm makes one of an object.
+// comm makes a communicator from an object.
 func (c *Context) comm(from *object, create func(handle uintptr, made *uintptr) error) (
 	*Comm, error) {
 	made, err := from.make("communicator", capi.Comm_destroy, create)
@@ -25,7 +25,7 @@ func (c *Context) comm(from *object, create func(handle uintptr, made *uintptr) 
 	comm := &Comm{rank: int(capi.Comm_rank(made.handle)), size: int(capi.Comm_size(made.handle))}
 	comm.of(made)
 	comm.context, comm.comm = c, made
-	if from != c.object { // closed with the context, not with the one it was made of
+	if from != c.object { // the context closes it, not the communicator that it was made from
 		made.tree.Lock()
 		defer made.tree.Unlock()
 		from.drop(made)
@@ -35,8 +35,8 @@ func (c *Context) comm(from *object, create func(handle uintptr, made *uintptr) 
 	return comm, nil
 }
 
-// Close closes it, with its tables, graphs and queues; no other rank waits for this. Operations in
-// flight end with ErrCanceled.
+// Close closes the communicator with its tables, graphs and queues; it does not wait for other
+// ranks. Operations in flight end with ErrCanceled.
 func (c *Comm) Close() error {
 	if err := c.check(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *Comm) Close() error {
 	return c.object.close()
 }
 
-// check refuses, also, nil, which Split and Subset give to ranks that are not of the group.
+// check also refuses nil, which Split and Subset return on ranks outside of the new group.
 func (c *Comm) check() error {
 	if c != nil && c.self == &c.identity {
 		return nil
@@ -54,13 +54,13 @@ func (c *Comm) check() error {
 
 func (c *Comm) wrong() error {
 	if c == nil {
-		return errorf(ErrState, "this communicator is nil: its making failed, or this rank is not of the "+
+		return errorf(ErrState, "this communicator is nil: creating it failed, or this rank is not in the "+
 			"group that Split or Subset has made")
 	}
 	return c.handle.check()
 }
 
-// call is a call of C with the communicator.
+// call runs a C call with the communicator.
 func (c *Comm) call(function func(uintptr) *capi.Failure) error {
 	if err := c.check(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *Comm) call(function func(uintptr) *capi.Failure) error {
 	return c.object.call(function)
 }
 
-// made is an object that a call of C makes of the communicator.
+// made runs a C call that makes an object from the communicator.
 func (c *Comm) made(what string, destroy func(uintptr) *capi.Failure,
 	create func(handle uintptr, made *uintptr) error) (*object, error) {
 	if err := c.check(); err != nil {
@@ -84,7 +84,7 @@ func (c *Comm) group(create func(handle uintptr, made *uintptr) error) (*Comm, e
 	return c.context.comm(c.object, create)
 }
 
-// Rank is this process's number in the group; -1 of nil.
+// Rank is this process's rank in the group; -1 for nil.
 func (c *Comm) Rank() int {
 	if c == nil {
 		return -1
@@ -92,7 +92,7 @@ func (c *Comm) Rank() int {
 	return c.rank
 }
 
-// Size is how many ranks the group has; -1 of nil.
+// Size is the number of ranks in the group; -1 for nil.
 func (c *Comm) Size() int {
 	if c == nil {
 		return -1
@@ -100,7 +100,7 @@ func (c *Comm) Size() int {
 	return c.size
 }
 
-// With is the same communicator for operations with parameters.
+// With returns the same communicator with parameters for its operations.
 func (c *Comm) With(params Params) *Comm {
 	if c == nil {
 		return nil
@@ -110,7 +110,7 @@ func (c *Comm) With(params Params) *Comm {
 	return other
 }
 
-// Split makes one communicator for each color, its ranks ordered by (key, rank); nil for a rank whose
+// Split makes one communicator per color, its ranks ordered by (key, rank); nil for a rank whose
 // color is less than 0. Collective.
 func (c *Comm) Split(color, key int) (*Comm, error) {
 	return c.group(func(handle uintptr, made *uintptr) error {
@@ -118,7 +118,7 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	})
 }
 
-// Subset makes a communicator of these ranks in this order; nil on the others. Collective.
+// Subset makes a communicator of these ranks in this order; nil on other ranks. Collective.
 func (c *Comm) Subset(ranks []int) (*Comm, error) {
 	list := make([]int32, len(ranks))
 	for i, rank := range ranks {
@@ -129,31 +129,31 @@ func (c *Comm) Subset(ranks []int) (*Comm, error) {
 	})
 }
 
-// Duplicate has the same ranks, with an order of calls of its own. Collective.
+// Duplicate makes a communicator of the same ranks, with a separate order of calls. Collective.
 func (c *Comm) Duplicate() (*Comm, error) {
 	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_duplicate(handle, unsafe.Pointer(made)))
 	})
 }
 
-// Shrink makes a communicator of the ranks that are alive: the way on after ErrPeer. All of them call
-// it.
+// Shrink makes a communicator of the ranks that are alive, to continue after ErrPeer. All of them
+// call it.
 func (c *Comm) Shrink() (*Comm, error) {
 	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_shrink(handle, unsafe.Pointer(made)))
 	})
 }
 
-// Abort ends every operation, on all ranks, with ErrAborted and this reason.
+// Abort ends every operation on all ranks with ErrAborted and this reason.
 func (c *Comm) Abort(reason string) error {
-	reason, _, _ = strings.Cut(reason, "\x00") // it is urgent
+	reason, _, _ = strings.Cut(reason, "\x00") // an abort must not fail for its text
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Comm_abort(handle, reason) })
 }
 
-// Err is why the communicator is broken, or nil.
+// Err returns the error that broke the communicator, or nil.
 func (c *Comm) Err() error { return c.call(capi.Comm_status) }
 
-// Failed are the ranks that failed.
+// Failed returns the ranks that failed.
 func (c *Comm) Failed() ([]int, error) {
 	if err := c.check(); err != nil {
 		return nil, err

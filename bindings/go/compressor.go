@@ -12,7 +12,7 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Compression is a way to send less of an all-reduce (docs/COMPRESSION.md).
+// Compression is a way to compress an all-reduce (docs/COMPRESSION.md).
 type Compression uint32
 
 // Kinds of compression.
@@ -25,25 +25,25 @@ const (
 	CompressPowerSGD Compression = C.DTRAIN_COMPRESS_POWERSGD
 )
 
-// CompressorParams are those of dtrain_compressor_params_t; what is zero has its default.
+// CompressorParams has the fields of dtrain_compressor_params_t; zero means the default.
 type CompressorParams struct {
 	Kind        Compression
 	Count       int  // elements of the vector
-	NoFeedback  bool // what is not sent is lost
+	NoFeedback  bool // what a step does not send is lost
 	Stochastic  bool // CompressInt8 rounds at random
 	Block, Rank uint32
 	Rows, Seed  uint64
 	Ratio       float64
 }
 
-// Compressor is an all-reduce of one vector of float32, again and again; what a step does not send is
-// added to the next one's.
+// Compressor runs repeated all-reduces of one vector of float32. What a step does not send is added
+// to the next one.
 type Compressor struct {
 	operator
 	count int
 }
 
-// NewCompressor makes one. Collective: all give the same parameters.
+// NewCompressor makes a compressor. Collective: all ranks pass the same parameters.
 func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
 	p := capi.NewCompressor_params()
 	defer capi.DeleteCompressor_params(p)
@@ -77,10 +77,10 @@ func NewCompressor(comm *Comm, params CompressorParams) (*Compressor, error) {
 	return c, nil
 }
 
-// Close gives it back; no other rank waits for this.
+// Close frees the compressor; it does not wait for other ranks.
 func (c *Compressor) Close() error { return c.close() }
 
-// With is the same compressor for operations with parameters.
+// With returns the same compressor with parameters for its operations.
 func (c *Compressor) With(params Params) *Compressor {
 	other := &Compressor{count: c.count}
 	other.as(&c.operator, params)
@@ -98,27 +98,29 @@ func compressed[T ~float32](c *Compressor, send, recv []T, op Op) request {
 	}, memory: []view{from, to}}
 }
 
-// CompressedAllReduce makes recv nearly the Sum, or Avg, of all ranks' send; in place if they are the same. It
-// ends by its timeout or the deadline of ctx, not by cancellation.
+// CompressedAllReduce makes recv approximately the Sum, or Avg, of all ranks' send; in place if
+// they are the same. Its timeout or the deadline of ctx ends it, but not cancellation.
 func CompressedAllReduce[T ~float32](ctx context.Context, compressor *Compressor, send, recv []T, op Op) error {
 	return done(compressor.block(ctx, compressed(compressor, send, recv, op)))
 }
 
-// StartCompressedAllReduce begins a CompressedAllReduce. Slices are memory of Alloc or Register.
+// StartCompressedAllReduce starts a CompressedAllReduce. Slices must be memory of Alloc or
+// Register.
 func StartCompressedAllReduce[T ~float32](compressor *Compressor, send, recv []T, op Op) (*Request, error) {
 	return compressor.launch(compressed(compressor, send, recv, op))
 }
 
-// Reset forgets what was kept; all ranks call it between the same two operations.
+// Reset discards what earlier steps have kept; all ranks call it between the same two operations.
 func (c *Compressor) Reset() error { return c.call(capi.Compressor_reset) }
 
-// CompressionStats count since the compressor was made; Residual is the norm of what is kept.
+// CompressionStats has counts since the compressor was made; Residual is the norm of what this rank
+// keeps.
 type CompressionStats struct {
 	Operations, RawBytes, SentBytes uint64
 	Residual                        float64
 }
 
-// Stats counts. ErrBusy while an operation runs.
+// Stats returns the counts. ErrBusy while an operation runs.
 func (c *Compressor) Stats() (CompressionStats, error) {
 	s := capi.NewCompression_stats()
 	defer capi.DeleteCompression_stats(s)

@@ -5,11 +5,11 @@ package dtrain
 // #include <dtrain.h>
 import "C"
 
-// Op is what a reduction does.
+// Op is the operation of a reduction.
 type Op uint32
 
-// Avg of integers is exact, rounded toward zero; those with Bit are for integers; Adasum (all-reduce of floating
-// types) averages gradients that agree and adds orthogonal ones.
+// Operations. Avg of integers is exact, rounded toward zero; the Bit operations are for integers;
+// Adasum (all-reduce of floating types) averages gradients that agree and adds orthogonal ones.
 const (
 	Sum    Op = C.DTRAIN_SUM
 	Avg    Op = C.DTRAIN_AVG
@@ -22,10 +22,10 @@ const (
 	Adasum Op = C.DTRAIN_ADASUM
 )
 
-// AnyRank is the peer of a Recv from whoever sends.
+// AnyRank makes Recv accept a message from any rank.
 const AnyRank = C.DTRAIN_ANY_RANK
 
-// LogLevel is that of a line of the log.
+// LogLevel is the level of a line of the log.
 type LogLevel int32
 
 // Levels of the log.

@@ -17,21 +17,21 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Context has the transports, and everything that was made with it. Its methods, and those of what is
-// made with it, may be called by many goroutines at once.
+// Context owns the transports and all objects that are made with it. Its methods, and those of
+// these objects, may be called by many goroutines at once.
 type Context struct {
 	handle
 	watches  watches
 	memories memories
 	events   events
-	log      uint64 // the sink's number
+	log      uint64 // number of the log sink's callback
 	world    struct {
 		sync.Mutex
 		comm *Comm
 	}
 }
 
-// Option is something said to NewContext.
+// Option is a setting for NewContext.
 type Option func(*settings) error
 
 type settings struct {
@@ -64,8 +64,8 @@ func WithOptionsFile(path string) Option {
 	}
 }
 
-// WithLog calls sink for each line of the log, in any goroutine; it must not call into dtrain. A panic
-// in it is reported on stderr. Without it lines go to stderr.
+// WithLog calls sink for each line of the log, in any goroutine; it must not call dtrain. A panic
+// in it is reported on stderr. Without WithLog, lines go to stderr.
 func WithLog(sink func(level LogLevel, line string)) Option {
 	return func(s *settings) error { s.log = sink; return nil }
 }
@@ -103,9 +103,9 @@ func NewContext(options ...Option) (*Context, error) {
 	return c, nil
 }
 
-// Close closes everything that was made with the context, then itself: operations in flight end with
-// ErrCanceled, slices of its memory must not be used any more. ErrBusy while a goroutine is in a call
-// of one of them. Closing again is no error.
+// Close closes all objects that were made with the context, then the context. Operations in flight
+// end with ErrCanceled; slices of its memory must not be used any more. ErrBusy while a goroutine
+// is in a call of one of them. Closing again is no error.
 func (c *Context) Close() error { return c.close() }
 
 func (c *Context) destroy(handle uintptr) *capi.Failure {
@@ -120,7 +120,7 @@ func (c *Context) destroy(handle uintptr) *capi.Failure {
 	return nil
 }
 
-// Progress does some work, with the option progress=manual, and tells how much.
+// Progress does some work and returns how much; needed with the option progress=manual.
 func (c *Context) Progress() (int, error) {
 	handle, err := c.enter()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *Context) Progress() (int, error) {
 	return int(done), nil
 }
 
-// Describe tells what this build and machine can do: transports, kernels, limits.
+// Describe returns what this build and machine can do: transports, kernels, limits.
 func (c *Context) Describe() (map[string]any, error) {
 	handle, err := c.enter()
 	if err != nil {
@@ -146,12 +146,12 @@ func (c *Context) Describe() (map[string]any, error) {
 	})
 	var description map[string]any
 	if err := json.Unmarshal([]byte(text), &description); err != nil {
-		return nil, errorf(ErrInternal, "the description is no JSON: %v", err)
+		return nil, errorf(ErrInternal, "describe: the description is not valid JSON: %v", err)
 	}
 	return description, nil
 }
 
-// longText is a text of any length that C copies.
+// longText reads a text of any length that C copies.
 func longText(read func(buffer unsafe.Pointer, length int64) int64) string {
 	buffer := make([]byte, 4096)
 	for {
@@ -163,7 +163,7 @@ func longText(read func(buffer unsafe.Pointer, length int64) int64) string {
 	}
 }
 
-// Version is the library's.
+// Version is the version of the library.
 func Version() string { return capi.Version_string() }
 
 // OptionText describes an option of the library.
@@ -182,7 +182,8 @@ func DescribeOptions() []OptionText {
 	}
 }
 
-// OptionValue is what an option is by the environment, the file that it names, or by default.
+// OptionValue returns an option's value: from the environment, the file that it names, or the
+// default.
 func OptionValue(key string) (string, error) {
 	if err := whole("the option", key); err != nil {
 		return "", err
@@ -199,8 +200,8 @@ func OptionValue(key string) (string, error) {
 	return string(value[:bytes.IndexByte(value, 0)]), nil
 }
 
-// DeviceStats are bytes of the program's memory that a transport has copied, or the network has used
-// in place; registrations of it, and how the transport's cache of them fares.
+// DeviceStats counts bytes of the program's memory that a transport has copied, or the network has
+// used in place, and registrations of it with their cache.
 type DeviceStats struct {
 	Copied, InPlace                        uint64
 	Registrations, RegisteredBytes         uint64 // now
@@ -208,7 +209,7 @@ type DeviceStats struct {
 	CacheHits, CacheMisses, CacheEvictions uint64
 }
 
-// DeviceStats counts what a transport of Describe's has moved.
+// DeviceStats returns how the index-th transport of Describe has handled the program's memory.
 func (c *Context) DeviceStats(index int) (DeviceStats, error) {
 	s := capi.NewDevice_stats()
 	defer capi.DeleteDevice_stats(s)
@@ -224,8 +225,8 @@ func (c *Context) DeviceStats(index int) (DeviceStats, error) {
 	}, err
 }
 
-// StartTimeline writes what this rank does, and when, to a file, for ui.perfetto.dev; %r in its path is
-// the rank.
+// StartTimeline writes a timeline of this rank to a file, for ui.perfetto.dev; %r in path is the
+// rank.
 func (c *Context) StartTimeline(path string) error {
 	if err := whole("the path", path); err != nil {
 		return err
@@ -233,7 +234,7 @@ func (c *Context) StartTimeline(path string) error {
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_start(handle, path) })
 }
 
-// MarkTimeline notes that the program has come to a point of this name.
+// MarkTimeline marks this moment in the timeline under the given name.
 func (c *Context) MarkTimeline(name string) error {
 	if err := whole("the name", name); err != nil {
 		return err
@@ -241,7 +242,7 @@ func (c *Context) MarkTimeline(name string) error {
 	return c.call(func(handle uintptr) *capi.Failure { return capi.Timeline_mark(handle, name) })
 }
 
-// StopTimeline ends the file.
+// StopTimeline ends the timeline and closes its file.
 func (c *Context) StopTimeline() error { return c.call(capi.Timeline_stop) }
 
 func (o *object) call(function func(uintptr) *capi.Failure) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dtrain is all-reduce and a parameter server as a library: no launcher or daemon is needed,
+// Package dtrain is all-reduce and a parameter server as a library: no launcher or daemon is needed, and
 // slices are not copied.
 //
 //	package main
@@ -19,7 +19,7 @@
 //			log.Fatal(err)
 //		}
 //		defer job.Close()
-//		world, err := job.World() // who am I: from the environment
+//		world, err := job.World() // the job that the environment names
 //		if err != nil {
 //			log.Fatal(err)
 //		}
@@ -30,12 +30,12 @@
 //		fmt.Println(gradient)
 //	}
 //
-// A Context has the transports; a Comm is a group of ranks. Operations are functions, e.g. AllReduce, since
+// A Context owns the transports; a Comm is a group of ranks. Operations are functions, such as AllReduce, since
 // methods have no type parameters; those of a Table[T], which has its type, are methods. They block until they
-// are done, or their context.Context ends them. With Start in front of its name an operation is begun, with
-// Prepare it is prepared; both return a Request at once, and work on memory of Alloc or Register, since C must
-// not keep the address of memory of Go's.
+// are done, or their context.Context ends them. The name with Start starts an operation, the name with Prepare
+// prepares it; both return a Request at once, and need memory of Alloc or Register, since C must not keep the
+// address of Go memory.
 //
-// Errors are *Error, with a Status for errors.Is. Everything has a Close, and Context.Close closes all. What
-// stands for something of the library is used by its pointer; copies of the structs are refused.
+// Errors are *Error, with a Status for errors.Is. Every object has a Close, and Context.Close closes all of them.
+// Use objects by their pointers; copies of the structs are refused.
 package dtrain

@@ -10,19 +10,20 @@ import (
 	"unsafe"
 )
 
-// F16 is a number of IEEE 754's binary16, by its bits.
+// F16 is an IEEE 754 binary16 number, as its bits.
 type F16 uint16
 
-// BF16 is the upper half of a float32, by its bits.
+// BF16 is the upper half of a float32, as its bits.
 type BF16 uint16
 
-// Element is what operations work on, and types made of it (type grad float32). Slices of it are used where
-// they are, without a copy. Types made of uint16 are left out: they might be F16 or BF16, which cannot be told.
+// Element lists the element types of operations; types defined from them (type grad float32) are
+// allowed, too. Slices of them are not copied. Types defined from uint16 are excluded, since they
+// might be F16 or BF16.
 type Element interface {
 	~float32 | ~float64 | F16 | BF16 | ~int8 | ~uint8 | ~int16 | uint16 | ~int32 | ~uint32 | ~int64 | ~uint64
 }
 
-// DType names a type of elements where Go's type does not.
+// DType names a type of elements where a Go type does not.
 type DType uint32
 
 // Types of elements.
@@ -74,7 +75,7 @@ func TypeOf[T Element]() DType {
 	}
 }
 
-// typeOfKind is the type of elements of a type of the program's own.
+// typeOfKind is the DType of types that the program defines.
 var typeOfKind = map[reflect.Kind]DType{
 	reflect.Float32: TypeF32, reflect.Float64: TypeF64,
 	reflect.Int8: TypeI8, reflect.Uint8: TypeU8, reflect.Int16: TypeI16,
@@ -94,5 +95,5 @@ func viewOf[T Element](slice []T) view {
 	return view{start(slice), len(slice), len(slice) * int(unsafe.Sizeof(element)), TypeOf[T]()}
 }
 
-// start is the address of a slice's first element, also of an empty slice.
+// start is the address of a slice's first element, even if the slice is empty.
 func start[T any](slice []T) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&slice)) }

@@ -15,7 +15,7 @@ import (
 // Status says how a call failed; it is an error itself, for errors.Is(err, dtrain.ErrPeer).
 type Status int32
 
-// What calls fail with.
+// Statuses of failed calls.
 const (
 	ErrInvalid     Status = C.DTRAIN_ERR_INVALID
 	ErrNoMemory    Status = C.DTRAIN_ERR_NO_MEMORY
@@ -33,7 +33,7 @@ const (
 	ErrIO          Status = C.DTRAIN_ERR_IO
 	ErrTransport   Status = C.DTRAIN_ERR_TRANSPORT
 	ErrAuth        Status = C.DTRAIN_ERR_AUTH
-	ErrPeer        Status = C.DTRAIN_ERR_PEER // Comm.Shrink is the way on
+	ErrPeer        Status = C.DTRAIN_ERR_PEER // call Comm.Shrink to continue
 	ErrAborted     Status = C.DTRAIN_ERR_ABORTED
 	ErrMismatch    Status = C.DTRAIN_ERR_MISMATCH // ranks made different calls
 	ErrFenced      Status = C.DTRAIN_ERR_FENCED   // the group went on without this rank
@@ -46,26 +46,26 @@ func (status Status) Name() string { return capi.Status_name(int32(status)) }
 
 func (status Status) Error() string { return "dtrain: " + capi.Status_text(int32(status)) }
 
-// Error is what a call failed with: every error of this package is one, or wraps one. errors.Is
-// compares it with a Status, and with what a context.Context ended with, or a function of the program's, if
-// that is the reason.
+// Error is the error of a failed call: every error of this package is one, or wraps one. errors.Is
+// compares it with a Status; it also finds the error of a context.Context or of a function of the
+// program that caused it.
 type Error struct {
 	Status Status
-	Rank   int    // the guilty one, where the library knows it, else -1
+	Rank   int    // the rank that failed, if the library knows it, else -1
 	Text   string // what failed, where, and what to do
-	cause  error  // of a context.Context, or of a function of the program's, or nil
+	cause  error  // the error of a context.Context or of a function of the program, or nil
 }
 
 func (e *Error) Error() string { return "dtrain: " + e.Text }
 
-// Is tells whether target is its status.
+// Is reports whether target is the status of the error.
 func (e *Error) Is(target error) bool {
 	status, ok := target.(Status)
 	return ok && status == e.Status
 }
 
-// Unwrap is the error of the context.Context that ended the call, or what a function of the program's (AllGather,
-// Place) failed with, or nil.
+// Unwrap returns the error of the context.Context that ended the call, or of a function of the
+// program (AllGather, Place) that failed, or nil.
 func (e *Error) Unwrap() error { return e.cause }
 
 func errorOf(failure *capi.Failure) error {
@@ -79,10 +79,10 @@ func makeError(failure *capi.Failure) *Error {
 	return &Error{Status: Status(failure.Status), Rank: int(failure.Rank), Text: failure.Text}
 }
 
-// whole refuses a text that C would read up to a character 0 in it, and take for another.
+// whole refuses a text with a character 0, at which C would end it.
 func whole(what, text string) error {
 	if strings.IndexByte(text, 0) >= 0 {
-		return errorf(ErrInvalid, "%s %q has a character 0 in it", what, text)
+		return errorf(ErrInvalid, "%s %q contains a character 0 (NUL)", what, text)
 	}
 	return nil
 }

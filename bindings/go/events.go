@@ -12,7 +12,7 @@ import (
 )
 
 // events is the completion queue of a context's started operations, made with the first of them. A
-// goroutine waits for its descriptor, without a thread.
+// goroutine waits for its descriptor without a thread.
 type events struct {
 	sync.Mutex
 	queue    uintptr
@@ -20,12 +20,12 @@ type events struct {
 	stopped  chan struct{}
 	requests map[uint64]*Request
 	last     uint64
-	draining sync.Mutex // held from taking events until their requests know
+	draining sync.Mutex // held while events are taken and passed to their requests
 }
 
 const queueDepth = 1 << 14
 
-// open makes the queue if there is none.
+// open makes the queue unless there is one.
 func (e *events) open(context uintptr) (uintptr, error) {
 	e.Lock()
 	defer e.Unlock()
@@ -39,7 +39,7 @@ func (e *events) open(context uintptr) (uintptr, error) {
 	descriptor, err := syscall.Dup(int(capi.Cq_fd(queue)))
 	if err != nil {
 		capi.Cq_destroy(queue)
-		return 0, errorf(ErrIO, "descriptor of a completion queue: %v", err)
+		return 0, errorf(ErrIO, "cannot duplicate the descriptor of a completion queue: %v", err)
 	}
 	syscall.CloseOnExec(descriptor)
 	e.file = os.NewFile(uintptr(descriptor), "completion queue")
@@ -52,18 +52,18 @@ func (e *events) open(context uintptr) (uintptr, error) {
 	return queue, nil
 }
 
-// pump hands events to their requests, until the file is closed.
+// pump passes events to their requests, until the file is closed.
 func (e *events) pump() {
 	defer close(e.stopped)
 	connection, err := e.file.SyscallConn()
 	if err != nil {
 		return
 	}
-	// The function tells that it is not done, and is called again when there are events.
+	// The function returns false (not done), so it is called again when there are events.
 	_ = connection.Read(func(uintptr) bool { e.drain(); return false })
 }
 
-// drain takes what waits in the queue.
+// drain takes all waiting events from the queue.
 func (e *events) drain() {
 	e.draining.Lock()
 	defer e.draining.Unlock()
@@ -95,7 +95,7 @@ func (e *events) drop(r *Request) {
 	delete(e.requests, r.tag)
 }
 
-// close is for when no operation is in flight.
+// close must be called when no operation is in flight.
 func (e *events) close() *capi.Failure {
 	if e.file == nil {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Gradients is a queue of named tensors that ranks submit in any order: each is reduced, packed with
-// others, once every rank has submitted it (docs/GRADIENTS.md).
+// Gradients is a queue of named tensors that ranks submit in any order. Tensors are packed together
+// and reduced once every rank has submitted them (docs/GRADIENTS.md).
 type Gradients struct{ operator }
 
-// GradientsParams are those of dtrain_gradients_params_t; what is zero has its default.
+// GradientsParams has the fields of dtrain_gradients_params_t; zero means the default.
 type GradientsParams struct {
 	BucketBytes                 uint64
 	Cycle, StallWarn, StallFail time.Duration
@@ -44,7 +44,7 @@ func NewGradients(comm *Comm, params GradientsParams) (*Gradients, error) {
 // Close ends the queue on all ranks.
 func (g *Gradients) Close() error { return g.close() }
 
-// With is the same queue for operations with parameters.
+// With returns the same queue with parameters for its operations.
 func (g *Gradients) With(params Params) *Gradients {
 	other := new(Gradients)
 	other.as(&g.operator, params)
@@ -65,34 +65,35 @@ func submit[T Element](name string, send, recv []T, op Op) request {
 	}, memory: []view{from, to}}
 }
 
-// Submit makes recv the mean, or another op, of all ranks' send of this name; in place if they are the
-// same. Others may have begun it: it ends by its timeout or the deadline of ctx, not by cancellation.
+// Submit makes recv the mean, or another op, of all ranks' send of this name; in place if they are
+// the same. Other ranks may have begun it, so its timeout or the deadline of ctx ends it, but not
+// cancellation.
 func Submit[T Element](ctx context.Context, queue *Gradients, name string, send, recv []T, op Op) error {
 	return done(queue.block(ctx, submit(name, send, recv, op)))
 }
 
-// StartSubmit begins a Submit, which is how tensors are submitted while the program
-// computes on. Slices are memory of Alloc or Register.
+// StartSubmit starts a Submit, so that the program can compute meanwhile. Slices must be memory of
+// Alloc or Register.
 func StartSubmit[T Element](queue *Gradients, name string, send, recv []T, op Op) (*Request, error) {
 	return queue.launch(submit(name, send, recv, op))
 }
 
-// JoinGradients is for a rank without more data: it contributes zeros until all have joined. It tells the rank
-// that joined last.
+// JoinGradients is for a rank without more data: it contributes zeros until all ranks have joined.
+// Returns the rank that joined last.
 func JoinGradients(ctx context.Context, queue *Gradients) (last int, err error) {
 	result, err := queue.find(ctx, capi.Gradients_join)
 	return result.Peer, err
 }
 
-// StartJoinGradients begins a JoinGradients; the result's Peer joined last.
+// StartJoinGradients starts a JoinGradients; the result's Peer is the rank that joined last.
 func StartJoinGradients(queue *Gradients) (*Request, error) { return queue.begin(capi.Gradients_join) }
 
-// GradientsStats counts since the queue was made, on this rank.
+// GradientsStats has counts of this rank since the queue was made.
 type GradientsStats struct {
 	Cycles, Exchanges, Tensors, Buckets, FusedTensors, FusedBytes, Stalls uint64
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (g *Gradients) Stats() (GradientsStats, error) {
 	s := capi.NewGradients_counters()
 	defer capi.DeleteGradients_counters(s)

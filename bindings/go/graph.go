@@ -24,18 +24,18 @@ const (
 	Custom      GraphKind = C.DTRAIN_GRAPH_CUSTOM
 )
 
-// GraphParams are those of dtrain_graph_params_t; all but Kind are for Custom.
+// GraphParams has the fields of dtrain_graph_params_t; all but Kind are for Custom.
 type GraphParams struct {
 	Kind             GraphKind
 	RowsOnly, Signed bool
-	In               []int32   // ranks that this one hears of
+	In               []int32   // ranks whose values this rank gets
 	InWeights        []float64 // nil on all ranks: Metropolis-Hastings weights
-	Out              []int32   // who hears of this one; nil: whoever names it
+	Out              []int32   // ranks that get this rank's value; nil: all ranks that name it
 	SelfWeight       float64
 }
 
-// Graph says who averages with whom (docs/DECENTRALIZED.md). Its operations are collectives of its
-// communicator, which wait for neighbours only.
+// Graph says which ranks average with which (docs/DECENTRALIZED.md). Its operations are collectives
+// of its communicator that wait for neighbors only.
 type Graph struct {
 	operator
 	in, out int
@@ -44,7 +44,8 @@ type Graph struct {
 // NewGraph makes a graph. Collective.
 func NewGraph(comm *Comm, params GraphParams) (*Graph, error) {
 	if params.InWeights != nil && len(params.InWeights) != len(params.In) {
-		return nil, errorf(ErrInvalid, "%d neighbours and %d weights", len(params.In), len(params.InWeights))
+		return nil, errorf(ErrInvalid, "there are %d neighbors (In) and %d weights (InWeights)",
+			len(params.In), len(params.InWeights))
 	}
 	p := capi.NewGraph_params()
 	defer capi.DeleteGraph_params(p)
@@ -86,20 +87,20 @@ func NewGraph(comm *Comm, params GraphParams) (*Graph, error) {
 	return g, nil
 }
 
-// Close gives it back.
+// Close frees the graph.
 func (g *Graph) Close() error { return g.close() }
 
-// With is the same graph for operations with parameters.
+// With returns the same graph with parameters for its operations.
 func (g *Graph) With(params Params) *Graph {
 	other := &Graph{in: g.in, out: g.out}
 	other.as(&g.operator, params)
 	return other
 }
 
-// In are the ranks that this one hears of, in ascending order, and their weights.
+// In returns the ranks whose values this rank gets, in ascending order, and their weights.
 func (g *Graph) In() ([]int32, []float64, error) { return g.neighbors(C.DTRAIN_GRAPH_IN, g.in) }
 
-// Out are the ranks that hear of this one, in ascending order, and their weights.
+// Out returns the ranks that get this rank's value, in ascending order, and their weights.
 func (g *Graph) Out() ([]int32, []float64, error) { return g.neighbors(C.DTRAIN_GRAPH_OUT, g.out) }
 
 func (g *Graph) neighbors(direction uint32, count int) ([]int32, []float64, error) {
@@ -111,7 +112,7 @@ func (g *Graph) neighbors(direction uint32, count int) ([]int32, []float64, erro
 	return ranks, weights, err
 }
 
-// SelfWeight is that of a rank's own value.
+// SelfWeight is the weight of this rank's value.
 func (g *Graph) SelfWeight() (weight float64, err error) {
 	err = g.call(func(handle uintptr) *capi.Failure {
 		return capi.Graph_self_weight(handle, unsafe.Pointer(&weight))
@@ -119,7 +120,7 @@ func (g *Graph) SelfWeight() (weight float64, err error) {
 	return weight, err
 }
 
-// SpectralGap tells how fast averages come together: 1 at once, 0 never.
+// SpectralGap tells how fast averages converge to the mean: 1 at once, 0 never.
 func (g *Graph) SpectralGap() (gap float64, err error) {
 	err = g.call(func(handle uintptr) *capi.Failure {
 		return capi.Graph_spectral_gap(handle, unsafe.Pointer(&gap))
@@ -130,7 +131,7 @@ func (g *Graph) SpectralGap() (gap float64, err error) {
 type neighborCall = func(graph uintptr, send, recv unsafe.Pointer, count uint64, dtype uint32,
 	call *capi.Call) *capi.Failure
 
-// among is an operation with so many blocks in send and in recv.
+// among is an operation with `sent` blocks in send and `received` blocks in recv.
 func among[T Element](function neighborCall, send []T, sent int, recv []T, received int) request {
 	from, to := viewOf(send), viewOf(recv)
 	count := from.count
@@ -143,7 +144,7 @@ func among[T Element](function neighborCall, send []T, sent int, recv []T, recei
 		}
 	}
 	if from.count != count*sent || to.count != count*received {
-		return request{err: errorf(ErrInvalid, "send has %d elements and recv %d; these are not %d and %d "+
+		return request{err: errorf(ErrInvalid, "send has %d elements and recv %d, which are not %d and %d "+
 			"equal blocks", from.count, to.count, sent, received)}
 	}
 	return request{post: func(graph uintptr, call *capi.Call) *capi.Failure {
@@ -151,33 +152,34 @@ func among[T Element](function neighborCall, send []T, sent int, recv []T, recei
 	}, memory: []view{from, to}}
 }
 
-// NeighborAverage makes recv the weighted average of send and the neighbours' send; in place if they
+// NeighborAverage makes recv the weighted average of send and the neighbors' send; in place if they
 // are the same.
 func NeighborAverage[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
 	return done(graph.block(ctx, among(capi.Neighbor_average, send, 1, recv, 1)))
 }
 
-// NeighborAllGather makes recv the neighbours' send, in the order of Graph.In.
+// NeighborAllGather fills recv with the neighbors' send, in the order of Graph.In.
 func NeighborAllGather[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
 	return done(graph.block(ctx, among(capi.Neighbor_allgather, send, 1, recv, graph.in)))
 }
 
-// NeighborAllToAll brings a block of send to each rank of Graph.Out; recv gets one from each of Graph.In.
+// NeighborAllToAll sends one block of send to each rank of Graph.Out; recv gets one from each rank
+// of Graph.In.
 func NeighborAllToAll[T Element](ctx context.Context, graph *Graph, send, recv []T) error {
 	return done(graph.block(ctx, among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in)))
 }
 
-// StartNeighborAverage begins a NeighborAverage. Slices are memory of Alloc or Register.
+// StartNeighborAverage starts a NeighborAverage. Slices must be memory of Alloc or Register.
 func StartNeighborAverage[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_average, send, 1, recv, 1))
 }
 
-// StartNeighborAllGather begins a NeighborAllGather.
+// StartNeighborAllGather starts a NeighborAllGather.
 func StartNeighborAllGather[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_allgather, send, 1, recv, graph.in))
 }
 
-// StartNeighborAllToAll begins a NeighborAllToAll.
+// StartNeighborAllToAll starts a NeighborAllToAll.
 func StartNeighborAllToAll[T Element](graph *Graph, send, recv []T) (*Request, error) {
 	return graph.launch(among(capi.Neighbor_alltoall, send, graph.out, recv, graph.in))
 }

@@ -4,14 +4,14 @@ package dtrain
 
 import "dtrain.org/dtrain/internal/capi"
 
-// noCopy has `go vet` tell of copies of the structs that have it.
+// noCopy makes `go vet` report copies of the structs that embed it.
 type noCopy struct{}
 
 func (*noCopy) Lock()   {}
 func (*noCopy) Unlock() {}
 
-// identity tells the struct that a function of this package has made from copies of it, which would know
-// half of what happens, and from structs that nobody made.
+// identity distinguishes a struct that a function of this package has made from copies of it, whose
+// state would be out of date, and from zero values.
 type identity struct {
 	_    noCopy
 	self *identity
@@ -28,11 +28,11 @@ func (i *identity) check(what string) error {
 
 func (i *identity) wrong(what string) error {
 	if i.self == nil {
-		return errorf(ErrState, "this %s was not made by a function of dtrain's: the zero value stands for "+
-			"nothing", what)
+		return errorf(ErrState, "this %s was not made by a function of dtrain: the zero value cannot be "+
+			"used", what)
 	}
-	return errorf(ErrState, "this %s is a copy of the struct that dtrain made; keep the pointer, and "+
-		"copy that", what)
+	return errorf(ErrState, "this %s is a copy of the struct that dtrain made; keep and copy the "+
+		"pointer instead", what)
 }
 
 // handle is an object of the C API behind the struct that embeds it.
@@ -41,7 +41,7 @@ type handle struct {
 	object *object
 }
 
-// of makes it that of an object.
+// of sets the object of the handle.
 func (h *handle) of(made *object) {
 	h.object = made
 	h.born()

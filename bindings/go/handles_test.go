@@ -107,7 +107,7 @@ func TestZeroValues(t *testing.T) {
 	for name, err := range uses(new(dtrain.Context), new(dtrain.Comm), new(dtrain.Table[float32]),
 		new(dtrain.Gradients), new(dtrain.Graph), new(dtrain.Compressor), new(dtrain.Request),
 		new(dtrain.Writer), new(dtrain.Memory[float32])) {
-		t.Run(name, func(t *testing.T) { said(t, err, "was not made by a function of dtrain's") })
+		t.Run(name, func(t *testing.T) { said(t, err, "was not made by a function of dtrain") })
 	}
 }
 

@@ -10,19 +10,19 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// JoinParams are how ranks find each other; the zero value is by the environment.
+// JoinParams says how ranks find each other; the zero value means the environment.
 type JoinParams struct {
 	// Rendezvous is "env", "tcp://host:port" (rank 0 listens there), "file:///dir/name", or, with
-	// AllGather, "oob"; "" is the environment, or AllGather if there is one.
+	// AllGather, "oob"; "" means AllGather if it is set, else the environment.
 	Rendezvous          string
 	Size, Rank, Servers int           // of the job, if Size > 0; else from the environment
 	Timeout             time.Duration // 0: option join.timeout; less than 0: none
-	// AllGather exchanges bytes between all ranks, then servers: it returns those of each, in this order.
+	// AllGather exchanges bytes between all processes; it returns those of all ranks, then of all servers.
 	AllGather func(mine []byte) ([][]byte, error)
 }
 
-// Join makes a communicator of all workers of a job. All ranks call it. It ends by the deadline of
-// ctx, but not by its cancellation.
+// Join makes a communicator of all workers of a job. All ranks call it. The deadline of ctx ends
+// it, but not its cancellation.
 func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
 	if err := first(c.check(), whole("the rendezvous", params.Rendezvous)); err != nil {
 		return nil, err
@@ -59,13 +59,13 @@ func rendezvous(said string, exchanged bool) string {
 	}
 }
 
-// exchangeOf gives parameters a callback, which lives until it is dropped.
+// exchangeOf sets the callback in params; the callback lives until it is dropped.
 func exchangeOf(params interface{ Set_oob(uint64) }, exchange func([]byte) ([][]byte, error), size,
 	servers int) (*callback, error) {
 	if exchange == nil {
 		return &callback{}, nil
 	}
-	if size <= 0 || servers < 0 { // C has memory for so many
+	if size <= 0 || servers < 0 { // C allocates memory for this many processes
 		return nil, errorf(ErrInvalid, "AllGather needs the Size of the job")
 	}
 	made := &callback{what: "AllGather"}
@@ -82,20 +82,20 @@ func exchangeAll(exchange func([]byte) ([][]byte, error), size int, send []byte,
 		return err
 	}
 	if len(blobs) != size {
-		return errorf(ErrInvalid, "bytes of %d processes, not of %d", len(blobs), size)
+		return errorf(ErrInvalid, "AllGather returned bytes of %d processes, not of %d", len(blobs), size)
 	}
 	all := unsafe.Slice((*byte)(recv), size*len(send))
 	for i, blob := range blobs {
 		if len(blob) != len(send) {
-			return errorf(ErrInvalid, "%d bytes of rank %d, not %d", len(blob), i, len(send))
+			return errorf(ErrInvalid, "AllGather returned %d bytes of rank %d, not %d", len(blob), i, len(send))
 		}
 		copy(all[i*len(send):], blob)
 	}
 	return nil
 }
 
-// World is the communicator of the job that the environment names (or of this process alone). The
-// first call joins it: all ranks call it.
+// World returns the communicator of the job that the environment names (without one, of this
+// process alone). The first call joins it: all ranks call it.
 func (c *Context) World() (*Comm, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (c *Context) World() (*Comm, error) {
 	return comm, err
 }
 
-// blockingTimeout is that of a call that only a deadline ends, in nanoseconds.
+// blockingTimeout is the timeout, in nanoseconds, of a call that only a deadline ends.
 func blockingTimeout(ctx context.Context, timeout time.Duration) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, unbegun(err)

@@ -13,8 +13,8 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Memory is memory outside of Go's, which operations may use after a call has returned: of Alloc, or
-// of the program's own (Register).
+// Memory is memory outside of Go's heap, which operations may use after a call has returned:
+// allocated by Alloc, or the program's (Register).
 type Memory[T Element] struct {
 	// Data is the memory. It must not be used after Close.
 	Data []T
@@ -22,7 +22,7 @@ type Memory[T Element] struct {
 	region *region
 }
 
-// region is memory that is C's to use. Go's slices into it are recognised by their addresses.
+// region is memory that C may use. Go slices within it are recognized by their addresses.
 type region struct {
 	object     *object
 	begin, end uintptr
@@ -34,13 +34,13 @@ type memories struct {
 	regions []*region
 }
 
-// Alloc makes new memory for so many elements, zeroed, that the host's other ranks can map:
-// collectives between them need not copy it.
+// Alloc allocates zeroed memory for count elements that the host's other ranks can map: collectives
+// between them need not copy it.
 func Alloc[T Element](c *Context, count int) (*Memory[T], error) {
 	var element T
 	size := unsafe.Sizeof(element)
 	if count <= 0 || uint64(count) > 1<<47/uint64(size) {
-		return nil, errorf(ErrInvalid, "memory for %d elements", count)
+		return nil, errorf(ErrInvalid, "alloc: cannot allocate %d elements", count)
 	}
 	bytes := uintptr(count) * size
 	r, err := c.region(bytes, func(handle uintptr, made *uintptr) error {
@@ -54,16 +54,16 @@ func Alloc[T Element](c *Context, count int) (*Memory[T], error) {
 	return memoryOf(r, unsafe.Slice((*T)(address), count)), nil
 }
 
-// Register makes memory of the program's known to the transports; share moves its pages into memory
-// that the host's other ranks can map (nobody may write to them during this call and Close). It is
-// memory of C, or of mmap: that of Go's is refused, since nothing may keep its address.
+// Register registers memory of the program with the transports. share moves its pages into memory
+// that the host's other ranks can map (no thread may write to them during this call and Close). It
+// must be memory of C, or of mmap: Go memory is refused, since C must not keep its address.
 func Register[T Element](c *Context, data []T, share bool) (*Memory[T], error) {
 	v := viewOf(data)
 	if v.bytes == 0 {
-		return nil, errorf(ErrInvalid, "there is nothing to register in an empty slice")
+		return nil, errorf(ErrInvalid, "register: the slice is empty")
 	}
 	if isGo(v.pointer) {
-		return nil, errorf(ErrInvalid, "memory of Go's cannot be registered: "+
+		return nil, errorf(ErrInvalid, "register: this is Go memory: "+
 			"C must not keep its address; use dtrain.Alloc")
 	}
 	p := capi.NewMem_params()
@@ -84,14 +84,14 @@ func Register[T Element](c *Context, data []T, share bool) (*Memory[T], error) {
 	return memoryOf(r, data), nil
 }
 
-// isGo asks cgo, which panics.
+// isGo uses a check of cgo, which panics on Go memory.
 func isGo(p unsafe.Pointer) (is bool) {
 	defer func() { is = recover() != nil }()
 	capi.MustNotBeGo(p)
 	return false
 }
 
-// Close gives the memory back. ErrBusy while an operation uses it.
+// Close frees or deregisters the memory. ErrBusy while an operation uses it.
 func (m *Memory[T]) Close() error {
 	if err := m.check("memory"); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *Context) region(bytes uintptr, create func(uintptr, *uintptr) error) (*
 	r := &region{}
 	made, err := c.object.make("memory", func(handle uintptr) *capi.Failure {
 		c.events.drain()
-		c.memories.Lock() // no operation begins with it meanwhile
+		c.memories.Lock() // so that no operation starts to use it meanwhile
 		defer c.memories.Unlock()
 		if atomic.LoadInt64(&r.users) != 0 {
 			return &capi.Failure{Status: int32(ErrBusy), Rank: -1,
@@ -148,7 +148,8 @@ func (m *memories) drop(r *region) {
 	}
 }
 
-// hold keeps the regions of slices for an operation that outlasts its call; refuses other memory.
+// hold keeps the regions of slices for an operation that outlasts its call; it refuses other
+// memory.
 func (m *memories) hold(views ...view) ([]*region, error) {
 	m.RLock()
 	defer m.RUnlock()
@@ -160,8 +161,8 @@ func (m *memories) hold(views ...view) ([]*region, error) {
 		r := m.of(v)
 		if r == nil {
 			release(held)
-			return nil, errorf(ErrInvalid, "an operation that outlasts its call works on memory of "+
-				"dtrain.Alloc or dtrain.Register only, not on a slice of Go's")
+			return nil, errorf(ErrInvalid, "an operation that outlasts its call needs memory of "+
+				"dtrain.Alloc or dtrain.Register, not of Go")
 		}
 		atomic.AddInt64(&r.users, 1)
 		held = append(held, r)

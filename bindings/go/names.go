@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// Named are the types whose values have names, for command lines and files: flag.TextVar and encoding/json
-// know them, too.
+// Named lists the types whose values have names, for command lines and files; flag.TextVar and
+// encoding/json use the names, too.
 type Named interface {
 	Op | DType | Rule | Consistency | Distribution | Placement | NotFinite | Steps | MeanOver | Schedule |
 		Compression | GraphKind
 }
 
-// Parse is the value of this name: Parse[Op]("sum"), Parse[Rule]("adagrad"), Parse[DType]("bfloat16"). Upper
-// and lower case, hyphens and underscores do not count.
+// Parse returns the value of a name: Parse[Op]("sum"), Parse[Rule]("adagrad"),
+// Parse[DType]("bfloat16"). Case, hyphens and underscores are ignored.
 func Parse[E Named](name string) (value E, err error) {
 	if name == "" {
-		name = " " // which no value has
+		name = " " // a name that no value has
 	}
 	err = any(&value).(encoding.TextUnmarshaler).UnmarshalText([]byte(name))
 	return value, err
 }
 
-// names of values; the first one of a value is what it is printed as.
+// names of values; values are printed by their first name.
 type names[E ~uint32] []struct {
 	name  string
 	value E
@@ -37,7 +37,7 @@ func plain(name string) string {
 
 func (all names[E]) find(kind, name string, value *E) error {
 	if name == "" {
-		*value = 0 // not said
+		*value = 0 // not set
 		return nil
 	}
 	var known []string
@@ -134,120 +134,120 @@ var (
 
 func (o Op) String() string { return opNames.of("Op", o) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (o Op) MarshalText() ([]byte, error) { return opNames.text("reduction", o) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (o *Op) UnmarshalText(text []byte) error {
 	return opNames.find("reduction", string(text), o)
 }
 
 func (d DType) String() string { return typeNames.of("DType", d) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (d DType) MarshalText() ([]byte, error) { return typeNames.text("type of elements", d) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (d *DType) UnmarshalText(text []byte) error {
 	return typeNames.find("type of elements", string(text), d)
 }
 
 func (r Rule) String() string { return ruleNames.of("Rule", r) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (r Rule) MarshalText() ([]byte, error) { return ruleNames.text("rule", r) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (r *Rule) UnmarshalText(text []byte) error {
 	return ruleNames.find("rule", string(text), r)
 }
 
 func (c Consistency) String() string { return consistencyNames.of("Consistency", c) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (c Consistency) MarshalText() ([]byte, error) { return consistencyNames.text("consistency", c) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (c *Consistency) UnmarshalText(text []byte) error {
 	return consistencyNames.find("consistency", string(text), c)
 }
 
 func (d Distribution) String() string { return distributionNames.of("Distribution", d) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (d Distribution) MarshalText() ([]byte, error) { return distributionNames.text("distribution", d) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (d *Distribution) UnmarshalText(text []byte) error {
 	return distributionNames.find("distribution", string(text), d)
 }
 
 func (p Placement) String() string { return placementNames.of("Placement", p) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (p Placement) MarshalText() ([]byte, error) { return placementNames.text("placement", p) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (p *Placement) UnmarshalText(text []byte) error {
 	return placementNames.find("placement", string(text), p)
 }
 
 func (n NotFinite) String() string { return notFiniteNames.of("NotFinite", n) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (n NotFinite) MarshalText() ([]byte, error) { return notFiniteNames.text("not-finite", n) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (n *NotFinite) UnmarshalText(text []byte) error {
 	return notFiniteNames.find("not-finite", string(text), n)
 }
 
 func (s Steps) String() string { return stepsNames.of("Steps", s) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (s Steps) MarshalText() ([]byte, error) { return stepsNames.text("steps", s) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (s *Steps) UnmarshalText(text []byte) error {
 	return stepsNames.find("steps", string(text), s)
 }
 
 func (m MeanOver) String() string { return meanNames.of("MeanOver", m) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (m MeanOver) MarshalText() ([]byte, error) { return meanNames.text("mean-over", m) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (m *MeanOver) UnmarshalText(text []byte) error {
 	return meanNames.find("mean-over", string(text), m)
 }
 
 func (s Schedule) String() string { return scheduleNames.of("Schedule", s) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (s Schedule) MarshalText() ([]byte, error) { return scheduleNames.text("schedule", s) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (s *Schedule) UnmarshalText(text []byte) error {
 	return scheduleNames.find("schedule", string(text), s)
 }
 
 func (c Compression) String() string { return compressionNames.of("Compression", c) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (c Compression) MarshalText() ([]byte, error) { return compressionNames.text("compression", c) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (c *Compression) UnmarshalText(text []byte) error {
 	return compressionNames.find("compression", string(text), c)
 }
 
 func (g GraphKind) String() string { return graphNames.of("GraphKind", g) }
 
-// MarshalText is its name.
+// MarshalText returns the name.
 func (g GraphKind) MarshalText() ([]byte, error) { return graphNames.text("kind of graph", g) }
 
-// UnmarshalText finds it by its name.
+// UnmarshalText sets the value of this name.
 func (g *GraphKind) UnmarshalText(text []byte) error {
 	return graphNames.find("kind of graph", string(text), g)
 }

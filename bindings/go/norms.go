@@ -9,14 +9,14 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Float is an Element that is no integer.
+// Float lists the floating-point types of Element.
 type Float interface {
 	~float32 | ~float64 | F16 | BF16
 }
 
-// ClipByGlobalNorm scales arrays, such as the gradients of all tables, in place, so that their L2 norm together is
-// at most maxNorm; it returns what it was before. A NaN or an infinity in one is ErrInvalid, and nothing has
-// changed.
+// ClipByGlobalNorm scales arrays, such as the gradients of all tables, in place, so that their
+// common L2 norm is at most maxNorm; it returns the norm before that. If an array has a NaN or an
+// infinity, it returns ErrInvalid and changes nothing.
 func ClipByGlobalNorm[T Float](arrays [][]T, maxNorm float64) (norm float64, err error) {
 	pointers := make([]unsafe.Pointer, len(arrays))
 	counts, types := make([]uint64, len(arrays)), make([]uint32, len(arrays))

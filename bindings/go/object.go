@@ -9,15 +9,16 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// object is a handle of the C API, for calls until it is closed, with what was made of it.
+// object is a handle of the C API, usable until it is closed, and the objects that were made from
+// it.
 type object struct {
 	what    string
 	handle  uintptr
-	users   int64 // calls that are using it now; about closing if it is closed
+	users   int64 // calls that are using it now, plus `closing` once it is closed
 	destroy func(handle uintptr) *capi.Failure
 	tree    *sync.Mutex // guards parent and children of all objects of one context
 	parent  *object
-	// Closed with it, the youngest first, but memory at the end: operations may be using it.
+	// Objects that are closed with it, the newest first, memory last: operations may be using it.
 	children []*object
 	isMemory bool
 }
@@ -37,7 +38,7 @@ func (o *object) leave() { atomic.AddInt64(&o.users, -1) }
 
 func (o *object) closed() bool { return atomic.LoadInt64(&o.users) < 0 }
 
-// make runs a call that makes an object of this one.
+// make runs a C call that makes an object from this one.
 func (o *object) make(what string, destroy func(uintptr) *capi.Failure,
 	create func(handle uintptr, made *uintptr) error) (*object, error) {
 	handle, err := o.enter()
@@ -58,7 +59,7 @@ func (o *object) make(what string, destroy func(uintptr) *capi.Failure,
 	return made, nil
 }
 
-// close closes it with what was made of it; again is no error.
+// close closes the object and those that were made from it; closing again is no error.
 func (o *object) close() error {
 	o.tree.Lock()
 	defer o.tree.Unlock()
@@ -83,7 +84,7 @@ func (o *object) end() error {
 		return errorf(ErrBusy, "this %s cannot be closed: another goroutine is in a call of it", o.what)
 	}
 	if failure := o.destroy(o.handle); failure != nil {
-		atomic.AddInt64(&o.users, -closing) // others may have come meanwhile, and gone
+		atomic.AddInt64(&o.users, -closing) // other calls may have entered and left meanwhile
 		return makeError(failure)
 	}
 	if o.parent != nil {

@@ -11,25 +11,25 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Params are how an operation is run; the zero value is the default of each.
+// Params says how an operation runs; zero fields mean the defaults.
 type Params struct {
-	// Timeout ends the operation with ErrTimeout: 0 is option op.timeout, less than 0 none. The
+	// Timeout ends the operation with ErrTimeout: 0 is option op.timeout, less than 0 no timeout. The
 	// deadline of a blocking call's context.Context does the same.
 	Timeout  time.Duration
 	Priority int // higher goes first
-	// Factors of each rank's input and of the result: reductions of floating types. What is 0 is 1, but
-	// with Factors, which takes both as they are.
+	// Factors for each rank's input and for the result, in reductions of floating types. 0 means 1,
+	// unless Factors is set, which takes both as they are.
 	Prescale, Postscale float64
 	Factors             bool
-	Weight              float64 // how much a push counts in an average
-	MinVersion          uint64  // a pull waits for so many updates
+	Weight              float64 // weight of a push in an average
+	MinVersion          uint64  // a pull waits until this many updates have been applied
 }
 
-// Result is what a finished operation tells.
+// Result is the outcome of a finished operation.
 type Result struct {
 	Bytes   int    // moved into the program's memory (receive, pull)
 	Peer    int    // the sender of what was received; else -1
-	Version uint64 // of tables: the version read or made
+	Version uint64 // of tables: the version that was read or made
 }
 
 // operation posts an operation on a handle.
@@ -39,11 +39,12 @@ type operation = func(handle uintptr, call *capi.Call) *capi.Failure
 type operator struct {
 	handle
 	context *Context
-	comm    *object // aborted where a blocking operation must end and cannot be cancelled; or nil
+	comm    *object // aborted if a blocking operation must end and cannot be canceled; or nil
 	params  Params
 }
 
-// as makes it run operations as another one does, with parameters; of a copy, it is one, too.
+// as makes o run operations as other does, with parameters. If other is a copy, o counts as one,
+// too.
 func (o *operator) as(other *operator, params Params) {
 	o.object = other.object
 	o.context, o.comm, o.params = other.context, other.comm, params
@@ -54,7 +55,7 @@ func (o *operator) as(other *operator, params Params) {
 
 var calls = sync.Pool{New: func() any { return new(capi.Call) }}
 
-// run is a blocking operation.
+// run runs a blocking operation.
 func (o *operator) run(ctx context.Context, post operation) error {
 	if ctx.Done() != nil || o.params != (Params{}) {
 		_, err := o.find(ctx, post)
@@ -69,7 +70,7 @@ func (o *operator) run(ctx context.Context, post operation) error {
 	return errorOf(failure)
 }
 
-// find is a blocking operation with a result.
+// find runs a blocking operation with a result.
 func (o *operator) find(ctx context.Context, post operation) (Result, error) {
 	handle, err := o.enter()
 	if err != nil {
@@ -93,7 +94,7 @@ func (o *operator) find(ctx context.Context, post operation) (Result, error) {
 	call.Set(&params)
 	comm := uintptr(0)
 	if o.comm != nil {
-		comm = o.comm.handle // open as long as what was made of it is in use
+		comm = o.comm.handle // open as long as the objects that were made from it are in use
 	}
 	word := o.context.watches.of(ctx)
 	call.Watch(word, comm)
@@ -115,12 +116,12 @@ func resultOf(event capi.Event) Result {
 	return Result{int(event.Bytes), int(event.Peer), event.Version}
 }
 
-// unbegun is the error of an operation whose ctx had ended before.
+// unbegun is the error of an operation that was not started, as its ctx had ended before.
 func unbegun(reason error) error {
 	if reason != nil && reason != context.DeadlineExceeded {
-		return &Error{ErrCanceled, -1, "the context.Context was canceled; nothing was begun", reason}
+		return &Error{ErrCanceled, -1, "the context.Context was canceled; the operation was not started", reason}
 	}
-	return &Error{ErrTimeout, -1, "the context.Context's deadline was over; nothing was begun",
+	return &Error{ErrTimeout, -1, "the deadline of the context.Context has passed; the operation was not started",
 		context.DeadlineExceeded}
 }
 
@@ -141,7 +142,7 @@ func ended(ctx context.Context, failure *capi.Failure, call *capi.Call, limited 
 	return err
 }
 
-// clamp keeps a number within 32 bits; those beyond are refused by the library as these are.
+// clamp limits a number to 32 bits; the library refuses the limits as it would the number.
 func clamp(number int) int {
 	if number > math.MaxInt32 {
 		return math.MaxInt32
@@ -152,14 +153,15 @@ func clamp(number int) int {
 	return number
 }
 
-// watches raise a word for each context.Context that operations have been given, when it is canceled.
+// watches has a word for each context.Context of an operation, and raises it when the context is
+// canceled.
 type watches struct {
 	sync.Mutex
 	words map[<-chan struct{}]*capi.Word
 	ended chan struct{}
 }
 
-// of is the word of ctx, the same in each call; nil if it cannot be canceled.
+// of returns the word of ctx, the same in each call; nil if ctx cannot be canceled.
 func (w *watches) of(ctx context.Context) *capi.Word {
 	done := ctx.Done()
 	if done == nil {
@@ -179,7 +181,7 @@ func (w *watches) of(ctx context.Context) *capi.Word {
 func (w *watches) wait(ctx context.Context, word *capi.Word) {
 	select {
 	case <-ctx.Done():
-		if ctx.Err() != context.DeadlineExceeded { // deadlines are the operations' own
+		if ctx.Err() != context.DeadlineExceeded { // operations have the deadline as their timeout
 			word.Raise()
 		}
 	case <-w.ended:

@@ -2,9 +2,10 @@ package dtrain
 
 // SPDX-License-Identifier: Apache-2.0
 
-// Operations that are prepared: as those without Prepare in their names, but Request.Start begins them, as
-// often as it is called. Starting has its place in the order of calls that all ranks keep. Slices are memory
-// of Alloc or Register, and the library's from each start to its end.
+// Prepared operations: like the functions without Prepare in their names, but Request.Start starts
+// them, as often as it is called. For the order of calls that all ranks keep, the start counts.
+// Slices must be memory of Alloc or Register; they belong to the library from each start until the
+// operation has finished.
 
 // PrepareAllReduce prepares an AllReduce.
 func PrepareAllReduce[T Element](comm *Comm, data []T, op Op) (*Request, error) {

@@ -11,19 +11,19 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Reader reads the records of TFRecord files. One goroutine at a time.
+// Reader reads the records of TFRecord files. Only one goroutine may use it at a time.
 type Reader struct {
 	handle
 	record []byte
 }
 
-// ReaderParams are a reader's share of the records, and its limit; what is zero has its default.
+// ReaderParams has a reader's share of the records, and its limit; zero means the default.
 type ReaderParams struct {
 	Shard, Shards int
-	MaxRecord     uint64 // bytes
+	MaxRecord     uint64 // longest accepted record, bytes
 }
 
-// OpenReader opens files, in this order.
+// OpenReader opens files, to be read in this order.
 func OpenReader(paths []string, params ReaderParams) (*Reader, error) {
 	for _, path := range paths {
 		if err := whole("the path", path); err != nil {
@@ -52,7 +52,7 @@ func OpenReader(paths []string, params ReaderParams) (*Reader, error) {
 	return r, nil
 }
 
-// Next is the next record, until the call after; io.EOF at the end.
+// Next returns the next record, valid until the following call; io.EOF at the end.
 func (r *Reader) Next() ([]byte, error) {
 	handle, err := r.enter()
 	if err != nil {
@@ -81,7 +81,7 @@ func (r *Reader) Close() error { return r.close() }
 // Writer writes a TFRecord file, which appears under its name when it is closed.
 type Writer struct {
 	handle
-	err error // of the close
+	err error // error of the close
 }
 
 // OpenWriter creates a file.
@@ -92,7 +92,7 @@ func OpenWriter(path string) (*Writer, error) {
 	w := new(Writer)
 	w.of(&object{what: "writer", tree: new(sync.Mutex)})
 	w.object.destroy = func(handle uintptr) *capi.Failure {
-		w.err = errorOf(capi.Writer_close(handle)) // frees it in any case
+		w.err = errorOf(capi.Writer_close(handle)) // frees the handle in any case
 		return nil
 	}
 	if failure := capi.Writer_open(path, unsafe.Pointer(&w.object.handle)); failure != nil {
@@ -108,5 +108,5 @@ func (w *Writer) Append(record []byte) error {
 	})
 }
 
-// Close ends the file; an error says that it was not written.
+// Close ends the file; an error means that the file was not written.
 func (w *Writer) Close() error { return first(w.close(), w.err) }

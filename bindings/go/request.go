@@ -10,16 +10,16 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Request is an operation in flight, or one that was prepared.
+// Request is an operation in flight, or a prepared one.
 type Request struct {
 	identity
 	events *events
 	tag    uint64
 	held   []*region
-	object *object // of a prepared one
+	object *object // for a prepared operation
 
 	mutex      sync.Mutex
-	handle     uintptr // 0: given back
+	handle     uintptr // 0: freed
 	persistent bool
 	running    bool
 	done       chan struct{} // closed when it has finished
@@ -27,7 +27,7 @@ type Request struct {
 	err        error
 }
 
-// begin posts an operation that outlasts the call.
+// begin starts an operation that outlasts the call.
 func (o *operator) begin(post operation, memory ...view) (*Request, error) {
 	handle, err := o.enter()
 	if err != nil {
@@ -42,7 +42,7 @@ func (o *operator) begin(post operation, memory ...view) (*Request, error) {
 	return r, nil
 }
 
-// prepare has it begun by Request.Start.
+// prepare prepares an operation, which Request.Start starts.
 func (o *operator) prepare(post operation, memory ...view) (*Request, error) {
 	r := &Request{events: &o.context.events, persistent: true, done: make(chan struct{}),
 		err: errorf(ErrState, "this operation was not started")}
@@ -78,7 +78,7 @@ func (r *Request) post(o *operator, handle uintptr, post operation, memory []vie
 	params := o.numbers()
 	call.Set(&params)
 	call.Start(queue, r.tag, r.persistent)
-	r.mutex.Lock() // its event may come before the call returns
+	r.mutex.Lock() // the event may come before the call returns
 	defer r.mutex.Unlock()
 	if failure := post(handle, call); failure != nil {
 		r.events.drop(r)
@@ -89,7 +89,7 @@ func (r *Request) post(o *operator, handle uintptr, post operation, memory []vie
 	return nil
 }
 
-// finish takes the event of its end.
+// finish processes the event of the operation's end.
 func (r *Request) finish(event capi.Event) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -113,7 +113,8 @@ func (r *Request) free() {
 	r.held = nil
 }
 
-// Done is closed when the operation has finished; of a prepared one, that of its last start.
+// Done returns a channel that is closed when the operation has finished; for a prepared one, its
+// last start.
 func (r *Request) Done() <-chan struct{} {
 	if r.check("request") != nil {
 		ended := make(chan struct{})
@@ -125,8 +126,8 @@ func (r *Request) Done() <-chan struct{} {
 	return r.done
 }
 
-// Wait waits for the operation's end. When ctx ends first its error is returned, and the operation goes
-// on; Cancel asks it to end.
+// Wait waits for the operation's end. When ctx ends first, Wait returns its error, and the
+// operation continues; Cancel asks it to end.
 func (r *Request) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-r.Done():
@@ -146,10 +147,10 @@ func waitEnded(reason error) error {
 	if reason == context.DeadlineExceeded {
 		status = ErrTimeout
 	}
-	return &Error{status, -1, "the wait ended, what was waited for goes on: " + reason.Error(), reason}
+	return &Error{status, -1, "the wait ended, the operation continues: " + reason.Error(), reason}
 }
 
-// Result is the outcome; an error, ErrState, while it runs.
+// Result returns the outcome, or an error; ErrState while the operation runs.
 func (r *Request) Result() (Result, error) {
 	if err := r.check("request"); err != nil {
 		return Result{}, err
@@ -162,14 +163,14 @@ func (r *Request) Result() (Result, error) {
 	return r.result, r.err
 }
 
-// Err is what the operation failed with, or nil; ErrState while it runs.
+// Err returns the operation's error, or nil; ErrState while it runs.
 func (r *Request) Err() error {
 	_, err := r.Result()
 	return err
 }
 
-// Cancel asks for an early end: the operation still finishes, with ErrCanceled if nothing was done.
-// ErrState for what other ranks may have begun (collectives).
+// Cancel asks the operation to end early: it still finishes, with ErrCanceled if nothing was done.
+// ErrState: it is a collective that other ranks may have begun.
 func (r *Request) Cancel() error {
 	if err := r.check("request"); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (r *Request) Cancel() error {
 	return errorOf(capi.Request_cancel(r.handle))
 }
 
-// Start begins a prepared operation, once more. ErrBusy while it runs.
+// Start starts a prepared operation again. ErrBusy while it runs.
 func (r *Request) Start() error {
 	if err := r.check("request"); err != nil {
 		return err
@@ -205,8 +206,8 @@ func (r *Request) Start() error {
 	return nil
 }
 
-// Close frees a prepared operation, as the close of its communicator does. ErrBusy while it runs.
-// Others need no Close.
+// Close frees a prepared operation, as closing its communicator does. ErrBusy while it runs. Other
+// requests need no Close.
 func (r *Request) Close() error {
 	if err := r.check("request"); err != nil {
 		return err

@@ -10,19 +10,19 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Server is a parameter server in this process; dtrain-server is one of its own.
+// Server is a parameter server in this process; the program dtrain-server is a stand-alone one.
 type Server struct{ handle }
 
-// ServeParams are how a server joins its job; the zero value is by the environment.
+// ServeParams says how a server joins its job; the zero value means the environment.
 type ServeParams struct {
-	Rendezvous           string // as JoinParams'
-	Size, Servers, Index int    // numbers of workers and of servers, and which of these it is
+	Rendezvous           string // as in JoinParams
+	Size, Servers, Index int    // number of workers, number of servers, index of this server
 	Timeout              time.Duration
-	AllGather            func(mine []byte) ([][]byte, error) // as JoinParams'
+	AllGather            func(mine []byte) ([][]byte, error) // as in JoinParams
 }
 
-// Serve joins a job as a server, which serves from then on in the background. It ends by the deadline of
-// ctx, but not by its cancellation.
+// Serve joins a job as a server, which then serves in the background. The deadline of ctx ends the
+// call, but not its cancellation.
 func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error) {
 	if err := first(c.check(), whole("the rendezvous", params.Rendezvous)); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (c *Context) Serve(ctx context.Context, params ServeParams) (*Server, error
 	return server, nil
 }
 
-// Wait waits until all workers have left; the error is what the job failed with, or that of ctx.
+// Wait waits until all workers have left; it returns the error if the job failed, or that of ctx.
 func (s *Server) Wait(ctx context.Context) error {
 	const slice = 20 * time.Millisecond
 	for {
@@ -76,7 +76,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Stats is what the server has counted, as text for Prometheus.
+// Stats returns what the server has counted, as text for Prometheus.
 func (s *Server) Stats() (string, error) {
 	handle, err := s.enter()
 	if err != nil {
@@ -88,14 +88,14 @@ func (s *Server) Stats() (string, error) {
 	}), nil
 }
 
-// Close ends it; workers that still need it get ErrPeer.
+// Close ends the server; workers that still need it get ErrPeer.
 func (s *Server) Close() error { return s.close() }
 
-// ServerWeights are TableParams.Weights for `dedicated` servers, and then as many workers that serve, by
-// which the busiest link carries least.
+// ServerWeights returns TableParams.Weights for `dedicated` servers followed by `serving` workers
+// that serve. They minimize the load of the busiest link.
 func ServerWeights(workers, dedicated, serving int) ([]uint32, error) {
 	if workers < 0 || dedicated < 0 || serving < 0 || dedicated+serving > 1<<20 {
-		return nil, errorf(ErrInvalid, "weights of %d and %d servers", dedicated, serving)
+		return nil, errorf(ErrInvalid, "server weights: %d dedicated and %d serving", dedicated, serving)
 	}
 	weights := make([]uint32, dedicated+serving)
 	return weights, errorOf(capi.Server_weights(uint32(clamp(workers)), uint32(dedicated),

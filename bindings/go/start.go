@@ -2,96 +2,96 @@ package dtrain
 
 // SPDX-License-Identifier: Apache-2.0
 
-// Operations that are begun: as those without Start in their names, but they return at once. Slices are
-// memory of Alloc or Register, and the library's until the operation has finished.
+// Started operations: like the functions without Start in their names, but they return at once. Slices must
+// be memory of Alloc or Register; they belong to the library until the operation has finished.
 //
 //	memory, err := dtrain.Alloc[float32](job, 1000)
 //	request, err := dtrain.StartAllReduce(world, memory.Data, dtrain.Sum)
 //	result, err := request.Wait(ctx)
 
-// StartAllReduce begins an AllReduce.
+// StartAllReduce starts an AllReduce.
 func StartAllReduce[T Element](comm *Comm, data []T, op Op) (*Request, error) {
 	return comm.start(allReduce(viewOf(data), viewOf(data), op))
 }
 
-// StartAllReduceTo begins an AllReduceTo.
+// StartAllReduceTo starts an AllReduceTo.
 func StartAllReduceTo[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
 	return comm.start(allReduce(viewOf(send), viewOf(recv), op))
 }
 
-// StartReduce begins a Reduce.
+// StartReduce starts a Reduce.
 func StartReduce[T Element](comm *Comm, send, recv []T, op Op, root int) (*Request, error) {
 	return comm.start(reduce(viewOf(send), viewOf(recv), op, root))
 }
 
-// StartReduceScatter begins a ReduceScatter.
+// StartReduceScatter starts a ReduceScatter.
 func StartReduceScatter[T Element](comm *Comm, send, recv []T, op Op) (*Request, error) {
 	return comm.start(reduceScatter(viewOf(send), viewOf(recv), op))
 }
 
-// StartReduceScatterV begins a ReduceScatterV.
+// StartReduceScatterV starts a ReduceScatterV.
 func StartReduceScatterV[T Element](comm *Comm, send, recv []T, counts []int, op Op) (*Request, error) {
 	return comm.start(reduceScatterV(viewOf(send), viewOf(recv), counts, op))
 }
 
-// StartAllGather begins an AllGather.
+// StartAllGather starts an AllGather.
 func StartAllGather[T Element](comm *Comm, send, recv []T) (*Request, error) {
 	return comm.start(allGather(viewOf(send), viewOf(recv)))
 }
 
-// StartAllGatherV begins an AllGatherV.
+// StartAllGatherV starts an AllGatherV.
 func StartAllGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int) (*Request, error) {
 	return comm.start(allGatherV(viewOf(send), viewOf(recv), counts, displs))
 }
 
-// StartBroadcast begins a Broadcast.
+// StartBroadcast starts a Broadcast.
 func StartBroadcast[T Element](comm *Comm, data []T, root int) (*Request, error) {
 	return comm.start(broadcast(viewOf(data), root))
 }
 
-// StartGather begins a Gather.
+// StartGather starts a Gather.
 func StartGather[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
 	return comm.start(gather(viewOf(send), viewOf(recv), root))
 }
 
-// StartGatherV begins a GatherV.
+// StartGatherV starts a GatherV.
 func StartGatherV[T Element](comm *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
 	return comm.start(gatherV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
-// StartScatter begins a Scatter.
+// StartScatter starts a Scatter.
 func StartScatter[T Element](comm *Comm, send, recv []T, root int) (*Request, error) {
 	return comm.start(scatter(viewOf(send), viewOf(recv), root))
 }
 
-// StartScatterV begins a ScatterV.
+// StartScatterV starts a ScatterV.
 func StartScatterV[T Element](comm *Comm, send, recv []T, counts, displs []int,
 	root int) (*Request, error) {
 	return comm.start(scatterV(viewOf(send), viewOf(recv), counts, displs, root))
 }
 
-// StartAllToAll begins an AllToAll.
+// StartAllToAll starts an AllToAll.
 func StartAllToAll[T Element](comm *Comm, send, recv []T) (*Request, error) {
 	return comm.start(allToAll(viewOf(send), viewOf(recv)))
 }
 
-// StartAllToAllV begins an AllToAllV.
+// StartAllToAllV starts an AllToAllV.
 func StartAllToAllV[T Element](comm *Comm, send []T, sendCounts, sendDispls []int, recv []T,
 	recvCounts, recvDispls []int) (*Request, error) {
 	return comm.start(allToAllV(viewOf(send), sendCounts, sendDispls, viewOf(recv), recvCounts, recvDispls))
 }
 
-// StartBarrier begins a Barrier.
+// StartBarrier starts a Barrier.
 func StartBarrier(comm *Comm) (*Request, error) {
 	return comm.start(collective{kind: kindBarrier})
 }
 
-// StartSend begins a Send.
+// StartSend starts a Send.
 func StartSend[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
 	return comm.start(message(kindSend, viewOf(data), peer, tag))
 }
 
-// StartRecv begins a Recv.
+// StartRecv starts a Recv.
 func StartRecv[T Element](comm *Comm, data []T, peer int, tag uint32) (*Request, error) {
 	return comm.start(message(kindRecv, viewOf(data), peer, tag))
 }

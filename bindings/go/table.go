@@ -9,16 +9,17 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Table is a named array that lives on the servers, or on the workers of a job without: dense, or of
-// rows by 64-bit keys. Operations on ranges take the first element and as many as the slice has.
+// Table is a named array on the servers, or on the workers of a job without servers: dense, or rows
+// by 64-bit keys. Operations on ranges take the index of the first element and as many elements as
+// the slice has.
 type Table[T Element] struct {
 	operator
 	comm *Comm
 	dim  int
 }
 
-// NewTable makes a table of a job. Collective over comm, the job's own: all give the same name and
-// parameters.
+// NewTable makes a table of a job. Collective over comm, the job's own communicator: all ranks pass
+// the same name and parameters.
 func NewTable[T Element](comm *Comm, name string, params TableParams) (*Table[T], error) {
 	if err := first(comm.check(), whole("the name", name), whole("the function", params.Function)); err != nil {
 		return nil, err
@@ -39,10 +40,10 @@ func NewTable[T Element](comm *Comm, name string, params TableParams) (*Table[T]
 	return t, nil
 }
 
-// Close gives the table back; the servers drop it when the last worker has.
+// Close frees the table; the servers drop it when the last worker has closed it.
 func (t *Table[T]) Close() error { return t.close() }
 
-// With is the same table for operations with parameters.
+// With returns the same table with parameters for its operations.
 func (t *Table[T]) With(params Params) *Table[T] {
 	other := &Table[T]{comm: t.comm, dim: t.dim}
 	other.as(&t.operator, params)
@@ -85,7 +86,7 @@ type rangeCall = func(table uintptr, first, count uint64, values unsafe.Pointer,
 // span is an operation on a range.
 func span[T Element](function rangeCall, first int, values []T) request {
 	if first < 0 {
-		return request{err: errorf(ErrInvalid, "a range from element %d", first)}
+		return request{err: errorf(ErrInvalid, "the first element of a range cannot be %d", first)}
 	}
 	v := viewOf(values)
 	return request{post: func(table uintptr, call *capi.Call) *capi.Failure {
@@ -96,11 +97,11 @@ func span[T Element](function rangeCall, first int, values []T) request {
 type rowsCall = func(table uintptr, keys unsafe.Pointer, count uint64, values unsafe.Pointer,
 	call *capi.Call) *capi.Failure
 
-// rows is an operation on rows of so many elements.
+// rows is an operation on rows of `width` elements.
 func rows[T Element](function rowsCall, keys []uint64, values []T, width int) request {
 	k, v := viewOf(keys), viewOf(values)
 	if v.count != k.count*width {
-		return request{err: errorf(ErrInvalid, "%d keys of rows of %d elements, and %d values", k.count,
+		return request{err: errorf(ErrInvalid, "%d keys, with rows of %d elements, do not match %d values", k.count,
 			width, v.count)}
 	}
 	return request{post: func(table uintptr, call *capi.Call) *capi.Failure {
@@ -110,7 +111,7 @@ func rows[T Element](function rowsCall, keys []uint64, values []T, width int) re
 
 func (t *Table[T]) pushPull(first int, push, pull []T) request {
 	if len(push) != len(pull) {
-		return request{err: errorf(ErrInvalid, "%d values to push and %d to pull", len(push), len(pull))}
+		return request{err: errorf(ErrInvalid, "there are %d values to push but %d to pull", len(push), len(pull))}
 	}
 	to := viewOf(pull)
 	r := span(func(table uintptr, first, count uint64, from unsafe.Pointer, call *capi.Call) *capi.Failure {
@@ -122,7 +123,7 @@ func (t *Table[T]) pushPull(first int, push, pull []T) request {
 
 func (t *Table[T]) pushPullRows(keys []uint64, push, pull []T) request {
 	if len(push) != len(pull) {
-		return request{err: errorf(ErrInvalid, "%d values to push and %d to pull", len(push), len(pull))}
+		return request{err: errorf(ErrInvalid, "there are %d values to push but %d to pull", len(push), len(pull))}
 	}
 	to := viewOf(pull)
 	r := rows(func(table uintptr, keys unsafe.Pointer, count uint64, from unsafe.Pointer,
@@ -140,7 +141,7 @@ func (t *Table[T]) eraseRows(keys []uint64) request {
 	}, keys, []T(nil), 0)
 }
 
-// Push hands values to the table's rule. The result tells the version.
+// Push passes values to the table's rule. The result has the version.
 func (t *Table[T]) Push(ctx context.Context, first int, values []T) (Result, error) {
 	return t.block(ctx, span(capi.Table_push, first, values))
 }
@@ -150,8 +151,8 @@ func (t *Table[T]) Pull(ctx context.Context, first int, values []T) (Result, err
 	return t.block(ctx, span(capi.Table_pull, first, values))
 }
 
-// PushPull does both in one round trip; push and pull may be the same. Under BSP it clocks the worker,
-// too.
+// PushPull pushes and pulls in one round trip; push and pull may be the same. Under BSP it also
+// ends the worker's clock.
 func (t *Table[T]) PushPull(ctx context.Context, first int, push, pull []T) (Result, error) {
 	return t.block(ctx, t.pushPull(first, push, pull))
 }
@@ -161,17 +162,17 @@ func (t *Table[T]) Set(ctx context.Context, first int, values []T) error {
 	return done(t.block(ctx, span(capi.Table_set, first, values)))
 }
 
-// PushRows hands rows to the table's rule, and makes those that are not there.
+// PushRows passes rows to the table's rule, and creates missing rows.
 func (t *Table[T]) PushRows(ctx context.Context, keys []uint64, values []T) (Result, error) {
 	return t.block(ctx, rows(capi.Table_push_rows, keys, values, t.dim))
 }
 
-// PullRows reads rows; of a key without one its initial values.
+// PullRows reads rows; a key without a row has its initial values.
 func (t *Table[T]) PullRows(ctx context.Context, keys []uint64, values []T) (Result, error) {
 	return t.block(ctx, rows(capi.Table_pull_rows, keys, values, t.dim))
 }
 
-// PushPullRows does both in one round trip.
+// PushPullRows pushes and pulls rows in one round trip.
 func (t *Table[T]) PushPullRows(ctx context.Context, keys []uint64, push, pull []T) (Result, error) {
 	return t.block(ctx, t.pushPullRows(keys, push, pull))
 }
@@ -186,7 +187,7 @@ func (t *Table[T]) EraseRows(ctx context.Context, keys []uint64) error {
 	return done(t.block(ctx, t.eraseRows(keys)))
 }
 
-// CountRows is how many rows all servers hold.
+// CountRows returns the number of rows on all servers.
 func (t *Table[T]) CountRows(ctx context.Context) (uint64, error) {
 	var count uint64
 	_, err := t.find(ctx, func(table uintptr, call *capi.Call) *capi.Failure {
@@ -195,7 +196,7 @@ func (t *Table[T]) CountRows(ctx context.Context) (uint64, error) {
 	return count, err
 }
 
-// Clock ends this worker's clock: its pushes so far belong to it.
+// Clock ends this worker's clock; its pushes so far belong to that clock.
 func (t *Table[T]) Clock(ctx context.Context) error { return done(t.find(ctx, capi.Table_clock)) }
 
 // SetRate replaces the learning rate.
@@ -205,14 +206,14 @@ func (t *Table[T]) SetRate(ctx context.Context, rate float64) error {
 	})
 }
 
-// SetReady says that the table is initialised; usually one worker does.
+// SetReady declares the table initialized; usually one worker does.
 func (t *Table[T]) SetReady(ctx context.Context) error { return t.run(ctx, capi.Table_set_ready) }
 
-// WaitReady waits until a worker has said so.
+// WaitReady waits until a worker has called SetReady.
 func (t *Table[T]) WaitReady(ctx context.Context) error { return t.run(ctx, capi.Table_wait_ready) }
 
 // SetConsistency changes Consistency, Staleness, Quorum and Reproducible; other parameters are not
-// read. Collective. It ends by the deadline of option op.timeout only.
+// read. Collective. Only the option op.timeout limits it.
 func (t *Table[T]) SetConsistency(params TableParams) error {
 	p := capi.NewTable_params()
 	defer capi.DeleteTable_params(p)

@@ -10,7 +10,7 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// State is an array of the rule's state: of so many numbers, in a table of rows for each of them.
+// State is an array of the rule's state, with its numbers counted (for rows by keys: per row).
 type State struct {
 	Index int
 	Name  string
@@ -18,7 +18,7 @@ type State struct {
 	Count int
 }
 
-// States are the rule's.
+// States returns the state arrays of the rule.
 func (t *Table[T]) States() ([]State, error) {
 	handle, err := t.enter()
 	if err != nil {
@@ -48,7 +48,7 @@ func state[S, T Element](t *Table[T], index int) (State, error) {
 		return State{}, err
 	}
 	if index < 0 || index >= len(all) {
-		return State{}, errorf(ErrNotFound, "this table's rule has %d state arrays; there is no %d",
+		return State{}, errorf(ErrNotFound, "this table's rule has %d state arrays; there is no array %d",
 			len(all), index)
 	}
 	if all[index].Type != TypeOf[S]() {
@@ -90,7 +90,7 @@ func PullState[S, T Element](ctx context.Context, t *Table[T], index, first int,
 	return done(t.block(ctx, stateSpan(t, capi.Table_pull_state, index, first, values)))
 }
 
-// SetState overwrites them.
+// SetState overwrites numbers of a state array.
 func SetState[S, T Element](ctx context.Context, t *Table[T], index, first int, values []S) error {
 	return done(t.block(ctx, stateSpan(t, capi.Table_set_state, index, first, values)))
 }
@@ -101,13 +101,13 @@ func PullStateRows[S, T Element](ctx context.Context, t *Table[T], index int, ke
 	return done(t.block(ctx, stateRows(t, capi.Table_pull_state_rows, index, keys, values)))
 }
 
-// SetStateRows overwrites it.
+// SetStateRows overwrites the state of rows.
 func SetStateRows[S, T Element](ctx context.Context, t *Table[T], index int, keys []uint64,
 	values []S) error {
 	return done(t.block(ctx, stateRows(t, capi.Table_set_state_rows, index, keys, values)))
 }
 
-// Locate tells the servers of elements, or of keys.
+// Locate returns the servers that hold these elements, or keys.
 func (t *Table[T]) Locate(items []uint64) ([]uint32, error) {
 	servers := make([]uint32, len(items))
 	err := t.call(func(table uintptr) *capi.Failure {
@@ -118,12 +118,12 @@ func (t *Table[T]) Locate(items []uint64) ([]uint32, error) {
 
 // TableServer is what a server holds of a table.
 type TableServer struct {
-	Rank             int // of the worker that it is; -1: a dedicated one
+	Rank             int // of the worker that is this server; -1: a dedicated server
 	Elements, Ranges uint64
 	Share            float64
 }
 
-// Servers tells what each server holds.
+// Servers returns what each server holds of the table.
 func (t *Table[T]) Servers() ([]TableServer, error) {
 	handle, err := t.enter()
 	if err != nil {
@@ -149,7 +149,7 @@ type TableStats struct {
 	Stale, NotFinite                              uint64
 }
 
-// Stats counts requests to one server, or to all (-1).
+// Stats returns the counts of requests to one server, or to all (-1).
 func (t *Table[T]) Stats(server int) (TableStats, error) {
 	s := capi.NewTable_stats()
 	defer capi.DeleteTable_stats(s)

@@ -12,7 +12,7 @@ import (
 	"dtrain.org/dtrain/internal/capi"
 )
 
-// Rule is what a push does to a table's values.
+// Rule is an update rule: what a push does to a table's values.
 type Rule uint32
 
 // Rules; docs/PARAMETER_SERVER.md has their formulas.
@@ -36,7 +36,7 @@ const (
 	RuleLARS        Rule = C.DTRAIN_RULE_LARS
 	RuleLAMB        Rule = C.DTRAIN_RULE_LAMB
 	RuleDCSGD       Rule = C.DTRAIN_RULE_DC_SGD
-	RuleFunction    Rule = C.DTRAIN_RULE_FUNCTION // the servers' own
+	RuleFunction    Rule = C.DTRAIN_RULE_FUNCTION // a function of the servers
 )
 
 // Consistency says when pushes are applied, and what pulls see.
@@ -50,7 +50,7 @@ const (
 	Quorum Consistency = C.DTRAIN_QUORUM
 )
 
-// Distribution is that of what a row holds before its first push.
+// Distribution is the distribution of a row's values before its first push.
 type Distribution uint32
 
 // Distributions.
@@ -60,29 +60,29 @@ const (
 	Normal   Distribution = C.DTRAIN_INITIAL_NORMAL
 )
 
-// NotFinite says what becomes of a part of a push that has a NaN or an infinity.
+// NotFinite says how a part of a push that contains a NaN or an infinity is treated.
 type NotFinite uint32
 
-// What may become of it; what is dropped is counted.
+// Treatments; dropped parts are counted.
 const (
 	NotFiniteTake   NotFinite = C.DTRAIN_NOT_FINITE_TAKE
 	NotFiniteRefuse NotFinite = C.DTRAIN_NOT_FINITE_REFUSE
 	NotFiniteDrop   NotFinite = C.DTRAIN_NOT_FINITE_DROP
 )
 
-// Steps says what rules that count updates take for the number of one.
+// Steps says which count of updates rules use.
 type Steps uint32
 
-// Each element's, or row's, own, or the table's, as optimizers do that have one count for all.
+// One count per element or row, or one per table, as in optimizers that have one count for all.
 const (
 	StepsOwn   Steps = C.DTRAIN_STEPS_OWN
 	StepsTable Steps = C.DTRAIN_STEPS_TABLE
 )
 
-// MeanOver says what the mean of Avg is taken over.
+// MeanOver says which workers the mean of Avg counts.
 type MeanOver uint32
 
-// All workers, or of each row those that have pushed it.
+// All workers, or for each row those that have pushed it.
 const (
 	MeanOverWorkers MeanOver = C.DTRAIN_MEAN_WORKERS
 	MeanOverPushers MeanOver = C.DTRAIN_MEAN_PUSHERS
@@ -101,7 +101,7 @@ const (
 	ScheduleInverseSqrt Schedule = C.DTRAIN_SCHEDULE_INVERSE_SQRT
 )
 
-// Placement says where the parts of a table are put.
+// Placement says which servers hold the parts of a table.
 type Placement uint32
 
 // Placements.
@@ -114,10 +114,10 @@ const (
 	PlaceUser       Placement = C.DTRAIN_PLACE_USER
 )
 
-// Numbers are some of those of a rule.
+// Numbers is a set of numbers of a rule.
 type Numbers uint32
 
-// Numbers of which 0 is not the default where Given has them.
+// Numbers whose 0 counts as 0, not as the default, if Given contains them.
 const (
 	GivenLearningRate Numbers = C.DTRAIN_GIVEN_LEARNING_RATE
 	GivenMomentum     Numbers = C.DTRAIN_GIVEN_MOMENTUM
@@ -131,8 +131,8 @@ const (
 	GivenAccumulator  Numbers = C.DTRAIN_GIVEN_ACCUMULATOR
 )
 
-// TableParams are those of dtrain_table_params_t (dtrain.h): Length for a dense table, or Dim for rows
-// by keys; what is zero has its default, but for the numbers that are Given.
+// TableParams has the fields of dtrain_table_params_t (dtrain.h): Length for a dense table, or Dim
+// for rows by keys. Zero means the default, except for the numbers in Given.
 type TableParams struct {
 	Length       uint64
 	Dim          uint32
@@ -146,7 +146,7 @@ type TableParams struct {
 	LearningRate, Momentum, Beta1, Beta2, Epsilon, Rho float64
 	ClipValue, ClipNorm, WeightDecay, L1, L2           float64
 	Trust, FTRLBeta, Compensation, Accumulator         float64
-	Given                                              Numbers // those that are meant also if they are 0
+	Given                                              Numbers // numbers that count even if they are 0
 	Initial, Spread                                    float64
 	Distribution                                       Distribution
 	Seed, RowLength, MaxBytes                          uint64
@@ -167,7 +167,7 @@ type TableParams struct {
 	Place func(first, count uint64, servers uint32) (uint32, error)
 }
 
-// Segment is a part of the columns of each row with a rule of its own.
+// Segment is a part of the columns of each row, updated by a separate rule.
 type Segment struct {
 	Rule                                               Rule
 	First, Count                                       uint64
@@ -187,7 +187,7 @@ func (p *TableParams) mode(c capi.Table_params) {
 	}
 }
 
-// filled is what a struct of C's points to until it is dropped, and the callback in it.
+// filled holds the memory that a C struct points to until it is dropped, and the callback in it.
 type filled struct {
 	callback
 	arrays []uintptr
@@ -200,7 +200,7 @@ func (f *filled) drop() {
 	f.callback.drop()
 }
 
-// fill sets all.
+// fill sets all fields.
 func (p *TableParams) fill(c capi.Table_params, dtype DType) *filled {
 	p.mode(c)
 	c.SetDtype(uint32(dtype))
@@ -273,7 +273,7 @@ func (p *TableParams) place(of *callback) capi.Place {
 			return err
 		})
 		if !well {
-			return math.MaxUint32 // no server: refused
+			return math.MaxUint32 // no server has this number: refused
 		}
 		return server
 	}

@@ -7,9 +7,9 @@
 namespace dtrain {
 inline namespace cxx {
 
-// All ranks call the same in the same order. Nothing is copied. A block is what one rank gives or
-// gets; the counts of the v-variants are numbers of elements, one for each rank, and displacements
-// where blocks begin ({}: one after the other).
+// All ranks call the same collectives in the same order. Arrays are not copied. A block is the part
+// of an array that belongs to one rank. The counts of the v-variants are the elements of each
+// rank's block; displacements say where the blocks begin ({}: one after the other).
 template <class Way> class Collectives {
   public:
     using Done = typename Way::Done;   // void, or a Request
@@ -25,7 +25,7 @@ template <class Way> class Collectives {
                                     detail::number(op), params, request);
         });
     }
-    // As allreduce, the result on root only; elsewhere out is {}.
+    // As allreduce, but only root gets the result; on other ranks out is {}.
     Done reduce(Output array, Op op = Op::SUM, int root = 0) const {
         return reduce(array, array, op, root);
     }
@@ -68,14 +68,14 @@ template <class Way> class Collectives {
                                      dtype(array), params, request);
         });
     }
-    // root's array to all
+    // Copies root's array to all ranks.
     Done broadcast(Output array, int root = 0) const {
         return way_.run([&](auto params, auto request) {
             return dtrain_broadcast(comm(), array.data, array.count, dtype(array), root, params,
                                     request);
         });
     }
-    // On root: out = all ranks' arrays; elsewhere it is {}.
+    // On root: out = all ranks' arrays. On other ranks out is {}.
     Done gather(Input array, Output out = {}, int root = 0) const {
         if (out.data != nullptr) detail::fits("gather", array.count * size(), array.dtype, out);
         return way_.run([&](auto params, auto request) {
@@ -92,7 +92,7 @@ template <class Way> class Collectives {
                                   dtype(array), root, params, request);
         });
     }
-    // out = this rank's block of root's array, which is {} elsewhere.
+    // out = this rank's block of root's array. On other ranks array is {}.
     Done scatter(Input array, Output out, int root = 0) const {
         if (array.data != nullptr)
             detail::fits("scatter", each("scatter", array), array.dtype, out);
@@ -110,7 +110,7 @@ template <class Way> class Collectives {
                                    dtype(out), root, params, request);
         });
     }
-    // Block j of array goes to rank j; block j of out comes from there.
+    // Block j of array goes to rank j; block j of out comes from rank j.
     Done alltoall(Input array, Output out) const {
         detail::fits("alltoall", array.count, array.dtype, out);
         const uint64_t count = each("alltoall", array);
@@ -130,19 +130,19 @@ template <class Way> class Collectives {
                                     params, request);
         });
     }
-    // Waits until all ranks have come here.
+    // Waits until all ranks have called it.
     Done barrier() const {
         return way_.run(
             [&](auto params, auto request) { return dtrain_barrier(comm(), params, request); });
     }
-    // A message to peer; those of one tag arrive in order.
+    // Sends a message to peer; messages of one tag arrive in order.
     Done send(Input array, int peer, uint32_t tag = 0) const {
         return way_.run([&](auto params, auto request) {
             return dtrain_send(comm(), array.data, array.count, dtype(array), peer, tag, params,
                                request);
         });
     }
-    // A message of peer, or of whoever sends one; the result tells from whom and how long.
+    // Receives a message from peer, or from any rank; the result has its sender and its length.
     Found recv(Output array, int peer = ANY_RANK, uint32_t tag = 0) const {
         return way_.find([&](auto params, auto request) {
             return dtrain_recv(comm(), array.data, array.count, dtype(array), peer, tag, params,
@@ -165,18 +165,18 @@ template <class Way> class Collectives {
         return detail::number(array.dtype);
     }
     [[noreturn, gnu::cold, gnu::noinline]] void one_each(const char *call) const {
-        throw InvalidError(std::string(call) + ": counts, and displacements, are one for each of " +
+        throw InvalidError(std::string(call) + ": counts and displacements need one for each of " +
                            std::to_string(size()) + " ranks");
     }
-    // Elements of each rank's block.
+    // The number of elements of each rank's block.
     uint64_t each(const char *call, const Input &array) const {
         if (array.count % size() != 0)
             throw InvalidError(std::string(call) + ": " + std::to_string(array.count) +
-                               " elements are not as many for each of " + std::to_string(size()) +
-                               " ranks");
+                               " elements cannot be divided evenly among " +
+                               std::to_string(size()) + " ranks");
         return array.count / size();
     }
-    // Whether the buffer of `available` elements has all blocks.
+    // Checks that a buffer of `available` elements holds all blocks.
     void blocks(const char *call, Counts counts, Counts displs, uint64_t available) const {
         if (counts.size() != size() || (displs.data() != nullptr && displs.size() != size()))
             one_each(call);
@@ -190,7 +190,7 @@ template <class Way> class Collectives {
             end = first + counts[i];
         }
     }
-    // Whether the array is this rank's block.
+    // Checks that the array is as long as this rank's block.
     void give(const char *call, const Input &array, Counts counts, const Output &out) const {
         if (counts.size() != size()) one_each(call);
         if (array.count != counts[rank()] || (out.data != nullptr && out.dtype != array.dtype))

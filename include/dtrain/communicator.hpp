@@ -1,4 +1,4 @@
-// Groups of ranks, and what they make together: tables, gradient queues, compressors, graphs.
+// Communicators, and the objects that they create: tables, gradient queues, compressors, graphs.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_COMMUNICATOR_HPP
 #define DTRAIN_COMMUNICATOR_HPP
@@ -10,8 +10,8 @@
 namespace dtrain {
 inline namespace cxx {
 
-// An ordered group of ranks. Its operations block; start() has the same ones with requests,
-// prepare() with requests that are started many times, with() all of them with parameters:
+// An ordered group of ranks. Its operations block. start() offers them with requests, prepare()
+// with requests that can be started many times, with() with parameters:
 //     comm.allreduce(gradient, Op::AVG);
 //     Request request = comm.start().allreduce(gradient);
 //     comm.with(OpParams().timeout(5s)).broadcast(weights);
@@ -36,31 +36,32 @@ class Communicator : public Collectives<detail::Blocking> {
 
     int rank() const noexcept { return dtrain_comm_rank(handle()); }
     int size() const noexcept { return dtrain_comm_size(handle()); }
-    // One communicator for each color, its ranks ordered by (key, rank); none for who gives a
-    // negative one. Collective.
+    // Creates one communicator per color, its ranks ordered by (key, rank); a rank with a negative
+    // color gets none. Collective.
     std::optional<Communicator> split(int color, int key = 0) const {
         return made([&](auto **out) { return dtrain_comm_split(handle(), color, key, out); });
     }
-    // A communicator of these ranks in this order; none on the others. All call it.
+    // Creates a communicator of these ranks in this order; other ranks get none. All ranks call it.
     std::optional<Communicator> subset(Span<const int32_t> ranks) const {
         return made([&](auto **out) {
             return dtrain_comm_subset(handle(), ranks.data(), static_cast<int32_t>(ranks.size()),
                                       out);
         });
     }
-    // The same ranks, with an order of calls of its own. Collective.
+    // Creates a communicator of the same ranks, with a separate order of calls. Collective.
     Communicator duplicate() const {
         return *made([&](auto **out) { return dtrain_comm_duplicate(handle(), out); });
     }
-    // The ranks that are alive: the way on after a PeerError. All of them call it.
+    // Creates a communicator of the ranks that are alive, to continue after a PeerError. All of
+    // them call it.
     Communicator shrink() const {
         return *made([&](auto **out) { return dtrain_comm_shrink(handle(), out); });
     }
-    // Ends every operation, on all ranks, with an AbortedError and this reason.
+    // Ends every operation on all ranks with an AbortedError and this reason.
     void abort(const std::string &reason) const {
         detail::check(dtrain_comm_abort(handle(), reason.c_str()));
     }
-    // Throws why the communicator is broken.
+    // Throws the error that broke the communicator; does nothing while it is intact.
     void check() const {
         const Status status = dtrain_comm_status(handle());
         if (status < 0) way_.fail(status);
@@ -73,7 +74,7 @@ class Communicator : public Collectives<detail::Blocking> {
         ranks.resize(static_cast<size_t>(count));
         return ranks;
     }
-    // A table of the job, dense (length) or of rows (dim). Collective.
+    // Creates a table of the job, dense (length) or sparse (dim). Collective.
     Table table(const std::string &name, const TableParams &given) const {
         dtrain_table_params_t params = given.raw();
         if (!given.function_.empty()) params.function = given.function_.c_str();
@@ -91,20 +92,21 @@ class Communicator : public Collectives<detail::Blocking> {
         return Table(way_, detail::own(table, dtrain_table_destroy, way_.comm),
                      static_cast<DType>(params.dtype), params.dim);
     }
-    // A queue of named tensors that ranks submit in any order. Collective.
+    // Creates a queue of named tensors that ranks submit in any order. Collective.
     Gradients gradients(const GradientsParams &params = {}) const {
         dtrain_gradients_t *gradients = nullptr;
         detail::check(dtrain_gradients_create(handle(), &params.raw(), &gradients));
         return Gradients(way_, detail::own(gradients, dtrain_gradients_destroy, way_.comm));
     }
-    // All-reduces vectors of count f32 with less on the wire. Collective.
+    // Creates a compressor, which all-reduces vectors of count f32 with fewer bytes sent.
+    // Collective.
     Compressor compressor(const CompressorParams &params) const {
         dtrain_compressor_t *compressor = nullptr;
         detail::check(dtrain_compressor_create(handle(), &params.raw(), &compressor));
         return Compressor(way_, detail::own(compressor, dtrain_compressor_destroy, way_.comm),
                           params.raw().count);
     }
-    // Who averages with whom. Collective.
+    // Creates a graph: which ranks average with which. Collective.
     Graph graph(const GraphParams &given) const {
         const dtrain_graph_params_t params = given.whole();
         dtrain_graph_t *graph = nullptr;
@@ -123,7 +125,7 @@ class Communicator : public Collectives<detail::Blocking> {
         detail::Caught caught;
         static uint32_t place(void *arg, uint64_t first, uint64_t count, uint32_t servers) {
             auto *self = static_cast<Placer *>(arg);
-            // No server has this number: the table is refused.
+            // No server has this number, so the table is refused.
             return self->caught.run(UINT32_MAX,
                                     [&] { return (*self->function)(first, count, servers); });
         }

@@ -1,4 +1,4 @@
-// Options, a context of transports, memory, and how to join or to serve a job.
+// Options, contexts, memory, and the calls to join or serve a job.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_CONTEXT_HPP
 #define DTRAIN_CONTEXT_HPP
@@ -11,7 +11,7 @@
 namespace dtrain {
 inline namespace cxx {
 
-// Settings by their keys; before what is set here come the environment and the file that it names.
+// Settings by key. They override the environment, which overrides the file that it names.
 class Options {
   public:
     Options() {
@@ -30,7 +30,7 @@ class Options {
     Options &set(const char *key, std::chrono::duration<Rep, Period> duration) {
         return set(key, std::to_string(detail::nanoseconds(duration)) + "ns");
     }
-    // Lines "key = value".
+    // Reads lines "key = value".
     Options &load(const std::string &path) {
         detail::check(dtrain_options_load(handle_.get(), path.c_str()));
         return *this;
@@ -62,7 +62,7 @@ inline std::vector<OptionInfo> describe_options() {
     }
 }
 
-// Each rank gives some bytes and gets those of all ranks, in their order.
+// Each rank passes some bytes and gets those of all ranks, in rank order.
 using AllGather = std::function<void(Span<const std::byte> mine, Span<std::byte> all)>;
 
 // Fields that are not set are taken from the environment.
@@ -86,7 +86,8 @@ class JoinParams {
         params_.timeout_ns = detail::positive(duration, "timeout");
         return *this;
     }
-    // For the rendezvous "oob"; what it throws comes out of Context::join(), nested in the error.
+    // For the rendezvous "oob". If it throws, Context::join() throws its error with the exception
+    // nested in it.
     JoinParams &allgather(AllGather function) {
         allgather_ = std::move(function);
         return *this;
@@ -129,23 +130,23 @@ class ServeParams {
     AllGather allgather_;
 };
 
-// A parameter server, which serves in the background. Made by Context::serve().
+// A parameter server that serves in the background. Made by Context::serve().
 class Server {
   public:
     explicit Server(std::shared_ptr<dtrain_server_t> handle) noexcept
         : handle_(std::move(handle)) {}
     Server(Server &&) = default;
     Server &operator=(Server &&) = default;
-    // Until all workers have left; throws what the job failed with.
+    // Waits until all workers have left; throws the error if the job failed.
     void wait() const { detail::check(dtrain_server_wait(handle_.get(), -1)); }
-    // Whether they have left by then.
+    // As wait(), at most this long; returns whether all workers have left.
     template <class Rep, class Period>
     bool wait_for(std::chrono::duration<Rep, Period> duration) const {
         const Status status = dtrain_server_wait(handle_.get(), detail::nanoseconds(duration));
         detail::check(status);
         return status == DTRAIN_OK;
     }
-    // What it has counted, as text for Prometheus.
+    // What the server has counted, as text for Prometheus.
     std::string stats() const {
         return detail::text_of([this](char *buffer, size_t size) {
             return dtrain_stats_server(handle_.get(), buffer, size);
@@ -156,7 +157,8 @@ class Server {
     std::shared_ptr<dtrain_server_t> handle_;
 };
 
-// Memory that is registered with the transports: new, by Context::allocate(), or the program's.
+// Memory that is registered with the transports: allocated by Context::allocate(), or the
+// program's.
 class Memory {
   public:
     Memory(std::shared_ptr<dtrain_mem_t> handle, size_t bytes) noexcept
@@ -176,15 +178,15 @@ class Memory {
 };
 
 enum class LogLevel : int32_t {
-    ERROR_ = DTRAIN_LOG_ERROR, // ERROR is a macro of some
+    ERROR_ = DTRAIN_LOG_ERROR, // some headers define a macro ERROR
     WARN = DTRAIN_LOG_WARN,
     INFO = DTRAIN_LOG_INFO,
     DEBUG_ = DTRAIN_LOG_DEBUG
 };
-// Called from any thread; must not call into dtrain. What it throws is written to stderr.
+// Called from any thread; must not call dtrain. If it throws, the text goes to stderr.
 using LogSink = std::function<void(LogLevel level, const char *line)>;
 
-// Opens the transports. It is there until all that was made with it is gone.
+// Opens the transports. The context lives until everything made with it is destroyed.
 class Context {
   public:
     Context() : Context(nullptr) {}
@@ -196,24 +198,24 @@ class Context {
     Communicator join(const std::string &rendezvous = "env", const JoinParams &params = {}) const {
         return Communicator(made(dtrain_comm_create, dtrain_comm_destroy, rendezvous, params));
     }
-    // Joins a job as a parameter server, and serves from then on in the background.
+    // Joins a job as a parameter server, which then serves in the background.
     Server serve(const std::string &rendezvous = "env", const ServeParams &params = {}) const {
         return Server(made(dtrain_server_create, dtrain_server_destroy, rendezvous, params));
     }
-    // A queue that holds so many finished operations.
+    // Creates a queue that can hold `depth` finished operations (0: 1024).
     Queue queue(uint32_t depth = 0) const {
         dtrain_cq_t *queue = nullptr;
         detail::check(dtrain_cq_create(handle(), depth, &queue));
         return Queue(detail::own(queue, dtrain_cq_destroy, state_));
     }
-    // New memory, zeroed, which collectives inside the host need not copy.
+    // Allocates zeroed memory; collectives between ranks of one host need not copy it.
     Memory allocate(size_t bytes) const {
         dtrain_mem_t *memory = nullptr;
         detail::check(dtrain_mem_alloc(handle(), bytes, &memory));
         return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
     }
-    // Registers memory of the program's; shared: moves its pages into memory that the host's other
-    // ranks can map. No thread may write to it during this call.
+    // Registers memory of the program. shared: moves its pages into memory that the host's other
+    // ranks can map. No thread may write to the pages during this call.
     Memory register_memory(void *address, size_t bytes, bool shared = false) const {
         dtrain_mem_params_t params;
         DTRAIN_INIT(&params);
@@ -224,7 +226,7 @@ class Context {
         detail::check(dtrain_mem_register(handle(), &params, &memory));
         return Memory(detail::own(memory, dtrain_mem_deregister, state_), bytes);
     }
-    // Makes an update rule known to the server of this context, for tables that are made later.
+    // Registers an update rule with the server of this context, for tables that are created later.
     void register_function(Function function) const {
         state_->functions.emplace_back(std::move(function));
         const dtrain_function_t raw = state_->functions.back().whole();
@@ -235,7 +237,7 @@ class Context {
             detail::throw_error(status, text);
         }
     }
-    // {}: to stderr again.
+    // Sets the function that gets log lines; {}: back to stderr.
     void set_log(LogSink sink) const {
         auto next = std::make_unique<LogSink>(std::move(sink));
         detail::check(dtrain_context_set_log(
@@ -248,13 +250,13 @@ class Context {
             return dtrain_context_describe(handle(), buffer, size);
         });
     }
-    // Does some work, with the option progress=manual; how much.
+    // Does some work and returns how much; needed with the option progress=manual.
     int progress() const {
         const int32_t done = dtrain_context_progress(handle());
         detail::check(done);
         return done;
     }
-    // Writes what this rank does when to a file, for ui.perfetto.dev; %r is the rank.
+    // Writes a timeline of this rank to a file, for ui.perfetto.dev; %r in path is the rank.
     void start_timeline(const std::string &path) const {
         detail::check(dtrain_timeline_start(handle(), path.c_str()));
     }
@@ -262,7 +264,7 @@ class Context {
         detail::check(dtrain_timeline_mark(handle(), name.c_str()));
     }
     void stop_timeline() const { detail::check(dtrain_timeline_stop(handle())); }
-    // What a transport (of describe()) did with the program's memory.
+    // How the index-th transport of describe() has handled the program's memory.
     dtrain_device_stats_t device_stats(uint32_t index) const {
         dtrain_device_stats_t stats;
         DTRAIN_INIT(&stats);
@@ -272,7 +274,7 @@ class Context {
     dtrain_context_t *handle() const noexcept { return state_->handle.get(); }
 
   private:
-    struct State { // the handle goes first: until then callbacks may run
+    struct State { // the handle is destroyed first: until then callbacks may run
         std::list<Function> functions;
         std::unique_ptr<LogSink> log;
         std::shared_ptr<dtrain_context_t> handle;
@@ -317,7 +319,7 @@ class Context {
     std::shared_ptr<State> state_;
 };
 
-// Of the library; DTRAIN_API_VERSION is that of the header.
+// The version of the library; the header's version is DTRAIN_API_VERSION.
 inline std::string version() { return dtrain_version_string(); }
 
 } // namespace cxx

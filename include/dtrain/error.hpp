@@ -1,5 +1,5 @@
-// What calls fail with: an exception for each status of the C API, by the names that all languages
-// have. SPDX-License-Identifier: Apache-2.0
+// The exceptions that calls throw: one class per status of the C API, named as in all languages.
+// SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_ERROR_HPP
 #define DTRAIN_ERROR_HPP
 #include "../dtrain.h"
@@ -10,21 +10,22 @@
 #include <utility>
 
 namespace dtrain {
-// The library is C++, too: linked statically its names must not be those of a program.
+// The inline namespace keeps these names apart from those of the library, which is C++, too, when
+// it is linked statically.
 inline namespace cxx {
 
 using Status = dtrain_status_t;
 
-// The base of all. what(): what failed, where, on which rank, after how long and what to do.
+// The base class. what() says what failed, where, on which rank, after how long and what to do.
 class Error : public std::runtime_error {
   public:
     Error(Status status, const std::string &text, int rank = -1)
         : std::runtime_error(text), status_(status), rank_(rank) {}
-    // The number of the C API: DTRAIN_ERR_PEER, ...
+    // The status number of the C API: DTRAIN_ERR_PEER, ...
     Status status() const noexcept { return status_; }
     // "DTRAIN_ERR_PEER"
     const char *name() const noexcept { return dtrain_status_name(status_); }
-    // The guilty one; -1: not known. Of a blocking call: the first rank that is known to have
+    // The rank that failed; -1: unknown. For a blocking call: the first rank that is known to have
     // failed.
     int rank() const noexcept { return rank_; }
 
@@ -33,7 +34,7 @@ class Error : public std::runtime_error {
     int rank_;
 };
 
-// A newer library may have statuses that are not here: they are an Error.
+// A newer library may have further statuses: they are thrown as Error.
 #define DTRAIN_ERROR_CLASSES(X)                                                                    \
     X(Invalid, INVALID)                                                                            \
     X(NoMemory, NO_MEMORY)                                                                         \
@@ -68,7 +69,7 @@ DTRAIN_ERROR_CLASSES(DTRAIN_X)
 
 namespace detail {
 
-// act(error) with an object of the status's own class.
+// Calls act(error) with an object of the class of the status.
 template <class Act> void with_error(Status status, const std::string &text, int rank, Act &&act) {
     switch (status) {
 #define DTRAIN_X(kind, code)                                                                       \
@@ -79,7 +80,7 @@ template <class Act> void with_error(Status status, const std::string &text, int
     }
 }
 
-// Texts of the C API: get(buffer, size) returns the whole length.
+// Gets a text from the C API: get(buffer, size) returns the whole length.
 template <class Get> std::string text_of(Get &&get) {
     std::string text(255, '\0');
     for (;;) {
@@ -99,7 +100,7 @@ inline std::string last_error() {
     std::terminate();
 }
 
-// Away from the calls that it is in, which stay small.
+// Out of line, so that the inlined calls stay small.
 [[noreturn, gnu::cold, gnu::noinline]] inline void throw_last(Status status, int rank = -1) {
     throw_error(status, last_error(), rank);
 }
@@ -108,10 +109,10 @@ inline void check(Status status) {
     if (status < 0) throw_last(status);
 }
 
-// What a callback of the program threw, on its way through the C API.
+// Holds an exception of a callback of the program while it passes through the C API.
 class Caught {
   public:
-    // What f() returns, or `otherwise` if it throws.
+    // Returns f(), or `otherwise` if it throws.
     template <class Value, class F> Value run(Value otherwise, F &&f) noexcept {
         try {
             return f();
@@ -120,7 +121,7 @@ class Caught {
             return otherwise;
         }
     }
-    // The call's error, with the callback's exception nested in it.
+    // Throws the call's error, with the callback's exception nested in it.
     void check(Status status) const {
         if (status >= 0) return;
         const std::string text = last_error();

@@ -1,4 +1,4 @@
-// Update rules of one's own: what a server does with what is pushed (dtrain_function.h).
+// User-defined update rules: what a server does with pushed values (dtrain_function.h).
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_FUNCTION_HPP
 #define DTRAIN_FUNCTION_HPP
@@ -13,25 +13,25 @@
 namespace dtrain {
 inline namespace cxx {
 
-// What it throws is what the push or pull ends in, with its text and, of an Error, its status.
+// If a step throws, the push or pull fails with the exception's text and, for an Error, its status.
 using FunctionStep = std::function<void(const dtrain_function_batch_t &batch)>;
 
 class Function {
   public:
     Function(std::string name, FunctionStep update)
         : name_(std::move(name)), update_(std::move(update)) {}
-    // An array that the rule keeps: a number for each element, or for each row. F32, F64 or U64.
+    // Adds an array of state: one number per element, or per row. F32, F64 or U64.
     Function &state(std::string name, DType dtype = DType::F32, bool per_row = false) {
         names_.push_back(std::move(name));
         states_.push_back({nullptr, static_cast<uint32_t>(dtype), per_row ? 1u : 0u});
         return *this;
     }
-    // What a pull returns; without one, the values.
+    // Sets the step that computes the result of a pull; by default pulls return the values.
     Function &get(FunctionStep step) {
         get_ = std::move(step);
         return *this;
     }
-    // Combines the pushes of workers under BSP; without one, their sum.
+    // Sets the step that combines workers' pushes under BSP; by default they are summed.
     Function &aggregate(FunctionStep step) {
         aggregate_ = std::move(step);
         return *this;
@@ -39,7 +39,7 @@ class Function {
 
   private:
     friend class Context;
-    // Of an object that stays where it is.
+    // The result points into this object, which must not move afterwards.
     dtrain_function_t whole() {
         dtrain_function_t raw;
         DTRAIN_INIT(&raw);

@@ -10,18 +10,19 @@ inline namespace cxx {
 class GradientsParams {
   public:
     GradientsParams() noexcept { DTRAIN_INIT(&params_); }
-    // Tensors are packed together up to so much.
+    // Tensors are packed together up to this size.
     GradientsParams &bucket_bytes(uint64_t bytes) {
         params_.bucket_bytes = bytes;
         return *this;
     }
-    // Least time between two looks at what is ready.
+    // Least time between two checks of what is ready.
     template <class Rep, class Period>
     GradientsParams &cycle(std::chrono::duration<Rep, Period> duration) {
         params_.cycle_ns = detail::positive(duration, "cycle");
         return *this;
     }
-    // A tensor that waits so long for other ranks is logged, and fails; FOREVER: never.
+    // A tensor that has waited this long for other ranks is logged (stall_warn) or fails
+    // (stall_fail); FOREVER: never.
     template <class Rep, class Period>
     GradientsParams &stall_warn(std::chrono::duration<Rep, Period> duration) {
         params_.stall_warn_ns = detail::positive(duration, "stall_warn");
@@ -58,8 +59,8 @@ template <class Way> class GradientOperations {
                                            detail::number(op), params, request);
         });
     }
-    // For a rank without more data: zeros of it until all have joined. The result's peer is who
-    // joined last.
+    // For a rank without more data: it contributes zeros until all ranks have joined. The result's
+    // peer is the rank that joined last.
     Found join() const {
         return way_.find([&](auto params, auto request) {
             return dtrain_gradients_join(gradients_.get(), params, nullptr, request);
@@ -103,7 +104,7 @@ class CompressorParams {
         params_.kind = static_cast<uint32_t>(kind);
         params_.count = count;
     }
-    // Whether what a step does not send is added to the next; it is unless said otherwise.
+    // Whether what a step does not send is added to the next one. Default: true.
     CompressorParams &feedback(bool on) { return flag(DTRAIN_COMPRESS_NO_FEEDBACK, !on); }
     CompressorParams &stochastic(bool on = true) { return flag(DTRAIN_COMPRESS_STOCHASTIC, on); }
     CompressorParams &block(uint32_t value) { return set(params_.block, value); }
@@ -131,7 +132,7 @@ template <class Way> class CompressorOperations {
     using Done = typename Way::Done;
     CompressorOperations(Way way, std::shared_ptr<dtrain_compressor_t> compressor, uint64_t count)
         : way_(std::move(way)), compressor_(std::move(compressor)), count_(count) {}
-    // array = nearly the mean (or sum) of all ranks' arrays
+    // array = approximately the mean (or sum) of all ranks' arrays
     Done allreduce(Output array, Op op = Op::AVG) const { return allreduce(array, array, op); }
     Done allreduce(Input array, Output out, Op op = Op::AVG) const {
         detail::fits("allreduce", count_, DType::F32, out);
@@ -162,7 +163,7 @@ class Compressor : public CompressorOperations<detail::Blocking> {
         return CompressorOperations<detail::Blocking>(
             detail::Blocking{detail::Way{way_.comm, false, params}}, compressor_, count_);
     }
-    // Forgets what was kept; on all ranks between the same two operations.
+    // Discards what earlier steps have kept; call it on all ranks between the same two operations.
     void reset() const { detail::check(dtrain_compressor_reset(compressor_.get())); }
     dtrain_compression_stats_t stats() const {
         dtrain_compression_stats_t stats;

@@ -1,4 +1,4 @@
-// Averages with neighbours instead of all ranks.
+// Graphs: averages with neighbors instead of all ranks.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_GRAPH_HPP
 #define DTRAIN_GRAPH_HPP
@@ -16,7 +16,8 @@ class GraphParams {
         DTRAIN_INIT(&params_);
         params_.kind = static_cast<uint32_t>(topology);
     }
-    // Of CUSTOM: ranks that this one hears of; their weights, and its own.
+    // CUSTOM: the ranks whose values this rank gets, or these ranks with their weights and this
+    // rank's.
     explicit GraphParams(std::vector<int32_t> neighbors) : GraphParams(Topology::CUSTOM) {
         in_ = std::move(neighbors);
     }
@@ -29,7 +30,7 @@ class GraphParams {
         weighted_ = true;
         params_.self_weight = self_weight;
     }
-    // Who names this rank, to be checked.
+    // The ranks that name this rank as a neighbor; checked against what they give.
     GraphParams &out_neighbors(std::vector<int32_t> ranks) {
         out_ = std::move(ranks);
         return *this;
@@ -47,7 +48,7 @@ class GraphParams {
   private:
     friend class Communicator;
     dtrain_graph_params_t whole() const {
-        static const double none = 0; // an address, of no weights
+        static const double none = 0; // a valid address for an empty array
         dtrain_graph_params_t params = params_;
         params.in_count = static_cast<int32_t>(in_.size());
         params.in_neighbors = in_.empty() ? nullptr : in_.data();
@@ -62,30 +63,30 @@ class GraphParams {
     bool weighted_ = false;
 };
 
-// Collectives of the graph's communicator, which wait for neighbours only.
+// Collectives of the graph's communicator that wait for neighbors only.
 template <class Way> class GraphOperations {
   public:
     using Done = typename Way::Done;
     GraphOperations(Way way, std::shared_ptr<dtrain_graph_t> graph)
         : way_(std::move(way)), graph_(std::move(graph)) {}
-    // array = the weighted mean of the own array and the in-neighbours'
+    // array = the weighted mean of this rank's array and the in-neighbors' arrays
     Done average(Output array) const { return average(array, array); }
     Done average(Input array, Output out) const {
         detail::fits("average", array.count, array.dtype, out);
         return run(dtrain_neighbor_average, array, out, array.count);
     }
-    // out = the in-neighbours' arrays, in the order of their ranks
+    // out = the in-neighbors' arrays, in the order of their ranks
     Done allgather(Input array, Output out) const {
         detail::fits("allgather", array.count * degree(DTRAIN_GRAPH_IN), array.dtype, out);
         return run(dtrain_neighbor_allgather, array, out, array.count);
     }
-    // A block of array to each out-neighbour, a block of out from each in-neighbour.
+    // Sends a block of array to each out-neighbor; gets a block of out from each in-neighbor.
     Done alltoall(Input array, Output out) const {
         const uint64_t peers = degree(DTRAIN_GRAPH_OUT);
         const uint64_t count = peers == 0 ? 0 : array.count / peers;
         if (count * peers != array.count)
             throw InvalidError(
-                "alltoall: the array has to hold as many elements for each neighbour");
+                "alltoall: the array has to hold the same number of elements for each neighbor");
         detail::fits("alltoall", count * degree(DTRAIN_GRAPH_IN), array.dtype, out);
         return run(dtrain_neighbor_alltoall, array, out, count);
     }
@@ -127,7 +128,7 @@ class Graph : public GraphOperations<detail::Blocking> {
         return GraphOperations<detail::Blocking>(
             detail::Blocking{detail::Way{way_.comm, false, params}}, graph_);
     }
-    // {rank: weight} of who this rank hears of; of who hears of it.
+    // {rank: weight} of the ranks whose values this rank gets, and of those that get its value.
     std::map<int32_t, double> in_neighbors() const { return neighbors(DTRAIN_GRAPH_IN); }
     std::map<int32_t, double> out_neighbors() const { return neighbors(DTRAIN_GRAPH_OUT); }
     double self_weight() const {

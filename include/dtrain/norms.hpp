@@ -9,9 +9,9 @@
 namespace dtrain {
 inline namespace cxx {
 
-// Scales arrays of floating types, such as the gradients of all tables, in place, so that their L2
-// norm together is at most max_norm; which it was before: clip_by_global_norm({a, b}, 1.0). A NaN
-// or an infinity in one is an InvalidError, and nothing has changed.
+// Scales arrays of floating types, such as the gradients of all tables, in place, so that their
+// common L2 norm is at most max_norm; returns the norm before that: clip_by_global_norm({a, b},
+// 1.0). If an array has a NaN or an infinity, throws an InvalidError and changes nothing.
 inline double clip_by_global_norm(const std::vector<Output> &arrays, double max_norm) {
     std::vector<void *> data;
     std::vector<uint64_t> counts;

@@ -1,4 +1,4 @@
-// TFRecord files.
+// Readers and writers of TFRecord files.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_RECORDS_HPP
 #define DTRAIN_RECORDS_HPP
@@ -13,7 +13,7 @@ inline namespace cxx {
 // Reads files one after the other: while (auto record = reader.next()) ...
 class RecordReader {
   public:
-    // This reader's share of them: shard of shards; max_record: the longest that is accepted,
+    // shard of shards: this reader's share of the files. max_record: longest accepted record in
     // bytes.
     explicit RecordReader(const std::vector<std::string> &paths, int shard = 0, int shards = 1,
                           uint64_t max_record = 0) {
@@ -68,7 +68,7 @@ class RecordWriter {
     void append(const std::string &record) {
         detail::check(dtrain_writer_append(handle_, record.data(), record.size()));
     }
-    // An exception says that the file was not written; a writer that is destroyed says nothing.
+    // Throws if the file was not written; the destructor ignores such errors.
     void close() { detail::check(dtrain_writer_close(std::exchange(handle_, nullptr))); }
 
   private:

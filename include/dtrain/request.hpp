@@ -9,16 +9,16 @@
 namespace dtrain {
 inline namespace cxx {
 
-// What a finished operation tells.
+// The outcome of a finished operation.
 struct Result {
     uint64_t bytes = 0;   // moved into the caller's buffer (receive, pull)
     int peer = -1;        // the sender of what was received
-    uint64_t version = 0; // of tables: the version read or made
+    uint64_t version = 0; // of tables: the version that was read or made
 };
 
-// One operation that was started or prepared. Its arrays are the library's until it has finished: a
-// request that is destroyed before waits for that, by the operation's own timeout (option
-// op.timeout).
+// An operation that was started or prepared. Its arrays belong to the library until it has
+// finished: the destructor of an unfinished request waits for that, at most for the operation's
+// timeout (option op.timeout).
 class Request {
   public:
     Request() noexcept = default;
@@ -38,27 +38,27 @@ class Request {
     }
 
     bool valid() const noexcept { return handle_ != nullptr; }
-    // Whether it has finished, well or not.
+    // Whether it has finished, successfully or not.
     bool done() const noexcept { return dtrain_request_test(handle_) != DTRAIN_IN_PROGRESS; }
-    // Its result, or the exception that it ended in.
+    // Waits for the operation; returns its result or throws its error.
     Result wait() const { return outcome(dtrain_request_wait(handle_, -1)); }
-    // Whether it has finished by then; wait() has the result.
+    // As wait(), at most this long; returns whether it has finished. wait() then has the result.
     template <class Rep, class Period>
     bool wait_for(std::chrono::duration<Rep, Period> duration) const {
         return dtrain_request_wait(handle_, detail::nanoseconds(duration)) != DTRAIN_IN_PROGRESS;
     }
-    // As wait(), but a StateError when it has not finished.
+    // As wait(), but throws a StateError if the operation has not finished.
     Result result() const {
         dtrain_event_t event;
         detail::check(dtrain_request_result(handle_, &event));
         return outcome(event.status);
     }
-    // Asks for an early end: it still finishes, with a CanceledError if nothing was done yet. A
-    // StateError for what other ranks may have begun (collectives).
+    // Asks the operation to end early: it still finishes, with a CanceledError if nothing was done
+    // yet. StateError: it is a collective that other ranks may have begun.
     void cancel() const { detail::check(dtrain_request_cancel(handle_)); }
-    // Begins a prepared operation, once more.
+    // Starts a prepared operation again.
     void start() const { detail::check(dtrain_request_start(&handle_, 1)); }
-    // The operation goes on without it; the arrays must live until it is done.
+    // Frees the handle; the operation continues. Its arrays must live until it is done.
     void detach() noexcept { dtrain_request_free(std::exchange(handle_, nullptr)); }
     dtrain_request_t *handle() const noexcept { return handle_; }
 
@@ -77,10 +77,10 @@ class Request {
                             event.peer);
     }
     dtrain_request_t *handle_ = nullptr;
-    std::shared_ptr<void> owner_; // of what cannot go while it is prepared
+    std::shared_ptr<void> owner_; // kept alive while the operation is prepared
 };
 
-// Waits for each; the first exception comes once all have finished.
+// Waits for all requests, then throws the first error, if any.
 template <class Requests> void wait_all(Requests &&requests) {
     std::exception_ptr first;
     for (auto &request : requests) {
@@ -93,12 +93,12 @@ template <class Requests> void wait_all(Requests &&requests) {
     if (first) std::rethrow_exception(first);
 }
 
-// What has finished, of operations with OpParams().queue(...). Made by Context::queue().
+// A queue of finished operations, of those with OpParams().queue(...). Made by Context::queue().
 class Queue {
   public:
     explicit Queue(std::shared_ptr<dtrain_cq_t> handle) noexcept : handle_(std::move(handle)) {}
-    // Takes events, waiting so long for the first; the part of the array that was filled. An
-    // operation's failure is in its event.
+    // Takes events and waits up to timeout for the first; returns the filled part of the array. The
+    // event of a failed operation has its status.
     template <class Rep, class Period>
     Span<dtrain_event_t> poll(Span<dtrain_event_t> events,
                               std::chrono::duration<Rep, Period> timeout) const {
@@ -108,7 +108,7 @@ class Queue {
         detail::check(count);
         return events.subspan(0, static_cast<size_t>(count));
     }
-    // For poll() and epoll: readable while events wait.
+    // A descriptor for poll() and epoll: readable while events wait.
     int fd() const {
         const int32_t fd = dtrain_cq_fd(handle_.get());
         detail::check(fd);
@@ -120,30 +120,32 @@ class Queue {
     std::shared_ptr<dtrain_cq_t> handle_;
 };
 
-// How an operation is run: comm.with(OpParams().timeout(5s).priority(1)).allreduce(gradient).
+// How an operation runs: comm.with(OpParams().timeout(5s).priority(1)).allreduce(gradient).
 class OpParams {
   public:
     OpParams() noexcept { DTRAIN_INIT(&params_); }
-    // In place of the option op.timeout; FOREVER: none.
+    // Replaces the option op.timeout; FOREVER: no timeout.
     template <class Rep, class Period>
     OpParams &timeout(std::chrono::duration<Rep, Period> duration) {
         return set(params_.timeout_ns, detail::positive(duration, "timeout"));
     }
     // Higher goes first; 0 is normal.
     OpParams &priority(int value) { return set(params_.priority, value); }
-    // Factors of each element of a reduction's floating-point input, and of its result.
+    // Factors for each element of a reduction's floating-point input (prescale) and result
+    // (postscale).
     OpParams &prescale(double factor) { return set(params_.prescale, factor); }
     OpParams &postscale(double factor) { return set(params_.postscale, factor); }
-    // How much a push counts in an average.
+    // The weight of a push in an average.
     OpParams &weight(double value) { return set(params_.weight, value); }
-    // A pull waits for so many updates.
+    // A pull waits until this many updates have been applied.
     OpParams &min_version(uint64_t value) { return set(params_.min_version, value); }
-    // Where to report, with this tag: the call then returns at once, also without a request.
+    // The queue that gets the event of the completion, with this tag. The call then returns at
+    // once, even without a request.
     OpParams &queue(const Queue &queue, uint64_t tag = 0) {
         params_.user_tag = tag;
         return set(params_.cq, queue.handle());
     }
-    // What C++ has no name for.
+    // The C struct, for fields that have no setter here.
     dtrain_op_params_t &raw() noexcept { return params_; }
     const dtrain_op_params_t &raw() const noexcept { return params_; }
 
@@ -157,10 +159,11 @@ class OpParams {
 
 namespace detail {
 
-// What operations of a communicator, a table, ... run with. Ways differ in what a call returns.
+// The communicator and parameters that operations run with. Derived classes differ in what a call
+// returns.
 struct Way {
-    std::shared_ptr<dtrain_comm_t> comm; // also who knows which ranks failed
-    bool plain = true;                   // without parameters
+    std::shared_ptr<dtrain_comm_t> comm; // also to ask which ranks failed
+    bool plain = true;                   // run without parameters
     OpParams params{};
 
     [[noreturn, gnu::cold, gnu::noinline]] void fail(Status status) const {
@@ -192,7 +195,7 @@ struct Blocking : Way {
     }
 };
 
-// Each call begins the operation and returns its request.
+// Each call starts the operation and returns its request.
 struct Started : Way {
     using Done = Request;
     using Found = Request;
@@ -200,7 +203,7 @@ struct Started : Way {
     template <class Call> Request find(Call &&call) const { return request(call, 0); }
 };
 
-// Each call prepares the operation; Request::start() begins it, as often as it is called.
+// Each call prepares the operation; Request::start() starts it, as often as it is called.
 struct Prepared : Way {
     using Done = Request;
     using Found = Request;
@@ -224,7 +227,7 @@ throw_sizes(const char *call, const char *what, uint64_t wanted, DType dtype, co
                        text(out.dtype));
 }
 
-// An operation's result is `count` elements of the dtype of what goes in.
+// Checks that the output holds `count` elements of this dtype.
 inline void fits(const char *call, uint64_t count, DType dtype, const Output &out) {
     if (out.count != count || out.dtype != dtype)
         throw_sizes(call, "the output", count, dtype, out);

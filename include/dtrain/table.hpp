@@ -1,4 +1,4 @@
-// Tables: arrays that live on the servers, dense or of rows by keys; their checkpoints.
+// Tables, which are arrays on the servers, dense or sparse (rows by keys), and their checkpoints.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TABLE_HPP
 #define DTRAIN_TABLE_HPP
@@ -12,7 +12,7 @@ namespace dtrain {
 inline namespace cxx {
 namespace detail {
 
-// The numbers that a table and a segment of one have in common.
+// The rule's numbers, which tables and segments have in common.
 template <class Derived, class Params> class RuleParams {
   public:
     RuleParams() noexcept { DTRAIN_INIT(&params_); }
@@ -22,7 +22,7 @@ template <class Derived, class Params> class RuleParams {
     Derived &weight_decay(double value) { return set(params_.weight_decay, value); }
     Derived &l1(double value) { return set(params_.l1, value); }
     Derived &l2(double value) { return set(params_.l2, value); }
-    // Of those that have a default.
+    // These have a default; a 0 that is given here is taken as 0.
     Derived &learning_rate(double value) {
         return give(params_.learning_rate, value, DTRAIN_GIVEN_LEARNING_RATE);
     }
@@ -38,7 +38,7 @@ template <class Derived, class Params> class RuleParams {
     Derived &accumulator(double value) {
         return give(params_.accumulator, value, DTRAIN_GIVEN_ACCUMULATOR);
     }
-    // What C++ has no name for.
+    // The C struct, for fields that have no setter here.
     Params &raw() noexcept { return params_; }
     const Params &raw() const noexcept { return params_; }
 
@@ -47,7 +47,7 @@ template <class Derived, class Params> class RuleParams {
         field = static_cast<T>(value);
         return static_cast<Derived &>(*this);
     }
-    // Of what 0 says the default: a 0 that is given is one.
+    // For fields whose 0 means the default: sets the bit that makes a 0 count.
     template <class T> Derived &give(T &field, T value, uint32_t bit) {
         params_.given |= bit;
         return set(field, value);
@@ -57,7 +57,7 @@ template <class Derived, class Params> class RuleParams {
 
 } // namespace detail
 
-// Columns [first, first + count) of each row, with a rule of their own.
+// Columns [first, first + count) of each row, updated by a separate rule.
 class Segment : public detail::RuleParams<Segment, dtrain_segment_t> {
   public:
     Segment(uint64_t first, uint64_t count) {
@@ -66,7 +66,7 @@ class Segment : public detail::RuleParams<Segment, dtrain_segment_t> {
     }
 };
 
-// The server, of so many, of elements or keys [first, first + count).
+// Returns the server (from 0, below `servers`) of the elements or keys [first, first + count).
 using PlaceFunction = std::function<uint32_t(uint64_t first, uint64_t count, uint32_t servers)>;
 
 // TableParams().length(1000).rule(Rule::SGD).learning_rate(0.1); names and defaults are those of
@@ -105,7 +105,7 @@ class TableParams : public detail::RuleParams<TableParams, dtrain_table_params_t
     TableParams &virtual_nodes(uint32_t value) { return set(params_.virtual_nodes, value); }
     TableParams &key_count(uint64_t value) { return set(params_.key_count, value); }
     TableParams &split_bytes(uint64_t value) { return set(params_.split_bytes, value); }
-    // The servers' function of this name, with Rule::FUNCTION.
+    // The servers' function of this name; also sets Rule::FUNCTION.
     TableParams &function(std::string name) {
         function_ = std::move(name);
         return rule(Rule::FUNCTION);
@@ -118,7 +118,8 @@ class TableParams : public detail::RuleParams<TableParams, dtrain_table_params_t
         weights_ = std::move(values);
         return *this;
     }
-    // With Placement::USER; what it throws comes out of Communicator::table(), nested in the error.
+    // Also sets Placement::USER. If it throws, Communicator::table() throws its error with the
+    // exception nested in it.
     TableParams &place(PlaceFunction function) {
         place_ = std::move(function);
         return placement(Placement::USER);
@@ -132,8 +133,8 @@ class TableParams : public detail::RuleParams<TableParams, dtrain_table_params_t
     PlaceFunction place_;
 };
 
-// Values of a dense table are those from `first` on, as many as the array has. Rows of a sparse one
-// are given by keys; values are a row after the other.
+// Dense tables: operations apply to as many values as the array has, from `first` on. Sparse
+// tables: to the rows of the keys; the array holds the rows one after the other.
 template <class Way> class TableOperations {
   public:
     using Done = typename Way::Done;   // void, or a Request
@@ -143,7 +144,7 @@ template <class Way> class TableOperations {
     TableOperations(Way way, std::shared_ptr<dtrain_table_t> table, DType dtype, uint32_t dim)
         : way_(std::move(way)), table_(std::move(table)), dtype_(dtype), dim_(dim) {}
 
-    // Hands values to the table's rule.
+    // Pushes values to the table's rule.
     Found push(Input values, uint64_t first = 0) const {
         return range("push", dtrain_table_push, values, first);
     }
@@ -151,7 +152,7 @@ template <class Way> class TableOperations {
     Found pull(Output out, uint64_t first = 0) const {
         return range("pull", dtrain_table_pull, out, first);
     }
-    // Both in one round trip. Under BSP it clocks the worker, too.
+    // Pushes and pulls in one round trip. Under BSP this also ends the worker's clock.
     Found push_pull(Output values, uint64_t first = 0) const {
         return push_pull(values, values, first);
     }
@@ -200,7 +201,7 @@ template <class Way> class TableOperations {
             return dtrain_table_count_rows(table(), &count, params, request);
         });
     }
-    // Ends this worker's clock: its pushes so far belong to it.
+    // Ends this worker's clock; its pushes so far belong to that clock.
     Done clock() const {
         return way_.run([&](auto params, auto request) {
             return dtrain_table_clock(table(), params, request);
@@ -212,7 +213,7 @@ template <class Way> class TableOperations {
             return dtrain_table_set_rate(table(), rate, params, request);
         });
     }
-    // Numbers of a state array of the rule (Table::states()), from `first` on.
+    // Pulls or sets numbers of a state array of the rule (Table::states()), from `first` on.
     Found pull_state(uint32_t index, Output out, uint64_t first = 0) const {
         of_state("pull_state", index, out);
         return way_.find([&](auto params, auto request) {
@@ -227,7 +228,7 @@ template <class Way> class TableOperations {
                                           request);
         });
     }
-    // Of keys' rows.
+    // Pulls or sets the state of the rows of keys.
     Found pull_state_rows(uint32_t index, Keys keys, Output out) const {
         of_keys("pull_state_rows", keys, of_state("pull_state_rows", index, out), out);
         return way_.find([&](auto params, auto request) {
@@ -242,7 +243,8 @@ template <class Way> class TableOperations {
                                                values.data, params, request);
         });
     }
-    // Says that the table is initialised; usually one worker does. Waits until one has said so.
+    // set_ready() declares the table initialized, usually on one worker; wait_ready() waits for
+    // that.
     Done set_ready() const {
         return way_.run([&](auto params, auto request) {
             return dtrain_table_set_ready(table(), params, request);
@@ -286,7 +288,7 @@ template <class Way> class TableOperations {
         of_table(name, array);
         if (dim_ != 0) of_keys(name, keys, dim_, array);
     }
-    // How many numbers the state has, of a sparse table in each row.
+    // The number of numbers in the state array; for a sparse table, in each row.
     template <class Array>
     uint64_t of_state(const char *name, uint32_t index, const Array &array) const {
         const char *text = nullptr;
@@ -311,7 +313,7 @@ template <class Way> class TableOperations {
     }
 };
 
-// A state array of the rule: of so many numbers, in a sparse table for each row.
+// A state array of the rule. count: its numbers; for a sparse table, per row.
 struct State {
     uint32_t index;
     std::string name;
@@ -319,7 +321,8 @@ struct State {
     uint64_t count;
 };
 
-// Made by Communicator::table(). start() has the operations with requests, with() with parameters.
+// Made by Communicator::table(). start() offers the operations with requests, with() with
+// parameters.
 class Table : public TableOperations<detail::Blocking> {
   public:
     using TableOperations::TableOperations;
@@ -333,8 +336,8 @@ class Table : public TableOperations<detail::Blocking> {
     TableOperations<detail::Started> start(const OpParams &params) const {
         return by(detail::Started{detail::Way{way_.comm, false, params}});
     }
-    // Changes consistency, staleness, quorum and reproducible. Collective; `over` is the job's own
-    // communicator, or what shrink() made of it.
+    // Changes consistency, staleness, quorum and reproducible. Collective. `over` is the job's own
+    // communicator, or the one that shrink() made of it.
     template <class Comm> void set_consistency(const Comm &over, const TableParams &params) const {
         detail::check(dtrain_table_set_consistency(over.handle(), table(), &params.raw(), nullptr));
     }
@@ -352,13 +355,13 @@ class Table : public TableOperations<detail::Blocking> {
             found.push_back(State{index, name, static_cast<DType>(dtype), count});
         }
     }
-    // The servers of elements, or of keys.
+    // The numbers of the servers that hold these elements, or keys.
     std::vector<uint32_t> locate(Keys items) const {
         std::vector<uint32_t> servers(items.size());
         detail::check(dtrain_table_locate(table(), items.data(), items.size(), servers.data()));
         return servers;
     }
-    // What each server holds.
+    // What each server holds of the table.
     std::vector<dtrain_table_server_t> servers() const {
         std::vector<dtrain_table_server_t> found;
         for (;;) {
@@ -371,16 +374,16 @@ class Table : public TableOperations<detail::Blocking> {
             found.push_back(server);
         }
     }
-    // Counts of this worker's requests to a server, or to all (-1).
+    // Counts of this worker's requests to one server, or to all (-1).
     dtrain_table_stats_t stats(int server = -1) const {
         dtrain_table_stats_t stats;
         DTRAIN_INIT(&stats);
         detail::check(dtrain_stats_table(table(), server, &stats));
         return stats;
     }
-    // The step of the checkpoint that it was made from (option checkpoint.restore).
+    // The step of the checkpoint that the table was restored from (option checkpoint.restore).
     std::optional<uint64_t> restored() const { return step_of(dtrain_table_restored); }
-    // The step of the newest complete checkpoint that has it.
+    // The step of the newest complete checkpoint that has the table.
     std::optional<uint64_t> newest_checkpoint() const { return step_of(dtrain_checkpoint_newest); }
     dtrain_table_t *handle() const noexcept { return table(); }
 
@@ -404,8 +407,8 @@ inline std::vector<dtrain_table_t *> handles(const Tables &tables) {
 }
 } // namespace detail
 
-// Writes tables to the folder of the option checkpoint.directory, by one worker; false when, by
-// params' every_steps and every_ns, nothing was due.
+// Writes tables to the folder of the option checkpoint.directory. Called by one worker. Returns
+// false if no checkpoint was due by the every_steps and every_ns of params.
 inline bool save_checkpoint(const Tables &tables, uint64_t step,
                             const dtrain_checkpoint_params_t *params = nullptr) {
     const auto all = detail::handles(tables);
@@ -415,7 +418,7 @@ inline bool save_checkpoint(const Tables &tables, uint64_t step,
     return saved != 0;
 }
 
-// Reads tables from a checkpoint, by one worker, the newest without a step; which it was.
+// Restores tables from a checkpoint, by default the newest. Called by one worker. Returns its step.
 inline uint64_t restore_checkpoint(const Tables &tables, uint64_t step = DTRAIN_CHECKPOINT_NEWEST,
                                    const dtrain_checkpoint_params_t *params = nullptr) {
     const auto all = detail::handles(tables);
@@ -425,8 +428,8 @@ inline uint64_t restore_checkpoint(const Tables &tables, uint64_t step = DTRAIN_
     return found;
 }
 
-// TableParams::weights() of so many dedicated servers and then so many workers that serve, by which
-// the busiest link carries least.
+// TableParams::weights() for `dedicated` servers followed by `serving` workers that serve. They
+// minimize the load of the busiest link.
 inline std::vector<uint32_t> server_weights(uint32_t workers, uint32_t dedicated,
                                             uint32_t serving) {
     std::vector<uint32_t> weights(size_t{dedicated} + serving);

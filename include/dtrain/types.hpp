@@ -1,4 +1,4 @@
-// Names of the C API's numbers, views of memory, durations.
+// Names of the C API's constants, views of memory, and durations.
 // SPDX-License-Identifier: Apache-2.0
 #ifndef DTRAIN_TYPES_HPP
 #define DTRAIN_TYPES_HPP
@@ -115,7 +115,7 @@ enum class Topology : uint32_t {
 };
 constexpr int ANY_RANK = DTRAIN_ANY_RANK;
 
-// The dtype of a type of C++. A type of yours for half precision:
+// The dtype of a C++ type. To add a half-precision type of the program:
 // template <> struct dtrain::DTypeOf<my_half> { static constexpr DType value = DType::F16; };
 template <class T, class = void> struct DTypeOf {};
 template <> struct DTypeOf<float> { static constexpr DType value = DType::F32; };
@@ -137,7 +137,7 @@ struct DTypeOf<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, b
 namespace detail {
 template <class Array> using PointerOf = decltype(std::declval<Array &>().data());
 template <class Array> using ElementOf = std::remove_pointer_t<PointerOf<Array>>;
-// Arrays are what has data() and size(): std::vector, std::array, std::span, ...
+// Arrays are types with data() and size(): std::vector, std::array, std::span, ...
 template <class Array, class T, class = void> struct HoldsImpl : std::false_type {};
 template <class Array, class T>
 struct HoldsImpl<
@@ -147,7 +147,7 @@ struct HoldsImpl<
                      std::is_convertible_v<decltype(std::declval<Array &>().size()), size_t>>>
     : std::true_type {};
 template <class Array, class T> constexpr bool holds = HoldsImpl<Array, T>::value;
-// An array of numbers, which may (of const) or may not be written to.
+// IsNumbers: an array whose elements have a dtype. IsWritable: one whose elements are not const.
 template <class Array, class = void> struct IsNumbers : std::false_type {};
 template <class Array>
 struct IsNumbers<Array, std::void_t<std::enable_if_t<holds<Array, ElementOf<Array>>>,
@@ -159,7 +159,7 @@ struct IsWritable<Array, std::enable_if_t<IsNumbers<Array>::value>>
     : std::bool_constant<!std::is_const_v<ElementOf<Array>>> {};
 } // namespace detail
 
-// A view of elements, the same in C++17 and later; std::span converts to it and back.
+// A view of elements, the same type in C++17 and later; std::span converts to it and back.
 template <class T> class Span {
   public:
     using element_type = T;
@@ -168,7 +168,7 @@ template <class T> class Span {
     constexpr Span() noexcept = default;
     constexpr Span(T *data, size_t size) noexcept : data_(data), size_(size) {}
     template <size_t N> constexpr Span(T (&array)[N]) noexcept : Span(array, N) {}
-    // Of a temporary, too: it lives until the call is over.
+    // Also for a temporary array, which lives until the call is over.
     template <class Array, class = std::enable_if_t<detail::holds<Array, T>>>
     constexpr Span(Array &&array) noexcept : Span(array.data(), size_t(array.size())) {}
     constexpr T *data() const noexcept { return data_; }
@@ -184,7 +184,7 @@ template <class T> class Span {
     size_t size_ = 0;
 };
 
-// Numbers that an operation reads: of an array, of `count` at an address, or none ({}).
+// Numbers that an operation reads: an array, `count` of them at an address, or none ({}).
 class Input {
   public:
     Input() noexcept = default;
@@ -217,7 +217,7 @@ class Output {
     template <class Array, class = std::enable_if_t<detail::IsWritable<Array>::value>>
     Output(Array &array) noexcept
         : Output(array.data(), array.size(), DTypeOf<detail::ElementOf<Array>>::value) {}
-    // Of a view, which may be a temporary: unlike a vector, one that is const can be written to.
+    // For views, which may be temporaries: unlike a const vector, a const view can be written to.
     template <class View, class = std::enable_if_t<detail::IsWritable<const View>::value>, int = 0>
     Output(const View &view) noexcept
         : Output(view.data(), view.size(), DTypeOf<detail::ElementOf<const View>>::value) {}
@@ -228,7 +228,7 @@ class Output {
     DType dtype = DType::F32;
 };
 
-// As a timeout: none at all. As a wait: for ever.
+// As a timeout: no timeout. As a wait: no limit.
 constexpr std::chrono::nanoseconds FOREVER{-1};
 
 namespace detail {
@@ -244,15 +244,16 @@ int64_t nanoseconds(std::chrono::duration<Rep, Period> duration) {
     return ns < 1 ? 1 : static_cast<int64_t>(ns);
 }
 
-// As parameters have it: more than nothing, or FOREVER.
+// Nanoseconds for a parameter: more than 0, or -1 for FOREVER.
 template <class Rep, class Period>
 int64_t positive(std::chrono::duration<Rep, Period> duration, const char *name) {
     const int64_t ns = nanoseconds(duration);
-    if (ns == 0) throw InvalidError(std::string(name) + ": a duration is more than 0, or FOREVER");
+    if (ns == 0)
+        throw InvalidError(std::string(name) + ": a duration must be more than 0, or FOREVER");
     return ns;
 }
 
-// Ends a handle, and only then lets go what it was made from.
+// Destroys a handle, and only then releases the object that it was made from.
 template <class T, class Returned = Status> struct End {
     Returned (*end)(T *);
     std::shared_ptr<void> maker;
@@ -262,7 +263,7 @@ template <class T, class Returned>
 std::shared_ptr<T> own(T *handle, Returned (*end)(T *), std::shared_ptr<void> maker = {}) {
     return std::shared_ptr<T>(handle, End<T, Returned>{end, std::move(maker)});
 }
-// What a handle was made from.
+// The object that a handle was made from.
 template <class T> std::shared_ptr<void> maker_of(const std::shared_ptr<T> &handle) {
     return std::get_deleter<End<T>>(handle)->maker;
 }

@@ -1,4 +1,4 @@
-// Clipping by the norm of several arrays.
+// Implements dtrain_clip_by_global_norm(): scales several arrays by their common norm.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "device/global_norm.h"
@@ -16,8 +16,8 @@ using dtrain::device::FloatArray, dtrain::device::GlobalNorm;
 Status check(void *const *arrays, const uint64_t *counts, const uint32_t *dtypes, uint32_t count,
              double max_norm) {
     if (!(max_norm > 0) || std::isinf(max_norm))
-        return fail(DTRAIN_ERR_INVALID, "clip_by_global_norm: max_norm is %g (finite, above 0)",
-                    max_norm);
+        return fail(DTRAIN_ERR_INVALID,
+                    "clip_by_global_norm: max_norm is %g; it must be finite and above 0", max_norm);
     if (count > 0 && (arrays == nullptr || counts == nullptr || dtypes == nullptr))
         return fail(DTRAIN_ERR_INVALID, "clip_by_global_norm: %s is NULL",
                     arrays == nullptr   ? "arrays"
@@ -27,13 +27,13 @@ Status check(void *const *arrays, const uint64_t *counts, const uint32_t *dtypes
         const char *name = dtrain::device::dtype_name(dtypes[i]);
         if (name == nullptr || !dtrain::device::is_floating(dtypes[i]))
             return fail(DTRAIN_ERR_INVALID,
-                        "clip_by_global_norm: array %u is of dtype %s (%u), which is no "
-                        "floating-point one",
+                        "clip_by_global_norm: array %u has dtype %s (%u), which is not a "
+                        "floating-point type",
                         i, name == nullptr ? "?" : name, dtypes[i]);
         if (counts[i] > SIZE_MAX / dtrain::device::dtype_size(dtypes[i]))
             return fail(DTRAIN_ERR_INVALID,
-                        "clip_by_global_norm: array %u has %llu elements, more than memory", i,
-                        static_cast<unsigned long long>(counts[i]));
+                        "clip_by_global_norm: array %u has %llu elements, more than fit in memory",
+                        i, static_cast<unsigned long long>(counts[i]));
         if (counts[i] > 0 && arrays[i] == nullptr)
             return fail(DTRAIN_ERR_INVALID, "clip_by_global_norm: array %u is NULL", i);
     }
@@ -50,7 +50,8 @@ Status not_finite(const std::vector<FloatArray> &arrays) {
                         "changed",
                         static_cast<unsigned long long>(at), i);
     }
-    return fail(DTRAIN_ERR_INVALID, "clip_by_global_norm: arrays change meanwhile");
+    return fail(DTRAIN_ERR_INVALID,
+                "clip_by_global_norm: another thread changed the arrays during the call");
 }
 
 } // namespace

@@ -1,4 +1,5 @@
-// The collectives of the C API and point to point: arguments in, one Call out.
+// The collectives and the point-to-point calls of the C API: each packs its arguments into a Call
+// and runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
 
@@ -17,7 +18,7 @@ Status run(dtrain_comm_t *comm, const Call &call, const dtrain_op_params_t *para
     return dtrain::api::run_call(comm, call, nullptr, params, request_p);
 }
 
-// Bytes of a message; 0 elements of an unknown dtype are an error, too.
+// Computes the bytes of a message. An unknown dtype is an error even for 0 elements.
 Status message_bytes(const char *what, uint64_t count, uint32_t dtype, uint64_t &bytes) {
     uint64_t size = dtrain_dtype_size(dtype);
     if (size == 0)
@@ -26,7 +27,8 @@ Status message_bytes(const char *what, uint64_t count, uint32_t dtype, uint64_t 
                     "(DTRAIN_U64)",
                     what, dtype);
     if (__builtin_mul_overflow(count, size, &bytes))
-        return fail(DTRAIN_ERR_INVALID, "%s: %llu elements are more bytes than 64 bits count", what,
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s: %llu elements: their size in bytes does not fit in 64 bits", what,
                     static_cast<unsigned long long>(count));
     return DTRAIN_OK;
 }

@@ -1,4 +1,4 @@
-// dtrain_comm_*
+// Implements dtrain_comm_*, and how a context joins a job.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
@@ -20,7 +20,7 @@ namespace dtrain::api {
 
 namespace {
 
-// The transports learn by which address other hosts reach this one.
+// Tells the transports the address at which other hosts reach this one.
 Status find_own_address(dtrain_context *context, const std::string &rendezvous,
                         int64_t deadline_ns) {
     std::string own;
@@ -41,8 +41,8 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
     std::lock_guard lock(context->session_mutex);
     if (context->session.lock() != nullptr)
         return fail(DTRAIN_ERR_STATE,
-                    "the context is a member of a job already; make a communicator "
-                    "by split or duplicate, or create another context");
+                    "the context is already a member of a job; make a communicator "
+                    "with dtrain_comm_split() or _duplicate(), or create another context");
     if (Status s = find_own_address(context, params.identity.rendezvous, params.deadline_ns);
         s != DTRAIN_OK)
         return s;
@@ -56,7 +56,7 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
 
 namespace {
 
-// A new handle around what `make` makes; *out stays untouched when there is none for this rank.
+// Makes a handle for the communicator that `make` returns; *out is NULL if this rank gets none.
 template <class F> Status make_comm(dtrain_context *context, dtrain_comm_t **out, F &&make) {
     return guard_new([&]() -> Status {
         auto fresh = std::make_unique<dtrain_comm>(context);
@@ -76,7 +76,7 @@ Status check_pair(const dtrain_comm_t *comm, dtrain_comm_t **new_p) {
 dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                    const dtrain_comm_params_t *params, dtrain_comm_t **comm_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (comm_p == nullptr) return fail(DTRAIN_ERR_INVALID, "comm_p is NULL");
+    if (comm_p == nullptr) return fail(DTRAIN_ERR_INVALID, "comm_create: comm_p is NULL");
     return make_comm(context, comm_p, [&](std::unique_ptr<Communicator> &made) -> Status {
         dtrain_comm_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
@@ -111,11 +111,13 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
 dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm) {
     if (comm == nullptr || !comm->birth.here()) return DTRAIN_OK;
     if (uint32_t left = comm->persistent; left > 0)
-        return fail(DTRAIN_ERR_BUSY,
-                    "%u persistent requests of the communicator exist; free them first", left);
+        return fail(
+            DTRAIN_ERR_BUSY,
+            "comm_destroy: %u persistent requests of the communicator exist; free them first",
+            left);
     if (uint32_t left = comm->graphs; left > 0)
-        return fail(DTRAIN_ERR_BUSY, "%u graphs of the communicator exist; destroy them first",
-                    left);
+        return fail(DTRAIN_ERR_BUSY,
+                    "comm_destroy: %u graphs of the communicator exist; destroy them first", left);
     return guard([&] {
         delete comm;
         return DTRAIN_OK;
@@ -142,8 +144,9 @@ dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks, in
     if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
     return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
         if (count < 0 || (ranks == nullptr && count > 0))
-            return refuse(*comm->communicator, dtrain::cluster::CallKind::subset,
-                          fail(DTRAIN_ERR_INVALID, "subset: there is no list of %d ranks", count));
+            return refuse(
+                *comm->communicator, dtrain::cluster::CallKind::subset,
+                fail(DTRAIN_ERR_INVALID, "subset: ranks is NULL or count (%d) is negative", count));
         return comm->communicator->subset({ranks, size_t(count)}, made);
     });
 }
@@ -167,7 +170,8 @@ dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *reason) {
 
 dtrain_status_t dtrain_comm_tune(dtrain_comm_t *comm, const char *path) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
-    if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "tuning: path is empty");
+    if (path == nullptr || *path == 0)
+        return fail(DTRAIN_ERR_INVALID, "tune: path is NULL or empty");
     return guard([&] { return comm->communicator->tune(path); });
 }
 
@@ -187,7 +191,7 @@ dtrain_status_t dtrain_comm_status(dtrain_comm_t *comm) {
 int32_t dtrain_comm_failed(dtrain_comm_t *comm, int32_t *ranks, int32_t max) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (max < 0 || (ranks == nullptr && max > 0))
-        return fail(DTRAIN_ERR_INVALID, "there is no room for the ranks");
+        return fail(DTRAIN_ERR_INVALID, "comm_failed: ranks is NULL or max is negative");
     int32_t count = 0;
     Status s = guard([&] {
         std::vector<int32_t> failed = comm->communicator->failed_ranks();

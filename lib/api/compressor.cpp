@@ -1,4 +1,4 @@
-// dtrain_compressor_*
+// Implements dtrain_compressor_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 #include "api/operation.h"

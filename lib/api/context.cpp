@@ -1,4 +1,4 @@
-// dtrain_context_*
+// Implements dtrain_context_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
@@ -32,7 +32,8 @@ Status open_transports(dtrain_context &context) {
         std::vector<std::unique_ptr<dtrain::transport::Device>> devices;
         Status s = dtrain::transport::Device::open(*context.host, name, context.options, devices);
         if (s == DTRAIN_ERR_UNSUPPORTED) {
-            context.log.write(DTRAIN_LOG_WARN, "%s; it is not used", dtrain::error_text());
+            context.log.write(DTRAIN_LOG_WARN, "%s; the transport is not used",
+                              dtrain::error_text());
             reasons += (reasons.empty() ? "" : "; ") + std::string(dtrain::error_text());
             continue;
         }
@@ -48,11 +49,12 @@ Status open_transports(dtrain_context &context) {
             DTRAIN_ERR_CONFIG,
             "none of the transports \"%s\" (option transports) can be used on this machine: %s",
             std::string(context.options.text("transports")).c_str(),
-            reasons.empty() ? "none is named" : reasons.c_str());
+            reasons.empty() ? "the option is empty" : reasons.c_str());
     return DTRAIN_OK;
 }
 
-// Once per process, however many contexts it makes. Privileged programs read no environment.
+// Warns once per process, however many contexts it makes. Privileged programs (AT_SECURE) must not
+// trust the environment, so it is not read.
 void warn_of_stray_variables(dtrain::Log &log) {
     static std::atomic<bool> done{false};
     if (getauxval(AT_SECURE) != 0 || done.exchange(true)) return;
@@ -60,17 +62,18 @@ void warn_of_stray_variables(dtrain::Log &log) {
         log.write(DTRAIN_LOG_WARN, "%s", line.c_str());
 }
 
-// What transports choose their devices by, as far as the environment tells.
+// Passes the host the facts by which transports choose their devices, as far as the environment
+// tells them.
 void find_facts(dtrain::transport::Host &host, int64_t deadline_ns) {
     const auto env = [](const char *name) { return std::getenv(name); };
     const dtrain::cluster::LocalRank local = dtrain::cluster::find_local_rank(env);
     host.set_fact("local.rank", std::to_string(local.rank));
     host.set_fact("local.size", std::to_string(local.size));
     dtrain::cluster::Identity identity;
-    if (find_identity({}, env, identity) != DTRAIN_OK) return; // who joins a job will hear of it
-    if (!identity.rendezvous.starts_with("tcp://")) return;    // others lead no particular way
+    if (find_identity({}, env, identity) != DTRAIN_OK) return; // joining the job reports the error
+    if (!identity.rendezvous.starts_with("tcp://")) return;    // only tcp:// has a route
     std::string own;
-    (void)dtrain::cluster::own_address(identity.rendezvous, deadline_ns, own); // else they guess
+    (void)dtrain::cluster::own_address(identity.rendezvous, deadline_ns, own); // may fail
     if (!own.empty()) host.set_fact("route.address", std::move(own));
 }
 
@@ -104,16 +107,16 @@ Status open_context(dtrain_context &context) {
 
 dtrain_status_t dtrain_context_create(uint32_t api_version, const dtrain_options_t *options,
                                       dtrain_context_t **context_p) {
-    if (context_p == nullptr) return fail(DTRAIN_ERR_INVALID, "context_p is NULL");
+    if (context_p == nullptr) return fail(DTRAIN_ERR_INVALID, "context_create: context_p is NULL");
     if (api_version >> 16 != DTRAIN_API_VERSION >> 16 || api_version == 0)
         return fail(DTRAIN_ERR_VERSION,
-                    "the program was made for API %u.%u, this is libdtrain %s "
+                    "the program was compiled for API %u.%u, but this is libdtrain %s "
                     "with API %u.%u; link a matching one",
                     api_version >> 16, api_version & 0xffff, DTRAIN_VERSION,
                     DTRAIN_API_VERSION >> 16, DTRAIN_API_VERSION & 0xffff);
     return guard_new([&]() -> Status {
         dtrain::api::watch_forks();
-        const dtrain::StandardDescriptors occupied; // libraries open some for a moment or for long
+        const dtrain::StandardDescriptors occupied; // so that no library opens files as 0 to 2
         auto fresh = std::make_unique<dtrain_context>();
         if (options != nullptr) {
             if (Status s = check_handle(options, "options"); s != DTRAIN_OK) return s;
@@ -130,7 +133,7 @@ dtrain_status_t dtrain_context_create(uint32_t api_version, const dtrain_options
 
 dtrain_status_t dtrain_context_destroy(dtrain_context_t *context) {
     if (context == nullptr) return DTRAIN_OK;
-    if (!context->birth.here()) return DTRAIN_OK; // the parent's: threads and sockets are not ours
+    if (!context->birth.here()) return DTRAIN_OK; // forked: the parent owns threads and sockets
     if (uint32_t n = context->children.load(); n != 0)
         return fail(DTRAIN_ERR_BUSY,
                     "the context still has %u communicators, servers, queues or "

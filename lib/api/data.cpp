@@ -1,4 +1,4 @@
-// TFRecord files: dtrain_reader_* and dtrain_writer_*.
+// Reads and writes TFRecord files: dtrain_reader_* and dtrain_writer_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/fork.h"
 #include "api/guard.h"
@@ -29,11 +29,14 @@ namespace {
 
 Status null(const char *what) { return fail(DTRAIN_ERR_INVALID, "%s is NULL", what); }
 
-// Runs `body` on a handle's object, one thread at a time.
+// Runs `body` on a handle's object under its mutex.
 template <class Handle, class F> Status with(Handle *handle, const char *what, F &&body) {
     if (handle == nullptr) return null(what);
     if (!handle->birth.here())
-        return fail(DTRAIN_ERR_STATE, "the %s belongs to the parent process; open another", what);
+        return fail(
+            DTRAIN_ERR_STATE,
+            "the %s was opened before fork() and belongs to the parent process; open another",
+            what);
     return guard([&]() -> Status {
         std::lock_guard lock(handle->mutex);
         return body();
@@ -79,7 +82,8 @@ void dtrain_reader_close(dtrain_reader_t *reader) { delete reader; }
 
 dtrain_status_t dtrain_writer_open(const char *path, dtrain_writer_t **writer_p) {
     if (writer_p == nullptr) return null("writer_p");
-    if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "path is NULL or empty");
+    if (path == nullptr || *path == 0)
+        return fail(DTRAIN_ERR_INVALID, "writer_open: path is NULL or empty");
     return guard_new([&]() -> Status {
         dtrain::api::watch_forks();
         auto fresh = std::make_unique<dtrain_writer>();
@@ -98,7 +102,7 @@ dtrain_status_t dtrain_writer_append(dtrain_writer_t *writer, const void *data, 
 
 dtrain_status_t dtrain_writer_close(dtrain_writer_t *writer) {
     Status s = with(writer, "writer", [&] { return writer->writer.close(); });
-    if (s == DTRAIN_ERR_STATE) writer->writer.disown(); // the parent's file is not ours to remove
+    if (s == DTRAIN_ERR_STATE) writer->writer.disown(); // keeps the file, which is the parent's
     delete writer;
     return s;
 }

@@ -1,4 +1,4 @@
-// dtrain_context_describe(): what this build and machine can do, as JSON.
+// Implements dtrain_context_describe(): a JSON text of what this build and machine can do.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"

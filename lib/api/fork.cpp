@@ -1,3 +1,4 @@
+// Counts forks with a pthread_atfork() handler.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/fork.h"
 

@@ -1,4 +1,5 @@
-// After fork() the child's copy of a handle is dead: its threads and its peers are the parent's.
+// Detects handles used after fork(): the child's copies are unusable, since their threads and
+// connections belong to the parent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
@@ -6,12 +7,12 @@
 
 namespace dtrain::api {
 
-// How often this process, or an ancestor since it loaded the library, has forked. Counted from the
-// first call of watch_forks() on.
+// How many times this process, or an ancestor since it loaded the library, has forked. Counting
+// starts at the first call of watch_forks().
 extern std::atomic<uint32_t> fork_generation;
 void watch_forks();
 
-// What a handle was made in; cheap enough for every call.
+// Remembers the process that made a handle; here() is cheap enough for every call.
 class Birth {
   public:
     bool here() const { return generation_ == fork_generation.load(std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// dtrain_function_*
+// Implements dtrain_function_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
@@ -10,6 +10,6 @@ using dtrain::Status;
 dtrain_status_t dtrain_function_register(dtrain_context_t *context,
                                          const dtrain_function_t *function) {
     if (Status s = dtrain::api::check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (function == nullptr) return fail(DTRAIN_ERR_INVALID, "function is NULL");
+    if (function == nullptr) return fail(DTRAIN_ERR_INVALID, "function_register: function is NULL");
     return dtrain::api::guard([&] { return context->functions.add(*function); });
 }

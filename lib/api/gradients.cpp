@@ -1,4 +1,4 @@
-// dtrain_gradients_*
+// Implements dtrain_gradients_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
 #include "collectives/communicator/agreement.h"
@@ -41,10 +41,11 @@ Status create(dtrain_comm *comm, const dtrain_gradients_params_t &given,
     return DTRAIN_OK;
 }
 
-// Its memory is the caller's; a queue takes what a call of its own would.
+// Checks one tensor. The buffers belong to the caller, so the rules for them are those of an
+// allreduce.
 Status check_submission(const char *name, const void *send, const void *recv, uint64_t count,
                         uint32_t dtype, uint32_t op) {
-    if (name == nullptr) return fail(DTRAIN_ERR_INVALID, "gradients: the name is NULL");
+    if (name == nullptr) return fail(DTRAIN_ERR_INVALID, "gradients: the tensor's name is NULL");
     size_t length = strnlen(name, dtrain::gradients::max_name + 1);
     if (Status s = dtrain::gradients::check_tensor({name, length}, count, dtype, op);
         s != DTRAIN_OK)

@@ -1,4 +1,4 @@
-// dtrain_graph_* and dtrain_neighbor_*
+// Implements dtrain_graph_* and dtrain_neighbor_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
 #include "collectives/communicator/agreement.h"
@@ -19,7 +19,7 @@ struct dtrain_graph : dtrain::api::Child {
     }
     ~dtrain_graph() { comm->graphs--; }
     dtrain_comm *const comm;
-    int32_t number = 0; // among the communicator's
+    int32_t number = 0; // number of this graph on its communicator
     std::shared_ptr<const dtrain::collectives::Graph> graph;
 };
 
@@ -66,9 +66,11 @@ int32_t dtrain_graph_neighbors(const dtrain_graph_t *graph, uint32_t direction, 
                                double *weights, int32_t max) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
     if (direction != DTRAIN_GRAPH_IN && direction != DTRAIN_GRAPH_OUT)
-        return fail(DTRAIN_ERR_INVALID, "direction %u is neither DTRAIN_GRAPH_IN nor _OUT",
+        return fail(DTRAIN_ERR_INVALID,
+                    "graph_neighbors: direction %u is neither DTRAIN_GRAPH_IN nor DTRAIN_GRAPH_OUT",
                     direction);
-    if (max < 0) return fail(DTRAIN_ERR_INVALID, "there is no room for %d neighbours", max);
+    if (max < 0)
+        return fail(DTRAIN_ERR_INVALID, "graph_neighbors: max is %d; it must not be negative", max);
     int32_t rank = graph->comm->communicator->rank();
     bool in = direction == DTRAIN_GRAPH_IN;
     std::span<const Edge> edges = in ? graph->graph->into(rank) : graph->graph->out_of(rank);
@@ -81,14 +83,14 @@ int32_t dtrain_graph_neighbors(const dtrain_graph_t *graph, uint32_t direction, 
 
 dtrain_status_t dtrain_graph_self_weight(const dtrain_graph_t *graph, double *weight_p) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
-    if (weight_p == nullptr) return fail(DTRAIN_ERR_INVALID, "weight_p is NULL");
+    if (weight_p == nullptr) return fail(DTRAIN_ERR_INVALID, "graph_self_weight: weight_p is NULL");
     *weight_p = graph->graph->self(graph->comm->communicator->rank());
     return DTRAIN_OK;
 }
 
 dtrain_status_t dtrain_graph_spectral_gap(const dtrain_graph_t *graph, double *gap_p) {
     if (Status s = check_handle(graph, "graph"); s != DTRAIN_OK) return s;
-    if (gap_p == nullptr) return fail(DTRAIN_ERR_INVALID, "gap_p is NULL");
+    if (gap_p == nullptr) return fail(DTRAIN_ERR_INVALID, "graph_spectral_gap: gap_p is NULL");
     return guard([&] {
         double modulus = 0;
         Status s = second_eigenvalue(*graph->graph, modulus);

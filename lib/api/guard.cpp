@@ -1,3 +1,4 @@
+// Turns exceptions into statuses.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 

@@ -1,4 +1,4 @@
-// What the opaque handles are.
+// Defines the structs behind the opaque handles.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/fork.h"
@@ -30,21 +30,21 @@ struct dtrain_context {
     dtrain::api::Birth birth;
     dtrain::Options options;
     dtrain::Log log;
-    std::unique_ptr<dtrain::transport::Host> host; // outlives the agent's devices
+    std::unique_ptr<dtrain::transport::Host> host; // must outlive the agent's devices
     dtrain::memory::Registry registry;
     dtrain::ps::FunctionRegistry functions;
     std::unique_ptr<dtrain::engine::Agent> agent;
-    std::unique_ptr<dtrain::api::Timeline> timeline; // outlives the helper
+    std::unique_ptr<dtrain::api::Timeline> timeline; // must outlive the helper
     std::unique_ptr<dtrain::engine::Helper> helper;
-    std::atomic<uint32_t> children{0}; // handles made from it
-    // A context belongs to one job at a time: its ranks share the transports' addresses.
+    std::atomic<uint32_t> children{0}; // handles made from this context
+    // A context belongs to one job at a time, because its ranks share the transports' addresses.
     std::mutex session_mutex;
     std::weak_ptr<dtrain::cluster::Session> session;
 };
 
 namespace dtrain::api {
 
-// Counts a handle among its context's children.
+// Counts a handle among its context's children, so that the context is not destroyed first.
 class Child {
   public:
     explicit Child(dtrain_context *owner) : context(owner) { context->children++; }
@@ -55,7 +55,7 @@ class Child {
     const Birth birth;
 };
 
-// DTRAIN_OK, or what is wrong with the handle.
+// DTRAIN_OK, or an error that says what is wrong with the handle.
 template <class Handle> Status check_handle(const Handle *handle, const char *what) {
     if (handle == nullptr) return fail(DTRAIN_ERR_INVALID, "%s is NULL", what);
     if (!handle->birth.here())
@@ -65,7 +65,7 @@ template <class Handle> Status check_handle(const Handle *handle, const char *wh
     return DTRAIN_OK;
 }
 
-// Joins the job that the arguments or the environment name; makes the context a member of it.
+// Joins the job that `params` describes and makes the context a member of it.
 Status join(dtrain_context *context, const cluster::SessionParams &params,
             std::shared_ptr<cluster::Session> &out);
 
@@ -74,13 +74,13 @@ Status join(dtrain_context *context, const cluster::SessionParams &params,
 struct dtrain_comm : dtrain::api::Child {
     using Child::Child;
     std::unique_ptr<dtrain::collectives::Communicator> communicator;
-    // Aborted together with it.
+    // Gradient queues on this communicator; aborting it aborts them, too.
     std::mutex gradients_mutex;
     std::vector<std::weak_ptr<dtrain::gradients::Queue>> gradients;
-    // Kept as long as the communicator: tables are numbered in the order in which they are made.
+    // Kept as long as the communicator, because tables are numbered in the order of their creation.
     std::shared_ptr<dtrain::ps::Node> node;
-    std::atomic<uint32_t> graphs{0};     // made on it
-    std::atomic<uint32_t> persistent{0}; // requests for it
+    std::atomic<uint32_t> graphs{0};     // graphs made on this communicator
+    std::atomic<uint32_t> persistent{0}; // persistent requests for it
 };
 
 struct dtrain_cq : dtrain::api::Child {

@@ -1,4 +1,4 @@
-// dtrain_mem_*
+// Implements dtrain_mem_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
@@ -12,7 +12,7 @@ using dtrain::memory::Registration;
 
 namespace {
 
-// make(registration) is called under the agent's lock.
+// Calls make(registration) under the agent's lock, and registers the result.
 template <class F> Status add_memory(dtrain_context_t *context, dtrain_mem_t **mem_p, F &&make) {
     auto fresh = std::make_unique<dtrain_mem>(context);
     Status s = DTRAIN_OK;
@@ -29,7 +29,8 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
                                     dtrain_mem_t **mem_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (params == nullptr || mem_p == nullptr)
-        return fail(DTRAIN_ERR_INVALID, "%s is NULL", params == nullptr ? "params" : "mem_p");
+        return fail(DTRAIN_ERR_INVALID, "mem_register: %s is NULL",
+                    params == nullptr ? "params" : "mem_p");
     return guard_new([&]() -> Status {
         dtrain_mem_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
@@ -41,7 +42,7 @@ dtrain_status_t dtrain_mem_register(dtrain_context_t *context, const dtrain_mem_
 
 dtrain_status_t dtrain_mem_alloc(dtrain_context_t *context, uint64_t bytes, dtrain_mem_t **mem_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (mem_p == nullptr) return fail(DTRAIN_ERR_INVALID, "mem_p is NULL");
+    if (mem_p == nullptr) return fail(DTRAIN_ERR_INVALID, "mem_alloc: mem_p is NULL");
     return guard_new([&]() -> Status {
         return add_memory(context, mem_p, [&](std::unique_ptr<Registration> &out) {
             return Registration::allocate(context->agent->devices(), bytes, out);

@@ -1,3 +1,4 @@
+// Reads the parameters of operations and makes their requests.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/operation.h"
 
@@ -13,12 +14,12 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
         return fail(DTRAIN_ERR_UNSUPPORTED, "unknown operation flags 0x%x", p.flags);
     if (awaited(p) && (request_p == nullptr || p.cq != nullptr))
         return fail(DTRAIN_ERR_INVALID,
-                    "DTRAIN_OP_AWAITED: what is awaited is a request (request_p), "
+                    "DTRAIN_OP_AWAITED needs a request to wait for (request_p), "
                     "not a completion queue's event");
     if (p.stream_type != DTRAIN_STREAM_NONE)
         return fail(
             DTRAIN_ERR_UNSUPPORTED,
-            "stream_type %u: no open transport works on streams; synchronise the stream and "
+            "stream_type %u: no open transport works on streams; synchronize the stream and "
             "leave stream_type 0",
             p.stream_type);
     if (!of_table && (p.weight != 0 || p.min_version != 0))
@@ -26,9 +27,10 @@ Status Operation::read(const dtrain_context *context, const dtrain_op_params_t *
                     "weight and min_version are for pushes and pulls of tables");
     for (const dtrain_mem *mem : {p.send_mem, p.recv_mem})
         if (mem != nullptr && mem->context != context)
-            return fail(DTRAIN_ERR_INVALID, "the registered memory is of another context");
+            return fail(DTRAIN_ERR_INVALID,
+                        "send_mem or recv_mem was registered with another context");
     if (p.cq != nullptr && p.cq->context != context)
-        return fail(DTRAIN_ERR_INVALID, "the completion queue is of another context");
+        return fail(DTRAIN_ERR_INVALID, "the completion queue (cq) belongs to another context");
     out.blocking = request_p == nullptr && p.cq == nullptr;
     return DTRAIN_OK;
 }
@@ -72,8 +74,8 @@ Status make_request(dtrain_context *context, const Operation &operation, bool wi
         queue = operation.params.cq->queue.get();
         if (!queue->reserve())
             return fail(DTRAIN_ERR_BUSY,
-                        "the completion queue is full; take events from it, or make "
-                        "it deeper");
+                        "the completion queue is full; poll it, or create it with a larger "
+                        "depth");
     }
     out = engine::Request::create(operation.params.user_tag, queue, with_handle);
     if (out == nullptr) {

@@ -1,4 +1,4 @@
-// How every operation of the C API is run: blocking, or with a request, or with a queue.
+// Runs every operation of the C API: blocking, with a request, or with a completion queue.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/guard.h"
@@ -9,49 +9,51 @@
 
 namespace dtrain::api {
 
-// The parameters of an operation, checked.
+// The checked parameters of an operation.
 struct Operation {
     dtrain_op_params_t params;
     bool blocking = true;
 
-    // request_p: the caller's, or NULL. of_table: its own checks see to weight and min_version.
+    // Reads and checks them. request_p: the caller's, or NULL. of_table: the table's own checks
+    // cover weight and min_version.
     static Status read(const dtrain_context *context, const dtrain_op_params_t *params,
                        dtrain_request_t **request_p, bool of_table, Operation &out);
 };
 
-// Counts the operation among the users of its registered memory, until the request is complete.
+// Counts the operation as a user of its registered memory until the request is complete.
 class Holds {
   public:
     Holds(const Operation &operation, engine::Request &request);
-    void undo(); // it was not posted after all
+    void undo(); // when the operation was not posted after all
 
   private:
     engine::Request &request_;
 };
 
-// A request on the heap with its place in the queue.
+// Creates a request on the heap, and reserves its place in the completion queue.
 Status make_request(dtrain_context *context, const Operation &operation, bool with_handle,
                     engine::Request *&out);
-void drop_request(engine::Request *request); // it was not posted after all
-// The status of a finished blocking operation, its text put where dtrain_last_error() finds it.
+void drop_request(engine::Request *request); // when it was not posted after all
+// Returns the status of a finished blocking operation and stores its text for dtrain_last_error().
 Status blocking_result(const engine::Request &request);
 
 inline bool awaited(const dtrain_op_params_t &params) {
     return (params.flags & DTRAIN_OP_AWAITED) != 0;
 }
 
-// What the parameters say of scaling, as post() takes it; nullptr: nothing.
+// Reads prescale and postscale for post(); nullptr when neither is set.
 const collectives::Scaling *read_scaling(const dtrain_op_params_t &params,
                                          collectives::Scaling &out);
 
-Status refuse_scaling(const char *what); // what: the operation that has none
+Status refuse_scaling(const char *what); // what: the operation that takes no scaling
 
-// post(options) posts the operation or fails; what else options have is the caller's to add.
+// Calls post(options), which posts the operation or fails. The caller sets all options that the
+// parameters do not.
 template <class F>
 Status run_operation(dtrain_context *context, const dtrain_op_params_t *params,
                      dtrain_request_t **request_p, F &&post, bool of_table = false) {
     return catching([&]() -> Status {
-        if (params == nullptr && request_p == nullptr) { // the short way
+        if (params == nullptr && request_p == nullptr) { // fast path
             engine::Request request;
             Status s = post(collectives::CallOptions{.request = &request, .blocking = true});
             return s == DTRAIN_OK ? blocking_result(request) : s;

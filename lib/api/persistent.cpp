@@ -1,3 +1,4 @@
+// Makes persistent requests, and starts them (dtrain_request_start()).
 // SPDX-License-Identifier: Apache-2.0
 #include "api/persistent.h"
 
@@ -13,8 +14,8 @@ PersistentOperation::~PersistentOperation() { comm_->persistent--; }
 
 Status PersistentOperation::start(engine::Request *request) {
     if (request->queue != nullptr && !request->queue->reserve())
-        return fail(DTRAIN_ERR_BUSY, "the completion queue is full; take events from it, or "
-                                     "make it deeper");
+        return fail(DTRAIN_ERR_BUSY, "the completion queue is full; poll it, or create it "
+                                     "with a larger depth");
     Holds holds(operation_, *request);
     Status s = post({.request = request,
                      .timeout_ns = operation_.params.timeout_ns,
@@ -31,7 +32,7 @@ Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
                        dtrain_request_t **request_p, Operation &out) {
     if (request_p == nullptr)
         return fail(DTRAIN_ERR_INVALID,
-                    "a persistent operation is started by its request: request_p is NULL");
+                    "a persistent operation is started through its request, but request_p is NULL");
     dtrain_op_params_t once;
     if (Status s = take(once, params); s != DTRAIN_OK) return s;
     once.flags &= ~DTRAIN_OP_PERSISTENT;
@@ -71,23 +72,26 @@ Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
 dtrain_status_t dtrain_request_start(dtrain_request_t *const *requests, uint32_t count) {
     using dtrain::fail;
     using dtrain::engine::Request;
-    if (requests == nullptr && count > 0) return fail(DTRAIN_ERR_INVALID, "requests is NULL");
+    if (requests == nullptr && count > 0)
+        return fail(DTRAIN_ERR_INVALID, "request_start: requests is NULL");
     return dtrain::api::guard([&]() -> dtrain::Status {
         for (uint32_t i = 0; i < count; i++) {
             auto *request = reinterpret_cast<Request *>(requests[i]);
             if (request == nullptr)
-                return fail(DTRAIN_ERR_INVALID, "request %u of %u is NULL", i, count);
+                return fail(DTRAIN_ERR_INVALID, "request_start: request %u of %u is NULL", i,
+                            count);
             if (request->restart == nullptr)
                 return fail(DTRAIN_ERR_INVALID,
-                            "request %u of %u is not persistent: its operation was begun when it "
-                            "was made",
+                            "request %u of %u is not persistent: its operation started when it "
+                            "was created",
                             i, count);
             if (dtrain::Status s = dtrain::api::check_handle(
                     static_cast<dtrain_context *>(request->context), "request");
                 s != DTRAIN_OK)
                 return s;
             if (!request->rearm())
-                return fail(DTRAIN_ERR_BUSY, "request %u of %u still runs; wait for it", i, count);
+                return fail(DTRAIN_ERR_BUSY, "request %u of %u is still running; wait for it first",
+                            i, count);
             dtrain::Status s = request->restart->start(request);
             if (s == DTRAIN_OK) continue;
             request->disarm(s, dtrain::error_text());

@@ -12,7 +12,7 @@ inline bool wants_persistent(const dtrain_op_params_t *params) { // may be NULL
            (params->flags & DTRAIN_OP_PERSISTENT) != 0;
 }
 
-// An operation on a communicator, which it keeps from being destroyed.
+// An operation on a communicator. The communicator cannot be destroyed while it exists.
 class PersistentOperation : public engine::Restart {
   public:
     PersistentOperation(dtrain_comm *comm, const Operation &operation);
@@ -29,13 +29,13 @@ class PersistentOperation : public engine::Restart {
     const collectives::Scaling *scaling_ = nullptr;
 };
 
-// What `params` say without the flag, and that there is a place for the request.
+// Reads `params` without the flag DTRAIN_OP_PERSISTENT; fails when request_p is NULL.
 Status read_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
                        dtrain_request_t **request_p, Operation &out);
 Status hand_out(dtrain_comm *comm, const Operation &operation,
                 std::unique_ptr<PersistentOperation> made, dtrain_request_t **request_p);
 
-// post(options) as in run_operation(): kept, and called at every start.
+// Makes a request that keeps `post` and calls post(options), as in run_operation(), at every start.
 template <class Post>
 Status make_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
                        dtrain_request_t **request_p, Post post) {
@@ -54,12 +54,14 @@ Status make_persistent(dtrain_comm *comm, const dtrain_op_params_t *params,
     });
 }
 
-// A collective whose arguments are checked now, and never again. graph: kept; or nullptr.
+// Makes a persistent collective, whose arguments are checked once, here. graph: kept by the
+// request; may be nullptr.
 Status make_persistent_call(dtrain_comm *comm, const collectives::Call &call,
                             std::shared_ptr<const collectives::Graph> graph,
                             const dtrain_op_params_t *params, dtrain_request_t **request_p);
 
-// Runs, posts or keeps a collective, as the parameters say. graph: what the call's graph points to.
+// Runs or posts a collective, or makes it persistent, as the parameters say. graph: owner of
+// call.graph.
 inline Status run_call(dtrain_comm *comm, const collectives::Call &call,
                        const std::shared_ptr<const collectives::Graph> &graph,
                        const dtrain_op_params_t *params, dtrain_request_t **request_p) {

@@ -1,4 +1,4 @@
-// dtrain_request_* and dtrain_cq_*
+// Implements dtrain_request_* and dtrain_cq_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
@@ -23,7 +23,8 @@ dtrain::engine::Agent &agent_of(Request *request) {
     return *static_cast<dtrain_context *>(request->context)->agent;
 }
 
-// Of an operation in flight only: what has finished, and its text, stay readable.
+// Checks for fork(). Only for operations in flight: finished ones and their texts stay readable in
+// a child.
 Status check_here(Request *request) {
     return dtrain::api::check_handle(static_cast<dtrain_context *>(request->context), "request");
 }
@@ -73,8 +74,9 @@ dtrain_status_t dtrain_request_cancel(dtrain_request_t *request) {
     if (r->done()) return DTRAIN_OK;
     if (Status s = check_here(r); s != DTRAIN_OK) return s;
     if (r->cancellable == nullptr)
-        return fail(DTRAIN_ERR_STATE, "other ranks may have begun this operation: it can only be "
-                                      "aborted with its communicator");
+        return fail(DTRAIN_ERR_STATE,
+                    "cannot cancel: other ranks may have begun this operation; it can only be "
+                    "aborted with its communicator");
     return guard([&] {
         dtrain::engine::Agent &agent = agent_of(r);
         agent.locked([&] {
@@ -88,7 +90,7 @@ dtrain_status_t dtrain_request_cancel(dtrain_request_t *request) {
 dtrain_status_t dtrain_request_result(dtrain_request_t *request, dtrain_event_t *event_p) {
     Request *r = unwrap(request);
     if (r == nullptr) return null_request();
-    if (event_p == nullptr) return fail(DTRAIN_ERR_INVALID, "event_p is NULL");
+    if (event_p == nullptr) return fail(DTRAIN_ERR_INVALID, "request_result: event_p is NULL");
     if (!r->done()) return fail(DTRAIN_ERR_STATE, "the operation is not finished; wait for it");
     *event_p = r->event();
     return DTRAIN_OK;
@@ -109,7 +111,8 @@ size_t dtrain_request_error(dtrain_request_t *request, char *buf, size_t len) {
 void dtrain_request_free(dtrain_request_t *request) {
     if (request == nullptr) return;
     Request &freed = *unwrap(request);
-    // The caller may destroy the communicator next, which counts its persistent requests.
+    // await_last_reference(): the caller may destroy the communicator next, which refuses while it
+    // has persistent requests.
     if (freed.restart != nullptr && freed.done() && check_here(&freed) == DTRAIN_OK)
         freed.await_last_reference();
     freed.release();
@@ -119,10 +122,10 @@ void dtrain_request_free(dtrain_request_t *request) {
 
 dtrain_status_t dtrain_cq_create(dtrain_context_t *context, uint32_t depth, dtrain_cq_t **cq_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (cq_p == nullptr) return fail(DTRAIN_ERR_INVALID, "cq_p is NULL");
+    if (cq_p == nullptr) return fail(DTRAIN_ERR_INVALID, "cq_create: cq_p is NULL");
     if (depth > max_depth)
-        return fail(DTRAIN_ERR_LIMIT, "a completion queue of %u events; the most are %u", depth,
-                    max_depth);
+        return fail(DTRAIN_ERR_LIMIT, "cq_create: depth %u is more than the maximum of %u events",
+                    depth, max_depth);
     return guard_new([&]() -> Status {
         auto fresh = std::make_unique<dtrain_cq>(context);
         if (Status s = dtrain::engine::CompletionQueue::create(depth == 0 ? default_depth : depth,
@@ -138,8 +141,8 @@ dtrain_status_t dtrain_cq_destroy(dtrain_cq_t *cq) {
     if (cq == nullptr || !cq->birth.here()) return DTRAIN_OK;
     if (cq->queue->used())
         return fail(DTRAIN_ERR_BUSY,
-                    "the completion queue is in use: operations will report to it, "
-                    "or events wait in it");
+                    "cq_destroy: the completion queue is in use: operations will report to it, "
+                    "or it holds events that were not polled");
     delete cq;
     return DTRAIN_OK;
 }
@@ -147,7 +150,7 @@ dtrain_status_t dtrain_cq_destroy(dtrain_cq_t *cq) {
 int32_t dtrain_cq_poll(dtrain_cq_t *cq, dtrain_event_t *events, uint32_t max, int64_t timeout_ns) {
     if (Status s = check_handle(cq, "cq"); s != DTRAIN_OK) return s;
     if (events == nullptr || max == 0)
-        return fail(DTRAIN_ERR_INVALID, "there is no room for events");
+        return fail(DTRAIN_ERR_INVALID, "cq_poll: events is NULL or max is 0");
     uint32_t n = 0;
     Status s = guard([&] {
         n = cq->queue->take(events, max);

@@ -1,4 +1,4 @@
-// dtrain_server_*
+// Implements dtrain_server_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/server.h"
 #include "api/guard.h"
@@ -34,7 +34,7 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
                                      const dtrain_server_params_t *params,
                                      dtrain_server_t **server_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (server_p == nullptr) return fail(DTRAIN_ERR_INVALID, "server_p is NULL");
+    if (server_p == nullptr) return fail(DTRAIN_ERR_INVALID, "server_create: server_p is NULL");
     return guard_new([&]() -> Status {
         dtrain_server_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;

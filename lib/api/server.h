@@ -1,4 +1,4 @@
-// A server's handle.
+// The struct behind a server's handle.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "api/handles.h"

@@ -1,4 +1,4 @@
-// dtrain_stats_*
+// Implements dtrain_stats_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/server.h"
 #include "api/table.h"
@@ -20,7 +20,8 @@ dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     const size_t servers = table->table->lanes.size();
     if (server < -1 || server >= int64_t(servers))
-        return fail(DTRAIN_ERR_INVALID, "stats of table \"%s\": server %d of %zu",
+        return fail(DTRAIN_ERR_INVALID,
+                    "stats of table \"%s\": there is no server %d among the %zu (use -1 for all)",
                     table->table->name.c_str(), server, servers);
     return guard([&] {
         const Counters counters = table->node->counters(*table->table, server);
@@ -47,7 +48,7 @@ dtrain_status_t dtrain_stats_device(dtrain_context_t *context, uint32_t index,
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     const auto &devices = context->agent->devices();
     if (index >= devices.size())
-        return fail(DTRAIN_ERR_NOT_FOUND, "stats of device %u: there are %zu", index,
+        return fail(DTRAIN_ERR_NOT_FOUND, "stats of device %u: there are only %zu devices", index,
                     devices.size());
     return guard([&]() -> Status {
         const dtrain::transport::Device &device = *devices[index];

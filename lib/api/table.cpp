@@ -1,4 +1,4 @@
-// dtrain_table_*
+// Implements dtrain_table_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 
@@ -19,7 +19,7 @@ Status check_range(const dtrain_table *table, const char *what, const char *item
     if (range.first > length || range.count > length - range.first)
         return fail(
             DTRAIN_ERR_INVALID,
-            "%s of table \"%s\": %s %llu to %llu + %llu are not all in it, it has %llu", what,
+            "%s of table \"%s\": %s %llu to %llu + %llu are out of range, it has %llu", what,
             table->table->name.c_str(), items, static_cast<unsigned long long>(range.first),
             static_cast<unsigned long long>(range.first),
             static_cast<unsigned long long>(range.count), static_cast<unsigned long long>(length));
@@ -28,9 +28,10 @@ Status check_range(const dtrain_table *table, const char *what, const char *item
 
 Status check_dense(const dtrain_table *table, const char *what) {
     if (!is_sparse(table->table->params)) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_INVALID,
-                "%s of table \"%s\": the table is sparse, which has rows of keys and no ranges",
-                what, table->table->name.c_str());
+    return fail(
+        DTRAIN_ERR_INVALID,
+        "%s of table \"%s\": the table is sparse: use the calls for rows (dtrain_table_*_rows)",
+        what, table->table->name.c_str());
 }
 
 Status check_rows(const dtrain_table *table, const char *what, Range range) {
@@ -41,8 +42,8 @@ Status check_rows(const dtrain_table *table, const char *what, Range range) {
         return DTRAIN_OK;
     return fail(
         DTRAIN_ERR_INVALID,
-        "%s of table \"%s\": elements %llu to %llu + %llu are not whole rows of %llu, which "
-        "its rule needs",
+        "%s of table \"%s\": elements %llu to %llu + %llu are not whole rows of %llu elements, "
+        "as its rule requires",
         what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
         static_cast<unsigned long long>(range.first), static_cast<unsigned long long>(range.count),
         static_cast<unsigned long long>(row));
@@ -96,12 +97,13 @@ Status run_state(dtrain_table *table, const char *what, RequestKind kind, uint32
     uint64_t count = array.numbers_of(table->table->params.length);
     if (Status s = check_range(table, what, "numbers", range, count); s != DTRAIN_OK) return s;
     if (range.first % array.numbers != 0 || range.count % array.numbers != 0)
-        return fail(DTRAIN_ERR_INVALID,
-                    "%s of table \"%s\": numbers %llu to %llu + %llu are not whole rows of %llu",
-                    what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
-                    static_cast<unsigned long long>(range.first),
-                    static_cast<unsigned long long>(range.count),
-                    static_cast<unsigned long long>(array.numbers));
+        return fail(
+            DTRAIN_ERR_INVALID,
+            "%s of table \"%s\": numbers %llu to %llu + %llu are not whole rows of %llu numbers",
+            what, table->table->name.c_str(), static_cast<unsigned long long>(range.first),
+            static_cast<unsigned long long>(range.first),
+            static_cast<unsigned long long>(range.count),
+            static_cast<unsigned long long>(array.numbers));
     dtrain::ps::Transfer transfer;
     transfer.kind = kind;
     transfer.range = {range.first / array.numbers * array.elements,
@@ -132,14 +134,15 @@ Status dtrain::api::take_terms(const dtrain_table *table, const char *what,
     const ps::TableParams &its = table->table->params;
     if (given.weight != 0 && (!has_trait(transfer.kind, Trait::pushes) || !ps::takes_weights(its) ||
                               !ps::valid_weight(given.weight)))
-        return fail(DTRAIN_ERR_INVALID,
-                    "%s of table \"%s\": weight %g; pushes to floating-point tables that aggregate "
-                    "by AVG under BSP or QUORUM have one, finite and greater than 0",
-                    what, table->table->name.c_str(), given.weight);
+        return fail(
+            DTRAIN_ERR_INVALID,
+            "%s of table \"%s\": weight %g: only a push to a floating-point table that aggregates "
+            "by AVG under BSP or QUORUM takes one, and it must be finite and above 0",
+            what, table->table->name.c_str(), given.weight);
     const bool pulls =
         transfer.kind == RequestKind::pull || transfer.kind == RequestKind::pull_rows;
     if (given.min_version != 0 && !pulls)
-        return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": min_version is for pulls", what,
+        return fail(DTRAIN_ERR_INVALID, "%s of table \"%s\": min_version is only for pulls", what,
                     table->table->name.c_str());
     transfer.weight = given.weight;
     transfer.min_version = given.min_version;
@@ -205,7 +208,8 @@ dtrain_status_t dtrain_table_set_rate(dtrain_table_t *table, double rate,
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     const dtrain::ps::TableParams &its = table->table->params;
     if (!has_rate(its) || !valid_rate(its, rate))
-        return fail(DTRAIN_ERR_INVALID, "set_rate of table \"%s\": %g is no learning rate of %s",
+        return fail(DTRAIN_ERR_INVALID,
+                    "set_rate of table \"%s\": %g is not a valid learning rate for rule %s",
                     table->table->name.c_str(), rate, rule_title(its).c_str());
     dtrain::ps::Transfer transfer;
     transfer.kind = RequestKind::set_rate;
@@ -217,7 +221,7 @@ dtrain_status_t dtrain_table_describe_state(const dtrain_table_t *table, uint32_
                                             const char **name_p, uint32_t *dtype_p,
                                             uint64_t *count_p) {
     if (name_p == nullptr || dtype_p == nullptr || count_p == nullptr)
-        return fail(DTRAIN_ERR_INVALID, "name_p, dtype_p or count_p is NULL");
+        return fail(DTRAIN_ERR_INVALID, "table_describe_state: name_p, dtype_p or count_p is NULL");
     dtrain::ps::StateArray array;
     if (Status s = dtrain::api::find_state(table, index, array); s != DTRAIN_OK) return s;
     const dtrain::ps::TableParams &its = table->table->params;

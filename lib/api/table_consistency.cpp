@@ -1,4 +1,4 @@
-// dtrain_table_set_consistency
+// Implements dtrain_table_set_consistency(): all workers change a table's consistency together.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "collectives/communicator/agreement.h"
@@ -18,13 +18,13 @@ using dtrain::ps::TableParams;
 
 namespace {
 
-// Whom the change is made by.
+// The workers that make the change together.
 struct Group {
     dtrain_comm *comm = nullptr;
-    bool rest = false; // all workers that are left, where some may be lost
+    bool rest = false; // only the surviving workers, after some were lost
 };
 
-// made: servers that have made the change.
+// Sends the request to all servers. made: number of servers that have made the change.
 Status run(dtrain_table *table, const Group &group, uint64_t argument, const dtrain_op_params_t *op,
            uint64_t *made = nullptr) {
     return dtrain::api::run_operation(
@@ -40,7 +40,7 @@ Status run(dtrain_table *table, const Group &group, uint64_t argument, const dtr
         });
 }
 
-// All that the call waits for has to be over by then.
+// The operation's parameters with one deadline for everything that the call waits for.
 class Terms {
   public:
     Terms(const dtrain_op_params_t &given, const dtrain::cluster::Session &session)
@@ -50,7 +50,7 @@ class Terms {
         return &terms_;
     }
     int64_t deadline() const { return deadline_ns_; }
-    // For what others have to hear all the same.
+    // For messages that others need even after the deadline: allows at least Session::goodbye_ns.
     const dtrain_op_params_t *goodbye() {
         const int64_t rest_ns = session_.timeout_until(deadline_ns_);
         terms_.timeout_ns = rest_ns < 0 ? rest_ns : std::max<int64_t>(rest_ns, session_.goodbye_ns);
@@ -63,7 +63,7 @@ class Terms {
     const int64_t deadline_ns_;
 };
 
-// Whether it could be done, as far as this worker and the servers know.
+// Checks whether the change is possible, as far as this worker and the servers can tell.
 Status check(const Group &group, dtrain_table *table, const TableParams &wanted, Terms &terms) {
     const char *name = table->table->name.c_str();
     uint32_t bad = first_bad_field(wanted);
@@ -76,7 +76,8 @@ Status check(const Group &group, dtrain_table *table, const TableParams &wanted,
     table->node->agent().locked([&] { busy = !table->table->transfers.empty(); });
     if (busy)
         return fail(DTRAIN_ERR_STATE,
-                    "set_consistency of table \"%s\": operations of this worker have not finished",
+                    "set_consistency of table \"%s\": operations of this worker have not finished; "
+                    "wait for them first",
                     name);
     return run(table, group, mode_bits(wanted) | dtrain::ps::mode_only_asks, terms.rest());
 }
@@ -97,7 +98,8 @@ Agreement statement(const dtrain_table &table, const TableParams &wanted, Status
     return agreement;
 }
 
-// All ranks want the same, and could make it: then, the clock that all go on from.
+// Succeeds if all ranks want the same change and can make it. Then `highest` is the clock from
+// which all continue.
 Status agree(const Group &group, const Agreement &wanted, int64_t deadline_ns, uint64_t clock,
              uint64_t &highest) {
     dtrain::collectives::Communicator &comm = *group.comm->communicator;
@@ -111,8 +113,8 @@ Status agree(const Group &group, const Agreement &wanted, int64_t deadline_ns, u
                           deadline_ns);
 }
 
-// own: why this worker cannot take part, with error_text(), or DTRAIN_OK. It meets the others all
-// the same, who would wait for it.
+// own: DTRAIN_OK, or why this worker cannot take part (text in error_text()). It still meets the
+// others, which would otherwise wait for it.
 Status set_consistency(const Group &group, dtrain_table *table, const dtrain_table_params_t &given,
                        Status own, Terms &terms) {
     TableParams wanted = table->table->params;
@@ -123,7 +125,7 @@ Status set_consistency(const Group &group, dtrain_table *table, const dtrain_tab
     if (own == DTRAIN_OK) own = check(group, table, wanted, terms);
     Agreement agreement = statement(*table, wanted, own);
     const Status ended = dtrain_table_clock(table, terms.rest(), nullptr);
-    // Nobody ends that of who is lost.
+    // A lost worker never ends its clock, so this error is no reason to refuse after a loss.
     if (ended != DTRAIN_OK && !(group.rest && ended == DTRAIN_ERR_PEER)) agreement.check(ended);
     uint64_t before = 0, at = 0;
     table->node->agent().locked([&] {
@@ -132,7 +134,8 @@ Status set_consistency(const Group &group, dtrain_table *table, const dtrain_tab
     });
     if (Status s = agree(group, agreement, terms.deadline(), before, at); s != DTRAIN_OK) {
         const std::string why = dtrain::error_text();
-        // Others may have heard that all agree: they must not wait for this worker.
+        // Others may have learned that all agree, so the servers must not wait for this worker's
+        // request.
         (void)run(table, group, mode_bits(wanted) | dtrain::ps::mode_refused, terms.goodbye());
         dtrain::set_error_text(why.c_str());
         return s;
@@ -140,11 +143,12 @@ Status set_consistency(const Group &group, dtrain_table *table, const dtrain_tab
     table->node->agent().locked([&] { table->table->clock = at; });
     uint64_t made = 0;
     Status done = run(table, group, mode_bits(wanted), terms.rest(), &made);
-    if (done == DTRAIN_ERR_PEER && made > 0) // who was lost has told some servers that it agrees
+    if (done == DTRAIN_ERR_PEER && made > 0) // the lost worker had agreed with some servers
         done =
             run(table, group, mode_bits(wanted) | dtrain::ps::mode_decided, terms.goodbye(), &made);
     const bool stays = done == DTRAIN_ERR_STATE || (done == DTRAIN_ERR_PEER && made == 0);
-    // Also if an answer is late: all have agreed, so the servers do it; unless one has not heard.
+    // Adopts the change even if an answer is late: all agreed, so the servers make it, unless one
+    // of them never got the request.
     table->node->agent().locked([&] {
         if (stays)
             table->table->clock = before;
@@ -175,17 +179,19 @@ dtrain_status_t dtrain_table_set_consistency(dtrain_comm_t *comm, dtrain_table_t
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     const bool own = comm->node == table->node && comm->communicator->is_world();
     if (!own && !has_all_that_are_left(*comm, *table))
-        return fail(DTRAIN_ERR_INVALID,
-                    "table \"%s\" was made on another communicator, and this one does not have all "
-                    "workers that are left (dtrain_comm_shrink)",
-                    table->table->name.c_str());
+        return fail(
+            DTRAIN_ERR_INVALID,
+            "table \"%s\" was made on another communicator, and this one does not contain all "
+            "surviving workers (make one with dtrain_comm_shrink())",
+            table->table->name.c_str());
     return dtrain::api::guard([&]() -> Status {
         dtrain_op_params_t options = {};
         dtrain_table_params_t given = {};
         Status taken = dtrain::api::take(options, op);
         if (taken != DTRAIN_OK) (void)dtrain::api::take<dtrain_op_params_t>(options, nullptr);
         if (std::exchange(options.cq, nullptr) != nullptr)
-            taken = fail(DTRAIN_ERR_UNSUPPORTED, "set_consistency blocks: it takes no queue");
+            taken = fail(DTRAIN_ERR_UNSUPPORTED,
+                         "set_consistency blocks: it takes no completion queue (cq must be NULL)");
         if (taken == DTRAIN_OK)
             taken = params != nullptr ? dtrain::api::take(given, params)
                                       : fail(DTRAIN_ERR_INVALID, "params is NULL");

@@ -1,4 +1,5 @@
-// Making a table: every worker does it alike, or nobody.
+// Implements dtrain_table_create(): either every worker creates the table with the same parameters,
+// or none does.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "collectives/communicator/agreement.h"
@@ -20,7 +21,7 @@ int64_t later(int64_t deadline_ns, int64_t by_ns) {
     return deadline_ns == INT64_MAX ? INT64_MAX : deadline_ns + by_ns;
 }
 
-// The node of the communicator's session, made at the first table.
+// Returns the node of the communicator's session. The first table creates it.
 Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     dtrain_context &context = *comm->context;
     std::lock_guard lock(context.session_mutex);
@@ -34,7 +35,7 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     return DTRAIN_OK;
 }
 
-// Collective: rank 0 has the servers restore the table, all learn what came of it.
+// Collective: rank 0 makes the servers restore the table, and all ranks learn the outcome.
 Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_ns) {
     enum { status, step, lineage, serial, numbers };
     dtrain::collectives::Communicator &ranks = *comm->communicator;
@@ -47,10 +48,12 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_n
     int64_t outcome[numbers] = {own, int64_t(found), int64_t(point.lineage), int64_t(point.serial)};
     Agreement restored(CallKind::table_create);
     if (own != DTRAIN_ERR_NOT_FOUND) restored.check(own);
-    // Rank 0 tells servers first to forget what it gave up.
+    // If rank 0 gives up, it first tells the servers to drop the restore; the others wait that much
+    // longer.
     const int64_t told_by = later(deadline_ns, 2 * Session::goodbye_ns);
     if (Status s = restored.reach(ranks, told_by); s != DTRAIN_OK)
-        return dtrain::fail_within(s, "table \"%s\" cannot be restored", table.table->name.c_str());
+        return dtrain::fail_within(s, "table_create: table \"%s\" cannot be restored",
+                                   table.table->name.c_str());
     if (Status s = ranks.run_until({.kind = dtrain::collectives::Kind::broadcast,
                                     .recv = outcome,
                                     .count = numbers,
@@ -67,35 +70,37 @@ Status restore_newest(dtrain_comm *comm, dtrain_table &table, int64_t deadline_n
     return DTRAIN_OK;
 }
 
-// Copies the caller's segments, whose structs may be shorter or longer than ours.
+// Copies the caller's segments. Their structs may be shorter or longer than this library's.
 Status take_segments(dtrain_table_params_t &given, dtrain_segment_t *segments) {
-    if (given.reserved != 0) return fail(DTRAIN_ERR_INVALID, "params.reserved is not 0");
+    if (given.reserved != 0)
+        return fail(DTRAIN_ERR_INVALID, "table_create: params.reserved is not 0");
     if (given.segment_count > DTRAIN_SEGMENTS)
-        return fail(DTRAIN_ERR_INVALID, "segments: %u, at most %d are allowed", given.segment_count,
-                    DTRAIN_SEGMENTS);
+        return fail(DTRAIN_ERR_INVALID, "table_create: segment_count is %u, at most %d are allowed",
+                    given.segment_count, DTRAIN_SEGMENTS);
     if ((given.segments == nullptr) != (given.segment_count == 0))
-        return fail(DTRAIN_ERR_INVALID, "segments: %u at %s", given.segment_count,
-                    given.segments == nullptr ? "NULL" : "an address");
+        return fail(DTRAIN_ERR_INVALID, "table_create: segment_count is %u, but segments is %s",
+                    given.segment_count, given.segments == nullptr ? "NULL" : "not NULL");
     const auto *from = reinterpret_cast<const char *>(given.segments);
     for (uint32_t i = 0; i < given.segment_count; i++) {
         const auto *next = reinterpret_cast<const dtrain_segment_t *>(from);
         if (Status s = dtrain::api::take(segments[i], next); s != DTRAIN_OK) return s;
         if (next->struct_size != given.segments->struct_size)
-            return fail(DTRAIN_ERR_INVALID, "segment %u: its struct_size is not that of the first",
-                        i);
+            return fail(
+                DTRAIN_ERR_INVALID,
+                "table_create: segment %u: its struct_size differs from the first segment's", i);
         from += next->struct_size;
     }
     given.segments = segments;
     return DTRAIN_OK;
 }
 
-// With defaults, as far as this worker knows what is right.
+// Fills in the defaults and checks the parameters, as far as this worker can.
 Status resolve(dtrain_comm *comm, const char *name, const dtrain_table_params_t &given,
                std::shared_ptr<dtrain::ps::Node> &node, TableParams &params) {
     if (Status s = dtrain::ps::resolve(given, name, params); s != DTRAIN_OK) return s;
     const uint32_t unfit = first_unfit_field(params, uint32_t(comm->communicator->size()));
     if (unfit != dtrain::ps::field_count)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %s", name,
+        return fail(DTRAIN_ERR_INVALID, "table_create \"%s\": %s", name,
                     dtrain::ps::invalid_text(unfit).c_str());
     if (Status s = node_of(comm, node); s != DTRAIN_OK) return s;
     return dtrain::api::complete_placement(given, name, *node, params);
@@ -115,7 +120,7 @@ void state(const dtrain::ps::Segment &segment, const std::string &which, Agreeme
         agreement.add(which + field.name, segment.*field.own);
 }
 
-// In the order in which a reader would look for a difference.
+// Lists the parameters in the order in which a reader would look for a difference.
 void state(const TableParams &params, const char *name, Agreement &agreement) {
     agreement.add("name", name)
         .add("rule", dtrain::ps::rule_info(params.rule).name)
@@ -165,7 +170,7 @@ Status create(dtrain_comm *comm, const char *name, const dtrain_table_params_t *
     Agreement made(CallKind::table_create);
     made.check(fresh->node->create_table(
         name, params, comm->communicator->timeout_until(deadline_ns), fresh->table));
-    // Whose own time is over tells the others all the same.
+    // The extra time lets a rank whose own deadline has passed still tell the others.
     Status s = made.reach(*comm->communicator, later(deadline_ns, Session::goodbye_ns));
     if (s == DTRAIN_OK && comm->context->options.number("checkpoint.restore") != 0)
         s = restore_newest(comm, *fresh, deadline_ns);
@@ -187,8 +192,8 @@ dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     if (!comm->communicator->is_world())
         return fail(DTRAIN_ERR_INVALID,
-                    "table \"%.64s\": tables are made on the job's own "
-                    "communicator, not on a split, duplicated or shrunk one",
+                    "table \"%.64s\": tables are created on the communicator of "
+                    "dtrain_comm_create(), not on a split, duplicated or shrunk one",
                     name != nullptr ? name : "");
     return guard_new([&] { return create(comm, name, params, table_p); });
 }

@@ -1,4 +1,4 @@
-// Where tables are put, and finding it out.
+// Decides where a table is placed, and answers queries about it.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "base/callback.h"
@@ -26,14 +26,16 @@ Status take_weights(const dtrain_table_params_t &given, const char *name,
         return DTRAIN_OK;
     }
     if (by_user(placement))
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': weights are not for USER", name);
+        return fail(DTRAIN_ERR_INVALID,
+                    "table_create \"%s\": weights cannot be used with placement USER", name);
     if (given.weight_count != servers)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %u weights, but the job has %u servers",
-                    name, given.weight_count, servers);
+        return fail(DTRAIN_ERR_INVALID,
+                    "table_create \"%s\": %u weights, but the job has %u servers", name,
+                    given.weight_count, servers);
     placement.weights.assign(given.weights, given.weights + servers);
     if (std::any_of(given.weights, given.weights + servers, [](uint32_t w) { return w > 0; }))
         return DTRAIN_OK;
-    return fail(DTRAIN_ERR_INVALID, "table_create '%s': all weights are 0", name);
+    return fail(DTRAIN_ERR_INVALID, "table_create \"%s\": all weights are 0", name);
 }
 
 Status ask_user(const dtrain_table_params_t &given, const char *name, uint32_t servers,
@@ -44,11 +46,11 @@ Status ask_user(const dtrain_table_params_t &given, const char *name, uint32_t s
         uint32_t server = servers;
         const auto ask = [&] { server = given.place(given.place_arg, first, count, servers); };
         if (dtrain::Thrown thrown; !dtrain::returns(ask, thrown))
-            return fail(DTRAIN_ERR_INVALID, "table_create '%s': place() threw %s", name,
+            return fail(DTRAIN_ERR_INVALID, "table_create \"%s\": place() threw %s", name,
                         thrown.text);
         if (server >= servers)
             return fail(DTRAIN_ERR_INVALID,
-                        "table_create '%s': place() puts %llu to %llu + %llu on server %u of %u",
+                        "table_create \"%s\": place() puts %llu to %llu + %llu on server %u of %u",
                         name, ull{first}, ull{first}, ull{count}, server, servers);
         params.placement.owners.push_back(uint16_t(server));
     }
@@ -61,19 +63,22 @@ Status dtrain::api::complete_placement(const dtrain_table_params_t &given, const
                                        const ps::Node &node, TableParams &params) {
     const bool asks = by_user(params.placement);
     if ((given.place != nullptr) != asks)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': place is %sNULL, placement %sUSER",
-                    name, asks ? "" : "not ", asks ? "" : "not ");
+        return fail(DTRAIN_ERR_INVALID,
+                    "table_create \"%s\": place is %sNULL, but placement is %sUSER", name,
+                    asks ? "" : "not ", asks ? "" : "not ");
     if ((given.weights == nullptr) != (given.weight_count == 0))
-        return fail(DTRAIN_ERR_INVALID, "table_create '%s': %u weights at %s", name,
-                    given.weight_count, given.weights == nullptr ? "NULL" : "an address");
+        return fail(DTRAIN_ERR_INVALID,
+                    "table_create \"%s\": weight_count is %u, but weights is %s", name,
+                    given.weight_count, given.weights == nullptr ? "NULL" : "not NULL");
     if (Status s = take_weights(given, name, node, params.placement); s != DTRAIN_OK) return s;
     return asks ? ask_user(given, name, node.servers().size(), params) : DTRAIN_OK;
 }
 
 Status dtrain::api::agree_on_home(dtrain_comm *comm, ps::Node &node, int64_t deadline_ns,
                                   TableParams &params) {
-    // Tables are given up by each worker when it likes: only one has a say in what they fill. It
-    // has it for every table, so that servers see parameters that differ.
+    // Workers destroy tables at different times, so their views of how full the servers are differ:
+    // rank 0 alone chooses. It broadcasts for every table, so that ranks whose parameters differ
+    // still make the same calls, and the servers report the difference.
     uint32_t home = 0;
     const bool asked = on_one_server(params.placement);
     if (asked && comm->communicator->rank() == 0) home = node.choose_home(params);
@@ -91,7 +96,8 @@ dtrain_status_t dtrain_table_locate(const dtrain_table_t *table, const uint64_t 
                                     uint64_t count, uint32_t *servers) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (count > 0 && (items == nullptr || servers == nullptr))
-        return fail(DTRAIN_ERR_INVALID, "%s is NULL", items == nullptr ? "items" : "servers");
+        return fail(DTRAIN_ERR_INVALID, "locate: %s is NULL",
+                    items == nullptr ? "items" : "servers");
     const dtrain::ps::ClientTable &its = *table->table;
     if (is_sparse(its.params)) {
         for (uint64_t i = 0; i < count; ++i) servers[i] = its.key_partition.server_of(items[i]);
@@ -99,8 +105,10 @@ dtrain_status_t dtrain_table_locate(const dtrain_table_t *table, const uint64_t 
     }
     for (uint64_t i = 0; i < count; ++i) {
         if (items[i] >= its.params.length)
-            return fail(DTRAIN_ERR_INVALID, "locate in table \"%s\": element %llu of %llu",
-                        its.name.c_str(), ull{items[i]}, ull{its.params.length});
+            return fail(
+                DTRAIN_ERR_INVALID,
+                "locate in table \"%s\": element %llu is out of range, it has %llu elements",
+                its.name.c_str(), ull{items[i]}, ull{its.params.length});
         servers[i] = its.partition.server_of(items[i]);
     }
     return DTRAIN_OK;
@@ -110,10 +118,12 @@ dtrain_status_t dtrain_table_describe_server(const dtrain_table_t *table, uint32
                                              dtrain_table_server_t *out) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (out == nullptr || out->struct_size < 8)
-        return fail(DTRAIN_ERR_INVALID, "server is NULL or not initialised (DTRAIN_INIT)");
+        return fail(DTRAIN_ERR_INVALID,
+                    "describe_server: out is NULL or not initialized (DTRAIN_INIT)");
     const dtrain::ps::ServerList &servers = table->node->servers();
     if (server >= servers.size())
-        return fail(DTRAIN_ERR_NOT_FOUND, "table \"%s\": server %u of %u",
+        return fail(DTRAIN_ERR_NOT_FOUND,
+                    "describe_server of table \"%s\": there is no server %u among the %u",
                     table->table->name.c_str(), server, servers.size());
     return guard([&] {
         const dtrain::ps::ClientTable &its = *table->table;
@@ -137,11 +147,11 @@ dtrain_status_t dtrain_server_weights(uint32_t workers, uint32_t dedicated, uint
         (dedicated == 0 && serving == 0) || weights == nullptr)
         return fail(DTRAIN_ERR_INVALID,
                     "server_weights: %u workers of which %u serve, %u dedicated servers, weights "
-                    "at %s",
-                    workers, serving, dedicated, weights == nullptr ? "NULL" : "an address");
+                    "is %s",
+                    workers, serving, dedicated, weights == nullptr ? "NULL" : "not NULL");
     return guard([&] {
         std::vector<uint32_t> all = dtrain::ps::server_weights(workers, dedicated, serving);
-        all.resize(dedicated + serving, 1); // empty: equal
+        all.resize(dedicated + serving, 1); // no weights: all servers are equal
         std::copy(all.begin(), all.end(), weights);
         return DTRAIN_OK;
     });

@@ -1,4 +1,4 @@
-// dtrain_table_*_rows
+// Implements dtrain_table_*_rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/table.h"
 #include "ps/client/row_batch.h"
@@ -17,8 +17,9 @@ Status check_sparse(const dtrain_table *table, const char *what) {
     if (Status s = dtrain::api::check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (is_sparse(table->table->params)) return DTRAIN_OK;
     return fail(DTRAIN_ERR_INVALID,
-                "%s of table \"%s\": the table is dense (its parameter dim is 0)", what,
-                table->table->name.c_str());
+                "%s of table \"%s\": the table is dense (its parameter dim is 0), so it has no "
+                "rows with keys",
+                what, table->table->name.c_str());
 }
 
 Status check(const dtrain_table *table, const char *what, const RowBatch::Call &call) {
@@ -44,7 +45,7 @@ Status post(dtrain_table *table, const char *what, Transfer &transfer,
                              options.blocking, options.awaited);
 }
 
-// The rows as they travel are made in the caller's thread.
+// The caller's thread packs the rows for the network, not the agent.
 Status run(dtrain_table *table, const char *what, const RowBatch::Call &call,
            const dtrain_op_params_t *params, dtrain_request_t **request_p) {
     if (Status s = check_sparse(table, what); s != DTRAIN_OK) return s;
@@ -109,7 +110,7 @@ dtrain_status_t dtrain_table_count_rows(dtrain_table_t *table, uint64_t *count_p
                                         const dtrain_op_params_t *params,
                                         dtrain_request_t **request_p) {
     if (Status s = check_sparse(table, "count_rows"); s != DTRAIN_OK) return s;
-    if (count_p == nullptr) return fail(DTRAIN_ERR_INVALID, "count_p is NULL");
+    if (count_p == nullptr) return fail(DTRAIN_ERR_INVALID, "table_count_rows: count_p is NULL");
     return dtrain::api::run_operation(table->context, params, request_p,
                                       [&](const dtrain::collectives::CallOptions &options) {
                                           Transfer transfer;

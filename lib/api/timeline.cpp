@@ -1,4 +1,4 @@
-// dtrain_timeline_*
+// Implements dtrain_timeline_*.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/timeline.h"
 
@@ -15,7 +15,7 @@ namespace dtrain::api {
 Status Timeline::open(engine::Agent &agent, engine::Helper &helper, const std::string &path) {
     Status s = agent.timeline().start({.path = path, .rank = rank_, .host = host_});
     if (s != DTRAIN_OK) return s;
-    helper.remove(&writer); // one that a full disk ended is still there
+    helper.remove(&writer); // a writer that stopped because the disk was full is still there
     helper.add(&writer);
     return DTRAIN_OK;
 }
@@ -51,7 +51,8 @@ Status Timeline::stop(engine::Agent &agent, engine::Helper &helper) {
 
 dtrain_status_t dtrain_timeline_start(dtrain_context_t *context, const char *path) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (path == nullptr || *path == 0) return fail(DTRAIN_ERR_INVALID, "timeline: path is empty");
+    if (path == nullptr || *path == 0)
+        return fail(DTRAIN_ERR_INVALID, "timeline_start: path is NULL or empty");
     return guard([&] { return context->timeline->start(*context->agent, *context->helper, path); });
 }
 
@@ -62,7 +63,7 @@ dtrain_status_t dtrain_timeline_stop(dtrain_context_t *context) {
 
 dtrain_status_t dtrain_timeline_mark(dtrain_context_t *context, const char *name) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
-    if (name == nullptr) return fail(DTRAIN_ERR_INVALID, "name is NULL");
+    if (name == nullptr) return fail(DTRAIN_ERR_INVALID, "timeline_mark: name is NULL");
     dtrain::trace::Timeline &timeline = context->agent->timeline();
     if (!timeline.on()) return DTRAIN_OK;
     return guard([&] {

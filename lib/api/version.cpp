@@ -1,4 +1,4 @@
-// Versions, status names, error text.
+// Versions, status names and the last error's text.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 #include "device/kernels.h"

@@ -1,4 +1,4 @@
-// Calling functions of the program's, which must not throw, but do.
+// Calls functions of the program, which must not throw but might.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdio>
@@ -7,16 +7,17 @@
 
 namespace dtrain {
 
-// What a callback threw, for texts: "an exception (no such file)".
+// What a callback threw, as text for messages: "an exception (no such file)".
 struct Thrown {
     char text[160] = "";
 };
 
-// Of a handler of everything: whether it has caught the end of a thread (pthread_exit), which must
-// go on. (A handler of abi::__forced_unwind binds a reference to nothing, says UBSan.)
+// For a catch-all handler: whether it has caught the end of a thread (pthread_exit), which must be
+// rethrown. (A handler of abi::__forced_unwind would bind a reference to nothing, says UBSan.)
 inline bool caught_end_of_thread() { return abi::__cxa_current_exception_type() == nullptr; }
 
-// Runs call(); false: it has thrown, which ends here. The end of a thread goes on.
+// Runs call(). Returns false if it threw; the exception ends here, except for the end of a thread,
+// which is rethrown.
 template <class F> bool returns(F &&call, Thrown &thrown) {
     try {
         call();

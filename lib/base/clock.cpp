@@ -1,3 +1,4 @@
+// Reads CLOCK_MONOTONIC.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 
@@ -17,8 +18,8 @@ class MonotonicClock final : public Clock {
 
 } // namespace
 
-// Never destroyed: a program that returns from main() without destroying its contexts leaves
-// threads of ours, which read the time until the process has ended.
+// Never destroyed: when a program returns from main() without destroying its contexts, the
+// library's threads go on reading the time until the process has ended.
 Clock &monotonic_clock() {
     static constinit union Eternal {
         MonotonicClock clock;

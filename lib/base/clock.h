@@ -1,4 +1,5 @@
-// The seam for time: CLOCK_MONOTONIC in production, virtual in a simulation.
+// The interface through which the library reads time: CLOCK_MONOTONIC in production, virtual time
+// in a simulation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>

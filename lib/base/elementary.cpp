@@ -1,3 +1,4 @@
+// Computes elementary functions by series, in the same order of operations everywhere.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/elementary.h"
 
@@ -19,7 +20,7 @@ constexpr Series inverse_odd_numbers = [] { // 1/3, 1/5, ...
     return c;
 }();
 
-// (-1)^i / (2 i + first)!: of the cosine (0) and the sine (1).
+// Coefficients (-1)^i / (2 i + first)! of the cosine (first = 0) and the sine (first = 1).
 constexpr Series taylor(size_t first) {
     Series c{1};
     for (size_t i = 1; i < terms; i++)
@@ -54,7 +55,8 @@ double logarithm(double x) {
     return exponent * std::numbers::ln2 + 2 * s * (1 + square * sum(inverse_odd_numbers, square));
 }
 
-// 2^k e^r for x = k log 2 + r; log 2 as two numbers, of which k times the first is exact.
+// Computes 2^k e^r for x = k log 2 + r. log 2 is split into two numbers, so that k times the first
+// is exact.
 double exponential(double x) {
     if (x > 1000) return std::numeric_limits<double>::infinity();
     if (x < -1000) return 0;
@@ -63,7 +65,7 @@ double exponential(double x) {
     return std::ldexp(sum(inverse_factorials, r), int(k));
 }
 
-// The nearest quarter's sine or cosine.
+// Computes the sine or cosine of the distance to the nearest quarter turn.
 double cosine_of_turn(double v) {
     const double quarter = std::floor(4 * v + 0.5), x = (4 * v - quarter) * (std::numbers::pi / 2);
     const double value = int(quarter) % 2 == 0 ? sum(cosine, x * x) : x * sum(sine, x * x);

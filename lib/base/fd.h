@@ -1,4 +1,4 @@
-// Descriptors and files, which lib shares with the transports.
+// File descriptors and files: the types that lib shares with the transports.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"

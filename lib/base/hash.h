@@ -1,4 +1,4 @@
-// Mixing of 64-bit numbers. Not for secrets.
+// Mixes 64-bit numbers. Not for cryptography.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -14,7 +14,8 @@ constexpr uint64_t mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-// For sequences: the hash of what came before and one more value. Quicker, and worse.
+// For sequences: combines the hash of the values before with one more value. Faster than the above,
+// but mixes less well.
 constexpr uint64_t mix(uint64_t before, uint64_t value) {
     before = (before ^ value) * 0x9e3779b97f4a7c15;
     return before ^ before >> 29;

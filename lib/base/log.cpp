@@ -1,3 +1,4 @@
+// Formats log lines and passes them to the sink or stderr.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
@@ -43,7 +44,9 @@ void Log::put(int32_t level, const char *line) {
     Thrown thrown;
     if (sink_ != nullptr && returns([&] { sink_(arg_, level, line); }, thrown)) return;
     if (sink_ != nullptr)
-        std::fprintf(stderr, "dtrain error: the log callback threw %s, which it must not, at:\n",
+        std::fprintf(stderr,
+                     "dtrain error: the log callback threw %s (callbacks must not throw) at this "
+                     "line:\n",
                      thrown.text);
     static constexpr const char *names[] = {"", "error", "warning", "info", "debug"};
     std::fprintf(stderr, "dtrain %s: %s\n", names[level], line);

@@ -1,3 +1,4 @@
+// The reserve as a list of free pieces, and the library's operator new, which falls back on it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory_reserve.h"
 
@@ -9,12 +10,12 @@
 namespace dtrain {
 namespace {
 
-constexpr size_t unit = MemoryReserve::alignment; // pieces, and what precedes them, are whole ones
+constexpr size_t unit = MemoryReserve::alignment; // pieces and their headers are whole units
 
-// Before each piece, free or not.
+// Header before each piece, free or in use.
 struct Piece {
-    size_t units = 0;      // with this
-    Piece *next = nullptr; // of the free ones, by address
+    size_t units = 0;      // including the header
+    Piece *next = nullptr; // next free piece, ordered by address
 };
 static_assert(sizeof(Piece) <= unit);
 
@@ -64,7 +65,7 @@ void MemoryReserve::give_back(void *place) {
     }
     piece->next = *link;
     *link = piece;
-    const auto join = [](Piece *low) { // with what follows it
+    const auto join = [](Piece *low) { // with the piece that follows it
         if (low == nullptr || low->next == nullptr || end_of(low) != low->next) return;
         low->units += low->next->units;
         low->next = low->next->next;
@@ -74,7 +75,8 @@ void MemoryReserve::give_back(void *place) {
 }
 
 bool MemoryReserve::memory_is_back() {
-    void *volatile piece = std::malloc(largest); // volatile: else it need not really be asked
+    // Volatile: otherwise the compiler may drop the call.
+    void *volatile piece = std::malloc(largest);
     const bool back = piece != nullptr;
     std::free(piece);
     return back;
@@ -82,7 +84,7 @@ bool MemoryReserve::memory_is_back() {
 
 } // namespace dtrain
 
-// The sanitizers have their own, which see more.
+// Sanitizers replace operator new themselves and see more that way.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 using dtrain::MemoryReserve;
@@ -115,7 +117,8 @@ void release(void *piece) noexcept {
 
 } // namespace
 
-// All others end here. Weak: of a program that links the static library its own come first.
+// All other forms of operator new end here. Weak: a program that links the static library and
+// defines operator new itself uses its own.
 #define OURS [[gnu::weak]]
 OURS void *operator new(size_t bytes) { return or_throw(allocate(bytes)); }
 OURS void *operator new[](size_t bytes) { return or_throw(allocate(bytes)); }

@@ -1,3 +1,4 @@
+// Compares names by their edit distance.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/nearest.h"
 
@@ -29,7 +30,7 @@ size_t distance(std::string_view a, std::string_view b) {
 std::string_view nearest(std::string_view wanted, std::span<const std::string_view> candidates) {
     std::string_view best;
     size_t least = SIZE_MAX;
-    wanted = wanted.substr(0, 64); // bounds the work on garbage
+    wanted = wanted.substr(0, 64); // bounds the work on garbage input
     for (std::string_view candidate : candidates)
         if (size_t d = distance(wanted, candidate); d < least) {
             least = d;

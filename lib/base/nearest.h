@@ -1,4 +1,4 @@
-// "Did you mean ...": the closest of some names.
+// Finds the closest of some names, for "did you mean ...".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <span>
@@ -6,8 +6,8 @@
 
 namespace dtrain {
 
-// The candidate with the smallest edit distance to `wanted` (the first of equals); "" when there is
-// no candidate.
+// Returns the candidate with the smallest edit distance to `wanted` (the first among equals), or ""
+// when there are no candidates.
 std::string_view nearest(std::string_view wanted, std::span<const std::string_view> candidates);
 
 } // namespace dtrain

@@ -1,4 +1,4 @@
-// Every option of the library. Sorted by key (a test checks it).
+// The table of all options of the library, sorted by key (a test checks the order).
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/options.h"
@@ -16,110 +16,129 @@ constexpr OptionSpec table[] = {
     {"allreduce.algorithm", "auto", choice, 0, 0,
      "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|"
      "hierarchical|hierarchical_tree|window",
-     "algorithm of all-reduce; auto: the cost model's choice"},
+     "algorithm of all-reduce; auto: chosen by the cost model"},
     {"checkpoint.directory", "", text, 0, 0, nullptr,
-     "folder of the checkpoints of tables, which all servers and the workers that save or restore "
-     "share; empty: none"},
+     "folder for checkpoints of tables; all servers, and all workers that save or restore, "
+     "must share it; empty: no checkpoints"},
     {"checkpoint.keep", "5", integer, 0, 1'000'000, nullptr,
-     "how many of a job's checkpoints, the last ones, saving another one leaves; 0: all"},
+     "number of a job's newest checkpoints that are kept when another one is saved; 0: all"},
     {"checkpoint.restore", "no", boolean, 0, 0, nullptr,
-     "tables are made with what the newest checkpoint that has them has; the same on all ranks"},
+     "create tables with their contents from the newest checkpoint that has them; the same on "
+     "all ranks"},
     {"chunk.bytes", "auto", auto_size, 4 * KiB, GiB, nullptr,
-     "pieces into which schedules cut large messages; auto: what \"dtrain-bench tune\" found, else "
-     "256K, and over networks of remote writes 1M (of all rails)"},
+     "size of the pieces into which schedules cut large messages; auto: what \"dtrain-bench "
+     "tune\" found, else 256K, or 1M (divided by the number of rails) on networks with remote "
+     "writes"},
     {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,
-     "longest message that goes out before its receiver has a place for it, up to the transport's "
-     "own limit; auto: what \"dtrain-bench tune\" found, else that limit"},
+     "longest message that is sent before its receive is posted, up to the transport's own "
+     "limit; auto: what \"dtrain-bench tune\" found, else that limit"},
     {"explain", "no", boolean, 0, 0, nullptr,
-     "log which way collectives take, why, and how the prediction compares (rank 0)"},
+     "log which algorithm each collective takes, why, and its predicted and measured time "
+     "(rank 0)"},
     {"gradients.bucket", "8M", size, 64 * KiB, GiB, nullptr,
-     "gradient queues reduce small tensors together, up to so much at a time"},
+     "most bytes of small tensors that a gradient queue reduces together"},
     {"gradients.cycle", "500us", duration, 0, 1 * second, nullptr,
-     "least time between two looks of a gradient queue at what is ready everywhere"},
+     "shortest interval at which a gradient queue checks which tensors are ready on all ranks"},
     {"gradients.known", "4096", integer, 1, 65536, nullptr,
-     "tensors of a gradient queue that stay known to all ranks while they do not wait"},
+     "number of tensors that a gradient queue remembers on all ranks while they are not "
+     "submitted"},
     {"gradients.stall", "60s", duration, 1 * ms, ever, nullptr,
-     "a tensor that only some ranks have submitted is reported after this time"},
+     "report a tensor that only some ranks have submitted after this time"},
     {"gradients.stall_limit", "0", duration, 0, ever, nullptr,
-     "such a tensor fails after this time; 0: only when its own timeout is over"},
+     "fail a tensor that only some ranks have submitted after this time; 0: only when its own "
+     "timeout expires"},
     {"heartbeat.interval", "250ms", duration, 10 * ms, 60 * second, nullptr,
-     "how often a process tells the coordinator that it is alive"},
+     "interval at which a process tells the coordinator that it is alive"},
     {"heartbeat.timeout", "5s", duration, 100 * ms, 3600 * second, nullptr,
-     "silence after which a process counts as lost; up to four times as long where more processes "
-     "than cores are, twice while a job starts; a process that ends is noticed at once"},
+     "a process that is silent for this long counts as lost; up to four times as long where "
+     "processes outnumber cores, twice as long while a job starts; a process that ends is "
+     "noticed at once"},
     {"join.timeout", "300s", duration, 1 * ms, ever, nullptr, "how long joining a job may take"},
     {"listen.address", "", text, 0, 0, nullptr,
-     "own address or name to listen at; empty: all interfaces, of which the others try the best"},
-    {"log.level", "warn", choice, 0, 0, "error|warn|info|debug", "least important line to log"},
+     "address or name of this host to listen on; empty: all interfaces, and peers try the "
+     "best of them"},
+    {"log.level", "warn", choice, 0, 0, "error|warn|info|debug",
+     "least severe level that is logged"},
     {"ofi.cache", "0", integer, 0, 1'000'000, nullptr,
-     "MiB of memory that the libfabric transport keeps registered on its own account, and watches; "
-     "0: none"},
+     "MiB of unregistered buffers that the libfabric transport itself registers, keeps "
+     "registered, and watches for changes; 0: none"},
     {"ofi.domain", "", text, 0, 0, nullptr,
-     "cards (domains) of the libfabric transport, one rail each, as in mlx5_0,mlx5_1; empty: "
-     "chosen "
-     "by network, cores and local rank; dtrain-info shows which and why"},
+     "network cards (libfabric domains), one rail each, as in mlx5_0,mlx5_1; empty: chosen by "
+     "network, cores and local rank; dtrain-info shows which and why"},
     {"ofi.provider", "", text, 0, 0, nullptr,
-     "provider of the libfabric transport, as in verbs;ofi_rxm; empty: the best RDMA network; one "
-     "without RDMA (net, tcp;ofi_rxm) only if it is named here"},
+     "libfabric provider, as in verbs;ofi_rxm; empty: the best RDMA network; a provider "
+     "without RDMA (net, tcp;ofi_rxm) is used only if it is named here"},
     {"op.timeout", "600s", duration, 1 * ms, ever, nullptr,
-     "how long an operation may take unless its parameters say otherwise"},
+     "how long an operation may take unless its parameters set another timeout"},
     {"plugin.path", "", text, 0, 0, nullptr,
-     "folders, separated by ':', searched for transport plugins before the installed ones"},
+     "folders, separated by ':', that are searched for transport plugins before the installed "
+     "ones"},
     {"progress", "auto", choice, 0, 0, "auto|thread|manual",
-     "who moves data: waiting callers and a helper, always the helper, or "
-     "dtrain_context_progress()"},
+     "what moves data; auto: waiting callers and a helper thread; thread: always the helper "
+     "thread; manual: dtrain_context_progress()"},
     {"ps.functions", "", text, 0, 0, nullptr,
-     "absolute paths, separated by ':', of the update rules (dtrain_function.h) that a server "
-     "loads"},
+     "absolute paths, separated by ':', of shared libraries with update rules "
+     "(dtrain_function.h) that a server loads"},
     {"ps.memory", "0", size, 0, ever, nullptr,
-     "most memory that tables may take in one server; 0: no limit of its own"},
+     "most memory that the tables of one server may take together; 0: no limit"},
     {"ps.peer_memory", "0", size, 0, ever, nullptr,
-     "most memory that one worker may make a server hold besides tables, at least 1M; 0: no limit"},
+     "most memory besides tables that one worker may make a server hold, at least 1M; 0: no "
+     "limit"},
     {"ps.retry", "500ms", duration, 1 * ms, 600 * second, nullptr,
-     "after how long a request without an answer is sent again to its server"},
+     "a request that is not answered within this time is sent to its server again"},
     {"ps.serve", "no", boolean, 0, 0, nullptr,
-     "a worker serves tables, too, beside the job's dedicated servers (without any all do)"},
+     "this worker serves tables, too, beside the job's dedicated servers; in a job without "
+     "dedicated servers all workers do"},
     {"secret", "", text, 0, 0, nullptr,
-     "shared secret of the job; when set, every connection proves that it knows it", true},
+     "shared secret of the job; when set, both ends of every connection must prove that they "
+     "know it",
+     true},
     {"secret.file", "", text, 0, 0, nullptr,
-     "file that holds the secret; only its owner may use it"},
+     "file that holds the secret; only its owner may have access to it"},
     {"shm.copy", "auto", choice, 0, 0, "auto|ring",
-     "how messages of 48 KiB and more, large all-gathers and all-to-alls are copied inside a host;"
-     " auto: once, from process to process, where the kernel lets us; ring: through shared memory"},
+     "how messages of 48 KiB and more, large all-gathers and all-to-alls are copied within a "
+     "host; auto: once, directly between processes, where the kernel allows it; ring: through "
+     "shared memory"},
     {"shm.directory", "", text, 0, 0, nullptr,
-     "tmpfs folder for shared memory; empty: anonymous memory, which needs none"},
+     "tmpfs folder for shared memory; empty: anonymous memory, which needs no folder"},
     {"stall.check", "20ms", duration, 1 * ms, 60 * second, nullptr,
-     "an operation without progress for this long is compared with the other ranks' calls"},
+     "an operation that makes no progress for this long is compared with the other ranks' "
+     "calls"},
     {"stall.limit", "90s", duration, 0, ever, nullptr,
-     "a collective fails when nothing has moved on any of its ranks for this long though all have "
-     "called it; 0: only when its own timeout is over"},
+     "a collective that all ranks have called fails when nothing moves on any of them for "
+     "this long; 0: only when its own timeout expires"},
     {"tcp.congestion", "auto", text, 0, 0, nullptr,
-     "congestion control of TCP connections; auto: reno on one host when the default is bbr"},
+     "congestion control of TCP connections; auto: reno within one host if the system's "
+     "default is bbr"},
     {"tcp.interface", "", text, 0, 0, nullptr,
-     "network interfaces or own addresses for data, one rail each, as in eth0,eth1; the same "
-     "twice: "
-     "two connections; empty: all, the one on the way to the rendezvous first"},
+     "network interfaces or addresses of this host for data, one rail each, as in eth0,eth1; "
+     "naming one twice opens two connections; empty: all, the one toward the rendezvous first"},
     {"timeline", "", text, 0, 0, nullptr,
-     "file for a timeline of each rank's operations: %r is the rank, without it \".<rank>.json\" "
-     "is appended; empty: none"},
+     "file for a timeline of each rank's operations; %r stands for the rank, without it "
+     "\".<rank>.json\" is appended; empty: no timeline"},
     {"topology", "", text, 0, 0, nullptr,
-     "where this host stands, the outermost first, as in zone/rack: collectives cross each border "
-     "as rarely as they can; hosts are known without it"},
+     "location of this host above the host level, outermost level first, as in zone/rack; "
+     "collectives cross each level's border as rarely as they can"},
     {"transports", "shm,tcp", text, 0, 0, nullptr,
-     "transports to open, best first; each pair of ranks uses the fastest that both can"},
+     "transports to open, best first; each pair of ranks uses the best one that both can"},
     {"tuning.adapt", "no", boolean, 0, 0, nullptr,
-     "try the two or three best algorithms of each kind and size, keep the fastest"},
+     "try the two or three best algorithms for each kind and size of collective, and keep the "
+     "fastest"},
     {"tuning.file", "", text, 0, 0, nullptr,
-     "what \"dtrain-bench tune\" has measured on this machine; read by each communicator's rank 0"},
+     "file of measurements that \"dtrain-bench tune\" wrote on this machine; read by rank 0 "
+     "of each communicator"},
     {"ucx.devices", "", text, 0, 0, nullptr,
-     "network devices that UCX uses, as in mlx5_0:1,mlx5_1:1; empty: UCX_NET_DEVICES, or all"},
+     "network devices for UCX, as in mlx5_0:1,mlx5_1:1; empty: those of UCX_NET_DEVICES, or "
+     "all"},
     {"ucx.tls", "", text, 0, 0, nullptr,
-     "UCX's own transports, as in rc,ud or tcp; empty: UCX_TLS, or all but shared memory"},
+     "UCX's own transports to use, as in rc,ud or tcp; empty: those of UCX_TLS, or all but "
+     "shared memory"},
     {"wait.spin", "auto", auto_duration, 0, 10 * second, nullptr,
-     "how long a waiting rank spins before it sleeps; auto: 50us, or not at all when ranks "
+     "how long a waiting rank spins before it sleeps; auto: 50us, or no spinning when ranks "
      "outnumber cores; ten times as long with a device that cannot wake it"},
     {"window.bytes", "2M", size, 64 * KiB, GiB, nullptr,
-     "shared memory per rank and communicator for collectives inside a host; 16M for all at most"},
+     "shared memory per rank and communicator for collectives within a host; at most 16M for "
+     "all ranks of a communicator"},
 };
 
 } // namespace

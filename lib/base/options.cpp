@@ -1,3 +1,4 @@
+// Parses and checks options from files, the environment and calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/options.h"
 
@@ -37,7 +38,7 @@ const OptionSpec *find(std::string_view key) {
     return at != table.end() && at->key == key ? &*at : nullptr;
 }
 
-// "plugin.path" is the library's; "plugin.<name>.<key>" belongs to a plugin.
+// "plugin.path" is an option of the library; "plugin.<name>.<key>" belongs to a plugin.
 bool is_foreign(std::string_view key) {
     return key.starts_with(foreign_prefix) &&
            key.find('.', foreign_prefix.size()) != std::string_view::npos;
@@ -47,7 +48,7 @@ Status unknown(std::string_view key) {
     std::vector<std::string_view> keys;
     for (const OptionSpec &spec : option_table()) keys.push_back(spec.key);
     std::string_view close = nearest(key, keys);
-    return fail(DTRAIN_ERR_NOT_FOUND, "unknown option \"%.*s\"; the nearest one is \"%.*s\"",
+    return fail(DTRAIN_ERR_NOT_FOUND, "unknown option \"%.*s\"; the nearest name is \"%.*s\"",
                 int(std::min<size_t>(key.size(), 64)), key.data(), int(close.size()), close.data());
 }
 
@@ -86,7 +87,7 @@ Status parse_scaled(const OptionSpec &spec, std::string_view value, std::span<co
             if (__builtin_mul_overflow(count, unit.factor, &number) || number < spec.min ||
                 number > spec.max)
                 return fail(DTRAIN_ERR_INVALID,
-                            "option %s: \"%.*s\" is outside of what is allowed, %lld to %lld%s",
+                            "option %s: \"%.*s\" is out of range; allowed are %lld to %lld%s",
                             spec.key, int(std::min<size_t>(value.size(), 64)), value.data(),
                             static_cast<long long>(spec.min), static_cast<long long>(spec.max),
                             spec.kind == OptionKind::duration ? " ns" : "");
@@ -103,12 +104,12 @@ std::string_view trim(std::string_view s) {
 
 Status read_file(const char *path, std::string &content) {
     const Stream file = read_stream(path);
-    if (file == nullptr) return fail_errno(errno, "options file %s", path);
+    if (file == nullptr) return fail_errno(errno, "options file \"%s\"", path);
     content.resize(max_file + 1);
     content.resize(std::fread(content.data(), 1, content.size(), file.get()));
-    if (std::ferror(file.get()) != 0) return fail_errno(errno, "options file %s", path);
+    if (std::ferror(file.get()) != 0) return fail_errno(errno, "options file \"%s\"", path);
     if (content.size() > max_file)
-        return fail(DTRAIN_ERR_LIMIT, "options file %s is longer than 1 MiB", path);
+        return fail(DTRAIN_ERR_LIMIT, "options file \"%s\" is longer than 1 MiB", path);
     return DTRAIN_OK;
 }
 
@@ -145,7 +146,7 @@ Status parse_option(const OptionSpec &spec, std::string_view value, int64_t &num
 
 Status Options::from_environment(Options &out) {
     Options fresh;
-    // A privileged program must not be steered by whoever starts it.
+    // A privileged (set-user-ID) program must not be configured by the user who starts it.
     if (getauxval(AT_SECURE) == 0) {
         if (const char *path = std::getenv("DTRAIN_OPTIONS"); path != nullptr && *path != 0)
             if (Status s = fresh.load(path); s != DTRAIN_OK)
@@ -164,7 +165,7 @@ Status Options::from_environment(Options &out) {
 
 Status Options::set(std::string_view key, std::string_view value) {
     if (value.size() > max_value)
-        return fail(DTRAIN_ERR_LIMIT, "the value of option %.*s is longer than %zu bytes",
+        return fail(DTRAIN_ERR_LIMIT, "the value of option \"%.*s\" is longer than %zu bytes",
                     int(std::min<size_t>(key.size(), 64)), key.data(), max_value);
     if (!is_foreign(key)) {
         const OptionSpec *spec = find(key);
@@ -188,7 +189,7 @@ Status Options::load(const char *path) {
         if (text.empty()) continue;
         size_t equals = text.find('=');
         if (equals == std::string_view::npos)
-            return fail(DTRAIN_ERR_INVALID, "%s:%d: not \"key = value\"", path, line);
+            return fail(DTRAIN_ERR_INVALID, "%s:%d: the line is not \"key = value\"", path, line);
         Status s = fresh.set(trim(text.substr(0, equals)), trim(text.substr(equals + 1)));
         if (s != DTRAIN_OK) return fail_within(s, "%s:%d", path, line);
     }

@@ -1,3 +1,4 @@
+// Replaces files without following links, and writes files that appear only when complete.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/output_file.h"
 
@@ -14,12 +15,12 @@ namespace {
 
 constexpr int flags = O_WRONLY | O_CLOEXEC | O_NOFOLLOW;
 
-// Fails when anything is there.
+// Fails when a file of this name exists.
 Fd create(const std::string &path) {
     return Fd(open(path.c_str(), flags | O_CREAT | O_EXCL, 0644));
 }
 
-// Beside it, of a name that nobody can foresee.
+// A name beside `path` that nobody can predict.
 std::string temporary_name(const std::string &path) {
     uint64_t number = 0;
     while (getrandom(&number, sizeof number, 0) != ssize_t(sizeof number)) {
@@ -49,7 +50,7 @@ Status replace_file(const std::string &path, Fd &fd) {
                                    "that it points to");
     const bool regular = exists && S_ISREG(there.st_mode);
     if (regular && unlink(path.c_str()) != 0 && errno != ENOENT)
-        return fail_errno(errno, "removing what is there");
+        return fail_errno(errno, "removing the old file");
     fd = exists && !regular ? Fd(open(path.c_str(), flags)) : create(path);
     return fd ? DTRAIN_OK : fail_errno(errno, "opening it");
 }

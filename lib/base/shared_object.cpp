@@ -1,3 +1,4 @@
+// Loads a shared object with dlopen(), and checks that it defines the symbol itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/shared_object.h"
 
@@ -9,7 +10,8 @@
 namespace dtrain {
 namespace {
 
-// A file that forgot its symbol but links another one would hand out the other's.
+// Whether the file itself defines the symbol. A file that lacks it but links a library that has it
+// would otherwise return the library's.
 bool lives_in(void *handle, void *symbol) {
     const link_map *file = nullptr;
     Dl_info info;
@@ -18,8 +20,8 @@ bool lives_in(void *handle, void *symbol) {
            dladdr1(symbol, &info, &owner, RTLD_DL_LINKMAP) != 0 && owner == file;
 }
 
-// Libraries that the file needs may catch signals as soon as they are loaded (libpsm2 does, beneath
-// libfabric). Signals are the program's business.
+// Restores signal handlers: libraries that the file needs may install handlers as soon as they are
+// loaded (libpsm2 does, beneath libfabric), but signals belong to the program.
 class KeepSignals {
   public:
     KeepSignals() {
@@ -45,7 +47,7 @@ void *load(const char *path) {
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-// dlerror() names the file that is at fault; where that is not `path`, it is one that `path` needs.
+// dlerror() names the faulty file; if that is not `path`, it is a library that `path` needs.
 Status cannot_load(std::string_view path) {
     const std::string_view why = dlerror();
     const bool needed = !why.starts_with(path) && why.find("cannot open") != why.npos;

@@ -1,12 +1,13 @@
-// Loading a symbol that others have written. SPDX-License-Identifier: Apache-2.0
+// Loads a symbol from a shared object that others have written.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
 
 namespace dtrain {
 
-// The symbol, which the file must define itself. It stays loaded for the life of the process: its
-// threads and thread-local destructors could outlive it. The process's signal handlers stay as they
-// are. DTRAIN_ERR_CONFIG says why, but not which file.
+// Loads the symbol, which the file must define itself. The file stays loaded for the life of the
+// process, since its threads and thread-local destructors could outlive any unloading. The
+// process's signal handlers are kept. DTRAIN_ERR_CONFIG: the text says why, but not which file.
 Status load_symbol(const char *path, const char *name, void *&out);
 
 } // namespace dtrain

@@ -1,3 +1,4 @@
+// Keeps this thread's error text, and the names and texts of all statuses.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/status.h"
 
@@ -9,7 +10,8 @@
 namespace dtrain {
 namespace {
 
-// A plain buffer: no destructor, so that it is safe with dlclose() and late in a thread's life.
+// A plain buffer without a destructor, so that it is safe with dlclose() and late in a thread's
+// life.
 thread_local char text[error_text_size];
 
 Status close_status(int error) {
@@ -25,7 +27,7 @@ Status close_status(int error) {
 } // namespace
 
 Status fail(Status status, const char *format, ...) {
-    // Formatted aside, since an argument may be this thread's own text.
+    // Formatted into another buffer first, since an argument may be this thread's own text.
     char fresh[error_text_size];
     va_list args;
     va_start(args, format);
@@ -62,7 +64,7 @@ const char *error_text() { return text; }
 
 void set_error_text(const char *from) {
     if (from == text) return;
-    const size_t length = strnlen(from, sizeof text - 1); // what does not fit is cut
+    const size_t length = strnlen(from, sizeof text - 1); // text that does not fit is cut
     std::memcpy(text, from, length);
     text[length] = 0;
 }

@@ -1,3 +1,4 @@
+// Encodes and decodes blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/block_codec.h"
 
@@ -9,7 +10,7 @@
 #include <cstring>
 #include <limits>
 
-// The loops are written to be vectorised, which the default level of gcc 12 does not do.
+// gcc 12 vectorizes these loops only at a higher optimization level than the default one.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
@@ -30,7 +31,7 @@ float get_scale(const uint8_t *in) {
 void encode_int8(const float *x, uint32_t n, uint8_t *out, bool stochastic, uint64_t random) {
     const float most = device::largest(x, n);
     auto *bytes = reinterpret_cast<int8_t *>(out + scale_bytes);
-    // Below, 127 / most is no number; it is left to the feedback.
+    // For tiny values 127 / most is not finite; error feedback keeps them.
     const bool is_number = most <= FLT_MAX, is_tiny = most < FLT_MIN * levels;
     if (!is_number || is_tiny) {
         put_scale(out, is_number ? 0 : std::numeric_limits<float>::quiet_NaN());
@@ -48,7 +49,7 @@ void decode_int8(const uint8_t *in, uint32_t n, float *x) {
     device::dequantise(x, reinterpret_cast<const int8_t *>(in + scale_bytes), n, get_scale(in));
 }
 
-// In double: the sum of the largest floats is no float.
+// Sums in double, because the sum of the largest floats exceeds a float.
 float mean_magnitude(const float *x, uint32_t n) {
     constexpr uint32_t lanes = 8;
     double partial[lanes] = {}, sum = 0;

@@ -1,3 +1,4 @@
+// Runs a compression method as an operation on its communicator.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/compressor.h"
 
@@ -13,7 +14,7 @@ using collectives::Call;
 using collectives::Communicator;
 using collectives::Sequence;
 
-// One all-reduce: the method's arithmetic and calls in turn.
+// One all-reduce: alternates between the method's arithmetic and its collective calls.
 class Run final : public Sequence {
   public:
     Run(Compressor &compressor, const collectives::CallOptions &options)
@@ -66,7 +67,7 @@ Status Compressor::create(Communicator &parent, const dtrain_compressor_params_t
 
 Status Compressor::take() {
     if (!busy_.exchange(true, std::memory_order_acq_rel)) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_BUSY, "the compressor's operation is not finished; wait for it");
+    return fail(DTRAIN_ERR_BUSY, "compressor: its last operation is not finished; wait for it");
 }
 
 Status Compressor::post(const float *send, float *recv, uint32_t op,

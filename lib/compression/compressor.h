@@ -16,7 +16,7 @@ class Compressor {
     // Collective over `parent`, blocking.
     static Status create(collectives::Communicator &parent, const dtrain_compressor_params_t &given,
                          std::unique_ptr<Compressor> &out);
-    // Any thread; one at a time, else BUSY.
+    // Any thread. One operation at a time, else BUSY.
     Status post(const float *send, float *recv, uint32_t op,
                 const collectives::CallOptions &options);
     Status reset();
@@ -29,10 +29,10 @@ class Compressor {
     void give_back() { busy_.store(false, std::memory_order_release); }
 
     const Params params_;
-    std::atomic<bool> busy_{false}; // an operation, or a call of reset() or stats()
+    std::atomic<bool> busy_{false}; // set by an operation, or by a call of reset() or stats()
     std::unique_ptr<Method> method_;
     uint64_t operations_ = 0;
-    // The last: when it is destroyed, its operations end.
+    // Declared last, so that it is destroyed first: its destructor ends the operations.
     std::unique_ptr<collectives::Communicator> comm_;
 };
 

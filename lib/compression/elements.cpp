@@ -1,7 +1,8 @@
+// Loops over elements for error feedback.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/elements.h"
 
-#if defined(__GNUC__) && !defined(__clang__) // to be vectorised
+#if defined(__GNUC__) && !defined(__clang__) // so that loops are vectorized
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
 

@@ -1,4 +1,4 @@
-// Small helpers on elements: magnitudes as bits, a hash, error feedback.
+// Small helpers for elements: magnitudes as bits, a hash, error feedback.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <bit>
@@ -8,7 +8,7 @@ namespace dtrain::compression {
 
 inline constexpr uint32_t infinity_bits = 0x7f800000;
 
-// Orders like the magnitude; NaNs come last.
+// Ordered like the magnitude; NaNs come last.
 constexpr uint32_t magnitude_bits(float x) { return std::bit_cast<uint32_t>(x) & 0x7fffffff; }
 constexpr float zero_unless_finite(float x) { return magnitude_bits(x) < infinity_bits ? x : 0.0f; }
 
@@ -21,9 +21,9 @@ constexpr uint64_t mix64(uint64_t h) {
 
 // kept += more
 void accumulate(float *kept, const float *more, uint64_t n);
-// kept -= sent. What is no number is forgotten: it would come back for ever.
+// kept -= sent. Values that are not finite become 0, because they would stay forever.
 void keep_rest(float *kept, const float *sent, uint64_t n);
-// The squared norm.
+// Returns the squared norm.
 double square_sum(const float *x, uint64_t n);
 
 } // namespace dtrain::compression

@@ -1,3 +1,4 @@
+// The stages of PowerSGD.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/low_rank.h"
 
@@ -97,7 +98,8 @@ void LowRank::multiply_row(uint64_t row, uint64_t first, uint64_t n) {
         p_[k * params_.rows + row] = dot(vector_ + first, q_.data() + k * params_.columns, n);
 }
 
-// A row of P Q^T, which is the sum; every rank keeps what its own vector differs from the mean.
+// Computes a row of P Q^T, the approximate sum. Every rank keeps its own vector's difference from
+// the mean.
 void LowRank::expand_row(uint64_t row, uint64_t first, uint64_t n) {
     std::fill_n(row_.data(), n, 0.0f);
     for (uint32_t k = 0; k < params_.rank; k++)
@@ -108,7 +110,7 @@ void LowRank::expand_row(uint64_t row, uint64_t first, uint64_t n) {
     if (!kept_.empty()) keep_rest(kept_.data() + first, row_.data(), n);
 }
 
-// A column of zeros would stay, and so would a NaN.
+// Replaces columns that are zero or not finite, which would stay so in all later runs.
 void LowRank::renew_start() {
     for (uint32_t k = 0; k < params_.rank; k++) {
         float *column = q_.data() + k * params_.columns;

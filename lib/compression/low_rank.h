@@ -1,10 +1,10 @@
-// PowerSGD: a matrix of low rank in place of the vector.
+// PowerSGD: sends a matrix of low rank instead of the vector.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The vector is an n x m matrix M (row by row, filled up with zeros); the sum of all ranks' M is
-// approximated by P Q^T with P n x r and Q m x r: P = M Q, summed over ranks and orthonormalised;
-// Q = M^T P, summed over ranks. Q is kept as the start of the next run, so that runs are steps of
-// one power iteration. Source: Vogels et al.: PowerSGD, NeurIPS 2019.
+// The vector is an n x m matrix M (row by row, padded with zeros). The sum of all ranks' M is
+// approximated by P Q^T with P n x r and Q m x r: P = M Q, summed over ranks and orthonormalized;
+// Q = M^T P, summed over ranks. The next run starts from Q, so that runs are steps of one power
+// iteration. Source: Vogels et al.: PowerSGD, NeurIPS 2019.
 #pragma once
 #include "compression/method.h"
 
@@ -15,7 +15,7 @@ namespace dtrain::compression {
 class LowRank final : public Method {
   public:
     LowRank(const Params &params, Group group);
-    // Whether P and Q are smaller than the vector.
+    // Whether P and Q together are smaller than the vector.
     static bool pays(const Params &params);
     void begin(const float *send, float *recv, bool average) override;
     Action next() override;
@@ -28,7 +28,8 @@ class LowRank final : public Method {
   private:
     enum class Stage { multiply, orthonormalise, transpose, expand, renew, done };
 
-    // Calls f(row, first element, elements) for the next few rows; whether all were done.
+    // Calls f(row, first element, elements) for the next few rows; returns whether all rows are
+    // done.
     template <class F> bool some_rows(F f);
     Action sum(std::vector<float> &factor, Stage then);
     void multiply_row(uint64_t row, uint64_t first, uint64_t n);
@@ -41,11 +42,11 @@ class LowRank final : public Method {
     std::vector<float> kept_;
     std::vector<float> next_q_, row_;
     const float *send_ = nullptr;
-    const float *vector_ = nullptr; // M: kept_, or without feedback the input
+    const float *vector_ = nullptr; // M: kept_, or the input if there is no feedback
     float *recv_ = nullptr;
     bool average_ = false;
     Stage stage_ = Stage::done;
-    uint64_t at_ = 0; // row
+    uint64_t at_ = 0; // the next row
 };
 
 } // namespace dtrain::compression

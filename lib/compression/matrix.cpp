@@ -1,3 +1,4 @@
+// Dot products, orthonormalization and random columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/matrix.h"
 
@@ -5,7 +6,7 @@
 
 #include <cmath>
 
-#if defined(__GNUC__) && !defined(__clang__) // to be vectorised
+#if defined(__GNUC__) && !defined(__clang__) // so that loops are vectorized
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
 
@@ -27,10 +28,10 @@ void add_multiple(float *__restrict y, float factor, const float *__restrict x, 
 }
 
 void orthonormalise(std::vector<float> &columns, uint64_t n) {
-    constexpr double dependent = 1e-6; // of the length before: what is left is rounding
+    constexpr double dependent = 1e-6; // of the original length: a smaller rest is rounding error
     for (float *column = columns.data(); column != columns.data() + columns.size(); column += n) {
         const double before = std::sqrt(square_sum(column, n));
-        for (int pass = 0; pass < 2; pass++) // the second removes what rounding left
+        for (int pass = 0; pass < 2; pass++) // the second pass removes rounding errors of the first
             for (const float *other = columns.data(); other != column; other += n)
                 add_multiple(column, -dot(other, column, n), other, n);
         const double length = std::sqrt(square_sum(column, n));

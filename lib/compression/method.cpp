@@ -1,3 +1,4 @@
+// Chooses the method for the parameters of a compressor.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/method.h"
 
@@ -8,7 +9,7 @@
 namespace dtrain::compression {
 namespace {
 
-// For vectors that would not become smaller.
+// Used for vectors that compression would not make smaller.
 class Uncompressed final : public Method {
   public:
     Uncompressed(const Params &params, Group group) : count_(params.count), group_(group) {}

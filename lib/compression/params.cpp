@@ -1,3 +1,4 @@
+// Checks the parameters of a compressor and fills in defaults.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/params.h"
 
@@ -42,7 +43,7 @@ Status read_matrix(const dtrain_compressor_params_t &given, Params &out) {
                     max_rank);
     if (given.rows != 0 && given.count % given.rows != 0)
         return fail(DTRAIN_ERR_INVALID,
-                    "compressor: %llu elements are no matrix of %llu rows; leave rows 0",
+                    "compressor: %llu elements cannot be a matrix of %llu rows; set rows to 0",
                     static_cast<unsigned long long>(given.count),
                     static_cast<unsigned long long>(given.rows));
     out.rows = given.rows != 0 ? given.rows : uint64_t(std::ceil(std::sqrt(double(given.count))));
@@ -67,7 +68,7 @@ Status read_params(const dtrain_compressor_params_t &given, Params &out) {
     if ((given.flags & ~(DTRAIN_COMPRESS_NO_FEEDBACK | DTRAIN_COMPRESS_STOCHASTIC)) != 0)
         return fail(DTRAIN_ERR_UNSUPPORTED, "compressor: unknown flags 0x%x", given.flags);
     if (out.is_stochastic() && given.kind != DTRAIN_COMPRESS_INT8)
-        return fail(DTRAIN_ERR_INVALID, "compressor: only int8 rounds stochastically");
+        return fail(DTRAIN_ERR_INVALID, "compressor: only kind int8 supports stochastic rounding");
     switch (given.kind) {
     case DTRAIN_COMPRESS_F16:
     case DTRAIN_COMPRESS_BF16:

@@ -1,4 +1,4 @@
-// What a compressor was asked for, checked and with the defaults filled in.
+// The parameters of a compressor, checked and completed with defaults.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -10,7 +10,7 @@ namespace dtrain::compression {
 
 struct Params {
     uint64_t count = 0;
-    uint64_t kept = 0;              // TOPK: elements that a rank sends
+    uint64_t kept = 0;              // TOPK: number of elements that a rank sends
     uint64_t rows = 0, columns = 0; // POWERSGD
     uint64_t seed = 0;
     uint32_t kind = 0; // DTRAIN_COMPRESS_*

@@ -1,3 +1,4 @@
+// Finds the threshold of the k greatest magnitudes.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/selection.h"
 

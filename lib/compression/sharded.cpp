@@ -1,3 +1,4 @@
+// The stages of compression by blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/sharded.h"
 
@@ -89,7 +90,7 @@ uint64_t Sharded::random(uint64_t block, uint64_t side) const {
     return mix64(mix64(params_.seed + uint64_t(group_.rank)) + mix64(runs_ * 2 + side) + block);
 }
 
-// Out goes the vector with what was kept; what is lost of it is kept.
+// Encodes the vector plus what earlier runs kept; keeps what the encoding loses.
 void Sharded::encode_block(uint64_t block, uint64_t first, uint32_t n) {
     uint8_t *code = out_.data() + block * codec_.block_bytes();
     if (kept_.empty()) return codec_.encode(send_ + first, n, code, random(block, 0));
@@ -100,7 +101,7 @@ void Sharded::encode_block(uint64_t block, uint64_t first, uint32_t n) {
     keep_rest(kept, decoded_.data(), n);
 }
 
-// The shard's blocks lie in the order of ranks in in_, and go to the front of out_.
+// in_ holds the shard's blocks from all ranks, in rank order; the sum goes to the front of out_.
 void Sharded::sum_block(uint64_t block, uint32_t n) {
     const uint64_t in_shard = block - first_own_, at = in_shard * codec_.block_bytes();
     float *sum = block_sum_.data();

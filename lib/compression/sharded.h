@@ -1,11 +1,11 @@
-// Compression of blocks: every rank sums one shard of the vector.
+// Compression by blocks: every rank sums one shard of the vector.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks exchange the shards of their encoded vectors (all-to-all); each decodes and sums its own
-// shard in f32, in rank order, encodes the sum, and all gather the encoded sums. What encoding
-// loses is kept on both sides: by each rank of its vector, and by the shard's rank of the sum.
-// Source: Zheng et al.: Communication-efficient distributed blockwise momentum SGD with error
-// feedback, NeurIPS 2019.
+// Ranks exchange the shards of their encoded vectors (all-to-all). Each rank decodes and sums its
+// own shard in f32, in rank order, and encodes the sum; then all ranks gather the encoded sums.
+// What encoding loses is kept on both sides: each rank keeps the rest of its vector, and the
+// shard's rank the rest of the sum. Source: Zheng et al.: Communication-efficient distributed
+// blockwise momentum SGD with error feedback, NeurIPS 2019.
 #pragma once
 #include "compression/block_codec.h"
 #include "compression/method.h"
@@ -27,7 +27,7 @@ class Sharded final : public Method {
     enum class Stage { encode, sum, decode, done };
 
     // Calls f(block of the vector, its first element, elements) for the next few blocks below
-    // `last`; whether all were done.
+    // `last`; returns whether all are done.
     template <class F> bool some_blocks(uint64_t last, F f);
     void encode_block(uint64_t block, uint64_t first, uint32_t n);
     void sum_block(uint64_t block, uint32_t n);
@@ -38,15 +38,15 @@ class Sharded final : public Method {
     const Group group_;
     const BlockCodec codec_;
     const uint64_t blocks_, shard_blocks_, shard_bytes_, first_own_;
-    std::vector<float> kept_;                // of this rank's vector
-    std::vector<float> kept_sum_;            // of the shard
-    std::vector<uint8_t> out_, in_;          // a shard per rank
-    std::vector<float> decoded_, block_sum_; // a block
+    std::vector<float> kept_;                // rest of this rank's vector
+    std::vector<float> kept_sum_;            // rest of the shard's sum
+    std::vector<uint8_t> out_, in_;          // one shard per rank
+    std::vector<float> decoded_, block_sum_; // one block
     const float *send_ = nullptr;
     float *recv_ = nullptr;
     bool average_ = false;
     Stage stage_ = Stage::done;
-    uint64_t at_ = 0; // block
+    uint64_t at_ = 0; // the next block
     uint64_t runs_ = 0;
 };
 

@@ -1,3 +1,4 @@
+// The stages of top-k compression.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/sparse.h"
 
@@ -78,7 +79,7 @@ void Sparse::take(uint64_t first, uint64_t n) {
     });
 }
 
-// The indices come from other processes.
+// Checks the indices, because they come from other processes.
 Action Sparse::sum() {
     uint64_t end = std::min<uint64_t>(all_.size(), at_ + elements_per_step);
     for (; at_ < end; at_++) {
@@ -88,7 +89,7 @@ Action Sparse::sum() {
         if (entry.index >= params_.count || !ascends) {
             auto rank = int32_t(at_ / params_.kept);
             fail(DTRAIN_ERR_CORRUPT,
-                 "compressed allreduce: rank %d sent index %u of %llu elements as number %llu, "
+                 "compressed allreduce: rank %d sent index %u of %llu elements as its entry %llu, "
                  "which is out of range or order",
                  rank, entry.index, static_cast<unsigned long long>(params_.count),
                  static_cast<unsigned long long>(at_ % params_.kept));

@@ -1,7 +1,7 @@
-// Top-k: every rank sends its elements of greatest magnitude, and keeps the others.
+// Top-k: every rank sends its elements of greatest magnitude, and keeps the others for later runs.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The k indices and values of each rank are gathered on all, who add them up in rank order. Source:
+// All ranks gather the k indices and values of each rank and add them up in rank order. Source:
 // Aji, Heafield: Sparse communication for distributed gradient descent, EMNLP 2017.
 #pragma once
 #include "compression/method.h"
@@ -24,13 +24,13 @@ class Sparse final : public Method {
 
   private:
     enum class Stage { add, count, take, clear, sum, divide, done };
-    struct Entry { // on the wire; indices of one rank ascend
+    struct Entry { // as sent; one rank's indices ascend
         uint32_t index;
         float value;
     };
 
-    // Calls f(first, n) for the next slice of the vector; whether it was the last one, after which
-    // the next stage begins.
+    // Calls f(first, n) for the next slice of the vector; returns whether it was the last one. Then
+    // the stage becomes `then`.
     template <class F> bool slice(Stage then, F f);
     void take(uint64_t first, uint64_t n);
     Action sum();
@@ -41,11 +41,12 @@ class Sparse final : public Method {
     std::vector<float> kept_;
     std::vector<Entry> own_, all_;
     const float *send_ = nullptr;
-    const float *vector_ = nullptr; // what to send of: kept_, or without feedback the input
+    // The values to select from: kept_, or the input if there is no feedback.
+    const float *vector_ = nullptr;
     float *recv_ = nullptr;
     bool average_ = false;
     Stage stage_ = Stage::done;
-    uint64_t at_ = 0; // element; in sum: entry of all_
+    uint64_t at_ = 0; // the next element; in stage sum: the next entry of all_
     uint64_t taken_ = 0;
 };
 

@@ -1,3 +1,4 @@
+// Implements the disk interface with system calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/disk.h"
 

@@ -1,3 +1,4 @@
+// Writes, syncs and renames a file, and reads small files.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/durable_file.h"
 
@@ -9,12 +10,12 @@
 namespace dtrain::data {
 namespace {
 
-constexpr size_t largest_write = size_t(1) << 30; // Linux takes no more than 2 GiB at a time
+constexpr size_t largest_write = size_t(1) << 30; // bytes; Linux writes at most 2 GiB per call
 
 } // namespace
 
 Status DurableFile::failed(const char *what, int64_t error) const {
-    return fail_errno(int(-error), "cannot %s %s", what, temporary_.c_str());
+    return fail_errno(int(-error), "cannot %s \"%s\"", what, temporary_.c_str());
 }
 
 Status DurableFile::open(const std::string &path) {
@@ -42,7 +43,7 @@ Status DurableFile::commit() {
     Status s = DTRAIN_OK;
     if (int error = disk_.sync(fd_); error < 0) s = failed("sync", error);
     const int closed = disk_.close(fd_);
-    fd_ = -1; // gone, whatever close() says
+    fd_ = -1; // closed, whatever close() returns
     if (s == DTRAIN_OK && closed < 0) s = failed("close", closed);
     if (s == DTRAIN_OK)
         if (int error = disk_.rename(temporary_.c_str(), path_.c_str()); error < 0)
@@ -54,7 +55,7 @@ Status DurableFile::commit() {
     temporary_.clear();
     const std::string folder = folder_of(path_);
     if (int error = disk_.sync_folder(folder.c_str()); error < 0)
-        return fail_errno(-error, "cannot sync the folder %s", folder.c_str());
+        return fail_errno(-error, "cannot sync the folder \"%s\"", folder.c_str());
     return DTRAIN_OK;
 }
 
@@ -75,7 +76,7 @@ Status read_small_file(const std::string &path, size_t limit, std::string &conte
     InputFile file;
     if (Status s = file.open(path); s != DTRAIN_OK) return s;
     if (file.remaining() > limit)
-        return fail(DTRAIN_ERR_LIMIT, "the file has %llu bytes, at most %zu are read",
+        return fail(DTRAIN_ERR_LIMIT, "the file has %llu bytes; at most %zu are allowed",
                     static_cast<unsigned long long>(file.remaining()), limit);
     const auto size = size_t(file.remaining());
     const uint8_t *data = nullptr;

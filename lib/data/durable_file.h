@@ -1,4 +1,4 @@
-// Writes a file that appears under its name only when it is whole and on the disk.
+// Writes a file that appears under its name only when it is complete and on the disk.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -8,7 +8,7 @@
 
 namespace dtrain::data {
 
-// Not thread-safe; one writer per path at a time. Each failure names the file.
+// Not thread-safe; one writer per path at a time. Each error text names the file.
 class DurableFile {
   public:
     explicit DurableFile(Disk &disk) : disk_(disk) {}
@@ -16,11 +16,11 @@ class DurableFile {
     DurableFile(const DurableFile &) = delete;
     DurableFile &operator=(const DurableFile &) = delete;
 
-    // Creates path + ".tmp", or empties what an earlier attempt has left of it.
+    // Creates path + ".tmp", or empties the one that an earlier attempt has left.
     Status open(const std::string &path);
     Status write(const void *data, size_t size); // unbuffered
-    // Syncs the file, gives it its name, syncs the folder. Nothing is left behind on failure, but
-    // that the file may have appeared when only the last has failed.
+    // Syncs the file, gives it its name, and syncs the folder. On failure nothing is left behind,
+    // except that the file may have appeared if only the last step failed.
     Status commit();
 
   private:
@@ -29,11 +29,11 @@ class DurableFile {
 
     Disk &disk_;
     int fd_ = -1;
-    std::string path_, temporary_; // temporary_ is empty when there is nothing to remove
+    std::string path_, temporary_; // temporary_ is empty if there is nothing to remove
 };
 
 std::string folder_of(const std::string &path); // "a/b" of "a/b/c"
-// The whole content of a file of at most `limit` bytes. The text does not name the file.
+// Reads a whole file of at most `limit` bytes. The error text does not name the file.
 Status read_small_file(const std::string &path, size_t limit, std::string &content);
 
 } // namespace dtrain::data

@@ -1,5 +1,5 @@
-// The frame around a TFRecord: length (8 bytes), its checksum (4), the data, their checksum (4);
-// all numbers little-endian. Source: tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format
+// The frame of a TFRecord: length (8 bytes), its checksum (4), the data, their checksum (4); all
+// numbers little-endian. Source: tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format
 // details".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,7 +20,7 @@ inline void store_le(uint8_t *p, uint64_t value, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) p[i] = uint8_t(value >> (8 * i));
 }
 
-// Masked, so that checksums stored inside checksummed data stay meaningful.
+// The checksum is masked, so that checksums stored inside checksummed data stay meaningful.
 inline uint32_t masked_crc(const void *data, size_t length) {
     const uint32_t crc = wire::crc32c(data, length);
     return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;

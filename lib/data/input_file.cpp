@@ -1,3 +1,4 @@
+// Reads a file through a buffer that grows as needed.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/input_file.h"
 
@@ -16,14 +17,14 @@ constexpr size_t buffer_size = 256 << 10;
 
 Status InputFile::open(const std::string &path) {
     close();
-    // Non-blocking only matters to the opening of a FIFO, which is refused below.
+    // Non-blocking matters only for opening a FIFO, which is refused below.
     fd_ = Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd_) return fail_errno(errno, "cannot open");
     struct stat st;
     if (fstat(fd_.get(), &st) != 0) return fail_errno(errno, "cannot stat");
-    if (!S_ISREG(st.st_mode)) return fail(DTRAIN_ERR_UNSUPPORTED, "not a regular file");
+    if (!S_ISREG(st.st_mode)) return fail(DTRAIN_ERR_UNSUPPORTED, "it is not a regular file");
     size_ = uint64_t(st.st_size);
-    posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL); // a hint: its failure changes nothing
+    posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL); // a hint: failure changes nothing
     return DTRAIN_OK;
 }
 
@@ -47,7 +48,7 @@ void InputFile::advance(uint64_t size) {
     offset_ += size;
 }
 
-// Reads on until `size` bytes are in the buffer, and as many more as fit.
+// Reads until `size` bytes are in the buffer, and as many more as fit.
 Status InputFile::fill(size_t size) {
     if (capacity_ < size)
         if (Status s = grow(size); s != DTRAIN_OK) return s;

@@ -1,4 +1,4 @@
-// The bytes of one regular file from start to end, buffered.
+// Reads one regular file from start to end, buffered.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/fd.h"
@@ -10,7 +10,7 @@
 
 namespace dtrain::data {
 
-// Not thread-safe. Never mapped: a file that shrinks meanwhile is an error, not a SIGBUS.
+// Not thread-safe. The file is not mapped, so that a file that shrinks is an error, not a SIGBUS.
 class InputFile {
   public:
     InputFile() = default;
@@ -18,17 +18,20 @@ class InputFile {
     InputFile(const InputFile &) = delete;
     InputFile &operator=(const InputFile &) = delete;
 
-    // Closes the file before, if any; the buffer is kept.
+    // Closes a file that was open before; the buffer is kept.
     Status open(const std::string &path);
     void close();
 
     bool is_open() const { return bool(fd_); }
     uint64_t offset() const { return offset_; }
-    uint64_t remaining() const { return size_ - offset_; } // by the size the file had when opened
+    uint64_t remaining() const {
+        return size_ - offset_;
+    } // by the size that the file had when
+      // opened
 
-    // The next `size` bytes, size <= remaining(), in one piece; valid until the next call.
+    // Takes the next `size` bytes, size <= remaining(), in one piece; valid until the next call.
     Status take(size_t size, const uint8_t *&data);
-    // Goes on `size` bytes, size <= remaining(), without reading what is not in the buffer yet.
+    // Skips `size` bytes, size <= remaining(), without reading what is not in the buffer yet.
     void advance(uint64_t size);
 
   private:
@@ -37,10 +40,10 @@ class InputFile {
 
     Fd fd_;
     uint64_t size_ = 0;
-    uint64_t offset_ = 0; // of the next byte to hand out
+    uint64_t offset_ = 0; // of the next byte to return
     std::unique_ptr<uint8_t[]> buffer_;
     size_t capacity_ = 0;        // of the buffer, which grows to the largest piece taken
-    size_t begin_ = 0, end_ = 0; // what of the buffer is read and not handed out yet
+    size_t begin_ = 0, end_ = 0; // the part of the buffer that was read and not returned yet
 };
 
 } // namespace dtrain::data

@@ -1,3 +1,4 @@
+// Finds the records of a shard in its files, and checks their frames.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/reader.h"
 
@@ -13,14 +14,14 @@ constexpr uint64_t default_max_record = 64 << 20;
 unsigned long long print(uint64_t number) { return number; }
 
 Status check(std::span<const char *const> paths, const dtrain_reader_params_t &params) {
-    if (paths.empty()) return fail(DTRAIN_ERR_INVALID, "no file to read");
+    if (paths.empty()) return fail(DTRAIN_ERR_INVALID, "the list of files is empty");
     for (size_t i = 0; i < paths.size(); i++)
         if (paths[i] == nullptr) return fail(DTRAIN_ERR_INVALID, "paths[%zu] is NULL", i);
     if (params.shards < 0 || params.shard < 0 || params.shard >= std::max(params.shards, 1))
         return fail(DTRAIN_ERR_INVALID, "shard %d of %d does not exist", params.shard,
                     params.shards);
     if (params.flags != 0)
-        return fail(DTRAIN_ERR_INVALID, "reader flags 0x%x: there are none yet", params.flags);
+        return fail(DTRAIN_ERR_INVALID, "reader flags 0x%x are unknown; use 0", params.flags);
     return DTRAIN_OK;
 }
 
@@ -64,7 +65,7 @@ Status Reader::next(std::span<const uint8_t> &record) {
         record_++;
     }
     if (status != DTRAIN_OK) {
-        // NOT_FOUND would read as the end; here a file that was there has gone.
+        // NOT_FOUND would mean the end of the records; here a file that existed has gone.
         failure_ = status = status == DTRAIN_ERR_NOT_FOUND ? DTRAIN_ERR_IO : status;
         failure_text_ = error_text();
     }
@@ -77,7 +78,7 @@ Status Reader::open_next_file() {
     return s == DTRAIN_OK ? s : fail_within(s, "%s", path.c_str());
 }
 
-// Reads one record, or only goes past it when it is another shard's.
+// Reads one record, or skips it if it belongs to another shard.
 Status Reader::read_record(std::span<const uint8_t> &record, bool mine) {
     const uint64_t start = file_.offset();
     auto within = [&](Status s) {
@@ -103,7 +104,7 @@ Status Reader::read_record(std::span<const uint8_t> &record, bool mine) {
     return DTRAIN_OK;
 }
 
-// Leaves `length` such that the data and their checksum are in the file and within the limit.
+// On success the data and their checksum are in the file and `length` is within the limit.
 Status Reader::read_length(uint64_t &length) {
     if (file_.remaining() < header_size)
         return fail(DTRAIN_ERR_CORRUPT, "the file is truncated (%llu of the header's %zu bytes)",
@@ -115,14 +116,14 @@ Status Reader::read_length(uint64_t &length) {
     const uint32_t computed = masked_crc(header, length_size);
     if (stored != computed)
         return fail(DTRAIN_ERR_CORRUPT,
-                    "the length's checksum is wrong (stored %08x, computed %08x); is it a "
-                    "TFRecord file, uncompressed?",
+                    "the length's checksum is wrong (stored %08x, computed %08x); is it a TFRecord "
+                    "file, uncompressed?",
                     stored, computed);
     const uint64_t rest = file_.remaining();
     if (rest < checksum_size || length > rest - checksum_size)
         return fail(DTRAIN_ERR_CORRUPT,
-                    "the file is truncated (%llu bytes follow, %llu of data and %zu of checksum "
-                    "should)",
+                    "the file is truncated (%llu bytes follow; %llu of data and %zu of checksum "
+                    "are expected)",
                     print(rest), print(length), checksum_size);
     if (length > max_record_)
         return fail(DTRAIN_ERR_LIMIT, "%llu bytes are more than max_record (%llu) allows",

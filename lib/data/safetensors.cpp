@@ -1,3 +1,4 @@
+// Parses and writes the JSON index of a safetensors file.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/safetensors.h"
 
@@ -10,7 +11,7 @@
 namespace dtrain::data {
 namespace {
 
-using Json = nlohmann::json; // only functions of it that do not throw on what was checked before
+using Json = nlohmann::json; // uses only functions that do not throw on values checked before
 
 struct Dtype {
     const char *name;
@@ -30,7 +31,7 @@ const Dtype &dtype_info(uint32_t dtype) {
                          [&](const Dtype &d) { return d.dtype == dtype; });
 }
 
-// False: it does not fit 64 bits.
+// False: the size exceeds 64 bits.
 bool size_of(uint64_t size, const std::vector<uint64_t> &shape, uint64_t &bytes) {
     bytes = size;
     return std::none_of(shape.begin(), shape.end(),
@@ -42,7 +43,8 @@ Status bad(const std::string &tensor, const char *what) {
 }
 
 Status parse_shape(const std::string &name, const Json &json, std::vector<uint64_t> &shape) {
-    if (!json.is_array() || json.size() > 8) return bad(name, "its shape is no list of at most 8");
+    if (!json.is_array() || json.size() > 8)
+        return bad(name, "its shape is not a list of at most 8");
     for (const Json &n : json) {
         if (!n.is_number_unsigned()) return bad(name, "its shape is not made of numbers");
         shape.push_back(n.get<uint64_t>());
@@ -51,7 +53,7 @@ Status parse_shape(const std::string &name, const Json &json, std::vector<uint64
 }
 
 Status parse_tensor(const std::string &name, const Json &json, uint64_t data_bytes, Tensor &out) {
-    if (!json.is_object()) return bad(name, "not an object");
+    if (!json.is_object()) return bad(name, "it is not an object");
     auto type = json.find("dtype"), shape = json.find("shape"), place = json.find("data_offsets");
     if (type == json.end() || shape == json.end() || place == json.end() || !type->is_string())
         return bad(name, "dtype, shape or data_offsets is missing");
@@ -80,13 +82,13 @@ Status parse_metadata(const Json &json, TensorIndex &out) {
     if (!json.is_object()) return fail(DTRAIN_ERR_CORRUPT, "__metadata__ is not an object");
     for (auto entry = json.begin(); entry != json.end(); ++entry) {
         if (!entry->is_string())
-            return fail(DTRAIN_ERR_CORRUPT, "__metadata__ has something that is no text");
+            return fail(DTRAIN_ERR_CORRUPT, "__metadata__ has a value that is not a text");
         out.metadata.emplace_back(entry.key(), entry->get_ref<const std::string &>());
     }
     return DTRAIN_OK;
 }
 
-// Without gaps and overlaps, to the end of the file.
+// Checks that the tensors fill the file to its end without gaps and overlaps.
 Status check_places(TensorIndex &index, uint64_t data_bytes) {
     auto earlier = [](const Tensor &a, const Tensor &b) {
         return a.begin != b.begin ? a.begin < b.begin : a.bytes < b.bytes;
@@ -94,12 +96,12 @@ Status check_places(TensorIndex &index, uint64_t data_bytes) {
     std::sort(index.tensors.begin(), index.tensors.end(), earlier);
     uint64_t at = 0;
     for (const Tensor &tensor : index.tensors) {
-        if (tensor.begin < at) return bad(tensor.name, "it overlaps another one");
+        if (tensor.begin < at) return bad(tensor.name, "it overlaps another tensor");
         if (tensor.begin > at) return bad(tensor.name, "there is a gap before it");
         at += tensor.bytes;
     }
     if (at != data_bytes)
-        return fail(DTRAIN_ERR_CORRUPT, "%llu bytes of data where the tensors have %llu",
+        return fail(DTRAIN_ERR_CORRUPT, "%llu bytes of data, but the tensors have %llu",
                     static_cast<unsigned long long>(data_bytes),
                     static_cast<unsigned long long>(at));
     return DTRAIN_OK;
@@ -140,7 +142,7 @@ std::string index_text(const TensorIndex &index) {
         at += bytes;
     }
     json += '}';
-    json.resize((json.size() + 7) / 8 * 8, ' '); // the data is aligned
+    json.resize((json.size() + 7) / 8 * 8, ' '); // aligns the data
     std::string text(8, 0);
     store_le(reinterpret_cast<uint8_t *>(text.data()), json.size(), 8);
     return text + json;
@@ -157,7 +159,7 @@ Status parse_index(std::string_view text, uint64_t data_bytes, TensorIndex &out)
     const Json json = Json::parse(text, note, false);
     if (!json.is_object() || text.front() != '{')
         return fail(DTRAIN_ERR_CORRUPT, "the index is not a JSON object");
-    if (twice) return fail(DTRAIN_ERR_CORRUPT, "the index has a name twice");
+    if (twice) return fail(DTRAIN_ERR_CORRUPT, "the index has the same name twice");
     TensorIndex index;
     for (auto entry = json.begin(); entry != json.end(); ++entry) {
         Status s = entry.key() == metadata_key ? parse_metadata(*entry, index)

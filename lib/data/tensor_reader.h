@@ -1,4 +1,4 @@
-// A safetensors file, read from start to end.
+// Reads a safetensors file from start to end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "data/input_file.h"
@@ -6,23 +6,23 @@
 
 namespace dtrain::data {
 
-// By what a file is known: its size, and the CRC-32C of its index and the length of that.
+// Identifies a file: its size, and the CRC-32C of its index and the index's length.
 struct Seal {
-    uint64_t bytes = 0; // 0: nothing is known
+    uint64_t bytes = 0; // 0: unknown
     uint32_t crc = 0;
 };
 
-// Not thread-safe. Each failure names the file.
+// Not thread-safe. Each error text names the file.
 class TensorReader {
   public:
-    // Reads and checks the index. DTRAIN_ERR_CORRUPT: another file than is known.
+    // Reads and checks the index. DTRAIN_ERR_CORRUPT: the file differs from the known seal.
     Status open(const std::string &path, const Seal &known = {});
-    const Seal &seal() const { return seal_; } // as the file is
+    const Seal &seal() const { return seal_; } // of the file that was opened
     const TensorIndex &index() const { return index_; }
-    uint64_t remaining() const { return file_.remaining(); } // of the data
-    // The next bytes of the data, size <= remaining(); valid until the next call.
+    uint64_t remaining() const { return file_.remaining(); } // bytes of the data
+    // Takes the next bytes of the data, size <= remaining(); valid until the next call.
     Status take(size_t size, const uint8_t *&data);
-    // Puts the file's name in front of this thread's text.
+    // Puts the file's name in front of this thread's error text.
     Status within(Status status) const;
 
   private:

@@ -1,3 +1,4 @@
+// Frames records, and writes them through a buffer.
 // SPDX-License-Identifier: Apache-2.0
 #include "data/writer.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 constexpr size_t buffer_size = 256 << 10;
 
-// As mkostemp(), but with the permissions that the process gives new files. None: see errno.
+// Creates a file like mkostemp(), but with the usual permissions of the process's new files. On
+// failure it returns an empty Fd and sets errno.
 Fd create_beside(const std::string &path, std::string &name) {
     for (int attempt = 0; attempt < 100; attempt++) {
         uint32_t random = 0;
@@ -29,7 +31,7 @@ Fd create_beside(const std::string &path, std::string &name) {
     return Fd();
 }
 
-// Makes the new name itself durable, where the folder and its file system can do so.
+// Makes the new name itself durable, if the folder and its file system can do so.
 void sync_folder(const std::string &path) {
     const size_t slash = path.rfind('/');
     const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -41,12 +43,13 @@ void sync_folder(const std::string &path) {
 
 Status Writer::open(const char *path) {
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) // known now rather than when all is written
-        return fail_errno(EISDIR, "cannot create %s", path);
+    // Reported now rather than when everything is written.
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return fail_errno(EISDIR, "cannot create \"%s\"", path);
     path_ = path;
     std::string name;
     fd_ = create_beside(path_, name);
-    if (!fd_) return fail_errno(errno, "cannot create %s (for %s)", name.c_str(), path);
+    if (!fd_) return fail_errno(errno, "cannot create \"%s\" (for \"%s\")", name.c_str(), path);
     temporary_ = std::move(name);
     buffer_.reserve(buffer_size);
     return DTRAIN_OK;
@@ -102,7 +105,7 @@ Status Writer::write_all(const uint8_t *data, size_t size) {
     while (size > 0) {
         const ssize_t n = write(fd_.get(), data, size);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return fail_errno(errno, "cannot write %s", temporary_.c_str());
+        if (n < 0) return fail_errno(errno, "cannot write \"%s\"", temporary_.c_str());
         data += n;
         size -= size_t(n);
     }
@@ -111,10 +114,11 @@ Status Writer::write_all(const uint8_t *data, size_t size) {
 
 Status Writer::commit() {
     if (Status s = flush(); s != DTRAIN_OK) return s;
-    if (fsync(fd_.get()) != 0) return fail_errno(errno, "cannot sync %s", temporary_.c_str());
-    if (fd_.close() != 0) return fail_errno(errno, "cannot close %s", temporary_.c_str());
+    if (fsync(fd_.get()) != 0) return fail_errno(errno, "cannot sync \"%s\"", temporary_.c_str());
+    if (fd_.close() != 0) return fail_errno(errno, "cannot close \"%s\"", temporary_.c_str());
     if (rename(temporary_.c_str(), path_.c_str()) != 0)
-        return fail_errno(errno, "cannot rename %s to %s", temporary_.c_str(), path_.c_str());
+        return fail_errno(errno, "cannot rename \"%s\" to \"%s\"", temporary_.c_str(),
+                          path_.c_str());
     temporary_.clear();
     sync_folder(path_);
     return DTRAIN_OK;

@@ -1,4 +1,4 @@
-// Writes one TFRecord file, which appears under its name only when it is whole.
+// Writes one TFRecord file, which appears under its name only when it is complete.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/fd.h"
@@ -19,13 +19,13 @@ class Writer {
     Writer(const Writer &) = delete;
     Writer &operator=(const Writer &) = delete;
 
-    // Creates a file beside `path`, under a temporary name.
+    // Creates a file with a temporary name beside `path`.
     Status open(const char *path);
-    // A failure stays: the file will not be written.
+    // A failure is final: the file will not be written.
     Status append(std::span<const uint8_t> record);
-    // Makes the file durable, then gives it its name. Nothing is left behind on failure.
+    // Makes the file durable, then gives it its name. On failure nothing is left behind.
     Status close();
-    // Forgets the file without touching it, for a forked child.
+    // Drops the file without changing it, for a forked child.
     void disown();
 
   private:
@@ -36,7 +36,7 @@ class Writer {
     void discard();
 
     Fd fd_;
-    std::string path_, temporary_; // temporary_ is empty when there is nothing to remove
+    std::string path_, temporary_; // temporary_ is empty if there is nothing to remove
     std::vector<uint8_t> buffer_;
     Status failure_ = DTRAIN_OK;
     std::string failure_text_;

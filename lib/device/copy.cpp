@@ -1,3 +1,4 @@
+// Copies memory, with the fastest instructions for its size and destination.
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <cstring>
@@ -26,12 +27,13 @@ bool string_copy_is_fast() {
     return known == StringCopy::fast;
 }
 
-constexpr uint64_t string_copy_min = 1024; // below, its start-up costs more than it gains
+constexpr uint64_t string_copy_min = 1024; // below, the start-up costs more than it gains
 constexpr uint64_t stream_min = 256 << 10; // below, the destination is worth caching
 constexpr uint64_t line = 64;
 
-// Copies up to the destination's next cache line; returns the bytes copied. `rep movsb` to the
-// middle of a line is many times slower on some processors, and streamed stores want whole lines.
+// Copies up to the destination's next cache line; returns the number of bytes copied. `rep movsb`
+// to the middle of a line is many times slower on some processors, and streaming stores need whole
+// lines.
 uint64_t copy_to_line(void *dst, const void *src) {
     const uint64_t head = -reinterpret_cast<uintptr_t>(dst) % line;
     std::memcpy(dst, src, head);
@@ -40,7 +42,8 @@ uint64_t copy_to_line(void *dst, const void *src) {
 
 } // namespace
 
-// Microcode that knows the whole length neither fetches lines it will overwrite nor evicts early.
+// `rep movsb` tells the processor the whole length, so it neither fetches lines that it will
+// overwrite nor evicts lines early.
 void copy(void *dst, const void *src, uint64_t bytes) {
     if (bytes < string_copy_min || !string_copy_is_fast()) {
         if (bytes > 0) std::memcpy(dst, src, bytes);
@@ -67,7 +70,7 @@ void copy_stream(void *dst, const void *src, uint64_t bytes) {
         _mm_stream_si128(to + 2, c);
         _mm_stream_si128(to + 3, d);
     }
-    _mm_sfence(); // orders the streamed stores before whatever tells a peer that they are done
+    _mm_sfence(); // orders the streaming stores before the store that tells a peer they are done
     std::memcpy(to, from, bytes - head - lines * line);
 }
 

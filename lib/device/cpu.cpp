@@ -1,3 +1,4 @@
+// Asks the processor for its features.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu.h"
 

@@ -1,4 +1,4 @@
-// What the dtype and op numbers of dtrain.h mean.
+// The names and properties of the dtype and op numbers of dtrain.h.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 
@@ -14,7 +14,7 @@ struct Dtype {
 };
 
 constexpr Dtype dtypes[] = {
-    {nullptr, 0, false}, // no dtype is 0
+    {nullptr, 0, false}, // 0 is no dtype
     {"f32", 4, false},   {"f64", 8, false}, {"f16", 2, false}, {"bf16", 2, false},
     {"i8", 1, true},     {"u8", 1, true},   {"i16", 2, true},  {"u16", 2, true},
     {"i32", 4, true},    {"u32", 4, true},  {"i64", 8, true},  {"u64", 8, true},

@@ -1,3 +1,4 @@
+// Computes the norm without overflow or underflow, and clips by it.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/global_norm.h"
 
@@ -11,10 +12,10 @@
 namespace dtrain::device {
 namespace {
 
-// Of a sum below it, squares that were subnormal, or 0, may be a part; those of f32 never are.
+// A smaller sum may contain squares that were subnormal or 0; squares of f32 values never are.
 constexpr double least_sum = 0x1p-900;
 
-// f(values, count) for blocks of all f64 arrays.
+// Calls f(values, count) for blocks of all f64 arrays.
 template <class F> void for_each_block(std::span<const FloatArray> arrays, F &&f) {
     constexpr uint64_t block = 512;
     double values[block];
@@ -49,7 +50,7 @@ GlobalNorm global_norm(std::span<const FloatArray> arrays) {
         if (array.dtype != DTRAIN_F64) finite = finite && std::isfinite(its);
     }
     if (std::isfinite(sum) && sum >= least_sum) return root(sum, 0);
-    double largest = 0; // of f64: beside such numbers those of other types, if any, are nothing
+    double largest = 0; // of f64: next to such a number, values of other types do not count
     for_each_block(arrays, [&](const double *values, uint64_t count) {
         for (uint64_t i = 0; i < count; i++) {
             largest = std::max(largest, std::fabs(values[i]));
@@ -59,7 +60,7 @@ GlobalNorm global_norm(std::span<const FloatArray> arrays) {
     if (!finite) return {HUGE_VAL, 0};
     if (largest == 0) return {};
     const int exponent = std::ilogb(largest);
-    // Of two steps, since 2^-exponent may be no number.
+    // In two steps, because 2^-exponent may not be finite.
     const double first = std::ldexp(1, -exponent / 2);
     const double second = std::ldexp(1, -exponent + exponent / 2);
     sum = 0;
@@ -78,7 +79,7 @@ void clip(const FloatArray &array, double most, const GlobalNorm &norm) {
     int exponent;
     const double quotient = std::frexp(most, &exponent) / norm.fraction;
     exponent -= norm.exponent;
-    constexpr int step = -100; // so that no factor is subnormal, also not as f32
+    constexpr int step = -100; // so that no factor is subnormal, not even as f32
     for (; exponent < step; exponent -= step) times(std::ldexp(1, step));
     times(std::ldexp(quotient, exponent));
 }

@@ -1,3 +1,4 @@
+// Computes means of integers, and the format in which their sums travel.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/means.h"
 
@@ -11,19 +12,20 @@
 namespace dtrain::device {
 namespace {
 
-constexpr uint64_t block = 256; // elements in work at a time, in the first-level cache
+// Elements processed at a time, so that they stay in the first-level cache.
+constexpr uint64_t block = 256;
 
 template <bool is_signed, class Signed, class Unsigned>
 using Either = std::conditional_t<is_signed, Signed, Unsigned>;
 
-// What sums of 65536 elements fit into.
+// A type that holds the sum of 65536 elements.
 template <class T>
 using Wide = std::conditional_t<
     sizeof(T) <= 2, Either<std::is_signed_v<T>, int32_t, uint32_t>,
     std::conditional_t<sizeof(T) == 4, Either<std::is_signed_v<T>, int64_t, uint64_t>,
                        Either<std::is_signed_v<T>, __int128, unsigned __int128>>>;
 
-// Elements may lie anywhere.
+// Elements need no alignment.
 template <class T> T load(const void *src, uint64_t i) {
     T value;
     std::memcpy(&value, static_cast<const char *>(src) + i * sizeof(T), sizeof(T));
@@ -34,14 +36,14 @@ template <class T> void store(T value, void *dst, uint64_t i) {
 }
 
 template <class T> T quotient(Wide<T> sum, uint32_t n) {
-    if constexpr (sizeof(T) == 8) // most sums need no division of 128 bits, which is slow
+    if constexpr (sizeof(T) == 8) // most sums do not need the slow 128-bit division
         if (sum == static_cast<T>(sum))
             return static_cast<T>(static_cast<T>(sum) / static_cast<T>(n));
     return static_cast<T>(sum / static_cast<Wide<T>>(n));
 }
 
-// Sums on the way between ranks. Of 64 bits there are no wider ones: an element is its quotient by
-// n, whose sum fits, and the remainder.
+// Converts elements to the format in which sums travel between ranks. There is no wider type for
+// 64-bit integers, so such an element becomes its quotient by n, whose sum fits, and its remainder.
 template <class T> void to_sums_of(void *dst, const void *src, uint64_t count, uint32_t n) {
     for (uint64_t i = 0; i < count; i++) {
         const T value = load<T>(src, i);
@@ -65,7 +67,7 @@ template <class T> void from_sums_of(void *dst, const void *src, uint64_t count,
     }
 }
 
-// f(T()) for the type of an integer dtype.
+// Calls f(T()) for the type T of an integer dtype.
 template <class F> void visit_integer(uint32_t dtype, F &&f) {
     switch (dtype) {
     case DTRAIN_I8: return f(int8_t());

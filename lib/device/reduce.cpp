@@ -1,3 +1,4 @@
+// Forwards the functions of kernels.h to the best kernels of this processor.
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <bit>
@@ -8,7 +9,7 @@
 namespace dtrain::device {
 namespace {
 
-// Chosen at the first use; two threads at once choose the same.
+// Chosen at the first use; concurrent threads choose the same.
 constinit std::atomic<const Kernels *> chosen = nullptr;
 
 const Kernels &best_kernels() {

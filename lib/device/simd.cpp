@@ -1,12 +1,13 @@
-// Builds the kernels for every instruction set and picks those that this processor can run.
+// Builds the kernels for every instruction set, and selects those that this processor can run.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Highway includes this file once per target and gives each pass the compiler's target attributes.
-// So there are no flags per file, and nothing shared between targets (an inline function of the
-// standard library, say) can be compiled with instructions that a processor lacks.
+// So no file needs its own compiler flags, and code shared between targets (an inline function of
+// the standard library, say) cannot be compiled with instructions that a processor lacks.
 #include "device/kernel_table.h"
 
-// Sorted out: SSSE3 (SSE4 is as old), and SVE, whose vectors of unknown size the loops don't serve.
+// Excluded: SSSE3 (SSE4 is as old), and SVE, because the loops do not support vectors of unknown
+// size.
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #undef HWY_TARGET_INCLUDE

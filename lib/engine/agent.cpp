@@ -1,3 +1,4 @@
+// The rounds of the agent: starts, advances, polls and finishes operations.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/agent.h"
 
@@ -14,8 +15,8 @@ namespace {
 constexpr uint32_t completions_per_poll = 64;
 constexpr uint32_t rounds_per_clock = 64;  // reading the clock costs as much as a poll
 constexpr int64_t check_interval = 2 * ms; // deadlines and stalls
-// With a device that cannot wake us: a sleep lasts as long even when a message comes after a
-// moment, so it has to be rare.
+// For a device that cannot wake a sleeping thread: such a sleep lasts its full time even if a
+// message arrives a moment later, so sleeps have to be rare.
 constexpr int64_t blind_sleep = 100'000, blind_patience = 10;
 
 } // namespace
@@ -103,7 +104,8 @@ void Agent::set_polled(Operation *operation, bool polled) {
         std::erase(polled_, operation);
 }
 
-// While one can move, those of lower priority wait: they get the rounds in which it waits itself.
+// While an operation can move, those of lower priority wait; they get the rounds in which it has to
+// wait itself.
 int Agent::advance_polled_by_priority() {
     int done = 0;
     for (int64_t above = INT64_MAX; done == 0;) {
@@ -121,7 +123,7 @@ int Agent::advance_polled_by_priority() {
 }
 
 void Agent::start_posted() {
-    // Nobody relies on this look: who posts looks again, and so does everybody who unlocks.
+    // This check need not be exact: a thread that posts or unlocks checks again.
     if (inbox_.load(std::memory_order_relaxed) == nullptr) return;
     Operation *newest = inbox_.exchange(nullptr, std::memory_order_seq_cst);
     now_ns_ = clock_.now_ns(); // the last round may be long ago
@@ -153,7 +155,7 @@ void Agent::begin(Operation *operation) {
 
 void Agent::out_of_memory(Operation *operation) {
     constexpr const char *text = "out of memory";
-    log_.write(DTRAIN_LOG_ERROR, "%s: what is under way fails", text);
+    log_.write(DTRAIN_LOG_ERROR, "%s: the operations in progress fail", text);
     const auto end = [this](Operation *it) { it->out_of_memory(*this, text); };
     if (operation != nullptr)
         end(operation);
@@ -179,7 +181,7 @@ int Agent::poll(transport::Device &device) {
         }
     }
     if (n > 0) return n;
-    return device.has_moved() ? 1 : 0; // a part of something large
+    return device.has_moved() ? 1 : 0; // a part of a large message
 }
 
 void Agent::wake(Operation *operation) {
@@ -190,7 +192,8 @@ void Agent::wake(Operation *operation) {
 
 int Agent::advance_woken() {
     int done = 0;
-    for (size_t i = 0; i < woken_.size(); i++) { // in this order: messages keep that of their calls
+    // In this order, so that messages keep the order of their calls.
+    for (size_t i = 0; i < woken_.size(); i++) {
         Operation *operation = std::exchange(woken_[i], nullptr);
         operation->woken_ = false;
         operation->moved_ns = now_ns_;
@@ -243,7 +246,7 @@ void Agent::finish(Operation *operation, const Outcome &outcome, const char *tex
     set_polled(operation, false);
     if (!operation->resting) pending_.fetch_sub(1, std::memory_order_acq_rel);
     Request *request = operation->request;
-    Outcome final = outcome; // both may be the operation's
+    Outcome final = outcome; // a copy: `outcome` and `text` may be members of the operation
     if (outcome.status < 0) request->set_error(text);
     operation->dispose();
     complete(*request, final);
@@ -260,7 +263,7 @@ void Agent::rest(Operation *operation, bool resting) {
 
 void Agent::complete(Request &request, const Outcome &outcome) {
     request.complete(outcome);
-    // The owner may be the thread that sleeps for the devices while another one works.
+    // The owner may be the thread that sleeps on the devices while another one works.
     if (sleepers_.load(std::memory_order_seq_cst) != 0) wake_sleeper();
 }
 

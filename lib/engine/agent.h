@@ -1,9 +1,9 @@
-// The progress agent of a context: whoever needs progress runs it.
+// The progress agent of a context: any thread that needs progress runs it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A thread that waits for an operation moves the data itself (no hop to another thread); at most
-// one such thread at a time is the poller, others sleep on their request. A helper thread
-// (helper.h) polls only while something is pending and nobody waits.
+// A thread that waits for an operation moves the data itself (no hop to another thread). At most
+// one such thread at a time is the poller; the others sleep on their requests. A helper thread
+// (helper.h) polls only while something is pending and no thread waits.
 #pragma once
 #include "base/clock.h"
 #include "base/fd.h"
@@ -26,27 +26,27 @@ namespace dtrain::engine {
 class Agent {
   public:
     Agent(Clock &clock, Log &log);
-    Status open(); // its file descriptors
-    // Before anything is posted.
+    Status open(); // opens its file descriptors
+    // Must be called before anything is posted.
     Status add_device(std::unique_ptr<transport::Device> device);
 
     // ---- from any thread ----
-    // Starts the operation now or, when another thread is at work, soon. with_waiter: the caller
-    // will wait() at once, so nobody has to be woken.
+    // Starts the operation now or, if another thread is at work, soon. with_waiter: the caller will
+    // call wait() at once, so no other thread has to be woken.
     void post(Operation *operation, bool with_waiter);
     // Returns when the request is done or deadline_ns (of the clock) has passed.
     void wait(Request &request, int64_t deadline_ns);
-    // As wait(), for a completion queue that is not empty.
+    // As wait(request), until the completion queue is not empty.
     void wait(CompletionQueue &queue, int64_t deadline_ns);
-    // As wait(), for what no completion tells: ready() is asked again whenever something may have
-    // moved. It runs without the lock.
+    // As wait(request), for a condition that no completion signals: ready() is called again
+    // whenever something may have moved. It runs without the lock.
     void wait_until(const std::function<bool()> &ready, int64_t deadline_ns);
-    // For a request that is not an operation's: it may be waited for here, too.
+    // Completes a request that has no operation; threads may wait for it here, too.
     void complete(Request &request, const Outcome &outcome);
-    // A bounded amount of work, unless another thread is at it; returns how much. What there is no
-    // memory for fails with NO_MEMORY; nothing is thrown.
+    // Does a bounded amount of work and returns how much, unless another thread is at work.
+    // Operations for which memory is lacking fail with NO_MEMORY; nothing is thrown.
     int work();
-    // Runs under the lock: for events from outside (failures, control messages).
+    // Runs f() under the lock: for events from outside (failures, control messages).
     template <class F> void locked(F &&f) {
         {
             std::lock_guard lock(mutex_);
@@ -56,9 +56,9 @@ class Agent {
         }
         settle();
     }
-    // For a blocking call that would rather move its data itself than be an operation: runs f()
-    // under the lock, unless an operation is pending or another thread at work (false: it has not
-    // run).
+    // For a blocking call that moves its data itself, without an operation: runs f() under the
+    // lock. Returns false, without running f(), if an operation is pending or another thread is at
+    // work.
     template <class F> bool alone(F &&f) {
         if (pending()) return false;
         bool is_alone = false;
@@ -72,21 +72,22 @@ class Agent {
     }
     bool pending() const { return pending_.load(std::memory_order_acquire) != 0; }
     bool has_poller() const { return has_poller_.load(std::memory_order_acquire); }
-    // For the poller and the helper: when begin_sleep() returns true they may sleep until poll_fd()
-    // is readable; end_sleep() in any case, which tells whether a thread of ours has woken them.
+    // For the poller and the helper: if begin_sleep() returns true, they may sleep until poll_fd()
+    // is readable. They call end_sleep() in either case; it tells whether one of the library's
+    // threads has woken them.
     bool begin_sleep();
     bool end_sleep();
     int poll_fd() const { return epoll_.get(); }
     int64_t longest_sleep() const;
     bool become_poller() { return !has_poller_.exchange(true, std::memory_order_acq_rel); }
     void resign_poller();
-    void call_helper(); // something is pending for which this thread will not poll
+    void call_helper(); // something is pending that this thread will not poll for
     void set_policy(const WaitPolicy &policy);
     WaitPolicy policy() const;
 
-    // What is called from outside of the agent; set before anything is posted. wake: work is
-    // pending that nobody polls for. manual: the poller is about to sleep and no helper exists, so
-    // the control plane has to be served by it.
+    // Callbacks to the helper, set before anything is posted. wake: work is pending and no thread
+    // polls for it. serve (manual progress): the poller is about to sleep and there is no helper
+    // thread, so the poller has to serve the control plane.
     struct Helper {
         void (*wake)(void *arg) = nullptr;
         void (*serve)(void *arg) = nullptr;
@@ -96,26 +97,26 @@ class Agent {
     void set_stall_check(int64_t after_ns) { stall_after_ns_ = after_ns; }
 
     // ---- under the lock, for operations ----
-    // As post(): begins once the lock is free.
+    // As post(): the operation begins once the lock is free.
     void post_inside(Operation *operation);
     void wake(Operation *operation); // advance() it in this round
     void set_polled(Operation *operation, bool polled);
     void finish(Operation *operation, const Outcome &outcome, const char *text);
-    // One that stays has nothing to do at the moment: nobody has to poll for it, though who polls
-    // advances it.
+    // A resting operation stays active but has nothing to do at the moment: no thread has to poll
+    // for it, though a thread that polls anyway advances it.
     void rest(Operation *operation, bool resting);
-    int64_t now() const { return now_ns_; } // of this round
-    int poll(transport::Device &device);    // returns how much it has moved
+    int64_t now() const { return now_ns_; } // time of this round
+    int poll(transport::Device &device);    // returns the amount of work done
     Precedence &precedence() { return precedence_; }
-    // Calls f(operation) for each that is active; f may finish it.
+    // Calls f(operation) for each active operation; f may finish it.
     template <class F> void for_each_active(F &&f) { for_each(active_, f); }
-    // For how long nothing of any operation has moved.
+    // For how long no operation has made progress, in ns.
     int64_t stuck_for();
 
     Clock &clock() { return clock_; }
     Log &log() { return log_; }
     trace::Timeline &timeline() { return timeline_; }
-    // What began has ended: to the timeline, if it is on. Any thread.
+    // Writes an operation that has ended to the timeline, if it is on. Any thread.
     void record(const Operation &operation, const Outcome &outcome);
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
@@ -134,7 +135,7 @@ class Agent {
     int poll_devices();
     void check_time();
     void begin(Operation *operation);
-    // f(operation), which fails when there is no memory for what it does.
+    // Runs f(operation); the operation fails if memory is lacking for it.
     template <class F> static void guarded(Agent &agent, Operation *operation, F &&f) {
         try {
             f(operation);
@@ -142,10 +143,10 @@ class Agent {
             agent.out_of_memory(operation);
         }
     }
-    void out_of_memory(Operation *operation); // nullptr: nobody knows whose it was
+    void out_of_memory(Operation *operation); // nullptr: the operation is unknown
     void settle();
     bool arm_devices();
-    bool sleep(int64_t timeout_ns); // true: a device ended it
+    bool sleep(int64_t timeout_ns); // true: a device ended the sleep
     void wake_sleeper();
 
     Clock &clock_;
@@ -158,13 +159,13 @@ class Agent {
     Precedence precedence_;
     std::atomic<Operation *> inbox_{nullptr};
     std::atomic<uint32_t> pending_{0};
-    std::atomic<bool> has_poller_{false}; // a thread of the program
-    std::atomic<uint32_t> sleepers_{0};   // it, or the helper
+    std::atomic<bool> has_poller_{false}; // the poller is a thread of the program
+    std::atomic<uint32_t> sleepers_{0};   // the poller or the helper
     std::atomic<int64_t> spin_ns_;
     std::atomic<int64_t> yield_ns_;
-    int64_t patience_ = 1; // how many times the policy's times are waited for
+    int64_t patience_ = 1; // factor on the times of the wait policy
     std::atomic<int64_t> sleep_ns_;
-    bool blind_ = false; // a device cannot wake us
+    bool blind_ = false; // some device cannot wake a sleeping thread
     Fd epoll_, wake_;
     Helper helper_;
     trace::Timeline timeline_;

@@ -1,4 +1,5 @@
-// Posting, waiting and falling asleep. SPDX-License-Identifier: Apache-2.0
+// How the agent takes posted operations, waits, and falls asleep.
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/agent.h"
 #include "engine/completion_queue.h"
 
@@ -14,7 +15,8 @@ constexpr int follower_spins = 64;
 
 } // namespace
 
-// Who holds the lock starts it: everybody looks into the inbox after unlocking (settle()).
+// The thread that holds the lock starts the operation: every thread checks the inbox after
+// unlocking (settle()).
 void Agent::post_inside(Operation *operation) {
     if (timeline_.on() && operation->begun_ns == 0) operation->begun_ns = clock_.now_ns();
     pending_.fetch_add(1, std::memory_order_acq_rel);
@@ -33,8 +35,9 @@ void Agent::call_helper() {
     if (helper_.wake != nullptr) helper_.wake(helper_.arg);
 }
 
-// Who holds the lock may have looked into the inbox before something was put there, so everybody
-// who unlocked or posted looks again; whoever gets the lock does it for all.
+// The thread that holds the lock may have checked the inbox before an operation was put there. So
+// every thread that has unlocked or posted checks it again, and whichever gets the lock starts the
+// operations of all.
 void Agent::settle() {
     while (inbox_.load(std::memory_order_seq_cst) != nullptr) {
         std::unique_lock lock(mutex_, std::try_to_lock);
@@ -95,7 +98,7 @@ void Agent::wait(CompletionQueue &queue, int64_t deadline_ns) {
 void Agent::wait_until(const std::function<bool()> &ready, int64_t deadline_ns) {
     struct {
         const std::function<bool()> &ready;
-        void sleep(int64_t) { // another thread polls, and would not tell this one
+        void sleep(int64_t) { // another thread polls, and would not wake this one
             timespec t = {0, 1 * ms};
             nanosleep(&t, nullptr);
         }
@@ -118,14 +121,14 @@ bool Agent::arm_devices() {
         if (device->has(DTRAIN_TP_CAP_EVENT_FD) &&
             device->ops().arm(device->dev()) == DTRAIN_ERR_BUSY)
             return false;
-    // What is seen in shared memory (windows) has no completion: look once more.
+    // Data in shared memory (windows) has no completion event: check once more.
     return advance_polled() == 0;
 }
 
 bool Agent::begin_sleep() {
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
-    // Whoever posts while the lock is held by this thread leaves it to this thread: look
-    // afterwards.
+    // A thread that posts while this thread holds the lock leaves the operation to this thread, so
+    // the inbox is checked after unlocking.
     return arm_devices() && inbox_.load(std::memory_order_seq_cst) == nullptr;
 }
 
@@ -137,7 +140,7 @@ bool Agent::end_sleep() {
 
 bool Agent::sleep(int64_t timeout_ns) {
     if (helper_.serve != nullptr) helper_.serve(helper_.arg);
-    bool event = true; // what keeps it from falling asleep is one, too
+    bool event = true; // an event that kept the thread awake counts, too
     if (begin_sleep()) {
         pollfd fd = {.fd = epoll_.get(), .events = POLLIN, .revents = 0};
         timespec t = {timeout_ns / second, timeout_ns % second};

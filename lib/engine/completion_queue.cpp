@@ -1,3 +1,4 @@
+// A ring of events whose eventfd is readable while it is not empty.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/completion_queue.h"
 

@@ -16,7 +16,7 @@ class CompletionQueue { // thread-safe
   public:
     static Status create(uint32_t depth, std::unique_ptr<CompletionQueue> &out);
 
-    // A place for one more operation, or false when the queue might overflow.
+    // Reserves a place for one more operation; false if the queue might overflow.
     bool reserve();
     void unreserve(); // the operation was not posted after all
     void push(const dtrain_event_t &event);
@@ -30,7 +30,7 @@ class CompletionQueue { // thread-safe
     std::vector<dtrain_event_t> ring_;
     uint32_t head_ = 0;
     std::atomic<uint32_t> count_{0};
-    std::atomic<uint32_t> reserved_{0}; // in flight and not taken yet
+    std::atomic<uint32_t> reserved_{0}; // operations in flight, and completions not taken yet
     Fd fd_;                             // eventfd, readable while count_ > 0
 };
 

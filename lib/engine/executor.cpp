@@ -1,3 +1,4 @@
+// Issues the steps of a schedule as soon as the steps before them are done.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/executor.h"
 
@@ -13,16 +14,16 @@ namespace dtrain::engine {
 
 namespace {
 
-constexpr uint64_t striped_bytes = 64 << 10; // messages of this size take the rails in turn
+constexpr uint64_t striped_bytes = 64 << 10; // messages of this size or more use the rails in turn
 
 bool is_message(StepKind kind) {
     return kind == StepKind::send || kind == StepKind::recv || kind == StepKind::recv_reduce;
 }
 
-// Of a message; where RunMemory::held and ScheduleRun::moving_ have it.
+// Index into RunMemory::held and ScheduleRun::moving_: whether a message is received.
 bool is_inward(const Step &step) { return step.kind != StepKind::send; }
 
-// Heaps of steps: the lowest index first.
+// Heaps of steps: lowest index first.
 void push(std::vector<uint32_t> &heap, uint32_t i) {
     heap.push_back(i);
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
@@ -60,14 +61,14 @@ void ScheduleRun::start(Agent &agent) {
     const Schedule &schedule = params_.plan->schedule;
     left_ = uint32_t(schedule.steps.size());
     memory_->steps.resize(left_);
-    // What completions put there finds room.
+    // Reserves room for the steps that completions add later.
     for (std::vector<uint32_t> *heap : {&memory_->ready, &memory_->held[0], &memory_->held[1]})
         heap->reserve(left_);
     if (schedule.scratch_bytes > 0 && memory_->scratch == nullptr) {
         memory_->scratch.reset(new (std::nothrow) uint8_t[schedule.scratch_bytes]);
         if (memory_->scratch == nullptr) {
             char text[96];
-            std::snprintf(text, sizeof text, "%llu bytes of scratch memory",
+            std::snprintf(text, sizeof text, "no memory for %llu bytes of scratch memory",
                           static_cast<unsigned long long>(schedule.scratch_bytes));
             return broken(DTRAIN_ERR_NO_MEMORY, -1, text);
         }
@@ -77,7 +78,7 @@ void ScheduleRun::start(Agent &agent) {
         memory_->steps[i].run = this;
         memory_->steps[i].waits_for = schedule.steps[i].deps_count;
         if (memory_->steps[i].waits_for == 0)
-            memory_->ready.push_back(i); // ascending: already a min-heap
+            memory_->ready.push_back(i); // ascending, so it is already a min-heap
     }
     agent.wake(this);
 }
@@ -93,14 +94,14 @@ int ScheduleRun::advance(Agent &) {
             later.push_back(i);
     }
     for (uint32_t i : later) push(memory_->ready, i);
-    // Held back by the transport or for staging memory: try again.
+    // If steps are held back by the transport or for lack of staging memory, try again.
     agent_->set_polled(this, !memory_->ready.empty());
     if (done > 0) moved_ns = agent_->now();
     end_if_idle();
     return done;
 }
 
-// The step to issue now; false: none.
+// Finds the step to issue now; false: none.
 bool ScheduleRun::next(uint32_t &i) {
     for (std::vector<uint32_t> &held : memory_->held) {
         if (held.empty() || must_hold(held.front())) continue;
@@ -112,9 +113,9 @@ bool ScheduleRun::next(uint32_t &i) {
     return true;
 }
 
-// The first send and the first receive are never held back, so whatever the bounds, nobody waits
-// for ever: every schedule could even be run with one of each at a time, in the order of its steps
-// (collectives::check() proves it).
+// The first send and the first receive are never held back, so no rank waits forever, whatever the
+// bounds: every schedule could even run with one send and one receive at a time, in the order of
+// its steps (collectives::check() proves it).
 bool ScheduleRun::is_first(uint32_t i) const {
     const std::vector<Step> &steps = params_.plan->schedule.steps;
     for (uint32_t k = first_open_; k < i; k++)
@@ -147,7 +148,7 @@ bool ScheduleRun::issue(uint32_t i) {
         if (buffer == nullptr && staged_ != 0 && !is_first(i)) return false;
         if (buffer == nullptr) buffer = params_.staging->take(step.bytes, true);
         if (buffer == nullptr) {
-            broken(DTRAIN_ERR_NO_MEMORY, -1, "no memory to receive into");
+            broken(DTRAIN_ERR_NO_MEMORY, -1, "no memory for a receive buffer");
             return true;
         }
         s = post_recv(i, buffer);
@@ -170,7 +171,7 @@ bool ScheduleRun::issue(uint32_t i) {
         step_done(i);
         return true;
     }
-    // A connection that cannot be made now is tried again until the listener ends it.
+    // An attempt to connect that fails is repeated until the listener ends the operation.
     if (s == DTRAIN_ERR_BUSY || connection_lost(s)) return false;
     if (s == DTRAIN_OK) {
         memory_->steps[i].pending = true;
@@ -198,7 +199,7 @@ Status ScheduleRun::post_recv(uint32_t i, void *into) {
     return params_.mesh->recv(member(step), tag, exact, &iov, 1, &memory_->steps[i], rail(step));
 }
 
-// Large transfers are many messages of a chunk, whose numbers and sizes both sides know.
+// Large transfers are many messages of one chunk each; both sides know their numbers and sizes.
 uint32_t ScheduleRun::rail(const Step &step) const {
     if (step.bytes < striped_bytes) return 0;
     uint32_t rails = params_.mesh->rails(member(step));
@@ -227,13 +228,15 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
     run.moving_[is_inward(step)] -= step.bytes;
     bool good = run.outcome_.status == DTRAIN_OK;
     if (good && connection_lost(event.status)) {
-        step_run.lost = true; // the run stalls until the listener knows whose fault it is
+        step_run.lost = true; // the run stalls until the listener knows which process is at fault
     } else if (good && event.status != DTRAIN_OK && event.status != DTRAIN_ERR_TRUNCATED) {
         run.broken(event.status, step.peer,
                    step.kind == StepKind::send ? "sending failed" : "receiving failed");
     } else if (good && step.kind != StepKind::send && event.bytes != step.bytes) {
         char text[96];
-        std::snprintf(text, sizeof text, "a message of %llu bytes came where %llu were expected",
+        std::snprintf(text, sizeof text,
+                      "a message of %llu bytes arrived where %llu bytes were "
+                      "expected",
                       static_cast<unsigned long long>(event.bytes),
                       static_cast<unsigned long long>(step.bytes));
         run.broken(DTRAIN_ERR_MISMATCH, step.peer, text);
@@ -254,7 +257,7 @@ void ScheduleRun::step_event(Completion *self, const dtrain_tp_done_t &event) {
     if (run.can_advance()) run.agent_->wake(&run);
 }
 
-// Most completions of sends let nothing begin.
+// Most completions of sends make no further step ready.
 bool ScheduleRun::can_advance() const {
     return left_ == 0 || outcome_.status != DTRAIN_OK || !memory_->ready.empty() ||
            !memory_->held[0].empty() || !memory_->held[1].empty();
@@ -280,7 +283,7 @@ void ScheduleRun::fail(Agent &agent, const Outcome &outcome, const char *text) {
         const Step &step = params_.plan->schedule.steps[index(run)];
         params_.mesh->withdraw(member(step), &run, rail(step));
     }
-    agent.wake(this); // ends in advance(): the caller may still be inside of this run
+    agent.wake(this); // ends in advance(), since the caller may still be inside this run
 }
 
 void ScheduleRun::stalled(Agent &) {
@@ -298,7 +301,7 @@ bool ScheduleRun::waits_for(uint32_t rank) const {
     return std::any_of(memory_->ready.begin(), memory_->ready.end(), concerns);
 }
 
-// The ways that something is on, a few of them.
+// Names up to `most` of the routes over which data is missing.
 std::string ScheduleRun::missing() const {
     constexpr size_t most = 2;
     std::set<std::pair<int32_t, uint32_t>> ways; // rank and rail

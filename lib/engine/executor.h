@@ -1,4 +1,4 @@
-// Runs one schedule over any transport: the operation behind every collective that is not done in
+// Runs one schedule over any transport: the operation behind every collective that does not run in
 // shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -13,14 +13,15 @@
 
 namespace dtrain::engine {
 
-// What the owner of operations (a communicator) hears of them; under the agent's lock.
+// The interface through which the owner of operations (a communicator) hears of them. Called under
+// the agent's lock.
 class OperationListener {
   public:
-    virtual bool operation_started(Operation &operation) = 0; // false: it was failed instead
+    virtual bool operation_started(Operation &operation) = 0; // false: the listener has failed it
     virtual void operation_failed(Operation &operation, const Outcome &outcome,
                                   const char *text) = 0;
     virtual void operation_stalled(Operation &operation) = 0;
-    // The last call; the operation is gone afterwards.
+    // The last call; the operation does not exist afterwards.
     virtual void operation_ended(Operation &operation) = 0;
 
   protected:
@@ -56,7 +57,7 @@ class ScheduleRun final : public Operation {
     std::string missing() const override;
     void timed_out(Agent &agent) override;
     void out_of_memory(Agent &, const char *text) override {
-        broken(DTRAIN_ERR_NO_MEMORY, -1, text); // the others wait for it
+        broken(DTRAIN_ERR_NO_MEMORY, -1, text); // the other ranks wait for this one
     }
     bool waits_for(uint32_t rank) const override;
     void describe(trace::Record &record) const override;
@@ -66,10 +67,10 @@ class ScheduleRun final : public Operation {
 
     uint32_t index(const StepRun &step) const { return uint32_t(&step - memory_->steps.data()); }
     uint8_t *place(const Place &place) const;
-    bool issue(uint32_t i); // false: not now
+    bool issue(uint32_t i); // false: it cannot be issued now
     bool next(uint32_t &i);
     bool must_hold(uint32_t i) const;
-    bool is_first(uint32_t i) const; // in flight, of the sends or receives
+    bool is_first(uint32_t i) const; // first in flight among the sends or the receives
     uint32_t member(const Step &step) const { return params_.members[uint32_t(step.peer)]; }
     uint32_t rail(const Step &step) const;
     Status post_send(uint32_t i);
@@ -90,10 +91,11 @@ class ScheduleRun final : public Operation {
 
     const RunParams params_;
     Agent *agent_ = nullptr;
-    std::unique_ptr<RunMemory> memory_;            // from start() on
-    uint32_t left_ = 0, pending_ = 0, staged_ = 0; // steps: to do, in transports, with staging
-    uint32_t first_open_ = 0;                      // all steps before it are done
-    uint64_t moving_[2] = {}; // bytes of the sends and receives that transports have
+    std::unique_ptr<RunMemory> memory_; // exists from start() on
+    // Number of steps: not done, in transports, holding staging memory.
+    uint32_t left_ = 0, pending_ = 0, staged_ = 0;
+    uint32_t first_open_ = 0; // all steps before it are done
+    uint64_t moving_[2] = {}; // bytes of sends and receives that are in transports
     Outcome outcome_;
     char text_[error_text_size]; // "" at first
 };

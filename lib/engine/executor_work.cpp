@@ -1,4 +1,4 @@
-// What a run of a schedule does itself: its arithmetic, and its records for the timeline.
+// The local part of a schedule's run: its arithmetic, and its records for the timeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "engine/executor.h"
@@ -50,11 +50,11 @@ void ScheduleRun::work_on_sums(const Step &step, uint64_t count) {
     void *own = place(step.dst), *other = place(step.src);
     if (step.kind == StepKind::add_sums)
         return device::reduce(own, other, sums_count, DTRAIN_F64, DTRAIN_SUM);
-    const bool first = params_.rank < uint32_t(step.peer); // the order of ranks is the same on both
+    const bool first = params_.rank < uint32_t(step.peer); // both sides use the same order of ranks
     const void *a = first ? own : other, *b = first ? other : own;
     auto *sums = reinterpret_cast<double *>(memory_->scratch.get() + step.sums);
     if (step.kind == StepKind::dots) return device::dots(a, b, count, params_.dtype, sums);
-    // A vector of zeros is orthogonal to everything.
+    // A vector of zeros is orthogonal to every vector.
     const double x = sums[0] == 0 ? 1 : 1 - sums[2] / (2 * sums[0]);
     const double y = sums[1] == 0 ? 1 : 1 - sums[2] / (2 * sums[1]);
     device::blend(own, a, x, b, y, count, params_.dtype);

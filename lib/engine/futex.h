@@ -1,4 +1,4 @@
-// Sleeping on a word of this process.
+// Sleeping and waking on a word of memory of this process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/clock.h"
@@ -13,7 +13,7 @@
 
 namespace dtrain::engine {
 
-// Returns when woken, when *word != expected, after timeout_ns, or for no reason.
+// Returns when woken, when *word != expected, after timeout_ns, or spuriously.
 inline void futex_wait(std::atomic<uint32_t> *word, uint32_t expected, int64_t timeout_ns) {
     timespec t = {timeout_ns / second, timeout_ns % second};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &t, nullptr, 0);

@@ -1,3 +1,4 @@
+// The loop of the helper thread: serves backgrounds, polls, and rests.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/helper.h"
 
@@ -13,10 +14,10 @@ namespace {
 
 constexpr int64_t longest_sleep = 1 * second;
 constexpr int64_t helper_spin = 20 * us; // it shares the cores with the program's work
-// A program that waits this soon after it has posted does not need the helper, ...
+// A program that waits within this time after posting does not need the helper.
 constexpr int64_t soon = 50 * us;
-// ... which then stays away for a while, so that the next posts do not pay for waking it: the
-// longer the more often in a row.
+// The helper then stays away for a while, so that the next posts do not pay for waking it; the
+// longer, the more often in a row this happens.
 constexpr int64_t shortest_doze = 200 * us, longest_doze = 2 * ms;
 
 } // namespace
@@ -84,8 +85,8 @@ bool Helper::nobody_polls() const {
     return agent_.pending() && (always_poll_ || !agent_.has_poller());
 }
 
-// Until nothing is pending, somebody waits, or the control plane may want something. False: it was
-// not needed.
+// Polls until nothing is pending, another thread waits, or the control plane may need attention.
+// Returns false if the helper was not needed.
 bool Helper::poll_agent() {
     WaitPolicy policy = agent_.policy();
     policy.spin_ns = std::min(policy.spin_ns, helper_spin);

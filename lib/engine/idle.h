@@ -1,4 +1,4 @@
-// What a waiting thread does when there is nothing to do: spin, then yield, then sleep.
+// What a waiting thread does while there is no work: spin, then yield, then sleep.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/clock.h"
@@ -17,13 +17,13 @@ inline void cpu_pause() {
 #endif
 }
 
-// With a core for every rank spinning is 100 times faster than a wake-up; with more ranks than
-// cores it would only keep the others from running, so they yield at once.
+// If every rank has a core, spinning is 100 times faster than a wake-up. If ranks outnumber cores,
+// spinning would only keep other ranks from running, so ranks yield at once.
 struct WaitPolicy {
-    int64_t spin_ns = 50 * us; // how long before sleeping; with spin_ns 0: yield_ns
+    int64_t spin_ns = 50 * us; // how long to spin before sleeping; 0: yield for yield_ns instead
     int64_t yield_ns = 25 * us;
-    // The longest sleep: then it looks at deadlines and for what stalls. Where many share a core,
-    // these looks of all of them are what keeps it busy.
+    // The longest sleep; after it the thread checks deadlines and stalls. Where many ranks share a
+    // core, these checks of all ranks are what keeps the core busy.
     int64_t sleep_ns = 10 * ms;
 };
 
@@ -35,7 +35,7 @@ class Idle {
 
     void reset() { rounds_ = 0; }
 
-    // Passes a little time; false when it is time to sleep.
+    // Passes a little time; returns false when it is time to sleep.
     bool pass() {
         rounds_++;
         if (rounds_ <= pauses_) {
@@ -52,28 +52,30 @@ class Idle {
         return true;
     }
 
-    // The thread has slept, so the system has chosen a core for it anew.
+    // The thread has slept, so the kernel has chosen a core for it anew.
     static void slept() { taken_ = 0; }
 
   private:
-    // Some microseconds. Longer than that the peer is slow for a reason, perhaps because it wants
-    // this core: on a busy machine pausing on costs 50 times what yielding does.
+    // Some microseconds. After that the peer is slow for a reason, perhaps because it needs this
+    // core: on a busy machine, pausing longer costs 50 times as much as yielding.
     static constexpr uint32_t pauses = 64;
     static constexpr int64_t pause_ns = 8 * us;
     static constexpr uint32_t first_timed = 4, last_timed = 8;
 
-    // Where a look at the devices is a system call, that many would last too long.
+    // Where polling the devices takes a system call, the usual number of rounds would last too
+    // long.
     void shorten(int64_t elapsed_ns) {
         int64_t fit = pause_ns * (last_timed - first_timed) / std::max<int64_t>(elapsed_ns, 1);
         pauses_ = uint32_t(std::clamp<int64_t>(fit, last_timed, pauses));
     }
 
     // Two threads that wait for each other on one core, each running when the other yields, stay
-    // there for long though another core is idle: to the system both look busy. Who sleeps is woken
-    // on an idle one.
+    // there for long even if another core is idle: to the kernel both look busy. A thread that
+    // sleeps is woken on an idle core.
     static constexpr uint32_t most_taken = 32;
-    static constexpr int64_t switch_ns = 2 * us; // a yield that lasts longer let somebody else run
-    static inline thread_local uint32_t taken_ = 0; // the core, by others, since the thread slept
+    static constexpr int64_t switch_ns = 2 * us; // after a longer yield, another thread has run
+    // How often others have taken the core since the thread last slept.
+    static inline thread_local uint32_t taken_ = 0;
 
     const int64_t limit_ns_;
     uint32_t pauses_;

@@ -1,3 +1,4 @@
+// Chooses rails, connects them, and describes what went wrong with them.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/mesh.h"
 
@@ -8,7 +9,7 @@
 namespace dtrain::engine {
 namespace {
 
-// A machine may be too busy to answer in time; whether the member lives, the control plane knows.
+// A machine may be too busy to answer in time; the control plane knows whether the member lives.
 constexpr int64_t connect_patience = 15 * second;
 constexpr int64_t first_backoff = 10 * ms, longest_backoff = 1 * second;
 constexpr uint32_t doublings = 7;
@@ -34,7 +35,9 @@ Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener
 
 Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out) {
     std::string why;
-    std::string_view tried, skipped; // skipped: a network, not one inside of a host
+    // skipped: the first network transport that was passed over; not one that works within a host
+    // only.
+    std::string_view tried, skipped;
     for (auto &device : agent_.devices()) {
         if (device->name() == tried) continue;
         tried = device->name();
@@ -50,24 +53,24 @@ Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses,
         if (!device->has(DTRAIN_TP_CAP_WINDOW)) skipped = tried;
     }
     return fail(DTRAIN_ERR_TRANSPORT,
-                "no transport reaches member %u (%s); open one that both sides have "
-                "(option transports), with an address that other hosts reach (option "
+                "no transport reaches member %u (%s); open a transport that both sides have "
+                "(option transports), with an address that other hosts can reach (option "
                 "listen.address)",
                 member, why.empty() ? "none in common" : why.c_str());
 }
 
-// Once: it is the same with all members, as a rule.
+// Logged once, since the reason is usually the same for all members.
 void Mesh::tell_fallback(uint32_t member, std::string_view used, std::string_view skipped,
                          const std::string &why) {
     if (std::exchange(told_fallback_, true)) return;
     agent_.log().write(DTRAIN_LOG_WARN,
-                       "member %u is reached by transport %.*s, not by %.*s, which is named before "
-                       "it: %s",
+                       "member %u is reached over transport %.*s instead of %.*s, which the option "
+                       "transports prefers: %s",
                        member, int(used.size()), used.data(), int(skipped.size()), skipped.data(),
                        why.empty() ? "the member has not opened it" : why.c_str());
 }
 
-// Pairs our devices of this transport with the member's, as far as they can be reached.
+// Pairs this process's devices of the transport with the member's, as far as they can be reached.
 Status Mesh::lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
                        std::string_view transport, Rails &out) {
     auto theirs = addresses.begin();
@@ -107,14 +110,15 @@ Status Mesh::connect(Rail &rail, dtrain_tp_ep_t *&ep) {
     return DTRAIN_OK;
 }
 
-// BUSY: it will be tried again. What this process lacks it will lack then, too.
+// BUSY: another attempt will follow. If this process lacks memory or descriptors, it fails with
+// that instead, since the next attempt would lack them, too.
 Status Mesh::between_attempts(const Rail &rail) const {
     if (rail.failure != DTRAIN_ERR_LIMIT && rail.failure != DTRAIN_ERR_NO_MEMORY)
         return DTRAIN_ERR_BUSY;
     return fail(rail.failure, "%s", trouble(rail).c_str());
 }
 
-// BUSY: it will be tried again.
+// BUSY: another attempt will follow.
 Status Mesh::attempt_failed(Rail &rail, Status status) {
     rail.failure = status;
     int64_t now = agent_.clock().now_ns();
@@ -188,7 +192,7 @@ void Mesh::leave_out(uint32_t number) {
                                [number](const auto &rail) { return rail->number == number; });
         if (at == rails.end()) continue;
         disconnect(**at);
-        left_out_.push_back(std::move(*at)); // it may still hear that it was canceled
+        left_out_.push_back(std::move(*at)); // kept, since its cancellation may still be reported
         rails.erase(at);
     }
 }
@@ -244,7 +248,7 @@ void Mesh::disconnect(Rail &rail) {
 
 void Mesh::rail_event(Completion *self, const dtrain_tp_done_t &event) {
     Rail &rail = *static_cast<Rail *>(self);
-    if (event.status == DTRAIN_ERR_CANCELED || rail.ep == nullptr) return; // we dropped it
+    if (event.status == DTRAIN_ERR_CANCELED || rail.ep == nullptr) return; // this process closed it
     if (event.status == DTRAIN_OK) {
         rail.up = true;
         rail.attempts = 0;

@@ -1,10 +1,11 @@
-// The ways to the members of a job: which transport, and a connection made at first use.
+// The routes to the members of a job: which transport reaches each, and connections made at first
+// use.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transport may have several devices (network cards): then as many rails lead to a member as both
-// sides have, the first device of one to the first of the other and so on. Small messages take the
-// first rail; who sends large ones spreads them, and their receiver knows how. So all members leave
-// a rail out, or none does.
+// A transport may have several devices (network cards). Then as many rails lead to a member as both
+// sides have devices: the first device of one side is paired with the first of the other, and so
+// on. Small messages take the first rail. A sender spreads large ones over the rails, and the
+// receiver knows how. So either all members leave a rail out, or none does.
 #pragma once
 #include "engine/agent.h"
 #include "engine/message_order.h"
@@ -23,16 +24,15 @@ struct PeerAddress {
     std::span<const uint8_t> bytes;
 };
 
-// All but the constructor and prepare() under the agent's lock.
+// All but the constructor and prepare() must be called under the agent's lock.
 class Mesh {
   public:
     class Listener {
       public:
-        // The connection to this member broke, or could not be made though it was tried again and
-        // again; the text says how. What was pending on it completes with an error of its own,
-        // receives excepted.
+        // The connection to this member broke, or could not be made in repeated attempts; the text
+        // says how. Operations pending on it, except receives, complete with an error themselves.
         virtual void peer_broken(uint32_t member, const char *text) = 0;
-        // Whether it is worth trying again to connect to it.
+        // Whether another attempt to connect to the member makes sense.
         virtual bool alive(uint32_t /*member*/) { return true; }
 
       protected:
@@ -42,39 +42,43 @@ class Mesh {
     explicit Mesh(Agent &agent) : agent_(agent) {}
     ~Mesh(); // disconnects
 
-    // Chooses the way to each member, in their order: of the transports that both sides opened, the
-    // first of ours (option "transports" names the best first) that can reach it.
+    // Chooses the transport to each member, in the members' order: of the transports that both
+    // sides opened, the first of ours (option "transports" names the best first) that can reach the
+    // member.
     Status prepare(std::span<const std::vector<PeerAddress>> members, Listener *listener);
 
-    // Buffers must live until `completion` is done. BUSY: nothing happened, try after a round; so
-    // it is until there is a connection, so nothing is lost with attempts to connect that fail.
+    // Buffers must live until `completion` is done. BUSY: nothing was sent; try again after a
+    // round. It is also BUSY until there is a connection, so attempts to connect that fail lose
+    // nothing.
     Status send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                 Completion *completion, uint32_t rail = 0);
-    // From `member`, or from any (the tag tells) of those who share its transport.
+    // Receives from `member`, or (if the tag allows any source) from any member with the same
+    // transport.
     Status recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
                 uint32_t n, Completion *completion, uint32_t rail = 0);
-    // Asks for an early end of a receive that has not matched.
+    // Requests an early end of a receive that has not matched yet.
     void cancel(uint32_t member, Completion *completion, uint32_t rail = 0);
-    // Ends what is pending with this completion, whatever the member does: within 50 ms it is done,
-    // and from then on nobody touches its memory. At worst that costs the connection.
+    // Ends what is pending with this completion, whatever the member does: it is done within 50 ms,
+    // and its memory is not accessed afterwards. At worst the connection is closed for that.
     void withdraw(uint32_t member, Completion *completion, uint32_t rail = 0);
-    void purge(uint64_t tag, uint64_t mask); // on all transports
-    void drop(uint32_t member);              // the connections; the next send makes a new one
+    void purge(uint64_t tag, uint64_t mask); // receives on all transports
+    // Closes its connections; the next send makes a new one.
+    void drop(uint32_t member);
 
     uint32_t rails(uint32_t member) const { return uint32_t(peers_[member].size()); }
-    // Of the first rail.
+    // The device of the first rail.
     transport::Device *device(uint32_t member) const { return peers_[member][0]->device; }
-    // Of the first rail. Connects if need be, and may then be on the way. BUSY: the next attempt is
-    // not due yet.
+    // The endpoint of the first rail. Connects if needed, and the connection may still be in
+    // progress. BUSY: the next attempt is not due yet.
     Status endpoint(uint32_t member, dtrain_tp_ep_t *&ep) {
         return connect(*peers_[member][0], ep);
     }
-    // Whether the peer has answered over this rail; connects if need be.
+    // Whether the peer has answered over this rail; connects if needed.
     bool is_up(uint32_t member, uint32_t rail);
-    bool is_connected(uint32_t member) const; // or about to be, over some rail
-    // To no member it is used any more; not the first.
+    bool is_connected(uint32_t member) const; // or connecting, over some rail
+    // Stops using this rail to all members. Must not be the first rail.
     void leave_out(uint32_t rail);
-    // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" when none has failed.
+    // "no tcp connection in 3.2 s (attempts: 8; ...)"; "" if no attempt has failed.
     std::string trouble(uint32_t member) const;
     std::string trouble(uint32_t member, uint32_t rail) const;
     // "ofi (rail 1) from card rxe1 to ..."
@@ -90,10 +94,10 @@ class Mesh {
         dtrain_tp_ep_t *ep = nullptr;
         bool up = false;                   // ep is connected
         uint32_t attempts = 0;             // since the last connection
-        int64_t first_ns = 0, next_ns = 0; // of the attempts
-        Status failure = DTRAIN_OK;        // of the last one
+        int64_t first_ns = 0, next_ns = 0; // times of the first and next attempt
+        Status failure = DTRAIN_OK;        // result of the last attempt
     };
-    using Rails = std::vector<std::unique_ptr<Rail>>; // completions, which stay where they are
+    using Rails = std::vector<std::unique_ptr<Rail>>; // they are completions, so they must not move
     Status find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out);
     Status lay_rails(uint32_t member, std::span<const PeerAddress> addresses,
                      std::string_view transport, Rails &out);
@@ -106,13 +110,13 @@ class Mesh {
     std::string trouble(const Rail &rail) const;
     void tell(const Rail &rail, const char *text);
     static std::string name(const Rail &rail); // "tcp", "tcp (rail 1)"
-    // " from 10.0.0.4 (eth0) to ..."; "" where the transport does not tell.
+    // " from 10.0.0.4 (eth0) to ..."; "" if the transport does not tell.
     static std::string route(const Rail &rail);
     static void rail_event(Completion *self, const dtrain_tp_done_t &event);
 
     Agent &agent_;
     Listener *listener_ = nullptr;
-    std::vector<Rails> peers_; // by member; at least one rail each
+    std::vector<Rails> peers_; // by member; each has at least one rail
     Rails left_out_;
     bool told_fallback_ = false;
     MessageOrder order_;

@@ -1,6 +1,6 @@
-// Keeps messages of one member and tag in order while the transport, a connection that is still
-// being made, or a receive that looks in several places holds them back. SPDX-License-Identifier:
-// Apache-2.0
+// Keeps messages of one member and tag in order while something holds them back: the transport, a
+// connection that is still being made, or a receive that searches several places.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace dtrain::engine {
 
-// Under the agent's lock. Few wait at a time.
+// Used under the agent's lock. Few messages are held back at a time.
 class MessageOrder {
   public:
-    // Nobody else who was held back before has the same member and tag.
+    // Whether no other message of this member and tag was held back earlier.
     bool is_next(uint32_t member, uint64_t tag, const void *who) const {
         if (held_.empty()) return true;
         auto same = [&](const Held &h) { return h.member == member && h.tag == tag; };
@@ -22,7 +22,7 @@ class MessageOrder {
         auto its = [&](const Held &h) { return h.who == who; };
         if (std::none_of(held_.begin(), held_.end(), its)) held_.push_back({member, tag, who});
     }
-    // It has its place in the transport, or needs none any more.
+    // The message has its place in the transport, or needs none any more.
     void release(const void *who) {
         if (!held_.empty()) std::erase_if(held_, [&](const Held &h) { return h.who == who; });
     }
@@ -31,7 +31,7 @@ class MessageOrder {
     struct Held {
         uint32_t member;
         uint64_t tag;
-        const void *who; // only compared
+        const void *who; // only compared, never dereferenced
     };
     std::vector<Held> held_; // oldest first
 };

@@ -1,3 +1,4 @@
+// The memory in which operations live.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/operation.h"
 

@@ -1,3 +1,4 @@
+// Computes the successors of each step.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/plan.h"
 

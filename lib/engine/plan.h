@@ -1,4 +1,4 @@
-// A schedule prepared for running: what each step unblocks. Shared by many runs.
+// A schedule prepared for running: which steps each step unblocks. Shared by many runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/run_memory.h"
@@ -21,8 +21,8 @@ struct Plan {
     std::vector<uint32_t>
         first_successor; // of step i: [first_successor[i], first_successor[i + 1])
     std::vector<uint32_t> successors;
-    // Of the last run, for the next one: running again allocates nothing (but the operation of a
-    // request).
+    // Memory of the last run, for the next one, so that running again allocates nothing (except the
+    // operation of a request).
     mutable std::atomic<RunMemory *> spare{nullptr};
 
     static std::shared_ptr<const Plan> make(Schedule &&schedule, const char *algorithm = "");

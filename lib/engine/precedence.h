@@ -1,11 +1,12 @@
-// Which of the schedules in flight go first, on the way into the transports.
+// Decides which of the schedules in flight hand their messages to the transports first.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a transport was given goes out before whatever comes later, and what was sent fills buffers
-// on its way until it is received; so a run that others are to overtake must not have everything in
-// flight at once. Once a context has seen a priority other than the normal one, every run sends and
-// receives a bounded number of bytes at a time, and one message at a time while a run of a higher
-// priority is in flight. Never none: ranks that wait for the lower one get it.
+// A transport sends its messages in the order in which it got them, and sent messages fill buffers
+// on their way until they are received. So a run that others should overtake must not have
+// everything in flight at once. Once a context has seen a priority other than the normal one, every
+// run sends and receives a bounded number of bytes at a time, and one message at a time while a run
+// of a higher priority is in flight. Never zero messages: ranks that wait for the lower run still
+// get its data.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Completes, reuses and frees requests.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/request.h"
 
@@ -15,8 +16,8 @@
 namespace dtrain::engine {
 namespace {
 
-// What this thread has given up and will use again: malloc would be a large part of a small
-// operation. Under AddressSanitizer there is none, so that it sees a use after the end.
+// Requests that this thread has freed and will reuse: malloc would be a large part of the cost of a
+// small operation. Under AddressSanitizer none are kept, so that it detects a use after free.
 #ifdef __SANITIZE_ADDRESS__
 constexpr size_t most_spare = 0;
 #else
@@ -25,11 +26,12 @@ constexpr size_t most_spare = 256;
 struct Spare {
     Request *requests[most_spare + 1];
     size_t count = 0;
-    bool is_freed = false; // when the thread ends
+    bool is_freed = false; // a destructor is set for the thread's end
 };
 thread_local constinit Spare spare = {};
 
-// Without a destructor: glibc aborts when there is no memory to note that a thread has one.
+// Uses a pthread key instead of a destructor: glibc aborts if memory is lacking to register a
+// thread's destructor.
 bool free_at_end(Spare &mine) {
     static pthread_key_t key;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,7 +39,8 @@ bool free_at_end(Spare &mine) {
     pthread_once(&once, [] {
         has_key = pthread_key_create(&key, [](void *its) {
                       auto &ended = *static_cast<Spare *>(its);
-                      ended.is_freed = false; // what other destructors give up comes here again
+                      // Requests that other destructors free come here again.
+                      ended.is_freed = false;
                       while (ended.count > 0) delete ended.requests[--ended.count];
                   }) == 0;
     });
@@ -138,12 +141,13 @@ void Request::complete(const Outcome &outcome) {
     outcome_ = outcome;
     for (std::atomic<uint32_t> *users : holds)
         if (users != nullptr) users->fetch_sub(1);
-    // Read before the owner can know: from then on a request on a stack may be gone.
+    // Read before the owner can know: as soon as the request counts as finished, one on a stack may
+    // be gone.
     bool on_heap = references_.load(std::memory_order_relaxed) != 0;
     CompletionQueue *report_to = queue;
     dtrain_event_t event_of_it;
     if (report_to != nullptr) event_of_it = event();
-    // Waking an address at which nobody waits any more is harmless.
+    // Waking an address on which no thread waits any more is harmless.
     if (state_.exchange(finished, std::memory_order_acq_rel) == sleeping) futex_wake_all(&state_);
     if (report_to != nullptr) report_to->push(event_of_it);
     if (on_heap) release();

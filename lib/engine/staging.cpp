@@ -1,3 +1,4 @@
+// Allocates staging buffers, and registers them with the devices.
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/staging.h"
 
@@ -29,7 +30,7 @@ void Staging::widen(uint64_t piece_bytes) {
 
 void *Staging::take(uint64_t bytes, bool needs_it) {
     if (bytes > buffer_bytes_) return std::aligned_alloc(64, (bytes + 63) & ~uint64_t{63});
-    // Always the same few, which stay in the cache.
+    // Always reuses the same few buffers, which stay in the cache.
     for (size_t i = buffers_.size(); i-- > 0;)
         if (std::exchange(buffers_[i].free, false)) return buffers_[i].memory;
     return buffers_.size() < most_ || needs_it ? make() : nullptr;
@@ -38,7 +39,7 @@ void *Staging::take(uint64_t bytes, bool needs_it) {
 void Staging::give_back(void *memory) {
     size_t i = 0;
     while (i < buffers_.size() && buffers_[i].memory != memory) i++;
-    if (i == buffers_.size()) return std::free(memory); // of its own
+    if (i == buffers_.size()) return std::free(memory); // it was allocated for one piece
     if (buffers_[i].bytes < buffer_bytes_ || buffers_.size() > most_) return drop(i);
     buffers_[i].free = true;
 }

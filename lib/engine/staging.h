@@ -1,5 +1,5 @@
-// Buffers into which pieces are received before they are added up: few and reused, so that they
-// stay in the cache, and registered once with the transports that read and write remotely.
+// Buffers that receive pieces before these are reduced. They are few and reused, so that they stay
+// in the cache, and are registered once with the transports that read and write remotely.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "memory/registration.h"
@@ -17,11 +17,12 @@ class Staging { // under the agent's lock
     using Devices = std::span<const std::unique_ptr<transport::Device>>;
     explicit Staging(Devices devices, uint64_t piece_bytes = 0);
     ~Staging();
-    // Pieces may have so many bytes from now on.
+    // Allows pieces of up to this many bytes from now on.
     void widen(uint64_t piece_bytes);
-    // NULL: none is free now, try when one was given back. A taker that holds none, or whose other
-    // ones may have to wait for this one, always gets one, so that nobody blocks anybody. Larger
-    // pieces get memory of their own.
+    // Returns NULL if no buffer is free; try again after one was given back. needs_it: always
+    // returns one. To be set by a caller that holds no buffer, or whose other buffers may have to
+    // wait for this one, so that no caller blocks another. Larger pieces get memory that is
+    // allocated for them alone.
     void *take(uint64_t bytes, bool needs_it);
     void give_back(void *memory);
 
@@ -38,7 +39,7 @@ class Staging { // under the agent's lock
     const Devices devices_;
     uint64_t buffer_bytes_ = 0;
     size_t most_ = 0;
-    std::vector<Buffer> buffers_; // those free are all of buffer_bytes_
+    std::vector<Buffer> buffers_; // free ones all have buffer_bytes_
 };
 
 } // namespace dtrain::engine

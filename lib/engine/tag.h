@@ -1,4 +1,4 @@
-// The 64-bit tag of a message: who sends it, and for what.
+// The 64-bit tag of a message: which rank sends it, and for what.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   63      54 53      40 39    38 37                                         0
@@ -7,8 +7,8 @@
 //   |          |          |        | point to point: user's tag 32 (low bits)
 //   |          |          |        | parameter server: see lib/ps
 //
-// The fingerprint covers all calls made on the communicator so far, so messages of calls that
-// differ never match: a mismatch ends as a stall, which is then explained, never as a wrong sum.
+// The fingerprint covers all calls made on the communicator so far, so messages of different calls
+// never match: a mismatch ends as a stall, which is then explained, never as a wrong sum.
 #pragma once
 #include <cstdint>
 
@@ -19,7 +19,7 @@ inline constexpr uint32_t group_id_bits = 10, source_bits = 14, call_bits = 12,
 inline constexpr uint32_t max_groups = 1u << group_id_bits;  // per context, at one time
 inline constexpr uint32_t max_ranks = 1u << source_bits;     // of one communicator
 inline constexpr uint32_t max_messages = 1u << message_bits; // of one pair in one collective
-inline constexpr uint64_t exact = ~uint64_t{0};              // mask of a receive from one source
+inline constexpr uint64_t exact = ~uint64_t{0};              // mask for receiving from one source
 
 enum class TagClass : uint64_t { collective = 0, point_to_point = 1, parameter_server = 2 };
 

@@ -1,4 +1,4 @@
-// Threads of the library's own.
+// Starts threads of the library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -11,7 +11,7 @@
 
 namespace dtrain::engine {
 
-// Runs body() in a new thread without signals. name: at most 15 bytes.
+// Runs body() in a new thread that blocks all signals. name: at most 15 bytes.
 template <class F> Status start_thread(std::thread &thread, const char *name, F &&body) {
     const tp::SignalsHeld held;
     try {
@@ -20,7 +20,7 @@ template <class F> Status start_thread(std::thread &thread, const char *name, F 
             body();
         });
     } catch (const std::system_error &e) {
-        return fail(DTRAIN_ERR_LIMIT, "thread %s: %s", name, e.what());
+        return fail(DTRAIN_ERR_LIMIT, "starting thread \"%s\": %s", name, e.what());
     }
     return DTRAIN_OK;
 }

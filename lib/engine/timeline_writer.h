@@ -1,4 +1,4 @@
-// Writes the timeline's records to its file, now and then, from the helper thread.
+// Writes the timeline's records to its file periodically, from the helper thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/agent.h"
@@ -12,7 +12,7 @@ class TimelineWriter final : public Background {
   public:
     explicit TimelineWriter(Agent &agent) : agent_(agent) {}
 
-    int event_fd() override { return -1; } // nothing but time passes: poll() ignores it
+    int event_fd() override { return -1; } // it acts on time only; poll() ignores -1
     int64_t next_deadline_ns() override { return next_ns_; }
     void out_of_memory() override { next_ns_ = agent_.clock().now_ns() + long_pause; }
     void work() override {
@@ -23,7 +23,7 @@ class TimelineWriter final : public Background {
     }
 
   private:
-    static constexpr uint64_t many = 1 << 14; // records: the ring holds four times as many
+    static constexpr uint64_t many = 1 << 14; // records; the ring holds four times as many
     static constexpr int64_t short_pause = 2 * ms, long_pause = 20 * ms;
 
     Agent &agent_;

@@ -1,4 +1,4 @@
-// A bit per known tensor.
+// Bit vectors with one bit per known tensor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <bit>
@@ -18,7 +18,7 @@ inline bool get(const Bits &bits, uint32_t i) {
     return i / 64 < bits.size() && (bits[i / 64] >> i % 64 & 1) != 0;
 }
 
-// f(index) for every bit that is set, in ascending order.
+// Calls f(index) for every set bit, in ascending order.
 template <class F> void for_each_bit(std::span<const uint64_t> bits, F &&f) {
     for (size_t w = 0; w < bits.size(); w++)
         for (uint64_t rest = bits[w]; rest != 0; rest &= rest - 1)

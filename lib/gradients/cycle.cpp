@@ -1,4 +1,4 @@
-// A gradient queue's thread: when a cycle is due, and the communication of one.
+// A gradient queue's thread: decides when a cycle is due, and runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/queue.h"
 
@@ -9,8 +9,9 @@
 namespace dtrain::gradients {
 namespace {
 
-constexpr int64_t heartbeat = 1 * second; // of a rank that has nothing to say
-// Cycles that bring nothing become rarer, down to this: others submitted other tensors.
+constexpr int64_t heartbeat = 1 * second; // pause of a rank without news
+// Limit of the pause, which grows while cycles bring nothing because other ranks submitted other
+// tensors.
 constexpr int64_t longest_patience = 10 * ms;
 constexpr int64_t shortest_patience = 100 * us;
 
@@ -20,11 +21,11 @@ void Queue::run() {
     Status s;
     try {
         s = live();
-    } catch (const std::exception &e) { // the standard library's: ours throws none
+    } catch (const std::exception &e) { // from the standard library: dtrain throws none
         s = fail(DTRAIN_ERR_NO_MEMORY, "gradients: %s", e.what());
     }
     std::string text = error_text();
-    // What only this rank knows, the others have to be told: they wait for it.
+    // Tells the other ranks, which wait for this one, about an error that only this rank knows.
     if (s != DTRAIN_ERR_CANCELED && !communicator_->is_broken())
         (void)communicator_->abort(text.c_str());
     end(s, text);
@@ -101,7 +102,7 @@ Status Queue::exchange_reports(Actions &actions) {
     return negotiation_.gathered(reports, agent_.clock().now_ns(), actions);
 }
 
-// `reports` view `packed`, in rank order.
+// The spans in `reports` refer to `packed`, in rank order.
 Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vector<uint8_t> &packed,
                      std::vector<std::span<const uint8_t>> &reports) {
     std::vector<uint64_t> lengths(size_t(communicator_->size()));
@@ -114,7 +115,7 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
     for (size_t r = 0; r < lengths.size(); r++) {
         if (lengths[r] > longest)
             return fail(DTRAIN_ERR_CORRUPT,
-                        "gradients: a report of %llu bytes from rank %zu; the longest has %zu",
+                        "gradients: a report of %llu bytes from rank %zu; the maximum is %zu bytes",
                         static_cast<unsigned long long>(lengths[r]), r, longest);
         total += lengths[r];
     }
@@ -134,7 +135,7 @@ Status Queue::gather(const std::vector<uint8_t> &mine, size_t longest, std::vect
     return DTRAIN_OK;
 }
 
-// One bucket: what became ready meanwhile may be more urgent than the rest.
+// Reduces only one bucket, because tensors that became ready meanwhile may be more urgent.
 Status Queue::reduce_next() {
     Bucket bucket;
     std::vector<Buffers> buffers;
@@ -186,10 +187,11 @@ void Queue::carry_out(const Actions &actions) {
         int64_t now = agent_.clock().now_ns();
         std::erase_if(joins_, [&](const Joining &j) {
             if (now < j.expires_ns) return false;
-            ended.push_back({j.request,
-                             {.status = DTRAIN_ERR_TIMEOUT},
-                             "gradients: join: timed out; other ranks still submit. This rank "
-                             "stays joined: call it again"});
+            ended.push_back(
+                {j.request,
+                 {.status = DTRAIN_ERR_TIMEOUT},
+                 "gradients: join: timed out; other ranks still submit tensors. This rank "
+                 "stays joined; call join again"});
             return true;
         });
         stats_.stalls += actions.warnings.size();

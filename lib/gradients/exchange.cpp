@@ -1,4 +1,4 @@
-// The full exchange: every rank has every rank's report and draws the same conclusions from them.
+// The full exchange: every rank gets all ranks' reports and draws the same conclusions from them.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/negotiation.h"
 
@@ -8,7 +8,7 @@
 namespace dtrain::gradients {
 namespace {
 
-constexpr size_t listed = 8; // ranks or tensors of one text
+constexpr size_t listed = 8; // limit of the ranks or tensors that one text lists
 
 void forget(uint32_t tensor, std::vector<Report> &reports) {
     for (Report &report : reports) {
@@ -36,7 +36,7 @@ std::string seconds(int64_t ns) {
 
 } // namespace
 
-// ---- telling ----
+// ---- reporting ----
 
 size_t Negotiation::longest_report() const {
     return report_bytes(words_for(table_.size())) + size_t(limits_.fresh_bytes);
@@ -56,7 +56,7 @@ std::vector<uint8_t> Negotiation::announce(int64_t now_ns) {
     }
     std::sort(unknown.begin(), unknown.end(),
               [](const Pending *a, const Pending *b) { return a->order < b->order; });
-    size_t left = size_t(limits_.fresh_bytes); // what does not fit is told the next time
+    size_t left = size_t(limits_.fresh_bytes); // what does not fit goes into the next report
     for (const Pending *pending : unknown) {
         const Submission &s = pending->submission;
         Announcement a = {s.name, s.spec, s.priority, expired(*pending, now_ns)};
@@ -112,7 +112,7 @@ void Negotiation::note_members(const Reports &reports, Actions &actions) {
 }
 
 Status Negotiation::make_known(Reports &reports, Actions &actions) {
-    std::vector<std::string> names; // in the same order on all ranks
+    std::vector<std::string> names; // in an order that is equal on all ranks
     std::unordered_map<std::string, Claims> fresh;
     for (int32_t r = 0; r < size_; r++)
         for (const Announcement &a : reports[size_t(r)].fresh) {
@@ -125,7 +125,7 @@ Status Negotiation::make_known(Reports &reports, Actions &actions) {
     return DTRAIN_OK;
 }
 
-// Makes one announced tensor known, or fails it everywhere.
+// Makes one announced tensor known, or fails it on all ranks.
 Status Negotiation::settle(const std::string &name, const Claims &fresh, Reports &reports,
                            Actions &actions) {
     uint32_t i = table_.find(name);
@@ -149,7 +149,7 @@ Status Negotiation::settle(const std::string &name, const Claims &fresh, Reports
     if (i == no_tensor) {
         fail_tensor(name, DTRAIN_ERR_LIMIT,
                     "gradients: tensor " + quoted(name) + ": " + std::to_string(max_tensors) +
-                        " others wait already",
+                        " other tensors are already waiting",
                     actions);
         return DTRAIN_OK;
     }
@@ -175,7 +175,7 @@ std::string Negotiation::difference(const std::string &name, const Claim &a, con
            describe(b.spec);
 }
 
-// Its number may be another tensor's in the same exchange.
+// Removes the tensor. Another tensor may get its number in the same exchange.
 void Negotiation::remove(uint32_t tensor, Reports &reports) {
     forget(tensor, reports);
     table_.remove(tensor);
@@ -189,8 +189,8 @@ Negotiation::Claims Negotiation::claims_for(uint32_t tensor, const Reports &repo
     return claims;
 }
 
-// The next cycle's bits would say the same, were it not for those who joined just now, the last of
-// whom nobody waits for.
+// Agrees on tensors that wait on all ranks. The next cycle would find the same, except for ranks
+// that joined in this exchange: once the last has joined, no further rank is waited for.
 Status Negotiation::agree_on_common(Reports &reports, Actions &actions) {
     Bits all = waiting_anywhere(reports);
     for (size_t r = 0; r < reports.size(); r++)
@@ -208,7 +208,8 @@ void Negotiation::give_up_expired(Reports &reports, int64_t now_ns, Actions &act
     for (const Report &report : reports)
         for (size_t w = 0; w < over.size(); w++) over[w] |= report.expired[w];
     for_each_bit(over, [&](uint32_t i) {
-        if (i >= table_.size() || table_[i].name.empty() || table_[i].agreed) return; // a peer errs
+        // A peer may have sent a wrong report.
+        if (i >= table_.size() || table_[i].name.empty() || table_[i].agreed) return;
         const std::string name = table_[i].name;
         std::string text =
             "gradients: tensor " + quoted(name) + ": not submitted by " + missing(i, reports);
@@ -218,14 +219,14 @@ void Negotiation::give_up_expired(Reports &reports, int64_t now_ns, Actions &act
                 break;
             }
         if (auto at = pending_.find(name); at != pending_.end())
-            text +=
-                ", submitted here " + seconds(now_ns - at->second.submission.submitted_ns) + " ago";
+            text += ", submitted on this rank " +
+                    seconds(now_ns - at->second.submission.submitted_ns) + " ago";
         remove(i, reports);
         fail_tensor(name, DTRAIN_ERR_TIMEOUT, text, actions);
     });
 }
 
-// "rank 3", "ranks 1, 3 and 5 more"
+// Lists ranks as "rank 3" or "ranks 1, 3 and 5 more".
 std::string Negotiation::missing(uint32_t tensor, const Reports &reports) const {
     std::string ranks;
     size_t count = 0;

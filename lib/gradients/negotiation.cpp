@@ -1,4 +1,4 @@
-// Submitting, the short cycle and what comes out. See exchange.cpp for the full exchange.
+// Submitting tensors, the short cycle and its results. See exchange.cpp for the full exchange.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/negotiation.h"
 
@@ -9,8 +9,9 @@ namespace {
 
 constexpr size_t max_condemned = 1024;
 
-// The first word: nobody wants an exchange (bit 0), and the exchanges so far, straight and
-// inverted: BAND leaves both as they are only if they are equal everywhere.
+// The first word: bit 0 says that this rank wants no exchange; the other bits are the number of
+// exchanges so far, straight and inverted. BAND keeps both unchanged only if they are equal on all
+// ranks.
 constexpr uint64_t counter_mask = (uint64_t{1} << 31) - 1;
 uint64_t first_word(bool quiet, uint32_t exchanges) {
     uint64_t n = exchanges & counter_mask;
@@ -36,14 +37,14 @@ Status Negotiation::submit(Submission submission) {
                     name, rank_);
     if (pending_.contains(submission.name))
         return fail(DTRAIN_ERR_BUSY,
-                    "gradients: tensor \"%s\" is submitted already and not finished", name);
+                    "gradients: tensor \"%s\" is already submitted and not finished", name);
     if (auto at = condemned_.find(submission.name); at != condemned_.end()) {
         Condemned why = std::move(at->second);
         condemned_.erase(at);
         return fail(why.status, "%s", why.text.c_str());
     }
     if (pending_.size() >= max_pending)
-        return fail(DTRAIN_ERR_LIMIT, "gradients: %zu tensors wait already; the most are %zu",
+        return fail(DTRAIN_ERR_LIMIT, "gradients: %zu tensors already wait; the maximum is %zu",
                     pending_.size(), max_pending);
     Pending &pending = pending_[submission.name];
     pending.submission = std::move(submission);
@@ -58,7 +59,7 @@ void Negotiation::join() { joins_ = true; }
 
 void Negotiation::close() { closes_ = true; }
 
-// The priority is the owner's to change.
+// Only the owner can change the priority of a known tensor.
 void Negotiation::look_up(Pending &pending) {
     const Submission &s = pending.submission;
     uint32_t i = table_.find(s.name);
@@ -115,7 +116,8 @@ Bits Negotiation::begin(int64_t now_ns) {
         query_ = now_ns >= due_ns_;
     }
     Bits words = {first_word(!wants_exchange(), exchanges_)};
-    if (joined_[size_t(rank_)] && !all_joined_) // whatever the others have
+    // Sets all bits, so that it does not hold up the others.
+    if (joined_[size_t(rank_)] && !all_joined_)
         words.resize(1 + waiting_.size(), ~uint64_t{0});
     else
         words.insert(words.end(), waiting_.begin(), waiting_.end());
@@ -125,7 +127,7 @@ Bits Negotiation::begin(int64_t now_ns) {
 Status Negotiation::reduced(std::span<const uint64_t> words, bool &exchange, Actions &actions) {
     exchange = (words[0] & 1) == 0;
     if (words[0] != first_word(!exchange, exchanges_))
-        return fail(DTRAIN_ERR_INTERNAL, "gradients: rank %d is not in step with the others",
+        return fail(DTRAIN_ERR_INTERNAL, "gradients: rank %d is out of step with the other ranks",
                     rank_);
     Status s = DTRAIN_OK;
     for_each_bit(words.subspan(1), [&](uint32_t i) {
@@ -134,21 +136,21 @@ Status Negotiation::reduced(std::span<const uint64_t> words, bool &exchange, Act
     return s;
 }
 
-// All ranks have it, or have joined.
+// Called when the tensor waits on all ranks that have not joined.
 Status Negotiation::agree(uint32_t i, bool partial, Actions &actions) {
     bool exists = i < table_.size() && !table_[i].name.empty() && !table_[i].agreed;
     auto at = exists ? pending_.find(table_[i].name) : pending_.end();
     bool here = at != pending_.end() && at->second.tensor == i && !at->second.agreed;
     if (!exists || (!here && !joined_[size_t(rank_)]))
         return fail(DTRAIN_ERR_INTERNAL,
-                    "gradients: the ranks agreed on tensor %u, which does not wait on rank %d", i,
+                    "gradients: the ranks agreed on tensor %u, which is not waiting on rank %d", i,
                     rank_);
     Tensor &tensor = table_[i];
     tensor.used = cycle_;
     if (partial && !takes_zeros(tensor.spec.op)) {
         fail_tensor(tensor.name, DTRAIN_ERR_UNSUPPORTED,
                     "gradients: tensor \"" + tensor.name + "\", " + describe(tensor.spec) +
-                        ": a rank has joined; only sum and avg go on without it",
+                        ": a rank has joined; only sum and avg can continue without it",
                     actions);
         return DTRAIN_OK;
     }
@@ -165,7 +167,7 @@ Status Negotiation::agree(uint32_t i, bool partial, Actions &actions) {
     return DTRAIN_OK;
 }
 
-// Ends what waits here; what does not yet, ends when it is submitted.
+// Fails the tensor's submission on this rank, or its next submission if there is none yet.
 void Negotiation::fail_tensor(const std::string &name, Status status, const std::string &text,
                               Actions &actions) {
     auto at = pending_.find(name);
@@ -184,7 +186,7 @@ void Negotiation::fail_tensor(const std::string &name, Status status, const std:
     pending_.erase(at);
 }
 
-// ---- what comes out ----
+// ---- results ----
 
 bool Negotiation::next_bucket(Bucket &out) {
     if (agreed_.empty()) return false;

@@ -1,18 +1,20 @@
-// Which tensors are reduced next: the ranks' agreement as a state machine without a network.
+// Decides which tensors are reduced next: the agreement of the ranks as a state machine without a
+// network.
 // SPDX-License-Identifier: Apache-2.0
 //
-// After Horovod (Sergeev and Del Balso, 2018), whose coordinator and response cache are replaced by
-// state that every rank derives alike. A cycle is one all-reduce (BAND) of a few words:
+// Follows Horovod (Sergeev and Del Balso, 2018), but instead of a coordinator and a response cache
+// it has state that every rank derives equally. A cycle is one all-reduce (BAND) of a few words:
 //
 //   begin() -> words -> all-reduce -> reduced()
 //
-// with one bit per known tensor: "it waits here". What is set everywhere is agreed on. One more bit
-// asks for a full exchange, in which every rank learns every rank's report; it makes tensors known,
-// finds differences, and serves whatever is rare (joining, stalls, the end):
+// with one bit per known tensor: "it waits on this rank". Tensors whose bits are set on all ranks
+// are agreed on. One more bit requests a full exchange, in which every rank gets all ranks'
+// reports. The exchange makes tensors known, finds differences, and serves rare events (joining,
+// stalls, the end):
 //
 //   announce() -> report -> all-gather -> gathered()
 //
-// Then next_bucket() and finished() hand out what is agreed on, in the same order on every rank.
+// Then next_bucket() and finished() hand out the agreed tensors, in the same order on every rank.
 // Not thread-safe.
 #pragma once
 #include "gradients/report.h"
@@ -26,20 +28,20 @@
 
 namespace dtrain::gradients {
 
-// Equal on all ranks but for the times.
+// Equal on all ranks, except for the times.
 struct Limits {
     uint64_t bucket_bytes = 8 << 20;
-    uint64_t known_tensors = 4096;   // as long as no more are waiting
-    uint64_t fresh_bytes = 64 << 10; // of one report's announcements
+    uint64_t known_tensors = 4096;   // limit, unless more are waiting
+    uint64_t fresh_bytes = 64 << 10; // limit of the announcements in one report
     int64_t stall_warn_ns = INT64_MAX;
     int64_t stall_fail_ns = INT64_MAX;
 };
 
 struct Submission {
     std::string name;
-    TensorSpec spec; // checked
+    TensorSpec spec; // already checked
     int32_t priority = 0;
-    uint64_t id = 0; // the caller's, not 0
+    uint64_t id = 0; // chosen by the caller, not 0
     int64_t submitted_ns = 0;
     int64_t expires_ns = INT64_MAX;
 };
@@ -53,10 +55,11 @@ struct Bucket {
     std::vector<Item> items;
     uint32_t dtype = 0, op = 0;
     uint64_t bytes = 0;
-    bool in_pieces = false; // of bucket_bytes at most: some rank has only that much memory for it
+    // Reduced in pieces of at most bucket_bytes, because a joined rank has only that much memory.
+    bool in_pieces = false;
 };
 
-// What is to be done for the caller.
+// What the caller must do.
 struct Actions {
     struct Failure {
         uint64_t id;
@@ -65,17 +68,18 @@ struct Actions {
     };
     std::vector<Failure> failures;
     std::vector<std::string> warnings;
-    int32_t last_joined = -1; // >= 0: all ranks had joined, this one last; have_joined() is over
-    int32_t closed_by = -1;   // >= 0: this rank ends the queue
+    // >= 0: all ranks had joined, this rank last; has_joined() is false again.
+    int32_t last_joined = -1;
+    int32_t closed_by = -1; // >= 0: this rank ends the queue
 };
 
 class Negotiation {
   public:
     Negotiation(int32_t rank, int32_t size, const Limits &limits);
 
-    // ---- what this rank does ----
-    // BUSY: one of this name waits; STATE: this rank has joined; or why the tensor failed on the
-    // ranks that submitted it before this one.
+    // ---- calls of this rank ----
+    // BUSY: a tensor of this name waits; STATE: this rank has joined. Or the error with which the
+    // tensor failed on ranks that submitted it earlier.
     Status submit(Submission submission);
     void join();
     void close();
@@ -87,25 +91,25 @@ class Negotiation {
 
     // ---- a cycle ----
     Bits begin(int64_t now_ns);
-    // INTERNAL: the ranks' states differ, or a peer sends nonsense.
+    // INTERNAL: the ranks' states differ, or a peer sent invalid data.
     Status reduced(std::span<const uint64_t> words, bool &exchange, Actions &actions);
     std::vector<uint8_t> announce(int64_t now_ns);
-    size_t longest_report() const; // of any rank in this exchange
+    size_t longest_report() const; // limit of any rank's report in this exchange
     Status gathered(std::span<const std::span<const uint8_t>> reports, int64_t now_ns,
                     Actions &actions);
-    // False: nothing is agreed on. The bucket is this rank's until finished().
+    // False: no tensor is agreed on. The bucket belongs to this rank until finished().
     bool next_bucket(Bucket &out);
     void finished(const Bucket &bucket, Actions &actions);
 
   private:
     struct Pending {
         Submission submission;
-        uint64_t order = 0;          // of submitting
-        uint32_t tensor = no_tensor; // as what it is known
+        uint64_t order = 0;          // of submission
+        uint32_t tensor = no_tensor; // its number if it is known
         bool agreed = false;
-        int64_t warned_ns = 0; // when it was reported last; 0: not yet
+        int64_t warned_ns = 0; // time of the last warning; 0: none yet
     };
-    struct Claim { // by one rank for one name, in one exchange
+    struct Claim { // what one rank says about a name in one exchange
         int32_t rank = 0;
         TensorSpec spec;
         int32_t priority = 0;
@@ -145,24 +149,24 @@ class Negotiation {
     const Limits limits_;
     Table table_;
     uint64_t cycle_ = 0;
-    uint32_t exchanges_ = 0; // as a check that the ranks are in step
+    uint32_t exchanges_ = 0; // to check that the ranks are in step
 
     std::unordered_map<std::string, Pending> pending_;
     uint64_t orders_ = 0;
-    size_t waiting_count_ = 0; // of pending_, those not agreed on
-    size_t unknown_count_ = 0; // of those, the ones to announce
-    Bits waiting_;             // the others
+    size_t waiting_count_ = 0; // submissions in pending_ that are not agreed on
+    size_t unknown_count_ = 0; // those of them that must be announced
+    Bits waiting_;             // bits of the others
     int64_t due_ns_ = INT64_MAX;
     bool query_ = false; // something is due in this cycle
-    // What failed on other ranks before this one submitted it.
+    // Tensors that failed on other ranks before this rank submitted them.
     std::unordered_map<std::string, Condemned> condemned_;
 
     std::vector<bool> joined_; // by rank
     int32_t joined_count_ = 0, last_joined_ = -1;
-    bool joins_ = false, closes_ = false; // to be told
-    bool all_joined_ = false;             // what is agreed on comes first
+    bool joins_ = false, closes_ = false; // must be reported to the other ranks
+    bool all_joined_ = false;             // ends after the agreed tensors are reduced
 
-    std::vector<uint32_t> agreed_; // in the order in which they are reduced
+    std::vector<uint32_t> agreed_; // in the order of reduction
 };
 
 } // namespace dtrain::gradients

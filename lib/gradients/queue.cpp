@@ -1,4 +1,4 @@
-// What the program's threads do with a queue. See cycle.cpp for the queue's own.
+// The calls of the program's threads on a queue. See cycle.cpp for the queue's own thread.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/queue.h"
 
@@ -10,21 +10,20 @@
 namespace dtrain::gradients {
 namespace {
 
-constexpr uint64_t exchange_bytes = 16 << 20; // all ranks' announcements of one exchange, at most
+constexpr uint64_t exchange_bytes = 16 << 20; // limit of all ranks' announcements in one exchange
 constexpr uint64_t least_bucket = 4 << 10, most_bucket = uint64_t{1} << 30;
 constexpr int64_t longest_cycle = 1 * second;
-// Threads wait for each other even when programs give their operations less time.
+// The queues' threads wait for each other at least this long, even if op.timeout is shorter.
 constexpr int64_t least_timeout = 60 * second;
 
 Status check_params(const QueueParams &p) {
     if (p.bucket_bytes != 0 && (p.bucket_bytes < least_bucket || p.bucket_bytes > most_bucket))
-        return fail(DTRAIN_ERR_INVALID,
-                    "gradients: a bucket of %llu bytes; %llu to %llu are allowed",
+        return fail(DTRAIN_ERR_INVALID, "gradients: bucket_bytes is %llu; %llu to %llu are allowed",
                     static_cast<unsigned long long>(p.bucket_bytes),
                     static_cast<unsigned long long>(least_bucket),
                     static_cast<unsigned long long>(most_bucket));
     if (p.cycle_ns < 0 || p.cycle_ns > longest_cycle)
-        return fail(DTRAIN_ERR_INVALID, "gradients: a cycle of %lld ns; 0 to 1 s are allowed",
+        return fail(DTRAIN_ERR_INVALID, "gradients: cycle_ns is %lld; 0 to 1 s are allowed",
                     static_cast<long long>(p.cycle_ns));
     return DTRAIN_OK;
 }
@@ -66,7 +65,7 @@ Status Queue::create(collectives::Communicator &parent, const QueueParams &param
     if (Status s = engine::start_thread(made->thread_, "dtrain-grad",
                                         [queue = made.get()] { queue->run(); });
         s != DTRAIN_OK) {
-        std::string text = error_text(); // the others' queues would wait for this one
+        std::string text = error_text(); // the other ranks' queues would wait for this one
         (void)made->communicator_->abort(text.c_str());
         return fail(s, "%s", text.c_str());
     }
@@ -136,13 +135,13 @@ Status Queue::join(engine::Request *request, int64_t timeout_ns, bool blocking) 
     return DTRAIN_OK;
 }
 
-// The queue's thread moves the data: two threads at it would only hand it to each other.
+// Sleeps, because the queue's thread moves the data: a second thread would only compete with it.
 void Queue::wait_for(engine::Request &request) {
     while (!request.done()) request.sleep(1 * second);
 }
 
 void Queue::abort(const char *reason) {
-    (void)communicator_->abort(reason); // the others find out by themselves if they are not told
+    (void)communicator_->abort(reason); // on failure, the others find out by themselves
     std::lock_guard lock(mutex_);
     urgent_ = true;
     changed_.notify_one();

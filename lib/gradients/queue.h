@@ -1,9 +1,9 @@
-// A gradient queue: named tensors submitted in any order, reduced by a thread of its own.
+// A gradient queue: named tensors, submitted in any order, that a separate thread reduces.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The thread runs the cycles of Negotiation over a communicator of its own, and between them
-// reduces one bucket at a time, so that what is more urgent comes next. It sleeps while this rank
-// has nothing to say, but for one cycle a second, in which ranks learn of each other's stalls.
+// The thread runs the cycles of Negotiation over a private communicator. Between cycles it reduces
+// one bucket at a time, so that more urgent tensors come next. It sleeps while this rank has no
+// news, except for one cycle a second in which ranks learn of each other's stalls.
 #pragma once
 #include "collectives/communicator/communicator.h"
 #include "gradients/negotiation.h"
@@ -22,7 +22,7 @@
 
 namespace dtrain::gradients {
 
-struct QueueParams { // 0: the option gradients.*; times < 0: never
+struct QueueParams { // 0: use the option gradients.*; times < 0: never
     uint64_t bucket_bytes = 0;
     int64_t cycle_ns = 0;
     int64_t stall_warn_ns = 0;
@@ -38,17 +38,17 @@ struct Stats {
 
 class Queue {
   public:
-    // Collective over `parent`, blocking. registry outlives the queue.
+    // Collective over `parent`, blocking. registry must outlive the queue.
     static Status create(collectives::Communicator &parent, const QueueParams &params,
                          memory::Registry &registry, std::shared_ptr<Queue> &out);
-    // Waits for the thread: for a last cycle with the others, who then know.
+    // Waits until the thread has run a last cycle, which tells the other ranks.
     ~Queue();
 
-    // Any thread. When they fail nothing was submitted. blocking: they return when the request is
-    // complete, whatever its outcome; timeout_ns as in CallOptions.
+    // Any thread. On failure nothing was submitted. blocking: returns when the request is complete,
+    // whatever its outcome; timeout_ns as in CallOptions.
     Status submit(Submission submission, const Buffers &buffers, engine::Request *request,
                   int64_t timeout_ns, bool blocking);
-    // The outcome's peer is the rank that joined last. timeout_ns 0: none.
+    // The outcome's peer is the rank that joined last. timeout_ns 0: no timeout.
     Status join(engine::Request *request, int64_t timeout_ns, bool blocking);
     void abort(const char *reason);
     Stats stats();
@@ -62,7 +62,7 @@ class Queue {
         engine::Request *request = nullptr;
         int64_t expires_ns = INT64_MAX;
     };
-    struct Ended { // what completes, after the lock is given back
+    struct Ended { // requests to complete after the lock is released
         engine::Request *request;
         engine::Outcome outcome;
         std::string text;
@@ -70,11 +70,11 @@ class Queue {
 
     Queue(std::unique_ptr<collectives::Communicator> communicator, memory::Registry &registry,
           const Limits &limits, int64_t cycle_ns);
-    Status check_open(); // mutex_ is held
+    Status check_open(); // mutex_ must be held
     void wait_for(engine::Request &request);
     int64_t expiry(int64_t timeout_ns, int64_t now_ns) const;
 
-    // The thread (cycle.cpp).
+    // Run by the thread (cycle.cpp).
     void run();
     Status live();
     void wait_until_due();
@@ -90,7 +90,7 @@ class Queue {
     std::unique_ptr<collectives::Communicator> communicator_;
     engine::Agent &agent_;
     const int64_t cycle_ns_;
-    const int64_t timeout_ns_; // of a collective of the thread's
+    const int64_t timeout_ns_; // of a collective that the thread runs
     Reducer reducer_;
 
     std::mutex mutex_;
@@ -99,14 +99,14 @@ class Queue {
     std::unordered_map<uint64_t, Work> work_; // by the submission's id
     std::vector<Joining> joins_;
     uint64_t ids_ = 0;
-    bool news_ = false;   // since the last cycle began
-    bool urgent_ = false; // somebody waits
+    bool news_ = false;   // something changed since the last cycle began
+    bool urgent_ = false; // a blocking call waits, or the queue was aborted
     Status ended_ = DTRAIN_OK;
     std::string ended_text_;
     Stats stats_;
 
-    // The thread's own.
-    int64_t begun_ns_ = 0;    // the last cycle
+    // Only used by the thread.
+    int64_t begun_ns_ = 0;    // of the last cycle
     int64_t patience_ns_ = 0; // grows while cycles bring nothing
     bool productive_ = false;
     std::thread thread_;

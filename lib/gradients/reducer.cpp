@@ -1,3 +1,4 @@
+// Reduces buckets in place or packed.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/reducer.h"
 
@@ -15,7 +16,7 @@ Reducer::Reducer(collectives::Communicator &communicator, memory::Registry &regi
 
 Reducer::~Reducer() {
     if (memory_ == nullptr) return;
-    (void)registry_.remove(memory_.get()); // its user was reduce(), which has returned
+    (void)registry_.remove(memory_.get()); // its only user was reduce(), which has returned
     communicator_.session().agent().locked([&] { memory_.reset(); });
 }
 
@@ -33,9 +34,9 @@ Status Reducer::prepare_memory() {
     Status s = DTRAIN_OK;
     agent.locked(
         [&] { s = memory::Registration::allocate(agent.devices(), bucket_bytes_, memory_); });
-    if (s != DTRAIN_OK) return fail_within(s, "gradients: a bucket");
+    if (s != DTRAIN_OK) return fail_within(s, "gradients: cannot allocate a bucket");
     registry_.add(memory_.get());
-    bytes_ = const_cast<uint8_t *>(memory_->begin()); // allocated: ours to write
+    bytes_ = const_cast<uint8_t *>(memory_->begin()); // allocated by this object, so it may write
     return DTRAIN_OK;
 }
 
@@ -61,7 +62,7 @@ uint8_t *Reducer::zeros(uint64_t bytes) {
     return bytes_;
 }
 
-// Who contributes zeros has memory for one bucket, whatever the others submitted.
+// A rank that contributes zeros has memory for one bucket only, whatever the others submitted.
 Status Reducer::reduce_alone(const Bucket &bucket, const Buffers &buffers) {
     uint64_t piece = bucket.in_pieces ? bucket_bytes_ : bucket.bytes;
     for (uint64_t at = 0; at < bucket.bytes; at += piece) {

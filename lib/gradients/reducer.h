@@ -1,4 +1,4 @@
-// Reduces what the ranks have agreed on: alone where it lies, or packed together.
+// Reduces the agreed tensors: a single one in place, several packed together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/communicator/communicator.h"
@@ -12,21 +12,21 @@
 
 namespace dtrain::gradients {
 
-// A submission's memory; may be the same twice.
+// The buffers of a submission; may be the same buffer twice.
 struct Buffers {
     const void *send = nullptr;
     void *recv = nullptr;
 };
 
-// For one thread at a time.
+// Must be used by one thread at a time.
 class Reducer {
   public:
-    // All outlive this; bucket_bytes is the same on all ranks.
+    // All arguments must outlive this; bucket_bytes is equal on all ranks.
     Reducer(collectives::Communicator &communicator, memory::Registry &registry,
             uint64_t bucket_bytes, int64_t timeout_ns);
     ~Reducer();
 
-    // Blocking, collective. buffers: of each item; not read where its id is 0.
+    // Blocking, collective. buffers: one per item; not read if the item's id is 0.
     Status reduce(const Bucket &bucket, std::span<const Buffers> buffers);
 
   private:
@@ -40,7 +40,7 @@ class Reducer {
     memory::Registry &registry_;
     const uint64_t bucket_bytes_;
     const int64_t timeout_ns_; // of one all-reduce
-    // One bucket, made when it is needed first: shared with the other ranks of the host if
+    // Memory for one bucket, allocated at its first use: shared with the other ranks of the host if
     // possible.
     std::unique_ptr<memory::Registration> memory_;
     uint8_t *bytes_ = nullptr;

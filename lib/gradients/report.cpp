@@ -1,7 +1,8 @@
+// Encodes and decodes reports.
 // SPDX-License-Identifier: Apache-2.0
 //
-// In the byte order of the machine, which all ranks share, as the tensors themselves: a Head, the
-// two bit vectors, then for each announcement an Item and its name.
+// A report consists of a Head, the two bit vectors, then for each announcement an Item and its
+// name. Like the tensors, it has the byte order of the machine, which all ranks share.
 #include "gradients/report.h"
 
 #include <cstring>
@@ -43,7 +44,7 @@ class Reader {
 };
 
 Status corrupt(const char *what) {
-    return fail(DTRAIN_ERR_CORRUPT, "gradients: a report with %s", what);
+    return fail(DTRAIN_ERR_CORRUPT, "gradients: bad report: %s", what);
 }
 
 Status read_item(Reader &reader, Announcement &out) {
@@ -106,7 +107,7 @@ Status decode(std::span<const uint8_t> bytes, size_t words, Report &out) {
     out.fresh.resize(head.fresh);
     for (Announcement &a : out.fresh)
         if (Status s = read_item(reader, a); s != DTRAIN_OK) return s;
-    return reader.left() == 0 ? DTRAIN_OK : corrupt("something behind its end");
+    return reader.left() == 0 ? DTRAIN_OK : corrupt("trailing bytes");
 }
 
 } // namespace dtrain::gradients

@@ -1,3 +1,4 @@
+// Numbers the known tensors, and reuses the least recently used numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include "gradients/table.h"
 

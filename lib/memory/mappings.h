@@ -1,4 +1,4 @@
-// What is mapped where in this process (/proc/self/maps).
+// The memory mappings of this process (/proc/self/maps).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/fd.h"
@@ -13,7 +13,7 @@ namespace dtrain::memory {
 struct Mapping {
     uintptr_t begin, end;
     char permissions[5];    // "rw-p"
-    uint64_t device, inode; // both 0: anonymous
+    uint64_t device, inode; // both 0: anonymous memory
 
     bool is_private() const { return std::strcmp(permissions, "rw-p") == 0; }
     bool same_file(const Mapping &other) const {
@@ -21,12 +21,13 @@ struct Mapping {
     }
 };
 
-// Calls f(mapping) for each that overlaps [begin, end), in order; false when they cannot be read.
+// Calls f(mapping) for each mapping that overlaps [begin, end), in order; false if they cannot be
+// read.
 template <class F> bool each_mapping(uintptr_t begin, uintptr_t end, F &&f) {
     const Stream file = read_stream("/proc/self/maps");
     if (file == nullptr) return false;
     char line[512];
-    bool whole = true; // `line` begins a line
+    bool whole = true; // `line` is the beginning of a line
     while (std::fgets(line, sizeof line, file.get()) != nullptr) {
         Mapping m;
         unsigned major = 0, minor = 0;

@@ -1,3 +1,4 @@
+// Checks a range of memory, and registers it with all devices.
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/registration.h"
 
@@ -15,9 +16,9 @@ Status check_host_range(const dtrain_mem_params_t &params) {
     uintptr_t first = begin & ~(page - 1), end = 0;
     if (params.length == 0 || __builtin_add_overflow(begin, uintptr_t(params.length), &end))
         return fail(DTRAIN_ERR_INVALID,
-                    "register %p: length %llu is zero or runs over the end of memory",
-                    params.address, static_cast<unsigned long long>(params.length));
-    // msync() tells, without touching anything, whether all of it is mapped.
+                    "register %p: length %llu is zero or exceeds the address space", params.address,
+                    static_cast<unsigned long long>(params.length));
+    // msync() tells whether all of the range is mapped, without touching it.
     if (msync(reinterpret_cast<void *>(first), end - first, MS_ASYNC) != 0 && errno == ENOMEM)
         return fail(DTRAIN_ERR_INVALID, "register %p, %llu bytes: not all of it is mapped memory",
                     params.address, static_cast<unsigned long long>(params.length));
@@ -31,7 +32,7 @@ Status check(const dtrain_mem_params_t &params) {
     case DTRAIN_MEM_CUDA:
     case DTRAIN_MEM_DMABUF:
         return fail(DTRAIN_ERR_UNSUPPORTED,
-                    "register %p: no open transport takes device memory; copy it to the host",
+                    "register %p: no open transport supports device memory; copy it to the host",
                     params.address);
     default:
         return fail(DTRAIN_ERR_INVALID, "register %p: unknown mem_type %u", params.address,
@@ -44,7 +45,7 @@ Status check(const dtrain_mem_params_t &params) {
     return check_host_range(params);
 }
 
-// Who can give memory that other processes map; nullptr: no open transport.
+// The device that can provide memory which other processes can map; nullptr: no open transport can.
 transport::Device *sharing_device(std::span<const std::unique_ptr<transport::Device>> devices) {
     for (auto &device : devices)
         if (device->has(DTRAIN_TP_CAP_WINDOW)) return device.get();
@@ -95,7 +96,8 @@ Status Registration::allocate(std::span<const std::unique_ptr<transport::Device>
         void *memory =
             mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED)
-            return fail_errno(errno, "allocate %llu bytes", static_cast<unsigned long long>(bytes));
+            return fail_errno(errno, "allocating %llu bytes",
+                              static_cast<unsigned long long>(bytes));
         made->params_.address = memory;
         made->mapped_ = true;
     }
@@ -109,7 +111,7 @@ Status Registration::register_everywhere() {
         dtrain_tp_mr_t *handle = nullptr;
         if (device->ops().mr_reg != nullptr)
             if (Status s = device->ops().mr_reg(device->dev(), &params_, &handle); s != DTRAIN_OK)
-                return s; // those made so far go with this
+                return s; // destroying `made` undoes the registrations so far
         handles_.push_back(handle);
     }
     return DTRAIN_OK;

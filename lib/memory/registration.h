@@ -1,4 +1,5 @@
-// Memory that the program registered, or had allocated, with every transport that wants to know.
+// Memory that the program has registered or allocated, registered with every transport that needs
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "memory/shared_pages.h"
@@ -12,18 +13,18 @@
 
 namespace dtrain::memory {
 
-// make() and the destructor under the lock of whoever drives the devices.
+// make() and the destructor must run under the lock that guards the devices.
 class Registration {
   public:
-    // All devices or none. The range must be mapped; what kind of memory it is, is checked.
+    // Registers with all devices or none. The range must be mapped; its kind of memory is checked.
     static Status make(std::span<const std::unique_ptr<transport::Device>> devices,
                        const dtrain_mem_params_t &params, std::unique_ptr<Registration> &out);
-    // Of a buffer of the library's own. nullptr: no device gains by it, or it is impossible, as
-    // when too much memory is locked; transports then register it for each message.
+    // Registers a buffer of the library itself. nullptr: no device benefits, or it is impossible,
+    // for example because too much memory is locked; transports then register it for each message.
     static std::unique_ptr<Registration>
     make_own(std::span<const std::unique_ptr<transport::Device>> devices, void *address,
              uint64_t bytes);
-    // New memory, shared with the other processes of the host where a transport can.
+    // Allocates memory, shared with the other processes of the host if a transport can.
     static Status allocate(std::span<const std::unique_ptr<transport::Device>> devices,
                            uint64_t bytes, std::unique_ptr<Registration> &out);
     ~Registration();
@@ -34,13 +35,13 @@ class Registration {
         uint64_t offset = uint64_t(static_cast<const uint8_t *>(address) - begin());
         return address >= params_.address && offset <= length() && bytes <= length() - offset;
     }
-    // The plugin's handle for the device-th device; NULL when it wants none.
+    // The plugin's handle for the device with this index; NULL if the device needs none.
     dtrain_tp_mr_t *handle(size_t device) const { return handles_[device]; }
 
-    // What the host's other processes can map; nullptr: they cannot.
+    // What other processes of the host can map; nullptr: they cannot map it.
     const SharedPages *shared() const { return pages_.get(); }
 
-    std::atomic<uint32_t> users{0}; // operations in flight
+    std::atomic<uint32_t> users{0}; // number of operations in flight
 
   private:
     Registration(std::span<const std::unique_ptr<transport::Device>> devices,
@@ -52,7 +53,7 @@ class Registration {
     dtrain_mem_params_t params_;
     std::vector<dtrain_tp_mr_t *> handles_;
     std::unique_ptr<SharedPages> pages_;
-    bool mapped_ = false; // by allocate(), without pages to share
+    bool mapped_ = false; // by allocate(), not shareable
 };
 
 } // namespace dtrain::memory

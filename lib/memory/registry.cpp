@@ -1,3 +1,4 @@
+// A sorted list of registrations under a lock.
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/registry.h"
 
@@ -21,7 +22,7 @@ void Registry::add(Registration *registration) {
 }
 
 Status Registry::remove(Registration *registration) {
-    std::lock_guard lock(mutex_); // nobody takes hold of it meanwhile
+    std::lock_guard lock(mutex_); // no operation can take hold of it meanwhile
     if (uint32_t n = registration->users.load(); n != 0)
         return fail(DTRAIN_ERR_BUSY, "%u operations still use this memory; wait for them", n);
     std::erase(sorted_, registration);

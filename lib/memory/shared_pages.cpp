@@ -1,3 +1,4 @@
+// Moves pages into a window's memory and back.
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/shared_pages.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 uintptr_t page_bytes() { return uintptr_t(sysconf(_SC_PAGESIZE)); }
 
-// All of [begin, end) is ordinary memory of this process.
+// Checks that all of [begin, end) is ordinary private memory of this process.
 Status check_private(uintptr_t begin, uintptr_t end) {
     uintptr_t reached = begin;
     bool is_private = true;
@@ -27,11 +28,11 @@ Status check_private(uintptr_t begin, uintptr_t end) {
         is_private = is_private && m.begin <= reached && m.is_private();
         reached = m.end;
     });
-    if (!readable) return fail_errno(errno, "share memory: /proc/self/maps");
+    if (!readable) return fail_errno(errno, "sharing memory: reading /proc/self/maps");
     if (is_private && reached >= end) return DTRAIN_OK;
     return fail(DTRAIN_ERR_UNSUPPORTED,
-                "share %#zx to %#zx: not all of it is private, readable and writable memory "
-                "(or it is shared already); use dtrain_mem_alloc() instead",
+                "share %#zx to %#zx: not all of it is private, readable and writable memory (or it "
+                "is shared already); use dtrain_mem_alloc() instead",
                 size_t(begin), size_t(end));
 }
 
@@ -42,14 +43,15 @@ Status SharedPages::allocate(transport::Device &device, uint64_t bytes,
     std::unique_ptr<SharedPages> made(new SharedPages(device));
     uint64_t page = page_bytes();
     if (bytes == 0 || bytes > (uint64_t{1} << 48))
-        return fail(DTRAIN_ERR_INVALID, "%llu bytes of shared memory: 1 to 2^48",
+        return fail(DTRAIN_ERR_INVALID, "%llu bytes of shared memory: allowed are 1 to 2^48",
                     static_cast<unsigned long long>(bytes));
     made->bytes_ = (bytes + page - 1) / page * page;
     Status s = device.ops().window_create(device.dev(), made->bytes_, sharing_members, 0,
                                           made->handle_, &made->window_);
     if (s != DTRAIN_OK) return s;
     made->address_ = static_cast<uint8_t *>(device.ops().window_address(made->window_));
-    madvise(made->address_, made->bytes_, MADV_DOFORK); // the program's, and so of its children
+    // It belongs to the program, so its children get it, too.
+    madvise(made->address_, made->bytes_, MADV_DOFORK);
     out = std::move(made);
     return DTRAIN_OK;
 }
@@ -63,18 +65,20 @@ Status SharedPages::adopt(transport::Device &device, void *address, uint64_t byt
     if (Status s = allocate(device, end - first, made); s != DTRAIN_OK) return s;
     auto *target = reinterpret_cast<uint8_t *>(first);
     std::memcpy(made->address_, target, made->bytes_);
-    // An old size of 0 maps shared pages a second time: no descriptor is needed for it.
+    // An old size of 0 maps shared pages a second time, without needing a descriptor.
     if (mremap(made->address_, 0, made->bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, target) ==
         MAP_FAILED)
-        return fail_errno(errno, "share memory: mremap");
-    madvise(target, made->bytes_, MADV_POPULATE_WRITE); // saves faults later, where it exists
+        return fail_errno(errno, "sharing memory: mremap");
+    // Avoids page faults later, where the kernel has it.
+    madvise(target, made->bytes_, MADV_POPULATE_WRITE);
     made->adopted_ = true;
     made->target_ = target;
     out = std::move(made);
     return DTRAIN_OK;
 }
 
-// Only where the pages still are: the program may have unmapped them, and mapped something else.
+// Restores only pages that are still there: the program may have unmapped them and mapped something
+// else.
 void SharedPages::give_back() {
     auto window = reinterpret_cast<uintptr_t>(address_);
     Mapping own{};
@@ -88,7 +92,7 @@ void SharedPages::give_back() {
         uintptr_t from = std::max(m.begin, begin), to = std::min(m.end, end);
         void *fresh =
             mmap(nullptr, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (fresh == MAP_FAILED) continue; // then they stay shared, which hurts nobody
+        if (fresh == MAP_FAILED) continue; // then the pages stay shared, which does no harm
         std::memcpy(fresh, address_ + (from - begin), to - from);
         mremap(fresh, to - from, to - from, MREMAP_MAYMOVE | MREMAP_FIXED,
                reinterpret_cast<void *>(from));

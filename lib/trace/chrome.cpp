@@ -1,3 +1,4 @@
+// Formats records as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/chrome.h"
 
@@ -10,7 +11,8 @@
 namespace dtrain::trace {
 namespace {
 
-// The numbers of an event on their way into a string: many small appends cost more than the digits.
+// Collects the numbers of an event before they are appended to a string, since many small appends
+// cost more than the digits.
 class Text {
   public:
     void put(std::string_view text) {
@@ -34,12 +36,12 @@ class Text {
 
   private:
     char *end() { return text_ + sizeof text_; }
-    char text_[320]; // all keys and the longest numbers between two texts take less
+    char text_[320]; // enough for all keys and the longest numbers between two texts
     char *at_ = text_;
 };
 
-// Bytes of the UTF-8 sequence that `text` begins with; 0: it is none (overlong forms and
-// surrogates are none).
+// Bytes of the UTF-8 sequence at the start of `text`; 0: it is not one (nor are overlong forms and
+// surrogates).
 size_t utf8_length(std::string_view text) {
     auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t(0); };
     auto follows = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };

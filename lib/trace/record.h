@@ -1,11 +1,11 @@
-// What the timeline keeps of one thing that was done: one cache line.
+// The timeline's record of one operation, step or mark: one cache line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 
 namespace dtrain::trace {
 
-// One row of tracks each in the picture of a rank.
+// Each is one row of tracks in the picture of a rank.
 enum class Track : uint8_t {
     operations, // collectives, messages, table requests
     steps,      // of schedules
@@ -13,13 +13,13 @@ enum class Track : uint8_t {
 };
 inline constexpr uint32_t track_count = 3;
 
-// Texts have static storage or are Timeline::intern()'s.
+// Texts have static storage or come from Timeline::intern().
 struct Record {
     int64_t begin_ns = 0, end_ns = 0; // CLOCK_MONOTONIC
     const char *name = "";
     const char *way = nullptr; // how: algorithm, path through shared memory, table
     uint64_t bytes = 0;
-    uint64_t call = 0;  // number of the call on its communicator, 0: none
+    uint64_t call = 0;  // number of the call on its communicator; 0: none
     uint32_t group = 0; // the communicator's tag number, equal on its ranks
     int32_t peer = -1;  // rank in the communicator
     int32_t status = 0; // dtrain_status_t

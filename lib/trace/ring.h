@@ -1,8 +1,8 @@
-// A bounded queue of records: any thread puts, one takes, none waits.
+// A bounded queue of records: any thread can put, one thread takes, none waits.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each slot has the number of the turn in which it may be written (even laps of the ring) or read
-// (one more): D. Vyukov, Bounded MPMC queue, 1024cores.net.
+// (one more). Source: D. Vyukov, Bounded MPMC queue, 1024cores.net.
 #pragma once
 #include "trace/record.h"
 
@@ -14,12 +14,12 @@ namespace dtrain::trace {
 
 class Ring {
   public:
-    // `slots`: a power of two.
+    // `slots` must be a power of two.
     explicit Ring(uint64_t slots) : mask_(slots - 1), slots_(new Slot[slots]) {
         for (uint64_t i = 0; i < slots; i++) slots_[i].turn.store(i, std::memory_order_relaxed);
     }
 
-    // False: full, the record is dropped and counted.
+    // False: the ring is full; the record is dropped and counted.
     bool put(const Record &record) {
         uint64_t at = head_.load(std::memory_order_relaxed);
         for (;;) {
@@ -39,7 +39,7 @@ class Ring {
         }
     }
 
-    // By one thread at a time. False: empty.
+    // One thread at a time. False: the ring is empty.
     bool take(Record &out) {
         Slot &slot = slots_[tail_ & mask_];
         if (slot.turn.load(std::memory_order_acquire) != tail_ + 1) return false;

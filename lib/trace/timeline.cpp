@@ -1,3 +1,4 @@
+// Starts, fills and ends the file of a timeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/timeline.h"
 
@@ -13,11 +14,11 @@ namespace dtrain::trace {
 namespace {
 
 constexpr uint64_t slots = 1 << 16;       // 4.5 MiB
-constexpr size_t write_bytes = 256 << 10; // at a time
+constexpr size_t write_bytes = 256 << 10; // bytes per write
 constexpr uint32_t first_tid[] = {1, 101, 201};
 constexpr const char *track_names[] = {"operations", "steps", "marks"};
 
-// What to add to CLOCK_MONOTONIC for the time of day.
+// The difference between the time of day and CLOCK_MONOTONIC, in ns.
 int64_t wall_offset_ns() {
     timespec wall;
     int64_t before = monotonic_clock().now_ns();
@@ -54,15 +55,15 @@ void Timeline::record(const Record &record) {
 Status Timeline::start(const Params &params) {
     std::lock_guard lock(file_mutex_);
     if (fd_)
-        return fail(DTRAIN_ERR_STATE, "timeline: it is being written to %s; stop it first",
+        return fail(DTRAIN_ERR_STATE, "timeline: it is being written to \"%s\"; stop it first",
                     name_.c_str());
     std::string name = file_name(params.path, params.rank);
     Fd fd;
     if (Status s = replace_file(name, fd); s != DTRAIN_OK)
-        return fail_within(DTRAIN_ERR_IO, "timeline: %s cannot be written (option timeline)",
+        return fail_within(DTRAIN_ERR_IO, "timeline: \"%s\" cannot be written (option timeline)",
                            name.c_str());
     if (owned_ring_ == nullptr) owned_ring_ = std::make_unique<Ring>(slots);
-    drain(); // late ones of the last file
+    drain(); // late records of the last file
     fd_ = std::move(fd);
     name_ = name;
     begin_file(params);
@@ -100,7 +101,7 @@ void Timeline::append(const Record &record) {
     append_record(buffer_, record, rank_, tid);
 }
 
-// Whole lines only: whoever kills the process leaves a file that can be read.
+// Writes whole lines only, so that a process that is killed leaves a readable file.
 bool Timeline::flush() {
     const char *at = buffer_.data();
     size_t left = buffer_.size();
@@ -108,7 +109,7 @@ bool Timeline::flush() {
         ssize_t n = write(fd_.get(), at, left);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) {
-            log_.write(DTRAIN_LOG_WARN, "timeline: %s ends here: %s", name_.c_str(),
+            log_.write(DTRAIN_LOG_WARN, "timeline: \"%s\" ends here: %s", name_.c_str(),
                        std::strerror(errno));
             return false;
         }
@@ -152,12 +153,12 @@ uint64_t Timeline::write_out() {
 
 Status Timeline::stop() {
     std::lock_guard lock(file_mutex_);
-    if (!fd_) return fail(DTRAIN_ERR_STATE, "timeline: none is being written");
+    if (!fd_) return fail(DTRAIN_ERR_STATE, "timeline: it has not been started");
     on_.store(false, std::memory_order_release);
     drain();
-    if (!fd_) return DTRAIN_OK; // the warning has told
+    if (!fd_) return DTRAIN_OK; // the warning was logged
     append_dropped();
-    buffer_.resize(buffer_.size() - 2); // the last comma
+    buffer_.resize(buffer_.size() - 2); // removes the last comma
     buffer_ += "\n]\n";
     flush();
     close_file();

@@ -1,4 +1,4 @@
-// The transports that are linked into the library. The one place in it that names any.
+// The table of transports that are linked into the library: the only place in it that names any.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 

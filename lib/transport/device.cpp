@@ -1,3 +1,4 @@
+// Opens the devices of a plugin, and checks what the plugin reports.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/device.h"
 
@@ -10,9 +11,9 @@
 namespace dtrain::transport {
 namespace {
 
-constexpr size_t max_names = 4096; // bytes of what list() writes
+constexpr size_t max_names = 4096; // bytes that list() may write
 
-// A plugin may fail without a text of its own; that of an older failure must not stand for it.
+// A plugin may fail without setting a text; the text of an older failure must not be used for it.
 Status explain(Status status, std::string_view name, const char *operation) {
     if (error_text()[0] == 0) fail(status, "%s", status_text(status));
     return fail_within(status, "transport %.*s: %s", int(name.size()), name.data(), operation);
@@ -27,7 +28,7 @@ struct Need {
 } // namespace
 
 Device::Device(const dtrain_tp_plugin_t &plugin) : name_(plugin.name) {
-    // A copy: the table of an older plugin is shorter, and what it lacks is NULL here.
+    // Copied, because the table of an older plugin is shorter; what it lacks is NULL in the copy.
     std::memcpy(&ops_, plugin.ops, std::min<size_t>(plugin.ops->struct_size, sizeof ops_));
 }
 
@@ -41,7 +42,7 @@ Status Device::open(const Host &host, std::string_view name, const Options &opti
     const dtrain_tp_plugin_t *plugin = nullptr;
     Status status = find_plugin(name, options.text("plugin.path"), plugin);
     if (status != DTRAIN_OK) return status;
-    // Those built in need no such help.
+    // Built-in transports do not need the standard descriptors occupied.
     if (std::ranges::find(builtin_plugins(), plugin) != builtin_plugins().end()) occupied.reset();
     set_error_text("");
     std::string names(max_names, '\0');
@@ -58,7 +59,7 @@ Status Device::open(const Host &host, std::string_view name, const Options &opti
         if (status = devices.back()->start(host, one.c_str()); status != DTRAIN_OK) return status;
     }
     if (devices.empty())
-        return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s: no device for it on this machine",
+        return fail(DTRAIN_ERR_UNSUPPORTED, "transport %s: this machine has no device for it",
                     plugin->name);
     for (auto &device : devices) out.push_back(std::move(device));
     return DTRAIN_OK;
@@ -104,7 +105,7 @@ Status Device::check() const {
     for (const Need &need : needs)
         if (has(need.capability) && !need.met)
             return fail(DTRAIN_ERR_TRANSPORT,
-                        "transport %s is broken: what it says of its device lacks %s",
+                        "transport %s is broken: what it reports of its device lacks %s",
                         name_.c_str(), need.text);
     return DTRAIN_OK;
 }

@@ -12,16 +12,16 @@
 
 namespace dtrain::transport {
 
-// Owns the plugin's handle. What the plugin says of itself was checked by open() and may be relied
-// on: operations of a capability exist, lengths are bounded. Calls through ops() follow the locking
-// rule of dtrain_transport.h; everything else here is constant.
+// Owns the plugin's handle. open() checks what the plugin reports about the device, so it can be
+// relied on: the operations of each capability exist, lengths are bounded. Calls through ops()
+// follow the locking rule of dtrain_transport.h; everything else here is constant.
 class Device {
   public:
     static constexpr uint32_t max_blob = 512; // bytes of an address, rkey or window handle
 
-    // Opens the devices that the transport `name` ("tcp") lists, found by option plugin.path, and
-    // adds them to `out`; all or none. UNSUPPORTED when there is nothing that it could use on this
-    // machine. host outlives the devices.
+    // Opens all devices that the transport `name` ("tcp") lists, or none, and adds them to `out`.
+    // The plugin is searched by option plugin.path. UNSUPPORTED if this machine has no device for
+    // it. host must outlive the devices.
     static Status open(const Host &host, std::string_view name, const Options &options,
                        std::vector<std::unique_ptr<Device>> &out);
     ~Device();
@@ -31,25 +31,25 @@ class Device {
     std::string_view name() const { return name_; }   // of the transport
     std::string_view label() const { return label_; } // the transport's name of the device
     const dtrain_tp_attr_t &attr() const { return attr_; }
-    const dtrain_tp_ops_t &ops() const { return ops_; } // what the plugin does not provide is NULL
+    const dtrain_tp_ops_t &ops() const { return ops_; } // operations that the plugin lacks are NULL
     dtrain_tp_dev_t *dev() const { return dev_; }
     const std::vector<uint8_t> &address() const { return address_; }
-    // Asks for it again, before anything is connected.
+    // Reads the address again, before anything is connected.
     Status renew_address();
-    // Whether progress() has moved bytes since the last time that it was asked. Under the lock.
+    // Whether progress() has moved bytes since the last call of this function. Under the lock.
     bool has_moved() {
         if (ops_.moved == nullptr) return false;
         uint64_t before = moved_;
         moved_ = ops_.moved(dev_);
         return moved_ != before;
     }
-    // As of the plugin's operation. Under the lock.
+    // Calls the plugin's operation. Under the lock.
     void limit_eager(uint64_t bytes) {
         eager_limit_ = bytes;
         if (ops_.limit_eager != nullptr) ops_.limit_eager(dev_, bytes);
     }
-    uint64_t eager_limit() const { return eager_limit_; } // as it was limited
-    // As of the plugin's operation, if it has it.
+    uint64_t eager_limit() const { return eager_limit_; } // as set by limit_eager()
+    // Calls the plugin's operation, if it has it.
     bool can_withdraw() const { return ops_.withdraw != nullptr; }
     void withdraw(uint64_t cookie) {
         if (can_withdraw())
@@ -64,7 +64,7 @@ class Device {
     Status start(const Host &host, const char *device);
     Status check() const;
 
-    std::shared_ptr<const StandardDescriptors> occupied_; // as long as it is open
+    std::shared_ptr<const StandardDescriptors> occupied_; // held while the device is open
     std::string name_, label_;
     dtrain_tp_ops_t ops_{};
     dtrain_tp_attr_t attr_{};

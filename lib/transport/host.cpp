@@ -1,3 +1,4 @@
+// Implements the services for plugins.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host.h"
 
@@ -30,7 +31,8 @@ struct Services {
     static Status option(void *self, const char *key, char *buf, size_t len) {
         for (const OptionSpec &spec : option_table())
             if (spec.secret && std::strcmp(spec.key, key) == 0)
-                return dtrain::fail(DTRAIN_ERR_NOT_FOUND, "option %s is kept from plugins", key);
+                return dtrain::fail(DTRAIN_ERR_NOT_FOUND,
+                                    "option %s is secret, so plugins cannot read it", key);
         std::string value;
         auto fact = host(self).facts_.find(std::string_view(key));
         if (fact != host(self).facts_.end())
@@ -56,7 +58,7 @@ struct Services {
     static void random(void *, void *buf, size_t len) {
         auto *at = static_cast<uint8_t *>(buf);
         while (len > 0) {
-            ssize_t got = getrandom(at, len, 0); // fails only when a signal interrupts it
+            ssize_t got = getrandom(at, len, 0); // fails only if a signal interrupts it
             if (got < 0) continue;
             at += got;
             len -= size_t(got);
@@ -84,7 +86,7 @@ struct Services {
     }
 
     static void card(void *self, const dtrain_tp_card_t *told) {
-        dtrain_tp_card_t full = {}; // of an older plugin's the end is missing
+        dtrain_tp_card_t full = {}; // the struct of an older plugin is shorter
         std::memcpy(&full, told, std::min<size_t>(told->struct_size, sizeof full));
         const auto text = [](const char *it) { return std::string(it != nullptr ? it : ""); };
         Card card = {.transport = text(full.transport),

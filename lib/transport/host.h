@@ -1,4 +1,4 @@
-// What the core offers to transport plugins: the dtrain_tp_host_t that open() gets.
+// The services of the core for transport plugins: the dtrain_tp_host_t that open() gets.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 namespace dtrain::transport {
 
-// A network card, as dtrain_tp_card_t tells it.
+// A network card, as a plugin reports it in dtrain_tp_card_t.
 struct Card {
     std::string transport, name, address, state, why;
     int32_t numa_node = -1;
@@ -23,13 +23,13 @@ struct Card {
     bool chosen = false;
 };
 
-// One per context. Outlives every device that was opened with it; options, log and clock outlive
-// it, and options do not change meanwhile. All services are thread-safe.
+// One per context. Outlives every device opened with it. options, log and clock outlive the host,
+// and options do not change meanwhile. All services are thread-safe.
 class Host {
   public:
     using Copy = Status (*)(void *dst, const void *src, size_t len);
 
-    // secret: key of sign(), empty when the job has none. copy: for memory that may be a device's;
+    // secret: key of sign(), empty if the job has none. copy: copies memory that may be a device's;
     // NULL: host memory only.
     Host(const Options &options, Log &log, Clock &clock, std::vector<uint8_t> secret = {},
          Copy copy = nullptr);
@@ -38,9 +38,10 @@ class Host {
     Host &operator=(const Host &) = delete;
 
     const dtrain_tp_host_t *table() const { return &table_; }
-    // What plugins read besides the options ("local.address"). Under the lock of the devices.
+    // Sets a value that plugins can read like an option ("local.address"). Under the lock of the
+    // devices.
     void set_fact(const std::string &key, std::string value) { facts_[key] = std::move(value); }
-    // What transports have told of the cards of this host, in their order.
+    // The cards of this host that transports have reported, in their order.
     const std::vector<Card> &cards() const { return cards_; }
 
   private:

@@ -1,4 +1,4 @@
-// Loading one plugin file: what it must be before anything in it is called.
+// Loads one plugin file and checks it before anything in it is called.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 
@@ -32,29 +32,28 @@ const char *missing_member(const dtrain_tp_ops_t *ops) {
 Status check(const char *path, std::string_view name, const dtrain_tp_plugin_t *plugin) {
     if (plugin == nullptr)
         return fail(DTRAIN_ERR_VERSION,
-                    "plugin %s cannot serve transport ABI %u, the one of this library; use a "
-                    "plugin and a library of the same release",
+                    "plugin %s does not support this library's transport ABI %u; use a plugin and "
+                    "a library of the same release",
                     path, DTRAIN_TP_ABI);
     constexpr size_t least = offsetof(dtrain_tp_plugin_t, ops) + sizeof plugin->ops;
     if (plugin->struct_size < least)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table is %u bytes long, less than %zu", path,
-                    plugin->struct_size, least);
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table has %u bytes, at least %zu are needed",
+                    path, plugin->struct_size, least);
     if (plugin->abi != DTRAIN_TP_ABI)
         return fail(DTRAIN_ERR_VERSION,
                     "plugin %s has transport ABI %u, this library serves %u; use a plugin and a "
                     "library of the same release",
                     path, plugin->abi, DTRAIN_TP_ABI);
     if (plugin->name == nullptr || plugin->name != name)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: it is named \"%.32s\", not \"%.*s\"", path,
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its name is \"%.32s\", not \"%.*s\"", path,
                     plugin->name != nullptr ? plugin->name : "", int(name.size()), name.data());
     if (plugin->version == nullptr || plugin->ops == nullptr)
-        return fail(DTRAIN_ERR_CONFIG, "plugin %s: no %s in its table", path,
+        return fail(DTRAIN_ERR_CONFIG, "plugin %s: its table has no %s", path,
                     plugin->ops == nullptr ? "operations" : "version");
     if (const char *member = missing_member(plugin->ops))
         return fail(DTRAIN_ERR_CONFIG,
-                    "plugin %s: the operation %s(), which every transport has, "
-                    "is missing",
-                    path, member);
+                    "plugin %s: the operation %s(), which every transport needs, is missing", path,
+                    member);
     return DTRAIN_OK;
 }
 

@@ -1,3 +1,4 @@
+// Searches the folders for a plugin, and suggests the nearest name.
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/plugin.h"
 
@@ -25,7 +26,7 @@ bool is_name(std::string_view name) {
            std::all_of(name.begin(), name.end(), allowed);
 }
 
-// Relative folders are refused, since they would mean whatever the current directory holds.
+// Relative folders are refused, since their meaning depends on the current directory.
 Status split(std::string_view search_path, std::vector<std::string> &folders) {
     while (!search_path.empty()) {
         std::string_view folder = search_path.substr(0, search_path.find(':'));
@@ -39,7 +40,7 @@ Status split(std::string_view search_path, std::vector<std::string> &folders) {
     return DTRAIN_OK;
 }
 
-// Empty when it is not known as an absolute path (a program that was started by a relative one).
+// Empty if the absolute path is not known (a program that was started by a relative path).
 std::string installed_folder() {
     Dl_info info;
     if (dladdr(reinterpret_cast<void *>(&find_plugin), &info) == 0 || info.dli_fname[0] != '/')
@@ -75,7 +76,7 @@ Status not_found(std::string_view name, const std::vector<std::string> &folders)
     std::vector<std::string_view> views(names.begin(), names.end());
     std::string close(nearest(name, views));
     return fail(DTRAIN_ERR_NOT_FOUND,
-                "no transport \"%.*s\"; the nearest one is \"%s\"; looked in: built in%s",
+                "no transport \"%.*s\"; the nearest name is \"%s\"; looked in: built in%s",
                 int(name.size()), name.data(), close.c_str(), places.c_str());
 }
 

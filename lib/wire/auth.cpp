@@ -1,3 +1,4 @@
+// Computes and checks the MACs of the handshake.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/auth.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr uint8_t magic[8] = {'d', 't', 'r', 'a', 'i', 'n', 0, 1};
 constexpr uint8_t flag_secret = 1, verdict_fine = 1, verdict_wrong_secret = 2;
-// Where things are in hello and answer.
+// Offsets of the fields in hello and answer.
 constexpr size_t flags_at = 8, meeting_at = 10, member_at = 12, nonce_at = 16, mac_at = 48;
 
 Mac hmac(const std::string &secret, std::initializer_list<std::span<const uint8_t>> parts) {
@@ -35,7 +36,7 @@ bool equal(const Mac &mac, const uint8_t *other) {
 
 void random_bytes(void *out, size_t length) {
     auto *at = static_cast<uint8_t *>(out);
-    while (length > 0) { // only a signal shortens it
+    while (length > 0) { // only a signal makes a read short
         ssize_t got = getrandom(at, length, 0);
         if (got < 0) continue;
         at += got;
@@ -68,7 +69,8 @@ Status Handshake::advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
     }
     Status s = DTRAIN_IN_PROGRESS;
     if (stage_ == Stage::hello) {
-        // Garbage is told by its first bytes: no need to wait for the rest.
+        // The first bytes show that it is not a handshake, so there is no need to wait for the
+        // rest.
         if (!std::equal(magic, magic + std::min(in.size(), sizeof magic), in.begin()))
             return fail(DTRAIN_ERR_CORRUPT, "not a dtrain control connection");
         if (take(hello_)) s = on_hello(out);
@@ -83,7 +85,7 @@ Status Handshake::advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out) {
 Status Handshake::on_hello(std::vector<uint8_t> &out) {
     stage_ = Stage::proof;
     Status head = check_head(hello_.data());
-    write_head(answer_.data()); // even when it failed: its flags tell the dialler why
+    write_head(answer_.data()); // sent even on failure: its flags tell the dialing side why
     Mac mac = mac_of(Side::listener);
     std::copy(mac.begin(), mac.end(), answer_.begin() + mac_at);
     out.insert(out.end(), answer_.begin(), answer_.end());

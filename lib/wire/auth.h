@@ -9,10 +9,11 @@
 //                                     HMAC(secret, "listener" hello answer)}
 //   dialler  -> listener  proof      {HMAC(secret, "dialler" hello answer), verdict}
 //
-// HMAC-SHA256. Both nonces are random and under both MACs, so nothing can be replayed; the names of
-// the two roles differ, so nothing can be reflected; the member numbers are bound, too. Without a
-// secret the same bytes go without MACs. All sizes are fixed. This is ISO/IEC 9798-4's three-pass
-// mutual authentication. Not done: later frames carry no MAC and nothing is encrypted.
+// HMAC-SHA256. Both nonces are random and covered by both MACs, so messages cannot be replayed; the
+// names of the two roles differ, so they cannot be reflected; the member numbers are covered, too.
+// Without a secret the same bytes are sent without MACs. All sizes are fixed. This is the
+// three-pass mutual authentication of ISO/IEC 9798-4. Not done: later frames carry no MAC, and
+// nothing is encrypted.
 #pragma once
 #include "base/status.h"
 #include "wire/limits.h"
@@ -28,7 +29,7 @@ namespace dtrain::wire {
 using Nonce = std::array<uint8_t, 32>;
 using Mac = std::array<uint8_t, 32>;
 
-void random_bytes(void *out, size_t length); // from the system, for keys and nonces
+void random_bytes(void *out, size_t length); // from the system's generator, for keys and nonces
 
 // HMAC-SHA256 over `data` with a key derived from the secret (SHA-256 of it).
 Mac sign(const std::string &secret, std::span<const uint8_t> data);
@@ -38,18 +39,19 @@ class Handshake {
     enum class Side { dialler, listener };
     static constexpr int32_t anybody = -1;
 
-    // self: own member number. peer: whom to expect (dialler), or anybody. The secret must outlive
-    // it. meeting: tells jobs apart that may come to the same port; 0: by the port alone.
+    // self: own member number. peer: the member to expect (dialler), or anybody. The secret must
+    // outlive the handshake. meeting: tells apart jobs that may use the same port; 0: the port
+    // alone identifies the job.
     Handshake(Side side, const std::string &secret, int32_t self, int32_t peer, const Nonce &nonce,
               uint16_t meeting = 0);
 
-    // Takes bytes from `in` (removing what it used) and appends what is to be sent to `out`; to be
-    // called once at the start with nothing. DTRAIN_IN_PROGRESS: more bytes are needed; DTRAIN_OK:
-    // done, what is left in `in` are frames; DTRAIN_ERR_AUTH, _BUSY when it is another job's, or
-    // _CORRUPT when it is not a handshake or another member's: send `out`, then close.
+    // Takes bytes from `in` (removing those it used) and appends the bytes to send to `out`; must
+    // first be called once with empty `in`. DTRAIN_IN_PROGRESS: more bytes are needed. DTRAIN_OK:
+    // done; the rest of `in` is frames. DTRAIN_ERR_AUTH, _BUSY (the other side belongs to another
+    // job) or _CORRUPT (not a handshake, or from another member): send `out`, then close.
     Status advance(std::vector<uint8_t> &in, std::vector<uint8_t> &out);
 
-    // Who the other side said it is; proven only after DTRAIN_OK (and with a secret).
+    // The member that the other side claims to be; proven only after DTRAIN_OK (and with a secret).
     int32_t peer() const { return peer_; }
 
   private:

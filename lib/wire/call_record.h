@@ -1,11 +1,11 @@
-// What is kept of a collective call so that ranks can compare what they called.
+// The record of a collective call by which ranks compare what they called.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 
 namespace dtrain::wire {
 
-// Numbers travel between processes: never used twice.
+// Numbers travel between processes, so they must never be reused.
 enum class CallKind : uint8_t {
     none = 0,
     all_reduce = 1,
@@ -25,7 +25,7 @@ enum class CallKind : uint8_t {
     split = 15,
     duplicate = 16,
     table_create = 17,
-    postscale = 18, // what the next call's result is multiplied by; count: the double's bits
+    postscale = 18, // factor for the next call's result; count holds the double's bits
     compressed_all_reduce = 19,
     neighbor_average = 20,
     neighbor_allgather = 21,
@@ -38,9 +38,9 @@ enum class CallKind : uint8_t {
 };
 
 struct CallRecord {
-    uint64_t seq = 0;   // the call's number in its group, counted by each rank from 1
-    uint64_t count = 0; // elements, or whatever else all ranks must agree on
-    int32_t root = -1;  // or the graph's number; -1: the call has none
+    uint64_t seq = 0;   // number of the call in its group, counted by each rank from 1
+    uint64_t count = 0; // elements, or another number on which all ranks must agree
+    int32_t root = -1;  // root, or the graph's number; -1: the call has none
     CallKind kind = CallKind::none;
     uint8_t dtype = 0; // DTRAIN_F32, ...; 0: none
     uint8_t op = 0;    // DTRAIN_SUM, ...; 0: none

@@ -1,4 +1,4 @@
-// Control messages as plain values, and their way to and from bytes.
+// Control messages as plain values, and their conversion to and from bytes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -13,7 +13,8 @@
 
 namespace dtrain::wire {
 
-inline constexpr uint32_t control_version = 1; // of the messages below; peers must share one
+// Version of the messages below; peers must have one in common.
+inline constexpr uint32_t control_version = 1;
 
 struct Transport {
     std::string name;
@@ -25,10 +26,10 @@ struct Peer {
     int32_t index = 0, pid = 0;
     std::string host, listener, label;
     std::vector<Transport> transports;
-    uint64_t cpus = 0;    // which it may use, hashed
-    std::string location; // of its host, the outermost first: "zone/rack"
+    uint64_t cpus = 0;    // hash of the CPUs it may use
+    std::string location; // of its host, outermost level first: "zone/rack"
     bool serves = false;  // a worker that serves tables beside the dedicated servers
-    uint32_t cores = 0;   // that it may use, in thousandths; 0: not known
+    uint32_t cores = 0;   // it may use, in thousandths; 0: unknown
 };
 
 struct Join {
@@ -37,7 +38,7 @@ struct Join {
     Peer self;
 };
 struct Waiting {
-    std::string text; // "": you are admitted, and there is nothing to say yet
+    std::string text; // "": the member is admitted, and there is nothing else to say yet
 };
 struct Roster { // members [first, first + members.size()) of total
     uint64_t job = 0, epoch = 0;
@@ -49,7 +50,7 @@ struct Heartbeat {
 };
 struct Leave {};
 struct Over {
-    Status status = DTRAIN_OK; // DTRAIN_ERR_BUSY, in answer to Join: come again
+    Status status = DTRAIN_OK; // DTRAIN_ERR_BUSY in answer to Join: try again
     std::string text;
 };
 struct Gone {
@@ -57,7 +58,7 @@ struct Gone {
     int32_t member = 0;
     bool left = false;
     std::string text;
-    bool silent = false; // lost, and its process may still be there
+    bool silent = false; // lost, but its process may still exist
 };
 struct GroupFailed {
     uint64_t group = 0;
@@ -94,7 +95,7 @@ struct ShrinkRequest {
     std::vector<int32_t> members;
     TagSet used{};
     int64_t timeout_ns = 0;
-    uint32_t attempt = 0; // how often this member has asked before for this group
+    uint32_t attempt = 0; // how many times this member has asked for this group before
 };
 struct ShrinkReply {
     uint64_t group = 0;
@@ -123,10 +124,11 @@ using Message = std::variant<Join, Waiting, Roster, Heartbeat, Leave, Over, Gone
                              Calls, CallsWanted, RankBehind, Relay, ShrinkRequest, ShrinkReply,
                              Rejoin, Welcome, Deposed>;
 
-// A flatbuffer (without the length in front). Texts longer than max_text are cut.
+// A flatbuffer (without the frame's length). Texts longer than max_text are cut.
 std::vector<uint8_t> encode(const Message &message);
-// Verifies, then checks every field against limits.h; DTRAIN_ERR_CORRUPT says which. Text comes out
-// printable. Member numbers are only known to be below max_members: the receiver knows its job.
+// Verifies the buffer, then checks every field against limits.h; the text of DTRAIN_ERR_CORRUPT
+// names the field. Texts are made printable. Member numbers are only known to be below max_members:
+// the receiver knows the size of its job.
 Status decode(std::span<const uint8_t> bytes, Message &message);
 
 } // namespace dtrain::wire

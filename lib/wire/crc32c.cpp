@@ -1,3 +1,4 @@
+// CRC-32C by tables, and with the instructions of x86-64 and Arm.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/crc32c.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 using Table = std::array<std::array<uint32_t, 256>, 8>;
 
-// table[k][b]: what the byte b does to the state when k zero bytes follow it.
+// table[k][b]: the effect of byte b on the state when k zero bytes follow it.
 constexpr Table make_table() {
     constexpr uint32_t polynomial = 0x82f63b78; // reflected
     Table table{};
@@ -31,8 +32,8 @@ constexpr Table make_table() {
 }
 constexpr Table table = make_table();
 
-// Eight bytes a step, after M. Kounavis and F. Berry, "Novel Table Lookup-Based Algorithms for
-// High-Performance CRC Generation", 2008.
+// Processes eight bytes per step. Source: M. Kounavis and F. Berry, "Novel Table Lookup-Based
+// Algorithms for High-Performance CRC Generation", 2008.
 uint32_t update_table(uint32_t state, const uint8_t *p, size_t length) {
     for (; length >= 8; p += 8, length -= 8)
         state = table[7][(state ^ p[0]) & 255] ^ table[6][((state >> 8) ^ p[1]) & 255] ^
@@ -56,7 +57,8 @@ uint32_t update_table(uint32_t state, const uint8_t *p, size_t length) {
 }
 bool has_sse42() { return __builtin_cpu_supports("sse4.2") != 0; }
 #elif defined(__aarch64__)
-// In assembler: arm_acle.h has the intrinsics only when the whole file is built for the extension.
+// In assembler, since arm_acle.h has the intrinsics only if the whole file is built for the
+// extension.
 uint32_t update_arm(uint32_t state, const uint8_t *p, size_t length) {
     for (; length >= 8; p += 8, length -= 8) {
         uint64_t word;

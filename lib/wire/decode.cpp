@@ -1,8 +1,7 @@
-// Flatbuffers to control messages.
+// Converts flatbuffers to control messages.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verifier proves only that reading stays inside the buffer: what is read is checked by hand,
-// field by field.
+// The verifier proves only that reading stays inside the buffer, so every field is checked here.
 #include "wire/control.h"
 
 #include "wire/control_generated.h"
@@ -14,7 +13,7 @@ namespace {
 
 Status bad(const char *what) { return fail(DTRAIN_ERR_CORRUPT, "control message: bad %s", what); }
 
-// The first check that failed; reading goes on with empty values.
+// Keeps the first check that failed; reading then continues with empty values.
 class Reader {
   public:
     const char *error = nullptr;
@@ -26,7 +25,7 @@ class Reader {
         check(s == nullptr || s->size() <= most, what);
         if (s == nullptr || error != nullptr) return {};
         std::string out(s->c_str(), s->size());
-        // It ends up in logs and terminals.
+        // The text ends up in logs and terminals, so control characters are replaced.
         std::replace_if(
             out.begin(), out.end(), [](char c) { return c < 32 || c == 127; }, '?');
         return out;
@@ -222,7 +221,7 @@ Status decode(std::span<const uint8_t> bytes, Message &message) {
     flatbuffers::Verifier verifier(bytes.data(), bytes.size(), depth, tables);
     if (!verifier.VerifyBuffer<fb::Control>(nullptr)) return bad("structure");
     const fb::Control &control = *flatbuffers::GetRoot<fb::Control>(bytes.data());
-    // A verified union may have a type and no value.
+    // A verified union may have a type but no value.
     if (control.body() == nullptr) return bad("kind");
     Reader reader;
     Message fresh = unpack_body(reader, control);

@@ -1,4 +1,4 @@
-// Control messages to flatbuffers.
+// Converts control messages to flatbuffers.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/control.h"
 
@@ -95,7 +95,7 @@ Offset<fb::Deposed> pack(Builder &b, const Deposed &m) { return fb::CreateDepose
 
 std::vector<uint8_t> encode(const Message &message) {
     Builder b(256);
-    // The union's members stand in the order of the variant's (see the assertion).
+    // The union's members are in the same order as the variant's (see the assertion).
     static_assert(std::variant_size_v<Message> == size_t(fb::Body::MAX));
     auto body = std::visit([&](const auto &m) { return pack(b, m).Union(); }, message);
     b.Finish(fb::CreateControl(b, fb::Body(message.index() + 1), body));

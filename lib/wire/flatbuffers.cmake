@@ -1,4 +1,4 @@
-# control.fbs as C++, made at build time.
+# Generates C++ from control.fbs at build time.
 # SPDX-License-Identifier: Apache-2.0
 find_program(DTRAIN_FLATC flatc)
 if(NOT DTRAIN_FLATC)
@@ -9,5 +9,5 @@ add_custom_command(OUTPUT ${generated}/control_generated.h
     COMMAND ${DTRAIN_FLATC} --cpp --scoped-enums -o ${generated} ${CMAKE_CURRENT_LIST_DIR}/control.fbs
     DEPENDS ${CMAKE_CURRENT_LIST_DIR}/control.fbs VERBATIM)
 target_sources(dtrain_layer_wire PRIVATE ${generated}/control_generated.h)
-# SYSTEM: its warnings are not ours. PRIVATE: only lib/wire sees it.
+# SYSTEM: suppresses its warnings. PRIVATE: only lib/wire sees it.
 target_include_directories(dtrain_layer_wire SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/generated)

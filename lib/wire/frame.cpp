@@ -1,3 +1,4 @@
+// Adds the length to control messages, and finds complete ones in a stream.
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/frame.h"
 
@@ -23,10 +24,10 @@ Status next_frame(std::span<const uint8_t> in, size_t &used, Message &message) {
     if (in.size() < prefix) return DTRAIN_IN_PROGRESS;
     uint32_t length = length_of(in.data());
     if (length == 0 || length > max_frame)
-        return fail(DTRAIN_ERR_CORRUPT, "control frame of %u bytes; 1 to %u are allowed", length,
+        return fail(DTRAIN_ERR_CORRUPT, "control frame of %u bytes; allowed are 1 to %u", length,
                     max_frame);
     if (in.size() - prefix < length) return DTRAIN_IN_PROGRESS;
-    // A copy, aligned as flatbuffers wants it.
+    // A copy, since flatbuffers needs aligned data.
     std::vector<uint8_t> body(in.begin() + prefix, in.begin() + prefix + length);
     used = prefix + length;
     return decode(body, message);

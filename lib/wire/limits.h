@@ -1,4 +1,4 @@
-// What is accepted from another process, checked before anything is allocated or believed.
+// Limits on input from other processes, checked before anything is allocated or believed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/clock.h"
@@ -18,12 +18,12 @@ inline constexpr size_t max_address = 256;           // bytes of "host:port"
 inline constexpr size_t max_text = 512;              // bytes of an error text
 inline constexpr size_t max_relay = 64 << 10;        // bytes of a relayed message
 inline constexpr size_t max_calls = 16;              // call records of one report
-inline constexpr size_t max_shrinks = 16;            // finished shrinks told to a new coordinator
-inline constexpr size_t hello_size = 128;            // bytes that a stranger can make us keep
+inline constexpr size_t max_shrinks = 16;            // replies told to a new coordinator
+inline constexpr size_t hello_size = 128;            // bytes kept for an unauthenticated peer
 inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
-inline constexpr size_t max_unseated = 256;          // authenticated, but of no member (yet)
+inline constexpr size_t max_unseated = 256;          // authenticated, but not (yet) a member's
 inline constexpr int64_t handshake_timeout = 3 * second;
-inline constexpr int64_t stranger_patience = 500 * ms; // before one makes room for the next
+inline constexpr int64_t stranger_patience = 500 * ms; // before the oldest is closed for a new one
 inline constexpr int64_t seating_timeout = 5 * second; // from the handshake to Join or Rejoin
 inline constexpr size_t max_queued = 8 << 20;          // bytes waiting for one connection
 

@@ -119,7 +119,7 @@ static void communicators(void **state) {
     INVALID("comm", dtrain_comm_abort(NULL, "why"));
     INVALID("comm", dtrain_comm_status(NULL));
     INVALID("comm", dtrain_comm_failed(NULL, NULL, 0));
-    INVALID("room", dtrain_comm_failed(comm, NULL, 1));
+    INVALID("ranks is NULL", dtrain_comm_failed(comm, NULL, 1));
     assert_int_equal(dtrain_comm_failed(comm, NULL, 0), 0);
     assert_int_equal(dtrain_comm_rank(NULL), -1);
     assert_int_equal(dtrain_comm_size(NULL), -1);
@@ -191,7 +191,7 @@ static void operation_params(void **state) {
     params->flags = 8;
     FAILS(DTRAIN_ERR_UNSUPPORTED, "flags 0x8", dtrain_barrier(comm, params, &request));
     params->flags = DTRAIN_OP_AWAITED;
-    FAILS(DTRAIN_ERR_INVALID, "what is awaited is a request", dtrain_barrier(comm, params, NULL));
+    FAILS(DTRAIN_ERR_INVALID, "needs a request to wait for", dtrain_barrier(comm, params, NULL));
     DTRAIN_INIT(params);
     params->stream_type = DTRAIN_STREAM_CUDA;
     FAILS(DTRAIN_ERR_UNSUPPORTED, "stream", dtrain_barrier(comm, params, &request));

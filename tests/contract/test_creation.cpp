@@ -147,7 +147,7 @@ const Creation creations[] = {
      [](auto *c) { return queue(c, 1 << 20); },
      [](auto *c) { return queue(c, 1 << 20, -5); },
      DTRAIN_ERR_INVALID,
-     {"a cycle of -5 ns"}},
+     {"cycle_ns is -5"}},
     {"another graph",
      [](auto *c) { return graph(c, DTRAIN_GRAPH_RING); },
      [](auto *c) { return graph(c, DTRAIN_GRAPH_GRID); },
@@ -181,7 +181,7 @@ const Creation creations[] = {
          return dtrain_comm_subset(c, nullptr, 3, &made);
      },
      DTRAIN_ERR_INVALID,
-     {"there is no list of 3 ranks"}},
+     {"subset: ranks is NULL or count (3) is negative"}},
     {"a member twice",
      [](auto *c) {
          return subset(c, {0, 1, 2});

@@ -59,26 +59,26 @@ const Bad refused[] = {
      [](auto &p) { p.params.self_weight = INFINITY; }, as_it_is},
     {DTRAIN_ERR_INVALID, "rank 2 averages with sum to 0.75", [](auto &p) { p.weights[0] = 0.25; },
      as_it_is},
-    {DTRAIN_ERR_INVALID, "rank 1's value is given sum to 0.75",
+    {DTRAIN_ERR_INVALID, "given to rank 1's value sum to 0.75",
      [](auto &p) { p.weights[0] = 0.25, p.params.self_weight = 0.75; }, as_it_is},
-    {DTRAIN_ERR_INVALID, "not connected: nothing of rank 0 reaches rank 2",
+    {DTRAIN_ERR_INVALID, "not connected: no path leads from rank 0 to rank 2",
      [](auto &p) { p.weights[0] = 0, p.params.self_weight = 1; },
      [](auto &p) { p.params.flags = DTRAIN_GRAPH_ROWS_ONLY; }},
-    {DTRAIN_ERR_MISMATCH, "rank 2 says that it sends to rank 0",
+    {DTRAIN_ERR_MISMATCH, "rank 2 lists rank 0 in out_neighbors",
      [](auto &p) {
          p.out = {0, 3};
      },
      as_it_is},
-    {DTRAIN_ERR_MISMATCH, "rank 2 does not say that it sends to rank 3",
+    {DTRAIN_ERR_MISMATCH, "rank 2 does not list rank 3 in out_neighbors",
      [](auto &p) { p.out.pop_back(), p.out.reserve(1); }, as_it_is},
-    {DTRAIN_ERR_MISMATCH, "rank 2 says that it sends to rank 3", // twice
+    {DTRAIN_ERR_MISMATCH, "rank 2 lists rank 3 in out_neighbors", // twice
      [](auto &p) { p.out.push_back(3); }, as_it_is},
     {DTRAIN_ERR_MISMATCH, "rank 0 gives kind 5, rank 2 kind 1",
      [](auto &p) { p = Part(2), p.params.kind = DTRAIN_GRAPH_RING, p.params.self_weight = 0; },
      as_it_is},
     {DTRAIN_ERR_MISMATCH, "rank 0 gives in_weights: given, rank 2 in_weights: not given",
      [](auto &p) { p.weights.clear(), p.params.self_weight = 0; }, as_it_is},
-    {DTRAIN_ERR_INVALID, "but not the other way round",
+    {DTRAIN_ERR_INVALID, "but not the other way around",
      [](auto &p) { p.weights.clear(), p.params.self_weight = 0; },
      [](auto &p) { p.weights.clear(), p.params.self_weight = 0; }},
 };
@@ -87,9 +87,9 @@ const Bad refused[] = {
 const Bad not_valid[] = {
     {DTRAIN_ERR_INVALID, "unknown kind 6", [](auto &p) { p.params.kind = 6; }, as_it_is},
     {DTRAIN_ERR_UNSUPPORTED, "unknown flags", [](auto &p) { p.params.flags = 8; }, as_it_is},
-    {DTRAIN_ERR_INVALID, "are for DTRAIN_GRAPH_CUSTOM",
+    {DTRAIN_ERR_INVALID, "are only for DTRAIN_GRAPH_CUSTOM",
      [](auto &p) { p.params.kind = DTRAIN_GRAPH_RING; }, as_it_is},
-    {DTRAIN_ERR_INVALID, "4 neighbours among 4 ranks",
+    {DTRAIN_ERR_INVALID, "4 neighbors among 4 ranks",
      [](auto &p) {
          p.in = {0, 1, 3, 1}, p.weights.resize(4);
      },

@@ -123,7 +123,7 @@ void two_jobs_in_one_folder(void **) {
         REQUIRE(newest(table) == DTRAIN_ERR_STATE && restore({table}) == DTRAIN_ERR_STATE);
         REQUIRE(says("name the step"));
         FAILS(DTRAIN_ERR_STATE, save({table}, 1030));
-        REQUIRE(says("another job's"));
+        REQUIRE(says("belongs to another job"));
         for (uint64_t step : {25, 35, 1020, 1030}) REQUIRE(restore({table}, step) == int64_t(step));
         for (float x : pulled(table)) REQUIRE(x == 4);
         REQUIRE(newest(table) == 1030); // whose lineage it goes on with
@@ -140,7 +140,7 @@ void two_jobs_in_one_folder(void **) {
         params.length = length;
         dtrain_table_t *table = nullptr;
         FAILS(DTRAIN_ERR_STATE, dtrain_table_create(comm, "w", &params, &table));
-        REQUIRE(says("know nothing of each other"));
+        REQUIRE(says("were saved by unrelated jobs"));
     });
 }
 

@@ -388,7 +388,7 @@ void bad_requests_are_named(void **) {
         auto params = params_of(DTRAIN_U16, 0, false, DTRAIN_RULE_ADD);
         FAILS(DTRAIN_ERR_INVALID, dtrain_table_create(comm, "t", &params, &table));
         REQUIRE(ranks::last_error().find(
-                    "storage_dtype is not valid (it is the dtype; where that is F32") !=
+                    "storage_dtype is not valid (the dtype; or F16, BF16 or I8 if") !=
                 std::string::npos);
         params.storage_dtype = 0;
         params.wire_dtype = rank == 0 ? DTRAIN_F16 : DTRAIN_I8;

@@ -416,9 +416,10 @@ void wrong_parameters(void **) {
             },
             DTRAIN_PLACE_RANGE);
         refuses(
-            "2 weights at NULL", [](Params &p) { p.weight_count = 2; }, DTRAIN_PLACE_RANGE);
+            "weight_count is 2, but weights is NULL", [](Params &p) { p.weight_count = 2; },
+            DTRAIN_PLACE_RANGE);
         refuses(
-            "weights are not for USER",
+            "weights cannot be used with placement USER",
             [](Params &p) {
                 p.weights = some;
                 p.weight_count = 2;

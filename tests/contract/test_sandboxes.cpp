@@ -77,11 +77,11 @@ void run_without(const Refused &what, bool all) {
         char text[4096] = "";
         std::rewind(lines);
         (void)!std::fread(text, 1, sizeof text - 1, lines);
-        const char *said = std::strstr(text, "it is not used");
+        const char *said = std::strstr(text, "the transport is not used");
         REQUIRE((said != nullptr) == is_refused);
         if (is_refused) {
             REQUIRE(std::strstr(text, "transport shm") != nullptr);
-            REQUIRE(std::strstr(said + 1, "it is not used") == nullptr); // once
+            REQUIRE(std::strstr(said + 1, "the transport is not used") == nullptr); // once
             if (rank == 0) std::fprintf(stderr, "without %s: %s", what.name, text);
         }
         dtrain_comm_t *comm = processes::join(job, context, rank, 2);

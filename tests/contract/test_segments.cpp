@@ -302,7 +302,7 @@ void refused(void **) {
         refuses("segment 2: its columns are 2 where 1", [](P &, S *s) { s[2].count = 2; });
         refuses("segment 2: its columns are", [](P &, S *s) { s[2].count = UINT64_MAX; });
         refuses("segment 0: its columns are 0", [](P &, S *s) { s[0].count = 0; });
-        refuses("the row has columns from 2 where 3", [](P &p, S *) { p.segment_count = 2; });
+        refuses("the segments end before column 2 where 3", [](P &p, S *) { p.segment_count = 2; });
         refuses("at most 16", [](P &p, S *) { p.dim = p.segment_count = 17; });
         refuses("NULL", [](P &p, S *) { p.segments = nullptr; });
         refuses("0 at an address", [](P &p, S *) { p.segment_count = 0; });

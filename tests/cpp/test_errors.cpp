@@ -144,7 +144,7 @@ void test_durations(void **) {
     REQUIRE(detail::nanoseconds(std::chrono::hours::max()) == INT64_MAX);
     REQUIRE(detail::nanoseconds(std::chrono::duration<double, std::pico>(3)) == 1);
     REQUIRE(detail::nanoseconds(-5s) == 0);
-    THROWS(InvalidError, "timeout: a duration is more than 0", OpParams().timeout(0s));
+    THROWS(InvalidError, "timeout: a duration must be more than 0", OpParams().timeout(0s));
     REQUIRE(Options().set("op.timeout", 2s).get("op.timeout").find("2") == 0);
 }
 

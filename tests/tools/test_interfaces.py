@@ -23,8 +23,8 @@ CARDS = {"docker0": "172.17.0.1/16", # on both hosts
 LEFT_OUT = "rail 1 is left out on all ranks"
 # (transport's options, exit status, what rank 0 says of it)
 TCP = [({"DTRAIN_TCP_INTERFACE": "docker0"}, 1, ["listens at 172.17.0.1", "of this host, too"]),
-       ({"DTRAIN_TCP_INTERFACE": "lost0"}, 1, ["from 10.99.1.1 (lost0) to 10.99.2.1, for which the "
-                                               "kernel has no way", "option tcp.interface"]),
+       ({"DTRAIN_TCP_INTERFACE": "lost0"}, 1, ["from 10.99.1.1 (lost0) to 10.99.2.1, to which the "
+                                               "kernel has no route", "option tcp.interface"]),
        ({"DTRAIN_TCP_INTERFACE": "hole0"}, 1, ["from 10.98.0.1 (hole0) to 10.98.0.2, packets leave "
                                                "by 10.98.0.1 (hole0)", "option tcp.interface"]),
        ({"DTRAIN_TCP_INTERFACE": "eth0,lost0"}, 0, [LEFT_OUT, "from 10.99.1.1 (lost0)"]),

@@ -134,7 +134,7 @@ class Timelines(unittest.TestCase):
         code, _, err = run("1", DTRAIN_TIMELINE=f"{self.folder}/missing/t")
         self.assertNotEqual(code, 0)
         # Whichever rank comes first ends the other.
-        self.assertRegex(err, f"timeline: {self.folder}/missing/t.[01].json cannot be written")
+        self.assertRegex(err, f'timeline: "{self.folder}/missing/t.[01].json" cannot be written')
         self.assertIn("No such file or directory", err)
 
     def test_links_are_not_followed(self):
@@ -143,7 +143,7 @@ class Timelines(unittest.TestCase):
         (self.folder / "t.0.json").symlink_to(precious)
         code, _, err = run("1", DTRAIN_TIMELINE=f"{self.folder}/t")
         self.assertNotEqual(code, 0)
-        self.assertIn("t.0.json cannot be written (option timeline): it is a symbolic link", err)
+        self.assertIn('t.0.json" cannot be written (option timeline): it is a symbolic link', err)
         self.assertEqual(precious.read_text(), "mine")
 
     def test_a_full_disk_ends_the_timeline_not_the_job(self):
@@ -156,7 +156,7 @@ class Timelines(unittest.TestCase):
         code, _, err = run("20", DTRAIN_TIMELINE=f"{self.folder}/t")
         self.assertEqual(code, 0, err)
         for rank in (0, 1):
-            said = [line for line in err.splitlines() if f"t.{rank}.json ends here" in line]
+            said = [line for line in err.splitlines() if f't.{rank}.json" ends here' in line]
             self.assertEqual(len(said), 1, err)
             self.assertIn("No space left on device", said[0])
 

@@ -50,33 +50,33 @@ struct Offence {
     void (*commit)(Stranger &);
 };
 constexpr Offence offences[] = {
-    {"outside the window", // says 10 bytes, sends 100
+    {"larger than the window", // says 10 bytes, sends 100
      [](Stranger &s) { s.say({.kind = Kind::eager, .tag = 1, .length = 10}, Bytes(100)); }},
-    {"outside the window", // says 10 bytes, sends none
+    {"larger than the window", // says 10 bytes, sends none
      [](Stranger &s) { s.say({.kind = Kind::eager, .tag = 1, .length = 10}); }},
-    {"outside the window", // begins one message in the middle of another
+    {"larger than the window", // begins one message in the middle of another
      [](Stranger &s) {
          for (int i = 0; i < 2; i++)
              s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
      }},
-    {"a part of no message", [](Stranger &s) { s.say({.kind = Kind::part}, Bytes(10)); }},
-    {"a part of no message", // with nothing in it
+    {"a part without a message", [](Stranger &s) { s.say({.kind = Kind::part}, Bytes(10)); }},
+    {"a part without a message", // with nothing in it
      [](Stranger &s) {
          s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
          s.say({.kind = Kind::part});
      }},
-    {"more than is missing",
+    {"more bytes than are missing",
      [](Stranger &s) {
          s.say({.kind = Kind::eager, .tag = 1, .length = 100}, Bytes(10));
          s.say({.kind = Kind::part}, Bytes(91));
      }},
-    {"outside the window", // more than may be kept
+    {"larger than the window", // more than may be kept
      [](Stranger &s) {
          for (int i = 0; i < 3; i++)
              s.say({.kind = Kind::eager, .tag = 1, .length = 100'000}, Bytes(100'000));
      }},
-    {"outside the limits", [](Stranger &s) { s.announce(1, ~uint64_t{0}); }},
-    {"outside the limits", // more than may be announced
+    {"exceeds the limits", [](Stranger &s) { s.announce(1, ~uint64_t{0}); }},
+    {"exceeds the limits", // more than may be announced
      [](Stranger &s) {
          for (uint32_t i = 0; i <= rdm::announce_limit; i++) s.announce(1, 1 << 20, i);
      }},
@@ -240,7 +240,8 @@ void an_unknown_immediate_completes_nothing(void **) {
     for (const uint32_t other : {1u, 77u, ~0u})
         assert_true(stranger.write(target, 0, 64, memory.grant.transfer ^ other));
     stranger.until([&] { return pair.b.host.text().find("immediate") != std::string::npos; });
-    assert_non_null(strstr(pair.b.host.text().c_str(), "an immediate that belongs to nothing"));
+    assert_non_null(
+        strstr(pair.b.host.text().c_str(), "an immediate that belongs to no operation"));
     assert_int_equal(pair.b.count(DTRAIN_TP_RECV), 0);
     assert_true(stranger.write(target, 0, Granted::len, memory.grant.transfer));
     assert_true(stranger.until([&] { return pair.b.take(DTRAIN_TP_RECV, 1); }));

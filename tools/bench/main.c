@@ -1,4 +1,4 @@
-/* dtrain-bench: how long collectives, tables and messages take.
+/* dtrain-bench: measures how long collectives, tables and messages take.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "print.h"
 #include "threads.h"
@@ -19,7 +19,7 @@ static int wanted(const options_t *options, const char *name) {
     return 0;
 }
 
-/* 0, or -1 with the reason on stderr: a name without operation. */
+/* Returns 0, or -1 with the reason on stderr: a name that is no operation. */
 static int check_names(const options_t *options) {
     char names[1024], *rest = NULL;
     if (strcmp(options->operations, "all") == 0) return 0;
@@ -29,7 +29,8 @@ static int check_names(const options_t *options) {
         const operation_t *op = operations;
         while (op->name != NULL && strcmp(op->name, name) != 0) op++;
         if (op->name != NULL) continue;
-        fprintf(stderr, "dtrain-bench: no operation \"%s\" (see --help)\n", name);
+        fprintf(stderr, "dtrain-bench: --operations: there is no operation \"%s\" (see --help)\n",
+                name);
         return -1;
     }
     return 0;
@@ -40,7 +41,7 @@ static int bench_rank(const options_t *options, dtrain_comm_t *comm) {
                      .comm = comm,
                      .rank = dtrain_comm_rank(comm),
                      .size = dtrain_comm_size(comm)};
-    /* Sums of the pattern must be exact. */
+    /* Sums of the pattern must be exact to be verified. */
     if (dtrain_dtype_size(options->dtype) == 1 || options->dtype == DTRAIN_BF16)
         if (options->op == DTRAIN_SUM && bench.size > MOST_FOR_SMALL_TYPES) {
             fprintf(stderr, "dtrain-bench: %s sums cannot be verified with more than %d ranks\n",

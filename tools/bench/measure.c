@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the samples of one operation at one size, and verifies the results.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "measure.h"
 
 #include "pattern.h"
@@ -11,7 +12,7 @@
 #include <time.h>
 
 static const size_t barrier_from = 64 << 10;     /* bytes */
-static const size_t huge_page = (size_t)2 << 20; /* the same alignment for everybody */
+static const size_t huge_page = (size_t)2 << 20; /* the same alignment for all ranks */
 
 static double now(void) {
     struct timespec t;
@@ -32,12 +33,12 @@ static int sample_count(const options_t *options, uint64_t bytes) {
     return bytes < 64 << 10 ? 1000 : bytes <= 1 << 20 ? 100 : bytes < 64 << 20 ? 20 : 7;
 }
 
-/* Touched, so that no page fault falls into a sample. */
+/* Writes to the memory, so that no page fault falls into a sample. */
 static void *allocate(size_t bytes) {
     const size_t size = (bytes + huge_page - 1) / huge_page * huge_page;
     void *buffer = aligned_alloc(huge_page, size);
     if (buffer == NULL) {
-        fprintf(stderr, "dtrain-bench: no memory for a buffer of %zu bytes\n", size);
+        fprintf(stderr, "dtrain-bench: cannot allocate a buffer of %zu bytes\n", size);
         return NULL;
     }
     madvise(buffer, size, MADV_HUGEPAGE);
@@ -50,7 +51,7 @@ static void rewrite(bench_t *bench, int sample) {
         for (size_t i = 0; i < bench->count; i++) ((float *)bench->send)[i] = 1;
         return;
     }
-    /* broadcast and in-place operations read recv; for the others this wipes the last result. */
+    /* Broadcast and in-place operations read recv; for the others this clears the last result. */
     pattern_fill(bench->recv, bench->count, bench->options->dtype, bench->rank, sample);
     pattern_fill(bench->send, bench->count, bench->options->dtype, bench->rank, sample);
 }
@@ -60,7 +61,7 @@ static int verify(bench_t *bench, const operation_t *operation, int sample) {
     dtrain_status_t status = operation->traits & TABLE ? table_read(bench) : DTRAIN_OK;
     if (status != DTRAIN_OK) return failed(bench, operation, status);
     const size_t count = operation->checked != NULL ? operation->checked(bench) : 0;
-    /* Only averages of floats are not exact; of bf16, at each step. */
+    /* Only averages of floats are inexact: of bf16 they are rounded at each step. */
     const double rounding = bench->options->op == DTRAIN_AVG && dtype <= DTRAIN_BF16 ? 0x1p-6 : 0;
     for (size_t i = 0; i < count; i++) {
         const double found = pattern_read(bench->recv, i, dtype);
@@ -120,7 +121,7 @@ int measure(bench_t *bench, const operation_t *operation, uint64_t bytes, result
     const size_t element = dtrain_dtype_size(dtype);
     bench->block = (bytes / element + size - 1) / size;
     if (bench->block == 0) bench->block = 1;
-    /* Whole blocks only where there are blocks: 4 bytes stay 4 bytes for an all-reduce. */
+    /* Only operations with blocks are rounded to whole blocks: an all-reduce of 4 bytes keeps 4. */
     bench->count = operation->traits & BLOCKS ? bench->block * size : bytes / element;
     if (bench->count == 0) bench->count = 1;
     result->samples = sample_count(bench->options, bytes);

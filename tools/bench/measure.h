@@ -9,7 +9,7 @@ typedef struct result {
     int samples;
 } result_t;
 
-/* Collective. 0, or -1 with the reason on stderr. */
+/* Collective. Returns 0, or -1 with the reason on stderr. */
 int measure(bench_t *bench, const operation_t *operation, uint64_t bytes, result_t *result);
 
 #endif

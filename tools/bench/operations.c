@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of operations, with the results that each must have.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "operation.h"
 
 #include "pattern.h"
@@ -46,7 +47,7 @@ static dtrain_status_t run_barrier(bench_t *bench) {
     return dtrain_barrier(bench->comm, NULL, NULL);
 }
 
-/* Ranks 0 and 1; the others look on. */
+/* Between the first and the last rank; the others do nothing. */
 static dtrain_status_t run_sendrecv(bench_t *bench) {
     const int peer = bench->rank == 0 ? bench->size - 1 : 0;
     const void *first = bench->rank == 0 ? bench->send : bench->recv;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the command line of dtrain-bench.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
 #include "operation.h"
@@ -10,20 +11,19 @@
 
 static const char usage[] =
     "usage: dtrain-bench [option ...], or dtrain-bench tune [--out FILE]\n"
-    "Measures operations between the ranks of a job (run it by dtrain-run) or between threads.\n"
+    "Measures operations between the ranks of a job (started by dtrain-run) or between threads.\n"
     "  --operations A,B     (allreduce; \"all\"): %s\n"
-    "  --sizes A,B          bytes, with K, M, G (4,1K,16K,64K,1M,16M); for the operations with a\n"
-    "                       block per rank, of all blocks together\n"
+    "  --sizes A,B          bytes, with K, M, G (4,1K,16K,64K,1M,16M); for operations with one\n"
+    "                       block per rank, the size of all blocks together\n"
     "  --threads N          N ranks, as threads of this process\n"
     "  --dtype D            f32 f64 f16 bf16 i8 u8 i16 u16 i32 u32 i64 u64 (f32)\n"
     "  --op O               sum avg min max (sum)\n"
     "  --in-place           all-reduce in place\n"
-    "  --iterations N       samples per size (1000 below 64K, 100 to 1M, then 20, from 64M 7)\n"
+    "  --iterations N       samples per size (1000 below 64K, 100 to 1M, 20 below 64M, else 7)\n"
     "  --format F           table csv json (table)\n"
-    "Every rank rewrites its buffer before each operation; from 64K on a barrier follows. A\n"
-    "sample's time is that of the slowest rank; point to point it is half a round trip. Results "
-    "are\n"
-    "verified, once untimed and after the last sample.\n";
+    "Every rank rewrites its buffer before each operation; from 64K on a barrier follows. The\n"
+    "time of a sample is that of the slowest rank; point to point, half of a round trip. Results\n"
+    "are verified after an untimed run and after the last sample.\n";
 
 typedef struct name {
     const char *name;
@@ -135,7 +135,7 @@ int options_parse(options_t *o, int argc, char **argv) {
         case FORMAT: result = parse_name("format", formats, &format_name, &format); break;
         case VERSION: printf("dtrain-bench %s\n", dtrain_version_string()); return 1;
         case HELP: print_usage(); return 1;
-        default: return -1; /* getopt_long() has said why */
+        default: return -1; /* getopt_long() has printed the reason */
         }
     }
     o->format = (int)format;

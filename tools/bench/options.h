@@ -11,15 +11,15 @@ typedef struct options {
     const char *operations;    /* names, separated by commas */
     uint64_t sizes[MAX_SIZES]; /* bytes */
     int size_count;
-    int threads;    /* ranks as threads of this process; 0: the environment's job */
-    int iterations; /* 0: by the size */
+    int threads;    /* ranks as threads of this process; 0: the job of the environment */
+    int iterations; /* 0: depends on the size */
     int format;
     int in_place; /* all-reduce */
     uint32_t dtype, op;
     const char *dtype_name, *op_name;
 } options_t;
 
-/* 0; -1 with the reason on stderr; 1 when --help or --version was answered. */
+/* Returns 0; -1 with the reason on stderr; 1 when it has answered --help or --version. */
 int options_parse(options_t *options, int argc, char **argv);
 
 #endif

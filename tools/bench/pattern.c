@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Conversion of the pattern numbers to and from all dtypes.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "pattern.h"
 
 #include "dtrain.h"
@@ -15,7 +16,7 @@ static uint16_t half_from_int(int value) {
 
 static double half_to_double(uint16_t half) {
     const int exponent = half >> 10 & 31, mantissa = half & 1023;
-    if (exponent == 31) return NAN; /* none is ever right */
+    if (exponent == 31) return NAN; /* the pattern has none: never the expected value */
     const double size =
         exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, exponent - 25);
     return half & 0x8000 ? -size : size;
@@ -75,7 +76,7 @@ void pattern_fill(void *buffer, size_t count, uint32_t dtype, int rank, int samp
     unsigned char *bytes = buffer;
     for (size_t i = 0; i < 3 && i < count; i++)
         pattern_write(bytes + i * element, dtype, pattern_value(i, rank, sample));
-    /* Doubles what is there; it stays a multiple of the period. */
+    /* Doubles the filled part, which remains a multiple of the period. */
     for (size_t done = 3 * element; done < size; done *= 2)
         memcpy(bytes + done, bytes, done < size - done ? done : size - done);
 }

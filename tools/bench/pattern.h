@@ -1,5 +1,5 @@
-/* What the buffers hold: small whole numbers that change with element, rank and sample, so that
- * every sum is exact in every type.
+/* The contents of the buffers: small whole numbers that change with element, rank and sample, so
+ * that every sum is exact in every type.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H

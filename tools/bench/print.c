@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints results as a table, CSV or JSON.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "print.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The results, as they come.
+/* Prints each result as soon as it is measured.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_PRINT_H
 #define BENCH_PRINT_H

@@ -1,8 +1,8 @@
-/* Push and pull, on an asynchronous table whose rule is to add.
+/* The operations push and pull, on an asynchronous table with the rule ADD.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "operation.h"
 
-/* Up to here a sum of ones is exact in f32; then it saturates. */
+/* Largest exact sum of ones in f32; beyond it the sum stays the same. */
 static const double exact = 16777216;
 
 dtrain_status_t table_open(bench_t *bench, const char *name) {

@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs ranks as threads, which find each other by an all-gather in memory, or as a process of a
+ * job.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "threads.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct meeting { /* what the threads' all-gather needs */
+typedef struct meeting { /* state of the threads' all-gather */
     pthread_barrier_t barrier;
     const void *sent[MAX_THREADS];
     int size;
@@ -26,7 +28,7 @@ static int32_t allgather(void *arg, const void *send, void *recv, size_t length)
     pthread_barrier_wait(&meeting->barrier);
     for (int i = 0; i < meeting->size; i++)
         memcpy((char *)recv + (size_t)i * length, meeting->sent[i], length);
-    pthread_barrier_wait(&meeting->barrier); /* nobody's `send` goes before all have it */
+    pthread_barrier_wait(&meeting->barrier); /* keeps each `send` valid until all have copied it */
     return 0;
 }
 
@@ -79,7 +81,7 @@ int run_threads(const options_t *options, int (*body)(const options_t *, dtrain_
         threads[i] = (thread_t){.options = options, .body = body, .meeting = &meeting, .rank = i};
         if (pthread_create(&threads[i].id, NULL, run_thread, &threads[i]) != 0) {
             fprintf(stderr, "dtrain-bench: cannot create thread %d\n", i);
-            exit(EXIT_FAILURE); /* the others wait for it */
+            exit(EXIT_FAILURE); /* the other threads would wait for it */
         }
     }
     for (int i = 0; i < meeting.size; i++) {

@@ -4,9 +4,10 @@
 #define BENCH_THREADS_H
 #include "options.h"
 
-/* Runs body once per rank, each with a context and communicator of its own. 0 when all return 0. */
+/* Runs body once per rank, each with its own context and communicator. Returns 0 if all return
+ * 0. */
 int run_threads(const options_t *options, int (*body)(const options_t *, dtrain_comm_t *));
-/* The same for this process as a rank of the environment's job. */
+/* The same for this process as one rank of the job of the environment. */
 int run_process(const options_t *options, int (*body)(const options_t *, dtrain_comm_t *));
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb tune: measures the machine and writes a tuning file.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "tune.h"
 
 #include "threads.h"
@@ -9,8 +10,8 @@
 
 static const char usage[] =
     "usage: dtrain-run -n N -- dtrain-bench tune [--out FILE]\n"
-    "Measures the machine with the ranks of this job and writes what the library's cost model\n"
-    "needs to FILE (dtrain.tuning). Use it by DTRAIN_TUNING_FILE=FILE.\n";
+    "Measures the machine with the ranks of this job and writes the parameters of the library's\n"
+    "cost model to FILE (dtrain.tuning). DTRAIN_TUNING_FILE=FILE makes the library use it.\n";
 
 static const char *out = "dtrain.tuning";
 

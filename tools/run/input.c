@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Relays the terminal's input to rank 0 through a socket.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "input.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ int input_open(input_t *input, int *read_end) {
 
 void input_prepare(const input_t *input, struct pollfd polled[2]) {
     const int pending = input->begin < input->end;
-    /* Reading in the background would stop us. */
+    /* Reading the terminal in the background would stop this process. */
     const int readable = input->to >= 0 && !pending && tcgetpgrp(STDIN_FILENO) == getpgrp();
     polled[0] = (struct pollfd){.fd = readable ? STDIN_FILENO : -1, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = pending ? input->to : -1, .events = POLLOUT};
@@ -45,6 +46,6 @@ void input_relay(input_t *input, const struct pollfd polled[2]) {
         if (n > 0)
             input->begin += (size_t)n;
         else if (errno != EINTR && errno != EAGAIN)
-            end(input); /* rank 0 reads no more */
+            end(input); /* rank 0 has closed its input */
     }
 }

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts all processes, waits for their ends, signals and timeouts, and stops the job.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
 #include "input.h"
@@ -18,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const double kill_after = 2;      /* seconds from TERM to KILL */
-static const double patience = 10;       /* for what takes its time after a signal of the user's */
-static const double server_patience = 5; /* for servers, once all workers have ended */
+static const double kill_after = 2; /* seconds from TERM to KILL */
+static const double patience = 10;  /* seconds for processes to end after a signal from the user */
+static const double server_patience = 5; /* seconds for servers, once all workers have ended */
 static const double never = 1e300;
 enum { FIXED = 3 }; /* descriptors to poll before the processes' */
 
@@ -30,11 +31,11 @@ typedef struct job {
     struct pollfd *polled; /* signals, two for the input, then two per process */
     input_t input;
     int count, running, workers_running;
-    int status;      /* of the first to fail */
+    int status;      /* exit status of the first process to fail */
     int interrupted; /* the first signal passed on, or 0 */
     bool stopping;   /* TERM was sent */
     double deadline; /* --timeout */
-    double stop_at;  /* when the others' time is over, after a failure */
+    double stop_at;  /* when the grace time after a failure is over */
     double kill_at;  /* when KILL follows */
 } job_t;
 
@@ -79,13 +80,13 @@ static void handle_end(job_t *job, process_t *p) {
     if (job->status != 0) return;
     job->status = p->status;
     if (job->interrupted != 0)
-        job->kill_at = now() + patience; /* the others had the signal, too */
+        job->kill_at = now() + patience; /* the other processes got the signal, too */
     else if (!job->options->keep_going)
-        job->stop_at = now() + job->options->grace; /* they hear of it by the library */
+        job->stop_at = now() + job->options->grace; /* the library tells them of the failure */
 }
 
-/* What was killed goes before what only failed: of two that ended at the same time, the latter
- * has probably noticed the former. */
+/* Handles killed processes before failed ones: of two that ended at the same time, the failed one
+ * has probably noticed that the other was killed. */
 static void handle_children(job_t *job) {
     for (int i = 0; i < job->count; i++) process_poll(&job->processes[i]);
     for (int killed = 1; killed >= 0; killed--)
@@ -105,7 +106,7 @@ static void handle_signal(job_t *job, int number) {
     } else {
         if (job->interrupted == 0) job->interrupted = number;
         output_say("%s: passed on%s", strsignal(number),
-                   number == SIGINT ? "; once more kills" : "");
+                   number == SIGINT ? "; a second one kills" : "");
         signal_all(job, number);
     }
 }
@@ -156,10 +157,10 @@ static void wait_for_events(job_t *job) {
         handle_signal(job, (int)info.ssi_signo);
 }
 
-/* Processes that start at the same time: one by one, each would wait for a core first. */
+/* How many processes start at the same time: one by one, each would first wait for a core. */
 enum { starting_together = 16 };
 
-/* Those that began before process i, but for the last `but` of them. */
+/* Confirms the processes that were started before process i, except the last `but` of them. */
 static void confirm(job_t *job, int *unconfirmed, int i, int but) {
     for (; *unconfirmed > i + but; (*unconfirmed)--) {
         process_t *p = &job->processes[*unconfirmed];
@@ -172,7 +173,8 @@ static void confirm(job_t *job, int *unconfirmed, int i, int but) {
     }
 }
 
-/* Backwards: without its server's program, for example, a job need not begin. */
+/* Starts the processes in reverse order: if a server's program is missing, for example, no worker
+ * starts. */
 static void start_all(job_t *job, const rendezvous_t *rendezvous) {
     int input = -1, i = job->count - 1, unconfirmed = i;
     for (; i >= 0; i--) {
@@ -191,12 +193,12 @@ static void start_all(job_t *job, const rendezvous_t *rendezvous) {
         job->workers_running += !p->server;
     }
     confirm(job, &unconfirmed, i, 0);
-    close(rendezvous->listen_fd); /* rank 0 has it */
+    close(rendezvous->listen_fd); /* rank 0 has inherited it */
     if (job->status != 0) stop(job);
 }
 
 static void clean_up(job_t *job) {
-    signal_all(job, SIGKILL); /* what the processes have left running in their groups */
+    signal_all(job, SIGKILL); /* programs that the processes have left running in their groups */
     for (int i = 0; i < job->count; i++) {
         stream_finish(&job->processes[i].out);
         stream_finish(&job->processes[i].err);
@@ -206,7 +208,7 @@ static void clean_up(job_t *job) {
     free(job->polled);
 }
 
-/* Signals come through a descriptor, beside the output. */
+/* Receives signals through a descriptor, which is polled with the output. */
 static int open_signals(void) {
     sigset_t set;
     sigemptyset(&set);
@@ -216,8 +218,7 @@ static int open_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Two streams of each process, and some for us; the processes keep the limit they know otherwise.
- */
+/* Allows two descriptors per process and some more. Child processes keep the old limit. */
 static void allow_files(int processes) {
     struct rlimit files;
     const rlim_t wanted = 2 * (rlim_t)processes + 64;
@@ -240,7 +241,7 @@ int job_run(const options_t *options) {
     job.polled = calloc(FIXED + 2 * (size_t)job.count, sizeof *job.polled);
     const int signals = open_signals();
     if (job.processes == NULL || job.polled == NULL || signals < 0) {
-        output_say("cannot begin: %s", strerror(errno));
+        output_say("cannot start the job: %s", strerror(errno));
         return 1;
     }
     job.polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* All processes of the job, from their start to their end.
+/* Runs all processes of the job, from their start to their end.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_JOB_H
 #define RUN_JOB_H

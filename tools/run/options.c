@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the command line of dtrain-run.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
 #include "dtrain.h"
@@ -13,20 +14,17 @@ static const char usage[] =
     "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job on this machine.\n"
     "  -n, --workers N          number of workers\n"
     "  -s, --servers N          number of parameter servers (0)\n"
-    "      --mixed              the workers serve, too (without servers they do anyway)\n"
-    "      --server-program P   instead of dtrain-server\n"
-    "      --timeout SECONDS    end the job after that time\n"
-    "      --grace SECONDS      how long the others may go on after the first failure (5)\n"
-    "      --keep-going         let them go on for as long as they like\n"
+    "      --mixed              workers also serve (without servers they always do)\n"
+    "      --server-program P   run P instead of dtrain-server\n"
+    "      --timeout SECONDS    end the job after this time\n"
+    "      --grace SECONDS      time for the other processes after the first failure (5)\n"
+    "      --keep-going         no limit for this time\n"
     "      --version, --help\n"
-    "Lines of output get the rank in front (s0, s1, ... for servers); rank 0 gets the input.\n"
-    "INT, TERM and HUP are passed on; a second INT kills. When a process fails, the others hear of "
-    "it\n"
-    "by the library, and may say so, or go on without it, for the time of --grace; then they get "
-    "TERM,\n"
-    "and KILL 2 s later. The exit status is that of the first to fail (128 + the signal that "
-    "killed\n"
-    "it; 124 after the timeout).\n";
+    "Output lines are prefixed with the rank (s0, s1, ... for servers); rank 0 gets the input.\n"
+    "INT, TERM and HUP are passed on to all processes; a second INT kills them. When a process\n"
+    "fails, the library tells the others, which have the time of --grace to report it or to\n"
+    "continue without it; then they get TERM, and KILL 2 s later. The exit status is that of the\n"
+    "first process to fail (128 + the signal that killed it; 124 after the timeout).\n";
 
 static int parse_count(const char *what, const char *text, int min, int *count) {
     char *end;
@@ -78,7 +76,7 @@ int options_parse(options_t *options, int argc, char **argv) {
                                           {NULL, 0, NULL, 0}};
     int option, result = 0;
     *options = (options_t){.grace = 5};
-    /* '+': what follows the program's name is its own. */
+    /* '+': arguments after the program's name belong to the program. */
     while (result == 0 && (option = getopt_long(argc, argv, "+n:s:", known, NULL)) != -1) {
         switch (option) {
         case 'n': result = parse_count("-n", optarg, 1, &options->workers); break;
@@ -90,7 +88,7 @@ int options_parse(options_t *options, int argc, char **argv) {
         case KEEP_GOING: options->keep_going = true; break;
         case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;
-        default: return -1; /* getopt_long() has said why */
+        default: return -1; /* getopt_long() has printed the reason */
         }
     }
     return result == 0 ? complete(options, argv + optind) : result;

@@ -5,19 +5,19 @@
 
 #include <stdbool.h>
 
-enum { MAX_PROCESSES = 4096 }; /* workers, and servers */
+enum { MAX_PROCESSES = 4096 }; /* workers, and also servers */
 
 typedef struct options {
     int workers, servers;
-    bool mixed;                 /* workers serve, too */
+    bool mixed;                 /* workers also serve */
     double timeout;             /* seconds; 0: none */
-    double grace;               /* seconds that the others have after the first failure */
-    bool keep_going;            /* the others may go on for ever */
+    double grace;               /* seconds for the other processes after the first failure */
+    bool keep_going;            /* no limit for the other processes */
     const char *server_program; /* NULL: dtrain-server, beside this program or on the PATH */
     char **program;             /* and its arguments, NULL at the end */
 } options_t;
 
-/* 0; -1 with the reason on stderr; 1 when --help or --version was answered. */
+/* Returns 0; -1 with the reason on stderr; 1 when it has answered --help or --version. */
 int options_parse(options_t *options, int argc, char **argv);
 
 #endif

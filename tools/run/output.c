@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the processes' pipes and terminals, and prints their lines with a prefix.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "output.h"
 
 #include <errno.h>
@@ -17,10 +18,10 @@ static stream_t *shown; /* the live stream whose unfinished line is on the termi
 static void write_all(int fd, const char *data, size_t size) {
     while (size > 0) {
         ssize_t n = write(fd, data, size);
-        if (n < 0 && errno == EAGAIN) /* somebody made our terminal non-blocking */
+        if (n < 0 && errno == EAGAIN) /* another process made the terminal non-blocking */
             poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
         else if (n < 0 && errno != EINTR)
-            return; /* nobody is left to be told */
+            return; /* the reader is gone */
         else if (n > 0)
             data += n, size -= (size_t)n;
     }
@@ -48,7 +49,7 @@ static void end_line(stream_t *s) {
     const size_t prefix = strlen(s->prefix);
     if (s->length > prefix)
         snprintf(s->last, sizeof s->last, "%.*s", (int)(s->length - prefix), s->line + prefix);
-    s->line[s->length++] = '\n'; /* there is always room for it */
+    s->line[s->length++] = '\n'; /* take_byte() leaves room for it */
     write_all(s->to, s->line, s->length);
     begin_line(s);
 }
@@ -58,7 +59,7 @@ static void take_byte(stream_t *s, char byte) {
         end_line(s);
         return;
     }
-    if (s->returned) begin_line(s); /* what follows is written over it */
+    if (s->returned) begin_line(s); /* the next bytes overwrite the line */
     if (s->live && byte == '\r')
         s->returned = true;
     else
@@ -93,7 +94,7 @@ bool stream_read(stream_t *s) {
 }
 
 void stream_drain(stream_t *s) {
-    /* More than a pipe holds, and an end, should another process still be writing. */
+    /* More reads than a full pipe needs, but limited, in case another process is still writing. */
     for (int pieces = 0; pieces < 128 && stream_read(s); pieces++) continue;
 }
 
@@ -123,7 +124,7 @@ static int open_terminal(int like, int columns, int *master, int *slave) {
     if (*master < 0 || grantpt(*master) != 0 || unlockpt(*master) != 0) return -1;
     *slave = open(ptsname(*master), O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (*slave < 0 || tcgetattr(*slave, &mode) != 0) return -1;
-    cfmakeraw(&mode); /* bytes as they are */
+    cfmakeraw(&mode); /* passes bytes unchanged */
     if (tcsetattr(*slave, TCSANOW, &mode) != 0) return -1;
     if (ioctl(like, TIOCGWINSZ, &size) == 0 && size.ws_col > columns) {
         size.ws_col = (unsigned short)(size.ws_col - columns);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Forks a process, sets its environment and descriptors, and reports its end.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
 #include <errno.h>
@@ -58,12 +59,12 @@ static void run_program(const process_t *p, const options_t *o) {
     execvp(arguments[0], arguments);
 }
 
-/* In the child: never returns. What cannot be done is told to `report` as an errno. */
+/* Runs in the child and never returns. Writes the errno of a failure to `report`. */
 static void become(const process_t *p, const options_t *o, const rendezvous_t *r, pid_t parent,
                    const int fds[3], int report) {
     sigset_t none;
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed launcher leaves nobody behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a killed launcher leaves no process behind */
     if (getppid() != parent) _exit(1);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens the port where the ranks meet, and makes the job's secret.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "rendezvous.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@ static int failed(const char *what) {
     return -1;
 }
 
-/* Bound here and inherited, so that no other program can take the port in between. */
+/* Binds the port here; rank 0 inherits it, so that no other program can take it in between. */
 static int listen_on_loopback(rendezvous_t *r) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -31,21 +32,21 @@ static int listen_on_loopback(rendezvous_t *r) {
     return 0;
 }
 
-/* In memory that ends with this process, read through /proc by processes of the same user: neither
- * on disk nor in an environment, and found also by programs that wrappers start without their
- * descriptors. */
+/* Stores the secret in memory that ends with this process. Processes of the same user read it
+ * through /proc: it is neither on disk nor in an environment, and programs that wrappers start
+ * without their descriptors find it, too. */
 static int make_secret(rendezvous_t *r) {
     unsigned char random[32];
     char text[2 * sizeof random + 1];
     if (getenv("DTRAIN_SECRET") != NULL || getenv("DTRAIN_SECRET_FILE") != NULL) return 0;
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
-        return failed("cannot make a secret");
+        return failed("cannot create a secret");
     for (size_t i = 0; i < sizeof random; i++) sprintf(text + 2 * i, "%02x", random[i]);
     int fd = memfd_create("dtrain-secret", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)sizeof text - 1 ||
         fchmod(fd, 0400) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        return failed("cannot keep a secret");
+        return failed("cannot store the secret");
     snprintf(r->secret, sizeof r->secret, "/proc/%d/fd/%d", (int)getpid(), fd);
     explicit_bzero(random, sizeof random);
     explicit_bzero(text, sizeof text);

@@ -1,4 +1,4 @@
-/* Where the ranks meet, and the secret by which they know each other.
+/* The address where the ranks meet, and the secret by which they authenticate each other.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_RENDEZVOUS_H
 #define RUN_RENDEZVOUS_H
@@ -9,7 +9,7 @@ typedef struct rendezvous {
     char secret[64]; /* path of the secret's file; empty: the environment has a secret */
 } rendezvous_t;
 
-/* 0, or -1 with the reason on stderr. The descriptors are closed on exec. */
+/* Returns 0, or -1 with the reason on stderr. The descriptors are closed on exec. */
 int rendezvous_create(rendezvous_t *rendezvous);
 
 #endif

@@ -12,9 +12,8 @@ static const char usage[] =
     "Serves the parameter tables of a job until all its workers have left. Without options the\n"
     "environment describes the job (DTRAIN_RENDEZVOUS, DTRAIN_SIZE, DTRAIN_SERVERS,\n"
     "DTRAIN_SERVER_INDEX; dtrain-run sets them).\n"
-    "--metrics [ADDRESS:]PORT: answers GET /metrics with counters for Prometheus; without an "
-    "address\n"
-    "on 127.0.0.1; port 0: a free one, which is printed.\n";
+    "--metrics [ADDRESS:]PORT: answers GET /metrics with counters for Prometheus. The default\n"
+    "address is 127.0.0.1; port 0 chooses a free port, which is printed.\n";
 
 static int failed(const char *what, dtrain_status_t status) {
     char text[512];
@@ -39,7 +38,7 @@ struct arguments {
     dtrain_server_params_t params;
 };
 
-/* 0; -1 with the reason on stderr; 1 when --help or --version was answered. */
+/* Returns 0; -1 with the reason on stderr; 1 when it has answered --help or --version. */
 static int parse(int argc, char **argv, struct arguments *arguments) {
     enum { RENDEZVOUS, WORKERS, SERVERS, INDEX, METRICS, VERSION, HELP };
     static const struct option known[] = {{"rendezvous", 1, NULL, RENDEZVOUS},
@@ -62,7 +61,7 @@ static int parse(int argc, char **argv, struct arguments *arguments) {
         case METRICS: arguments->metrics = optarg; break;
         case VERSION: printf("dtrain-server %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;
-        default: return -1; /* getopt_long() has said why */
+        default: return -1; /* getopt_long() has printed the reason */
         }
     }
     if (result == 0 && (optind < argc || (given != 0 && given != 4))) {

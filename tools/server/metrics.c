@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* A small HTTP server in a thread, for GET /metrics only.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "metrics.h"
 
 #include <arpa/inet.h>
@@ -21,8 +22,8 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Until the socket is ready for `events`; 0: it is, -1: the time is over, or the thread shall end.
- */
+/* Waits until the socket is ready for `events`. Returns 0, or -1 when the time is over or the
+ * thread must end. */
 static int wait_for(const struct metrics *metrics, int fd, short events, int64_t deadline_ms) {
     struct pollfd fds[] = {{fd, events, 0}, {metrics->stop, POLLIN, 0}};
     for (;;) {
@@ -35,7 +36,7 @@ static int wait_for(const struct metrics *metrics, int fd, short events, int64_t
     }
 }
 
-/* The head of a request, NUL-terminated; -1: none came. */
+/* Reads the head of a request, NUL-terminated; -1: none came. */
 static int read_head(const struct metrics *metrics, int fd, char *head, int64_t deadline_ms) {
     size_t length = 0;
     while (length < MOST_REQUEST) {
@@ -60,7 +61,7 @@ static void send_all(const struct metrics *metrics, int fd, const char *text, si
     }
 }
 
-/* The whole text; NULL: no memory. It may grow between two looks. */
+/* Returns the whole text; NULL: no memory. The text may grow between two calls. */
 static char *metrics_text(dtrain_server_t *server, size_t *length_p) {
     size_t size = 16384;
     for (char *text = NULL, *grown; (grown = realloc(text, size)) != NULL;) {
@@ -116,7 +117,7 @@ static int listen_at(const char *address) {
     char *end;
     long number = strtol(port, &end, 10);
     if (end == port || *end != 0 || number < 0 || number > 65535)
-        return failed(address, "not a port, 0 to 65535");
+        return failed(address, "not a port from 0 to 65535");
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int error = getaddrinfo(host, port, &hints, &found);

@@ -6,21 +6,22 @@
 
 #include <pthread.h>
 
-/* One connection at a time, each for at most two seconds, each with one request of at most 4 KiB.
- */
+/* Serves one connection at a time, each for at most two seconds with one request of at most 4
+ * KiB. */
 struct metrics {
     dtrain_server_t *server;
-    int listener, stop; /* -1: there is none; stop: an eventfd */
+    int listener, stop; /* -1: not open; stop: an eventfd */
     int started;
     pthread_t thread;
 };
 
-/* address: "PORT" (on 127.0.0.1) or "ADDRESS:PORT"; port 0: a free one. 0, or -1 with the reason on
- * stderr. */
+/* address: "PORT" (on 127.0.0.1) or "ADDRESS:PORT"; port 0 chooses a free port. Returns 0, or -1
+ * with the reason on stderr. */
 int metrics_listen(struct metrics *metrics, const char *address);
-/* Begins to answer, and prints where to stdout. 0, or -1 with the reason on stderr. */
+/* Starts to answer, and prints the address to stdout. Returns 0, or -1 with the reason on
+ * stderr. */
 int metrics_start(struct metrics *metrics, dtrain_server_t *server);
-/* Also when it was not started, or does not listen. */
+/* May be called even if metrics_start() or metrics_listen() was not. */
 void metrics_stop(struct metrics *metrics);
 
 #endif

@@ -1,4 +1,4 @@
-// The completions that progress() has still to report. Room is reserved when an operation is
+// The completions that progress() still has to report. Room is reserved when an operation is
 // accepted, so that completing it cannot fail.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -13,13 +13,14 @@ namespace dtrain::tp {
 
 class Completions {
   public:
-    // Room for n more push(). False: no memory; then do not accept the operation.
+    // Reserves room for n more calls of push(). False: no memory; then the operation must not be
+    // accepted.
     bool reserve(size_t n = 1) {
         if (!queue_.reserve(queue_.size() + reserved_ + n)) return false;
         reserved_ += n;
         return true;
     }
-    // Gives a reservation back for an operation that was not accepted after all.
+    // Returns the reservation of an operation that was not accepted after all.
     void unreserve() { reserved_--; }
     void push(const dtrain_tp_done_t &done) {
         reserved_--;
@@ -33,7 +34,7 @@ class Completions {
         return int32_t(n);
     }
 
-    uint64_t moved = 0; // bytes so far, of what has completed or will
+    uint64_t moved = 0; // bytes so far, of operations that have completed or will
 
   private:
     Queue<dtrain_tp_done_t> queue_;

@@ -1,6 +1,6 @@
-// Which descriptors of this process are ours, so that a forked child closes them: it has no use for
-// them, and while it held them the end of this process would not end its connections, nor free its
-// ports.
+// Records the descriptors that the library has opened in this process, so that a forked child
+// closes them. The child does not use them, and while it held them, the end of this process would
+// not end its connections nor free its ports.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/standard_descriptors.h"
@@ -14,12 +14,12 @@
 
 namespace dtrain::tp {
 
-// Those of one shared object. Any thread.
+// The descriptors of one shared object. Any thread.
 class Descriptors {
   public:
-    // A descriptor that was just made becomes ours: the one that it returns, or -1 with errno, as
-    // if it had not been made. Never 0, 1 or 2: who has closed them, as daemons do, puts others
-    // there when it likes.
+    // Records a descriptor that was just opened. Returns it, or -1 with errno, as if it had not
+    // been opened. Never returns 0, 1 or 2: programs that have closed these, as daemons do, may
+    // open others there at any time.
     static int own(int fd) {
         if (fd >= 0 && fd < 3) {
             const int higher = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
@@ -30,7 +30,8 @@ class Descriptors {
         if (fd >= 0) mark(fd);
         return fd;
     }
-    // Marks one that stays its maker's, but is nothing for a child either.
+    // Marks a descriptor that is owned by another part of the process but must not stay open in a
+    // child either.
     static void mark(int fd) {
         watch_forks();
         if (fd >= most) return;
@@ -41,24 +42,23 @@ class Descriptors {
     static void unmark(int fd) {
         if (fd < most) marks_[fd / 64] &= ~bit(fd);
     }
-    // What close() returns. Unmarked before it is closed: from then on another thread may get the
-    // same number.
+    // Returns what close() returns. The descriptor is unmarked before it is closed, since
+    // afterwards another thread may get the same number.
     static int close(int fd) {
         unmark(fd);
         return ::close(fd);
     }
-    // How often this process was forked since it loaded this. What was opened before, the child has
-    // no more.
+    // How often this process was forked since it loaded this code. Descriptors opened before that
+    // do not exist in the child any more.
     static uint32_t generation() { return generation_.load(std::memory_order_relaxed); }
 
   private:
-    static constexpr int most =
-        1 << 20; // as many as Linux allows unless an administrator raises it
+    static constexpr int most = 1 << 20; // Linux's limit unless an administrator raises it
     static uint64_t bit(int fd) { return uint64_t{1} << fd % 64; }
 
     static void watch_forks() {
         if (watching_.load(std::memory_order_relaxed)) return;
-        // Twice is no harm.
+        // Registering twice does no harm.
         if (pthread_atfork(nullptr, nullptr, &Descriptors::close_all) == 0) watching_ = true;
     }
     static void close_all() {
@@ -72,7 +72,8 @@ class Descriptors {
     }
 
     static inline constinit std::atomic<uint64_t> marks_[most / 64] = {};
-    static inline constinit std::atomic<int> end_ = 0; // beyond the highest marked
+    // One more than the highest marked descriptor.
+    static inline constinit std::atomic<int> end_ = 0;
     static inline constinit std::atomic<uint32_t> generation_ = 0;
     static inline constinit std::atomic<bool> watching_ = false;
 };

@@ -1,4 +1,4 @@
-// The one exported symbol of a plugin of this tree. PLUGIN is its table.
+// The only exported symbol of a plugin of this tree. PLUGIN is the plugin's table.
 // SPDX-License-Identifier: Apache-2.0
 #include "dtrain_basics.h"
 #include "dtrain_transport.h"

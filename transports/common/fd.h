@@ -7,12 +7,12 @@
 
 namespace dtrain::tp {
 
-// Every descriptor that we make is one from the start: it is none of the standard three, and closed
-// in a forked child.
+// Every descriptor that the library opens is held by an Fd from the start: it is never 0, 1 or 2,
+// and it is closed in a forked child.
 class Fd {
   public:
     Fd() = default;
-    explicit Fd(int fd) : fd_(Descriptors::own(fd)) {} // < 0: none, for the reason in errno
+    explicit Fd(int fd) : fd_(Descriptors::own(fd)) {} // < 0: empty; errno has the reason
     Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)), generation_(other.generation_) {}
     Fd &operator=(Fd &&other) noexcept {
         std::swap(fd_, other.fd_);
@@ -21,7 +21,7 @@ class Fd {
     }
     ~Fd() { reset(); }
     void reset() { close(); }
-    // What close() returns.
+    // Returns what close() returns.
     int close() {
         const int fd = std::exchange(fd_, -1);
         if (fd < 0 || generation_ != Descriptors::generation()) return 0;
@@ -35,7 +35,7 @@ class Fd {
     uint32_t generation_ = Descriptors::generation();
 };
 
-// Keeps a descriptor that is not ours from children, too, while it lives.
+// While it lives, keeps a descriptor that the library does not own from children, too.
 class Unshared {
   public:
     Unshared() = default;

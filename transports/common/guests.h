@@ -1,10 +1,10 @@
-// Connections of devices that nobody here has asked for.
+// Connections from devices that the core of this process has not asked for.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Without a secret the handshake keeps nobody out. But the core asks about every device of the job
-// (reachable(), connect()): whoever connects to us without being asked for is a peer that has heard
-// of the job before we have, or a stranger, who may be one of very many. So such connections are
-// bounded in number and in time. The owner ends them.
+// Without a secret the handshake admits everybody. But the core asks about every device of the job
+// (reachable(), connect()). So a device that connects before it was asked about is either a peer
+// that has heard of the job earlier than this process, or a stranger, of which there may be many.
+// Therefore such connections are bounded in number and in time. The owner closes them.
 #pragma once
 #include "hello.h"
 #include "list.h"
@@ -15,7 +15,7 @@
 
 namespace dtrain::tp {
 
-// Connection has the link `guest_link` and `int64_t guest_until_ns = 0`.
+// Connection must have the member `guest_link` and `int64_t guest_until_ns = 0`.
 template <class Connection> class Guests {
   public:
     static constexpr uint32_t most = 256;
@@ -31,30 +31,30 @@ template <class Connection> class Guests {
         }
     }
 
-    // The core asks about a device; `connection` is what there is of it, or nullptr.
+    // The core asks about a device; `connection` is its connection, or nullptr.
     void expect(const DeviceId &peer, Connection *connection) {
         if (connection) forget(connection);
         if (is_expected(peer)) return;
         auto *known = new (std::nothrow) Known;
-        if (!known) return; // it counts as a guest
+        if (!known) return; // then it counts as a guest
         known->tag = tag_of(peer);
         known_.insert(known);
     }
     bool is_expected(const DeviceId &peer) { return known_.find(tag_of(peer)) != nullptr; }
 
-    // Somebody has come. Returns the connection that makes room, or nullptr.
+    // A device has connected. Returns the connection to close to make room, or nullptr.
     Connection *receive(Connection *connection, int64_t now_ns) {
         connection->guest_until_ns = now_ns + patience_ns;
         guests_.push_back(connection);
         return ++count_ > most ? guests_.front() : nullptr;
     }
-    // Before it is deleted.
+    // To be called before the connection is deleted.
     void forget(Connection *connection) {
         if (!std::exchange(connection->guest_until_ns, 0)) return;
         guests_.remove(connection);
         count_--;
     }
-    // One whose time is over, or nullptr.
+    // A connection whose time is over, or nullptr.
     Connection *overdue(int64_t now_ns) const {
         Connection *oldest = guests_.front();
         return oldest && oldest->guest_until_ns <= now_ns ? oldest : nullptr;

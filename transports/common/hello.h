@@ -1,4 +1,4 @@
-// What two devices say to each other before they trust each other. Pure: no network, no clock.
+// The messages that two devices exchange before they trust each other. Pure: no network, no clock.
 //
 //   initiator                         responder
 //   Hello                       ->
@@ -6,8 +6,8 @@
 //   Proof                       ->
 //                               <-    Verdict
 //
-// A proof is the HMAC of transport, role and both hellos under the job's secret: it covers both
-// fresh nonces, and one role's proof is useless in the other's place. Without a secret proofs are
+// A proof is the HMAC of transport, role and both hellos under the job's secret. It covers both
+// fresh nonces, and a proof of one role cannot be used for the other. Without a secret proofs are
 // zero.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -29,11 +29,11 @@ enum class Role : uint8_t { initiator, responder };
 
 enum class Verdict : uint32_t { // on the wire, little-endian
     accepted = 0,
-    duplicate = 1, // another connection of the same two devices is on its way or there
+    duplicate = 1, // another connection of the same two devices exists or is being made
     wrong_proof = 2,
     secret_mismatch = 3, // one side has a secret, the other has none
     wrong_version = 4,
-    wrong_device = 5, // whoever listened here before is gone
+    wrong_device = 5, // the device that listened here before is gone
     last = wrong_device
 };
 struct VerdictInfo {
@@ -45,7 +45,7 @@ inline constexpr VerdictInfo verdicts[] = {
     {DTRAIN_ERR_PEER, "the peer still holds another connection of this device"},
     {DTRAIN_ERR_AUTH, "the two sides have different secrets"},
     {DTRAIN_ERR_AUTH, "only one of the two sides has a secret"},
-    {DTRAIN_ERR_VERSION, "the peer speaks another version of the protocol"},
+    {DTRAIN_ERR_VERSION, "the peer uses another version of the protocol"},
     {DTRAIN_ERR_PEER, "another device listens at this address now"},
 };
 static_assert(sizeof verdicts / sizeof *verdicts == size_t(Verdict::last) + 1);
@@ -57,7 +57,7 @@ inline bool has_secret(const Host &host) {
     return host.sign("", 0, mac) != DTRAIN_ERR_UNSUPPORTED;
 }
 
-struct Hello { // on the wire as it is, integers little-endian
+struct Hello {                                             // sent as it is; integers little-endian
     static constexpr uint32_t protocol_magic = 0x4E525444; // "DTRN" in little-endian
     static constexpr uint16_t protocol_version = 1;
 
@@ -80,13 +80,13 @@ struct Hello { // on the wire as it is, integers little-endian
 };
 static_assert(sizeof(Hello) == 56);
 
-// False as soon as the first len bytes cannot be the beginning of a hello.
+// False as soon as the first len bytes cannot be the start of a hello.
 inline bool may_be_hello(const uint8_t *bytes, size_t len) {
     const uint32_t expected = htole32(Hello::protocol_magic);
     return !memcmp(bytes, &expected, len < sizeof expected ? len : sizeof expected);
 }
 
-// What `own` side thinks of the other side's hello.
+// The verdict of the `own` side on the other side's hello.
 inline Verdict judge(const Hello &own, const Hello &other) {
     if (other.magic != own.magic || other.version != own.version) return Verdict::wrong_version;
     if (other.to != own.from) return Verdict::wrong_device;

@@ -1,4 +1,4 @@
-// The core's services with the manners of C++: formatted texts and options with defaults.
+// The core's services in C++ style: formatted texts, and options with defaults.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_basics.h"
@@ -13,7 +13,7 @@
 
 namespace dtrain::tp {
 
-// Answers query() and counters(): writes no more of *out than its struct_size says.
+// Answers query() and counters(): writes no more of *out than its struct_size covers.
 template <class T> dtrain_status_t answer(T own, T *out) {
     own.struct_size = out->struct_size;
     memcpy(static_cast<void *>(out), &own, std::min<size_t>(own.struct_size, sizeof own));
@@ -29,7 +29,7 @@ inline bool equal_macs(const uint8_t a[32], const uint8_t b[32]) {
 
 class Host {
   public:
-    // `host` and what it points to live until the device is closed.
+    // `host` and all that it points to must live until the device is closed.
     explicit Host(const dtrain_tp_host_t *host) {
         memcpy(&host_, host, std::min<size_t>(host->struct_size, sizeof host_));
     }
@@ -52,7 +52,7 @@ class Host {
         va_end(args);
         host_.log(host_.self, level, text);
     }
-    // Copies the option; false (and "") when it is unset, empty or too long.
+    // Copies the option; false (and "") if it is unset, empty or too long.
     bool option(const char *key, char *buf, size_t len) const {
         buf[0] = 0;
         if (DTRAIN_TP_HAS(&host_, option) && host_.option(host_.self, key, buf, len) == DTRAIN_OK &&

@@ -1,5 +1,5 @@
-// Numbers for objects that a peer refers to. A number says which slot and which use of it, so a
-// stale or invented one finds nothing.
+// Numbers for objects that a peer refers to. A number holds a slot and a count of the slot's uses,
+// so an outdated or invented number finds nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -13,7 +13,7 @@ template <class T> class IdTable { // owns no objects
   public:
     uint32_t size() const { return size_; }
 
-    // False: no memory, or 65536 objects are in.
+    // False: no memory, or the table holds 65536 objects.
     bool insert(T *object, uint32_t *id_p) {
         if (free_ == none && !grow()) return false;
         Slot &slot = slots_[free_];
@@ -27,7 +27,7 @@ template <class T> class IdTable { // owns no objects
         const uint32_t index = id & 0xFFFF;
         return index < capacity_ && slots_[index].use == id >> 16 ? slots_[index].object : nullptr;
     }
-    void remove(uint32_t id) { // an id that find() finds
+    void remove(uint32_t id) { // find(id) must not be nullptr
         Slot &slot = slots_[id & 0xFFFF];
         slot.object = nullptr;
         slot.use++;

@@ -1,4 +1,4 @@
-// A position in a gather/scatter list, to fill or drain it bit by bit.
+// A position in a gather/scatter list, which is filled or drained step by step.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_basics.h"
@@ -13,7 +13,7 @@ namespace dtrain::tp {
 
 inline constexpr uint32_t max_iov = 16; // pieces per message, for attr.max_iov
 
-// Sum of the lengths; false when there are too many pieces, one of them has a length but no
+// Computes the sum of the lengths; false if there are too many pieces, a piece has a length but no
 // address, or the sum overflows.
 inline bool iov_length(const dtrain_tp_iov_t *iov, uint32_t n, uint64_t *length_p) {
     if (n > max_iov || (n && !iov)) return false;
@@ -25,10 +25,10 @@ inline bool iov_length(const dtrain_tp_iov_t *iov, uint32_t n, uint64_t *length_
     return true;
 }
 
-// A copy of the list (not of what it points to) and how far one has got in it.
+// A copy of the list (not of the buffers) and the position in it.
 class IovCursor {
   public:
-    // What iov_length() accepted; `length` is what it found.
+    // The list must have been accepted by iov_length(), which computed `length`.
     void assign(const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length) {
         if (n) std::copy_n(iov, n, iov_);
         index_ = 0;
@@ -45,14 +45,14 @@ class IovCursor {
             *len = 0;
             return nullptr;
         }
-        while (offset_ == iov_[index_].len) { // also steps over empty pieces
+        while (offset_ == iov_[index_].len) { // also skips empty pieces
             index_++;
             offset_ = 0;
         }
         *len = std::min(iov_[index_].len - offset_, remaining_);
         return static_cast<uint8_t *>(iov_[index_].addr) + offset_;
     }
-    // Of what piece() has returned: its number, and its registration or nullptr.
+    // Properties of the piece that piece() returned: its index, and its registration or nullptr.
     uint32_t index() const { return index_; }
     dtrain_tp_mr_t *registration() const { return remaining_ ? iov_[index_].mr : nullptr; }
     // len <= remaining()
@@ -98,7 +98,7 @@ class IovCursor {
         }
         return total;
     }
-    // Describes up to `bytes` of what comes next in out[0..max_iov); returns the number of pieces.
+    // Describes up to `bytes` of the next bytes in out[0..max_iov); returns the number of pieces.
     // Does not advance.
     int describe(struct iovec *out, uint64_t bytes) const {
         IovCursor rest = *this;

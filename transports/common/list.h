@@ -1,4 +1,4 @@
-// Doubly linked list whose links live in its elements: nothing is allocated, removal is O(1).
+// A doubly linked list whose links are members of its elements: no allocation, removal in O(1).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,10 +9,10 @@ template <class T> struct Link {
     T *prev = nullptr;
 };
 
-// The analyzer does not see that a removed element is out of the list.
+// The analyzer does not see that a removed element has left the list.
 // NOLINTBEGIN(clang-analyzer-cplusplus.NewDelete)
 
-// Owns nothing. An element is in at most one list per Link member.
+// The list does not own its elements. An element is in at most one list per Link member.
 template <class T, Link<T> T::*link> class List {
   public:
     bool empty() const { return !head_; }

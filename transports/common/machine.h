@@ -1,4 +1,4 @@
-// Which machine this is.
+// Identifies the machine on which this process runs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "fd.h"
@@ -10,8 +10,8 @@
 
 namespace dtrain::tp {
 
-// A fingerprint of the machine, since it was booted, and of this process's namespace there ("net":
-// who shares a loopback, "pid": who shares process numbers).
+// A fingerprint of the machine since its last boot, and of this process's namespace there ("net":
+// processes that share a loopback; "pid": processes that share process numbers).
 inline uint64_t machine_fingerprint(const char *ns) {
     char boot[64] = "";
     if (const Fd fd{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)}; fd)

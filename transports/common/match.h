@@ -1,23 +1,23 @@
 // Tag matching for transports whose network has none: receives that wait for their message, and
-// messages that wait for their receive. Knows no network, calls nobody back, never throws.
+// messages that wait for their receive. It uses no network, calls no callbacks, and never throws.
 //
 //   recv():        r = create(...); m = post(r);
 //                  m == nullptr: r now waits. Else m is the oldest kept message that r wants, taken
-//                  out: copy m->data into r->into, complete r, release both (or, when m was only
+//                  out: copy m->data into r->into, complete r, release both (or, if m was only
 //                  announced, ask its sender for the data, straight into r->into).
-//   a header came: r = match(tag);
+//   header:        when one arrives: r = match(tag);
 //                  r: it is taken out; write the payload straight into r->into, complete, release.
-//                  nullptr: m = keep(tag, length) and read the payload into m->data; or, when the
-//                  sender waits to be asked, announce(tag, length) and remember in m->origin and
-//                  m->id whom to ask. Both return nullptr when they must not or cannot keep it:
+//                  nullptr: m = keep(tag, length) and read the payload into m->data; or, if the
+//                  sender waits for a request, announce(tag, length) and store in m->origin and
+//                  m->id where to send it. Both return nullptr if they must not or cannot keep it:
 //                  leave the message where it is and try again later, or give up on its sender.
 //   payload bytes: a message may be taken while its payload still arrives (m->arrived < length):
-//                  then set m->taken_by = r and finish both when the rest is there.
+//                  then set m->taken_by = r and finish both when the rest has arrived.
 //   cancel():      r = cancel(cookie); r: complete it with DTRAIN_ERR_CANCELED, release.
 //   purge():       while ((m = take(wanted, mask))) ... release.
 //
-// Matching is by posting order among receives and by order of arrival among messages. A receive
-// with an all-ones mask costs one hash look-up; others are searched in order.
+// Receives match in the order in which they were posted, messages in the order in which they
+// arrived. A receive with an all-ones mask costs one hash look-up; others are searched in order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "iov.h"
@@ -36,7 +36,7 @@ struct Receive {
     Link<Receive> order, chain;
 
     bool wants(uint64_t t) const { return ((t ^ tag) & mask) == 0; }
-    // The completion for a message of `length` bytes of which all that fit are in place.
+    // The completion for a message of `length` bytes, after as many as fit were stored.
     dtrain_tp_done_t done(uint64_t message_tag, uint64_t length) const {
         const dtrain_status_t status = length > capacity ? DTRAIN_ERR_TRUNCATED : DTRAIN_OK;
         return {cookie, length, message_tag, 0, status, DTRAIN_TP_RECV, 0};
@@ -49,10 +49,10 @@ struct Receive {
 struct Message {
     uint64_t tag = 0;
     uint64_t length = 0;     // bytes that were sent
-    uint64_t arrived = 0;    // bytes of data that are there; for the transport to count
-    uint8_t *data = nullptr; // `length` bytes; nullptr when announced, or when length is 0
+    uint64_t arrived = 0;    // bytes of data that have arrived; counted by the transport
+    uint8_t *data = nullptr; // `length` bytes; nullptr if announced, or if length is 0
     bool announced = false;
-    void *origin = nullptr; // origin, remote, id and taken_by are the transport's own
+    void *origin = nullptr; // origin, remote, id and taken_by belong to the transport
     void *remote = nullptr;
     uint64_t id = 0;
     Receive *taken_by = nullptr;
@@ -61,12 +61,12 @@ struct Message {
 
 class Matcher {
   public:
-    // What a kept message costs on top of its bytes, so that empty ones are bounded, too.
+    // Cost of a kept message in addition to its bytes, so that empty ones are bounded, too.
     static constexpr uint64_t message_cost = 128;
 
-    // Keeps messages while their cost is at most keep_limit bytes in all.
+    // Keeps messages as long as their total cost is at most keep_limit bytes.
     explicit Matcher(uint64_t keep_limit) : keep_limit_(keep_limit) {}
-    ~Matcher() { // gives back what nobody took
+    ~Matcher() { // frees messages that were not taken
         while (Message *message = take(0, 0)) release(message);
         while (Receive *receive = exact_.front()) {
             exact_.remove(receive);
@@ -75,7 +75,7 @@ class Matcher {
         while (Receive *receive = masked_.pop_front()) release(receive);
     }
 
-    // A receive of its own, not yet posted; `length` is what iov_length() found. nullptr: no
+    // Creates a receive without posting it; `length` was computed by iov_length(). nullptr: no
     // memory.
     Receive *create(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
                     uint64_t length, uint64_t cookie) {
@@ -114,7 +114,7 @@ class Matcher {
         return found;
     }
 
-    // Takes out the receive with this cookie if it still waits, or nullptr. Linear.
+    // Takes out the receive with this cookie if it still waits, or returns nullptr. Linear time.
     Receive *cancel(uint64_t cookie) {
         for (Receive *r = masked_.front(); r; r = Masked::next(r))
             if (r->cookie == cookie) {
@@ -129,9 +129,9 @@ class Matcher {
         return nullptr;
     }
 
-    // Room for a message that no posted receive wants. nullptr: over the limit, or no memory.
+    // Makes room for a message that no posted receive wants. nullptr: over the limit, or no memory.
     Message *keep(uint64_t tag, uint64_t length) { return insert(tag, length, length); }
-    // The same without its data: a sender that waits to be asked for it.
+    // As keep(), but without data: the sender waits until it is asked for them.
     Message *announce(uint64_t tag, uint64_t length) {
         Message *message = insert(tag, length, 0);
         if (message) message->announced = true;
@@ -146,7 +146,7 @@ class Matcher {
         }
         return take_if([&](const Message &m) { return ((m.tag ^ wanted) & mask) == 0; });
     }
-    // The same with any condition: bool(const Message &).
+    // As take(), with any condition: bool(const Message &).
     template <class Condition> Message *take_if(Condition &&condition) {
         for (Message *message = kept_.front(); message; message = kept_.next(message))
             if (condition(*message)) {
@@ -166,7 +166,7 @@ class Matcher {
         if (message->data) blocks_.put(message->data, message->length);
         messages_.put(message);
     }
-    // Bytes that kept and taken, not yet released, messages cost.
+    // Total cost in bytes of messages that are kept, or taken and not released yet.
     uint64_t kept_cost() const { return kept_cost_; }
 
   private:

@@ -1,5 +1,6 @@
-// Tells which memory of this process was unmapped, remapped or discarded, by whatever way, as long
-// as it is private and anonymous. SPDX-License-Identifier: Apache-2.0
+// Reports which private anonymous memory of this process was unmapped, remapped or discarded, by
+// whatever means.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
 #include "common/signals.h"
@@ -25,17 +26,18 @@
 
 namespace dtrain::tp {
 
-// By userfaultfd, whose events come before the call that changed the memory returns: that waits
-// until a thread of ours has read the event. Nothing is write-protected and no page fault is
-// handled: the mode only makes memory known. Whole mappings are watched, since parts of one could
-// not be remapped together any more. A child made by fork() is not watched.
+// Uses userfaultfd. Its events come before the call that changed the memory returns: the call waits
+// until the thread of this class has read the event. Nothing is write-protected and no page fault
+// is handled; the mode only makes the kernel report the memory. Whole mappings are watched, since
+// parts of a mapping could no longer be remapped together. A child made by fork() is not watched.
 //
-// The thread takes the lock before it reads, so that who takes it after the call has returned finds
-// the change noted. Under the lock nothing may be allocated or freed: that might unmap memory, and
-// wait for the thread.
+// The thread takes the lock before it reads, so that another thread that takes the lock after the
+// call has returned finds the change noted. Nothing may be allocated or freed under the lock: that
+// might unmap memory, and so wait for the thread.
 class MemoryWatch {
   public:
-    // The one of this process (a mapping has one watcher). nullptr: the kernel refuses, and why.
+    // The watch of this process (a mapping can have only one watcher). nullptr: the kernel refuses;
+    // *why tells the reason.
     static std::shared_ptr<MemoryWatch> get(std::string *why) {
         static std::mutex mutex;
         static std::weak_ptr<MemoryWatch> current;
@@ -55,7 +57,7 @@ class MemoryWatch {
     }
     MemoryWatch(const MemoryWatch &) = delete;
 
-    // Changes from now on will be told. False: this memory cannot be watched.
+    // Changes from now on are reported. False: this memory cannot be watched.
     bool watch(uint64_t start, uint64_t length) {
         const Stream maps = read_stream("/proc/self/maps");
         if (!maps) return false;
@@ -79,12 +81,13 @@ class MemoryWatch {
         return start >= end;
     }
 
-    // How many changes there were. Cheap.
+    // The number of changes so far. Cheap.
     uint64_t position() const { return noted_.load(std::memory_order_relaxed); }
-    // Calls changed(start, length) for what has changed since *position. False: memory is changing
-    // right now, which it will tell later.
+    // Calls changed(start, length) for each change since *position. False: memory is changing right
+    // now, and the change will be reported later.
     template <class F> bool settle(uint64_t *position, F &&changed) {
-        // Refused as invalid, but before that while memory changes and its event is not yet read.
+        // The kernel refuses this call as invalid, or with EAGAIN while memory changes and the
+        // event is not read yet.
         uffdio_writeprotect nothing{};
         const bool changing =
             ioctl(events_.get(), UFFDIO_WRITEPROTECT, &nothing) && errno == EAGAIN;
@@ -104,7 +107,8 @@ class MemoryWatch {
     MemoryWatch() = default;
 
     bool open(std::string *why) {
-        // The last one is of Linux 5.18; older ones do not count changes at the same time right.
+        // The last feature needs Linux 5.18; older kernels do not count concurrent changes
+        // correctly.
         uffdio_api api{};
         api.api = UFFD_API;
         api.features = UFFD_FEATURE_EVENT_UNMAP | UFFD_FEATURE_EVENT_REMOVE |
@@ -133,7 +137,7 @@ class MemoryWatch {
             uffd_msg event;
             while (::read(events_.get(), &event, sizeof event) == sizeof event) note(event);
         }
-        events_.reset(); // frees who waits for the thread
+        events_.reset(); // releases threads that wait for this one
     }
     void note(const uffd_msg &event) {
         const auto &gone = event.arg.remove;
@@ -145,7 +149,7 @@ class MemoryWatch {
     }
     size_t take(uint64_t *position, std::array<Range, 16> &out) {
         const std::lock_guard lock(mutex_);
-        if (noted_ - *position > changes_.size()) { // some were overwritten
+        if (noted_ - *position > changes_.size()) { // some changes were overwritten
             *position = noted_;
             out[0] = {0, UINT64_MAX};
             return 1;
@@ -160,7 +164,7 @@ class MemoryWatch {
     Fd events_, stop_;
     pthread_t thread_ = 0;
     std::mutex mutex_;
-    std::atomic<uint64_t> noted_{0}; // changes
+    std::atomic<uint64_t> noted_{0}; // number of changes
     std::array<Range, 1024> changes_;
 };
 

@@ -1,10 +1,11 @@
-// The addresses of a name.
+// Resolves the addresses of a name.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The resolver may take half a minute, and getaddrinfo() can neither be interrupted nor told how
-// long it may take. So a thread of our own asks, and who waits for it may go away. (The one of
-// getaddrinfo_a() would be libc's; but a child that is forked at the wrong moment finds its lock
-// taken for ever, and nobody keeps 0 to 2 occupied, or frees the answer, once it was given up.)
+// The resolver may take half a minute, and getaddrinfo() can neither be interrupted nor given a
+// time limit. So a thread of the library calls it, and the waiting thread may give up.
+// (getaddrinfo_a() would use a thread of libc. But a child forked at the wrong moment would find
+// its lock taken forever, and nothing would keep descriptors 0 to 2 occupied, or free an answer
+// that arrives after giving up.)
 #pragma once
 #include "common/signals.h"
 #include "common/standard_descriptors.h"
@@ -25,7 +26,7 @@
 
 namespace dtrain::tp {
 
-// The clock of deadlines.
+// The clock of the deadlines.
 inline int64_t resolver_now_ns() {
     return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -33,7 +34,7 @@ inline int64_t resolver_now_ns() {
 using Resolver = int(const char *name, const char *service, const addrinfo *hints,
                      addrinfo **found);
 
-// Belongs to who waits for it; once that has given up, to its thread.
+// Owned by the thread that waits for it; once that has given up, by the resolver's thread.
 class Lookup {
   public:
     Lookup(const char *name, const char *service, const addrinfo &hints, Resolver *resolver)
@@ -51,13 +52,13 @@ class Lookup {
         const SignalsHeld held;
         return !(errno = pthread_create(&thread_, nullptr, run, this));
     }
-    // False: there is no answer, and *this is the thread's.
+    // False: there is no answer, and *this now belongs to the resolver's thread.
     bool wait(int64_t deadline_ns) {
         std::unique_lock lock(mutex_);
         const std::chrono::steady_clock::time_point deadline{std::chrono::nanoseconds(deadline_ns)};
         if (has_ended_.wait_until(lock, deadline, [this] { return ended_; })) {
             lock.unlock();
-            pthread_join(thread_, nullptr); // its last instructions are this shared object's
+            pthread_join(thread_, nullptr); // its last instructions are in this shared object
             return true;
         }
         stay_loaded();
@@ -81,7 +82,8 @@ class Lookup {
     }
     void ask() {
         constexpr size_t plenty = 64 << 10;
-        void *volatile memory = std::malloc(plenty); // volatile: else it need not really be asked
+        // Volatile: otherwise the compiler may drop the call.
+        void *volatile memory = std::malloc(plenty);
         if (memory == nullptr) {
             error_ = EAI_MEMORY;
             return;
@@ -91,14 +93,14 @@ class Lookup {
         error_ = resolver_(name_, has_service_ ? service_ : nullptr, &hints_, &found_);
         errno_ = errno;
     }
-    bool end() { // true: nobody waits any more
+    bool end() { // true: no thread waits any more
         const std::lock_guard lock(mutex_);
         ended_ = true;
         has_ended_.notify_one();
         return given_up_;
     }
-    // For good: a thread cannot unload the code that it runs. (Our shared objects never are; those
-    // of programs that contain the archive may be.)
+    // Stays loaded for good: a thread cannot unload the code that it runs. (The library's shared
+    // objects are never unloaded; those of programs that contain the archive may be.)
     static void stay_loaded() {
         Dl_info own;
         if (dladdr(reinterpret_cast<void *>(&run), &own))
@@ -117,7 +119,7 @@ class Lookup {
     addrinfo *found_ = nullptr;
 };
 
-// As getaddrinfo(), of a number: at once.
+// As getaddrinfo() for a numeric address, which is resolved at once.
 inline int find_numeric(const char *name, const char *service, const addrinfo &hints,
                         addrinfo **found) {
     addrinfo numeric = hints;
@@ -125,9 +127,10 @@ inline int find_numeric(const char *name, const char *service, const addrinfo &h
     return getaddrinfo(name, service, &numeric, found);
 }
 
-// As getaddrinfo(), which in glibc 2.36 crashes when there is no memory for what it keeps of
-// nsswitch.conf: numbers need none of it, and for names memory is asked for first. EAI_INPROGRESS:
-// there is no answer by deadline_ns (CLOCK_MONOTONIC). May return EAI_SYSTEM with errno.
+// As getaddrinfo(), which in glibc 2.36 crashes if memory is lacking for its copy of nsswitch.conf.
+// Numeric addresses do not need that, and for names this function checks first that memory is
+// available. EAI_INPROGRESS: there is no answer by deadline_ns (CLOCK_MONOTONIC). May return
+// EAI_SYSTEM with errno.
 inline int find_addresses(const char *name, const char *service, const addrinfo &hints,
                           int64_t deadline_ns, addrinfo **found, Resolver *resolver = getaddrinfo) {
     if (const int error = find_numeric(name, service, hints, found); error != EAI_NONAME)

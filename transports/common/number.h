@@ -1,4 +1,4 @@
-// Options that are whole numbers.
+// Reads options that are whole numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "host.h"
@@ -7,7 +7,7 @@
 
 namespace dtrain::tp {
 
-// Leaves value alone when the option is unset; CONFIG when it is not a number of at most max.
+// Leaves `value` unchanged if the option is unset; CONFIG if it is not a number of at most max.
 inline dtrain_status_t read_number(const Host &host, const char *key, uint64_t max,
                                    uint64_t &value) {
     char text[32];
@@ -23,7 +23,7 @@ inline dtrain_status_t read_number(const Host &host, const char *key, uint64_t m
     return DTRAIN_OK;
 }
 
-// An option that is a member of Settings.
+// An option whose value is a member of Settings.
 template <class Settings> struct NumberOption {
     const char *key;
     uint64_t Settings::*member;

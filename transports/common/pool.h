@@ -1,4 +1,4 @@
-// Free lists, so that the steady state allocates nothing. Not thread-safe; nothing throws.
+// Free lists, so that nothing is allocated in the steady state. Not thread-safe; nothing throws.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace dtrain::tp {
 
-// Objects of one type. Everything that get() returned must be back before the pool goes.
+// A pool of objects of one type. All objects must be returned before the pool is destroyed.
 template <class T> class Pool {
   public:
     Pool() = default;
@@ -43,8 +43,8 @@ template <class T> class Pool {
     Free *free_ = nullptr;
 };
 
-// Byte blocks in power-of-two sizes; those above 256 KiB, and what would make the free blocks
-// exceed 4 MiB, go back to malloc.
+// A pool of byte blocks in power-of-two sizes. Blocks above 256 KiB, and blocks that would make the
+// free ones exceed 4 MiB, are returned to malloc.
 class BlockPool {
   public:
     BlockPool() = default;

@@ -1,4 +1,4 @@
-// A growing ring of small things, oldest first.
+// A growing ring buffer of small elements, oldest first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
@@ -12,19 +12,19 @@ template <class T> class Queue {
   public:
     bool empty() const { return !size_; }
     size_t size() const { return size_; }
-    // Makes room for n things in all. False: no memory.
+    // Makes room for n elements in total. False: no memory.
     bool reserve(size_t n) {
         while (n > capacity_)
             if (!grow()) return false;
         return true;
     }
-    // False: no memory; never below what is reserved.
+    // False: no memory; never happens for elements for which room was reserved.
     bool push(const T &thing) {
         if (!reserve(size_ + 1)) return false;
         ring_[(head_ + size_++) & (capacity_ - 1)] = thing;
         return true;
     }
-    // These two not of an empty one.
+    // front() and pop() must not be called when the queue is empty.
     const T &front() const { return ring_[head_ & (capacity_ - 1)]; }
     T pop() {
         size_--;

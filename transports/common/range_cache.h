@@ -1,5 +1,6 @@
-// What is expensive to make for a range of addresses, such as a registration: kept for the next use
-// until others need the room. SPDX-License-Identifier: Apache-2.0
+// Caches values that are expensive to make for a range of addresses, such as registrations, until
+// others need the room.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/list.h"
 
@@ -10,7 +11,7 @@
 
 namespace dtrain::tp {
 
-// One thread at a time. Ranges that are kept do not overlap; the latest wins.
+// One thread at a time. Cached ranges do not overlap; the latest one wins.
 template <class T> class RangeCache {
   public:
     class Entry {
@@ -26,12 +27,12 @@ template <class T> class RangeCache {
         Link<Entry> order_;
     };
 
-    // Keeps up to `limit` bytes; in use there may be more.
+    // Keeps up to `limit` bytes; while in use there may be more.
     explicit RangeCache(uint64_t limit) : limit_(limit) {}
     RangeCache(const RangeCache &) = delete;
-    ~RangeCache() { forget(0, UINT64_MAX); } // nothing is in use
+    ~RangeCache() { forget(0, UINT64_MAX); } // no entry may be in use
 
-    // The entry that covers the range, or nullptr. To be released.
+    // The entry that covers the range, or nullptr. The caller must release it.
     Entry *find(uint64_t start, uint64_t length) {
         auto at = by_start_.upper_bound(start);
         if (at == by_start_.begin()) return nullptr;
@@ -41,7 +42,7 @@ template <class T> class RangeCache {
         if (!entry->users_++) idle_.remove(entry);
         return entry;
     }
-    // The same for a value just made. nullptr: no memory, and `value` is untouched.
+    // As find(), for a value that was just made. nullptr: no memory; `value` is unchanged.
     Entry *add(uint64_t start, uint64_t length, std::unique_ptr<T> &&value) {
         forget(start, length);
         std::unique_ptr<Entry> made(new (std::nothrow) Entry);
@@ -70,7 +71,7 @@ template <class T> class RangeCache {
         idle_.push_back(entry);
         trim(limit_);
     }
-    // What overlaps the range is not found again, and goes when nobody uses it.
+    // Entries that overlap the range are not found again, and are destroyed when no longer in use.
     void forget(uint64_t start, uint64_t length) {
         const uint64_t end = length > UINT64_MAX - start ? UINT64_MAX : start + length;
         auto at = by_start_.upper_bound(start);
@@ -80,7 +81,7 @@ template <class T> class RangeCache {
         }
         while (at != by_start_.end() && at->first < end) at = remove(at);
     }
-    // Gives back what is kept for nobody, the longest unused first, until `limit` bytes are kept.
+    // Destroys unused entries, the longest unused first, until at most `limit` bytes are kept.
     bool trim(uint64_t limit) {
         const uint64_t before = bytes_;
         while (bytes_ > limit && idle_.front()) remove(by_start_.find(idle_.front()->start_));
@@ -107,9 +108,9 @@ template <class T> class RangeCache {
 
     const uint64_t limit_;
     uint64_t bytes_ = 0;     // kept, in use or not
-    uint64_t evictions_ = 0; // of what was kept
+    uint64_t evictions_ = 0; // of kept entries
     Map by_start_;
-    List<Entry, &Entry::order_> idle_; // the longest unused first
+    List<Entry, &Entry::order_> idle_; // the longest unused entry first
 };
 
 } // namespace dtrain::tp

@@ -1,4 +1,4 @@
-// The way to an address, in words, for people who have chosen the wrong interface.
+// Describes the route to an address in words, for users who have chosen the wrong interface.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_basics.h"
@@ -28,7 +28,7 @@ inline socklen_t length_of(const sockaddr *address) {
     return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
 }
 
-// The bytes of its IP address; nullptr: it is of another family.
+// The bytes of its IP address; nullptr if it is of another family.
 inline const void *ip_of(const sockaddr *address) {
     if (address->sa_family == AF_INET)
         return &reinterpret_cast<const sockaddr_in *>(address)->sin_addr;
@@ -49,7 +49,7 @@ inline bool same_ip(const sockaddr *a, const sockaddr *b) {
     return a->sa_family == b->sa_family && ip_of(a) && !memcmp(ip_of(a), ip_of(b), ip_bytes(a));
 }
 
-// The interface of this host that has this IP address; "": none.
+// The interface of this host that has this IP address; "" if none has.
 inline std::string interface_of(const sockaddr *address) {
     const Interfaces all = all_interfaces();
     for (const ifaddrs *i = all.get(); i; i = i->ifa_next)
@@ -57,7 +57,8 @@ inline std::string interface_of(const sockaddr *address) {
     return "";
 }
 
-// The network of one of this host's addresses: "10.0.0.0/24"; "": it is none of them.
+// The network of one of this host's addresses: "10.0.0.0/24"; "" if the host does not have the
+// address.
 inline std::string network_text(const sockaddr *own) {
     const Interfaces all = all_interfaces();
     for (const ifaddrs *i = all.get(); i; i = i->ifa_next) {
@@ -83,7 +84,8 @@ inline std::string own_text(const sockaddr *own) {
     return ip_text(own) + (name.empty() ? "" : " (" + name + ")");
 }
 
-// Where the kernel would send packets for this address: ", packets leave by 10.0.0.4 (eth0)".
+// The interface from which the kernel would send packets to this address: ", packets leave by
+// 10.0.0.4 (eth0)".
 inline std::string departure_text(const sockaddr *peer) {
     const Fd fd(socket(peer->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     union {
@@ -91,23 +93,24 @@ inline std::string departure_text(const sockaddr *peer) {
         sockaddr_storage storage;
     } own{};
     socklen_t len = sizeof own;
-    if (!fd) // nothing of the way is known then
+    if (!fd) // then the route is unknown
         return std::string(" (") + strerror(errno) +
                (errno == EMFILE || errno == ENFILE ? "; raise the limit on open files, ulimit -n)"
                                                    : ")");
-    if (connect(fd.get(), peer, length_of(peer))) // of a datagram socket: sends nothing
-        return std::string(", for which the kernel has no way (") + strerror(errno) + ")";
+    if (connect(fd.get(), peer, length_of(peer))) // on a datagram socket this sends nothing
+        return std::string(", to which the kernel has no route (") + strerror(errno) + ")";
     if (getsockname(fd.get(), &own.any, &len)) return "";
     return ", packets leave by " + own_text(&own.any);
 }
 
-// `option` chooses the interfaces.
+// `option` is the option that chooses the interfaces.
 inline std::string route_text(const sockaddr *own, const sockaddr *peer, const char *option) {
     return "from " + own_text(own) + " to " + ip_text(peer) + departure_text(peer) + "; option " +
            option + " chooses another interface";
 }
 
-// Two hosts may have the same address on networks that do not meet (docker0): it leads nowhere.
+// Two hosts may have the same address on separate networks (docker0); then it does not lead to the
+// peer.
 inline bool is_own_address(const sockaddr *peer) { return !interface_of(peer).empty(); }
 
 // Writes the answer of dtrain_tp_ops_t::route().

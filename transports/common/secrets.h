@@ -1,4 +1,4 @@
-// Numbers that nobody guesses.
+// Random numbers that cannot be guessed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"
@@ -7,8 +7,8 @@
 
 namespace dtrain::tp {
 
-// Randomness is a system call, half a microsecond or more; a large message over a fast network
-// takes five. So it is asked for many of them at a time. One thread at a time.
+// Getting random numbers takes a system call of half a microsecond or more, while a large message
+// over a fast network takes five. So many numbers are fetched at a time. One thread at a time.
 class Secrets {
   public:
     explicit Secrets(const Host &host) : host_(host) {}

@@ -1,11 +1,11 @@
-// Signals are for the program's threads.
+// Keeps signals away from the library's threads: they are for the program's threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <csignal>
 
 namespace dtrain::tp {
 
-// Threads that are started while it lives get none.
+// While it lives, threads that are started block all signals.
 class SignalsHeld {
   public:
     SignalsHeld() {

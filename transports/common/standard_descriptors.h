@@ -1,4 +1,5 @@
-// Descriptors 0, 1 and 2, which programs close, as daemons do, and then put their log there.
+// Keeps descriptors 0, 1 and 2 free for the program: daemons close them, and may later open their
+// log there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
@@ -9,9 +10,9 @@
 
 namespace dtrain::tp {
 
-// While one lives, what others open does not become one of the three: network libraries and libc
-// know nothing of such programs. Free ones are occupied by something of no use to anybody: who
-// writes to it fails as before. The state is that of one shared object. Any thread.
+// While an object lives, descriptors that other code opens do not become 0, 1 or 2: network
+// libraries and libc do not avoid them. Free ones are occupied by a descriptor that cannot be
+// written to, so that writing fails as before. The state is that of one shared object. Any thread.
 class StandardDescriptors {
   public:
     StandardDescriptors() {
@@ -21,18 +22,18 @@ class StandardDescriptors {
     }
     ~StandardDescriptors() {
         const Turn turn;
-        if (users_ > 0 && --users_ == 0) free_all(); // none in a child that was forked meanwhile
+        if (users_ > 0 && --users_ == 0) free_all(); // zero in a child that was forked meanwhile
     }
     StandardDescriptors(const StandardDescriptors &) = delete;
     StandardDescriptors &operator=(const StandardDescriptors &) = delete;
 
-    // Instead of close(fd), for one of the three that was ours for a moment: while it was, nobody
-    // could occupy it.
+    // Replaces close(fd) for a standard descriptor that the library held for a moment: during that
+    // time it could not be occupied.
     static void leave(int fd) {
         const Turn turn;
         if (users_ == 0 || !replace(fd)) ::close(fd);
     }
-    // In a forked child, which has no use for what its parent occupies.
+    // For a forked child, which does not need the descriptors that its parent occupies.
     static void forget() {
         turn_ = false;
         users_ = 0;
@@ -40,7 +41,7 @@ class StandardDescriptors {
     }
 
   private:
-    // A lock that a child can open, whoever had it in the parent.
+    // A spinlock that a child can release, whichever thread held it in the parent.
     struct Turn {
         Turn() {
             while (turn_.exchange(true, std::memory_order_acquire)) sched_yield();
@@ -49,7 +50,7 @@ class StandardDescriptors {
     };
 
     static int useless() { return ::open("/dev/null", O_PATH | O_CLOEXEC); }
-    // As many as are free: each gets the lowest number that is.
+    // Occupies all free ones: each open() gets the lowest free number.
     static void occupy_free() {
         for (int fd = useless(); fd >= 0; fd = useless()) {
             if (fd > 2) {
@@ -71,7 +72,7 @@ class StandardDescriptors {
     }
     static void free_all() {
         for (int fd = 0; fd < 3; fd++) {
-            // Unless the program has put something else there meanwhile.
+            // Unless the program has opened something else there meanwhile.
             const int flags = occupied_[fd] ? fcntl(fd, F_GETFL) : -1;
             if (flags >= 0 && (flags & O_PATH) != 0) ::close(fd);
             occupied_[fd] = false;

@@ -1,4 +1,5 @@
-// Files to read as text, and folders to list, with descriptors like all of ours.
+// Opens text files for reading and folders for listing; their descriptors are recorded
+// (descriptors.h).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/descriptors.h"
@@ -17,7 +18,7 @@ struct StreamEnd {
 };
 using Stream = std::unique_ptr<FILE, StreamEnd>;
 
-// Empty, with errno, if that fails.
+// Returns an empty Stream and sets errno on failure.
 inline Stream read_stream(const char *path) {
     const int fd = Descriptors::own(::open(path, O_RDONLY | O_CLOEXEC));
     FILE *const file = fd < 0 ? nullptr : fdopen(fd, "r");
@@ -33,7 +34,7 @@ struct FolderEnd {
 };
 using Folder = std::unique_ptr<DIR, FolderEnd>;
 
-// Empty, with errno, if that fails.
+// Returns an empty Folder and sets errno on failure.
 inline Folder open_folder(const char *path) {
     const int fd = Descriptors::own(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DIR *const folder = fd < 0 ? nullptr : fdopendir(fd);

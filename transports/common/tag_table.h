@@ -1,4 +1,4 @@
-// Elements in order of arrival that are also found by their tag.
+// Elements in order of arrival that can also be found by their tag.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "list.h"
@@ -9,8 +9,8 @@
 
 namespace dtrain::tp {
 
-// T has `uint64_t tag` and the links `order` and `chain`. Owns none of its elements. insert() never
-// fails: when the table cannot grow, its chains do.
+// T must have `uint64_t tag` and the links `order` and `chain`. Does not own its elements. insert()
+// never fails: if the table cannot grow, its chains do.
 template <class T> class TagTable {
   public:
     using Order = List<T, &T::order>;
@@ -43,7 +43,7 @@ template <class T> class TagTable {
   private:
     using Chain = List<T, &T::chain>;
 
-    Chain &bucket(uint64_t tag) { // Fibonacci hashing
+    Chain &bucket(uint64_t tag) { // uses Fibonacci hashing
         return buckets_[(tag * 0x9E3779B97F4A7C15u >> 32) & mask_];
     }
     void grow() {

@@ -1,11 +1,13 @@
+// Defers the cancellation of a thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <pthread.h>
 
 namespace dtrain::tp {
 
-// While it lives, pthread_cancel() of this thread waits: what a transport holds, or a lock, cannot
-// be given up in the midst of it. The thread ends at its next cancellation point after the call.
+// While it lives, pthread_cancel() of this thread is deferred, since the thread must not end while
+// it holds a lock or a transport's state. The thread ends at its next cancellation point after the
+// call.
 class Uncancelled {
   public:
     Uncancelled() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

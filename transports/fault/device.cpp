@@ -1,3 +1,4 @@
+// Wraps the devices, connections and completions of another transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "device.h"
 
@@ -13,7 +14,7 @@ Device::Device(const dtrain_tp_host_t *table, const dtrain_tp_plugin_t &plugin, 
 
 Device::~Device() {
     if (inner) ops.close(inner);
-    while (Operation *operation = all_.pop_front()) pool_.put(operation); // nobody asked for them
+    while (Operation *operation = all_.pop_front()) pool_.put(operation); // not reported
     host.log(DTRAIN_LOG_INFO,
              "fault: of %llu sends over %s: dropped %llu, truncated %llu, duplicated %llu, "
              "delayed %llu, connections reset %llu",
@@ -120,7 +121,8 @@ void Device::withdraw_inner(uint64_t cookie) {
         ops.cancel(inner, cookie);
 }
 
-// Makes a completion of the wrapped transport the caller's own. False: there is nothing to report.
+// Converts a completion of the wrapped transport to the caller's. False: there is nothing to
+// report.
 bool Device::translate(dtrain_tp_done_t &done) {
     if (done.kind != DTRAIN_TP_SEND && done.kind != DTRAIN_TP_PUT && done.kind != DTRAIN_TP_GET)
         return true;

@@ -1,4 +1,4 @@
-// A device of another transport, whose sends are tampered with.
+// A device of another transport whose sends are tampered with.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
@@ -20,16 +20,16 @@ struct Endpoint {
     uint64_t cookie;       // of connect()
 };
 
-// A send, put or get; its address is the cookie that the wrapped transport gets.
+// A send, put or get; its address is the cookie for the wrapped transport.
 struct Operation {
-    Endpoint *endpoint = nullptr; // nullptr: disconnected since
+    Endpoint *endpoint = nullptr; // nullptr: it was disconnected meanwhile
     uint32_t kind = 0;            // DTRAIN_TP_SEND, _PUT or _GET
     uint64_t cookie = 0, tag = 0, length = 0;
     dtrain_status_t status = DTRAIN_OK;
     bool reset = false;   // its endpoint was broken on purpose
-    uint32_t to_post = 0; // how often it is still to be given to the wrapped transport
-    uint32_t posted = 0;  // and how many completions of these are to come
-    uint64_t hold = 0;    // calls of progress() to wait before that
+    uint32_t to_post = 0; // how often it must still be passed to the wrapped transport
+    uint32_t posted = 0;  // number of completions still to come
+    uint64_t hold = 0;    // calls of progress() to wait before it is passed
     dtrain_tp_iov_t iov[max_iov];
     uint32_t n = 0;
     Link<Operation> all, held;
@@ -51,7 +51,7 @@ class Device {
     void withdraw(uint64_t cookie);
     dtrain_status_t send(Endpoint &endpoint, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                          uint64_t cookie);
-    // A put() or get(): issue(inner cookie) hands it to the wrapped transport.
+    // Passes on a put() or get(): issue(inner cookie) hands it to the wrapped transport.
     template <class Issue>
     dtrain_status_t pass(Endpoint &endpoint, uint32_t kind, uint64_t cookie, Issue &&issue) {
         if (!endpoint.inner) return refuse_broken();
@@ -65,12 +65,12 @@ class Device {
         return status;
     }
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
-    dtrain_status_t refuse_broken() const; // what operations of a broken endpoint return
+    dtrain_status_t refuse_broken() const; // the result of operations on a broken endpoint
     bool idle() const { return own_.empty() && held_.empty(); }
 
     const Host host;
     const Settings settings;
-    dtrain_tp_ops_t ops{}; // of the wrapped transport; what it lacks is nullptr
+    dtrain_tp_ops_t ops{}; // operations of the wrapped transport; missing ones are nullptr
     dtrain_tp_dev_t *inner = nullptr;
     uint64_t max_message = 0;
 
@@ -93,7 +93,8 @@ class Device {
 
     uint64_t random_;
     Counts counts_;
-    Completions own_; // what the wrapped transport does not report; a place for each operation
+    // Completions that the wrapped transport does not report; one place per operation.
+    Completions own_;
     Pool<Operation> pool_;
     List<Operation, &Operation::all> all_;
     List<Operation, &Operation::held> held_; // in the order of sending

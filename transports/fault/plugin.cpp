@@ -8,7 +8,7 @@
 namespace dtrain::tp::fault {
 namespace {
 
-// Registrations and windows are wrapped only to find the transport that they belong to.
+// Registrations and windows are wrapped only to find the transport to which they belong.
 struct Region {
     Device *device;
     dtrain_tp_mr_t *inner;
@@ -41,7 +41,8 @@ class Pieces {
 };
 
 dtrain_status_t too_many(const Device &device, uint32_t n) {
-    return device.host.fail(DTRAIN_ERR_INVALID, "fault: %u pieces are more than %u", n, max_iov);
+    return device.host.fail(DTRAIN_ERR_INVALID, "fault: %u pieces are more than the limit of %u", n,
+                            max_iov);
 }
 
 dtrain_status_t find_inner(const dtrain_tp_host_t *table, Settings &settings,
@@ -126,7 +127,8 @@ void mr_dereg(dtrain_tp_mr_t *mr) {
 dtrain_status_t mr_rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const Region &region = from(mr);
     return region.inner ? region.device->ops.mr_rkey(region.inner, buf, len)
-                        : region.device->host.fail(DTRAIN_ERR_UNSUPPORTED, "fault: no rkey over %s",
+                        : region.device->host.fail(DTRAIN_ERR_UNSUPPORTED,
+                                                   "fault: transport %s has no rkeys",
                                                    region.device->settings.over);
 }
 
@@ -185,7 +187,9 @@ int32_t event_fd(dtrain_tp_dev_t *dev) {
 
 dtrain_status_t arm(dtrain_tp_dev_t *dev) {
     Device &device = from(dev);
-    if (!device.ops.arm) return device.host.fail(DTRAIN_ERR_UNSUPPORTED, "fault: nothing to arm");
+    if (!device.ops.arm)
+        return device.host.fail(DTRAIN_ERR_UNSUPPORTED,
+                                "fault: the wrapped transport cannot be armed");
     return device.idle() ? device.ops.arm(device.inner) : DTRAIN_ERR_BUSY;
 }
 

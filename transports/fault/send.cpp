@@ -1,4 +1,4 @@
-// What may happen to a message on its way to the wrapped transport.
+// How a message may be tampered with before it is passed to the wrapped transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "common/random.h"
 #include "device.h"
@@ -9,7 +9,7 @@ bool Device::chance(uint64_t per_thousand) {
     return per_thousand && next_random(random_) % 1000 < per_thousand;
 }
 
-// Decides on everything but drop and reset.
+// Decides on everything except drop and reset.
 void Device::tamper(Operation &operation) {
     if (operation.length && chance(settings.truncate)) {
         counts_.truncated++;
@@ -31,9 +31,9 @@ dtrain_status_t Device::send(Endpoint &endpoint, uint64_t tag, const dtrain_tp_i
                              uint32_t n, uint64_t cookie) {
     if (!endpoint.inner) return refuse_broken();
     uint64_t length = 0;
-    // Checked here, since what is held back cannot be refused any more.
+    // Checked here, since a message that is held back cannot be refused any more.
     if (!iov_length(iov, n, &length) || length > max_message)
-        return host.fail(DTRAIN_ERR_INVALID, "fault: bad list of %u pieces", n);
+        return host.fail(DTRAIN_ERR_INVALID, "fault: the list of %u pieces is not valid", n);
     Operation *operation = accept(endpoint, DTRAIN_TP_SEND, cookie);
     if (!operation) return DTRAIN_ERR_NO_MEMORY;
     operation->tag = tag;
@@ -60,7 +60,7 @@ dtrain_status_t Device::send(Endpoint &endpoint, uint64_t tag, const dtrain_tp_i
     }
     const dtrain_status_t status = post(*operation);
     if (status == DTRAIN_OK) return DTRAIN_OK;
-    if (operation->posted) { // but not the duplicate
+    if (operation->posted) { // the duplicate was not posted
         operation->to_post = 0;
         return DTRAIN_OK;
     }
@@ -69,7 +69,7 @@ dtrain_status_t Device::send(Endpoint &endpoint, uint64_t tag, const dtrain_tp_i
     return status;
 }
 
-// Hands it to the wrapped transport as often as is left to do; the first refusal ends that.
+// Passes it to the wrapped transport as often as necessary; stops at the first refusal.
 dtrain_status_t Device::post(Operation &operation) {
     while (operation.to_post) {
         const dtrain_status_t status =
@@ -98,7 +98,7 @@ void Device::release_held() {
         if (status == DTRAIN_ERR_BUSY) continue;
         held_.remove(o);
         if (status == DTRAIN_OK) continue;
-        o->to_post = 0; // refused: what was posted before, if anything, still completes
+        o->to_post = 0; // refused: if it was posted before, that still completes
         o->status = status;
         if (!o->posted) complete(o, status);
     }

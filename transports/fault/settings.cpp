@@ -1,3 +1,4 @@
+// Reads the options of the fault transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "settings.h"
 
@@ -6,7 +7,7 @@
 namespace dtrain::tp::fault {
 namespace {
 
-constexpr uint64_t always = 1000; // chances are per thousand
+constexpr uint64_t always = 1000; // probabilities are per thousand
 
 constexpr NumberOption<Settings> numbers[] = {
     {"plugin.fault.seed", &Settings::seed, UINT64_MAX},

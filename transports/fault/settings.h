@@ -1,4 +1,4 @@
-// What goes wrong, and how often.
+// Which faults occur, and how often.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"
@@ -8,17 +8,18 @@
 namespace dtrain::tp::fault {
 
 // Option plugin.fault.<name of the member>; "over" is text, the others are whole numbers. Chances
-// are per thousand messages. Every device draws from the seed alone: give ranks different ones.
+// are per thousand messages. Every device derives its random numbers from the seed alone: give
+// ranks different seeds.
 struct Settings {
-    char over[33] = "sim"; // the transport that is wrapped
+    char over[33] = "sim"; // the wrapped transport
     uint64_t seed = 1;
-    uint64_t after = 0;     // messages that a device sends unharmed first
+    uint64_t after = 0;     // number of messages that a device sends unharmed first
     uint64_t drop = 0;      // chance that a message is never sent though its send succeeds
     uint64_t truncate = 0;  // chance that only its beginning is sent
     uint64_t duplicate = 0; // chance that it is sent twice
     uint64_t reset = 0;     // chance that its endpoint breaks
-    uint64_t refuse = 0;    // so many attempts to connect fail first
-    uint64_t delay = 0;     // it is held for up to so many calls of progress()
+    uint64_t refuse = 0;    // number of attempts to connect that fail first
+    uint64_t delay = 0;     // a message is held for up to this many calls of progress()
 };
 
 dtrain_status_t read_settings(const Host &host, Settings &settings);

@@ -1,5 +1,5 @@
-// The wire over libfabric: bulk messages, which their sender writes into the memory that their
-// receiver grants. Nothing of a packet is believed before it is checked.
+// The wire over libfabric: bulk messages, which the sender writes into the memory that the receiver
+// grants. Everything in a packet is checked before it is used.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/locked_memory.h"
 #include "ofi/wire.h"
@@ -29,10 +29,10 @@ Sent Wire::announce(rdm::Link *link, const void *head, size_t len, Operation *op
     return sent;
 }
 
-// Nobody but this side reads the memory, and not before it is granted a place.
+// Only this side reads the memory, and only once a destination is granted.
 bool Wire::withdraw(Operation *operation) {
     auto *bulk = static_cast<Move *>(operation->wire);
-    if (bulk->granted) return false; // over in a moment
+    if (bulk->granted) return false; // it ends soon
     moves_.remove(bulk->name.id);
     move_pool_.put(bulk);
     return true;
@@ -53,7 +53,7 @@ void Wire::on_announce(const uint8_t *bytes, size_t len) {
     if (len < sizeof packet) return;
     memcpy(static_cast<void *>(&packet), bytes, sizeof packet);
     auto *remote = new (std::nothrow) Remote;
-    if (!remote) { // its sender learns it when the link breaks: the protocol misses a head
+    if (!remote) { // the sender notices when the link breaks: the protocol misses a head
         host_.log(DTRAIN_LOG_WARN, "ofi: no memory for an announced message");
         return;
     }
@@ -89,7 +89,7 @@ void Wire::fetch(rdm::Link *which, rdm::Remote *remote, Operation *operation) {
     fail_later(operation);
 }
 
-// Names the memory that the message goes to.
+// Describes the memory to which the message goes.
 bool Wire::place(Transfer *transfer, Grant *grant) {
     uint64_t len;
     for (tp::IovCursor rest = transfer->operation->memory; rest.remaining(); rest.advance(len)) {
@@ -130,14 +130,14 @@ void Wire::on_grant(const uint8_t *bytes, size_t len) {
     Move *bulk = moves_.find(grant.bulk.id);
     if (!bulk || bulk->kind != Move::Kind::bulk || bulk->name.token != grant.bulk.token ||
         bulk->granted)
-        return; // of a link that was lost
+        return; // for a link that was lost
     uint64_t wanted = 0;
     bool good = grant.count <= tp::max_iov && len == grant.length();
     for (uint8_t i = 0; good && i < grant.count; i++)
         good = grant.targets[i].length &&
                !__builtin_add_overflow(wanted, grant.targets[i].length, &wanted);
     if (!good || wanted > bulk->operation->memory.remaining()) {
-        break_link(bulk->link, "protocol error: memory was granted for more than was announced");
+        break_link(bulk->link, "protocol error: more bytes were granted than announced");
         return;
     }
     bulk->granted = true;
@@ -152,7 +152,7 @@ void Wire::on_grant(const uint8_t *bytes, size_t len) {
 void Wire::on_immediate(uint64_t immediate) {
     Transfer *transfer = transfers_.find(uint32_t(immediate));
     if (transfer) return end(transfer, true);
-    host_.log(DTRAIN_LOG_DEBUG, "ofi: an immediate that belongs to nothing");
+    host_.log(DTRAIN_LOG_DEBUG, "ofi: received an immediate that belongs to no operation");
 }
 
 void Wire::on_failed(const uint8_t *bytes, size_t len) {
@@ -162,15 +162,15 @@ void Wire::on_failed(const uint8_t *bytes, size_t len) {
     if (Transfer *transfer = transfers_.find(packet.transfer)) end(transfer, false);
 }
 
-// Its sender may not write any more: the keys that it knows are those of nothing.
+// The sender must not write any more: makes the keys that it knows invalid.
 void Wire::revoke(Transfer &transfer) {
     for (const auto &own : transfer.registrations)
         if (own) cache_.revoke(*own);
     for (Registration *&given : transfer.given)
         if (given && !std::exchange(given, nullptr)->renew(secrets_, fabric_))
             host_.log(DTRAIN_LOG_WARN,
-                      "ofi: memory that was registered cannot be registered "
-                      "again, after a message to it was given up; %s",
+                      "ofi: registered memory cannot be registered again, after a message to it "
+                      "was given up; %s",
                       raise_lock_limit);
 }
 
@@ -181,11 +181,12 @@ void Wire::end(Transfer *transfer, bool ok) {
         traffic_.in_place += operation->memory.remaining();
     else
         revoke(*transfer);
-    transfer_pool_.put(transfer); // first its registrations go: nobody writes there any more
+    // Removes its registrations first: nothing is written there any more.
+    transfer_pool_.put(transfer);
     protocol_.on_fetched(operation, ok);
 }
 
-// Of a link that goes.
+// Ends all operations of a link that is being removed.
 void Wire::end_all(ofi::Link *link) {
     tell_failed();
     while (Move *move = moves_.find_if([link](const Move &m) { return m.link == link; }))

@@ -1,4 +1,4 @@
-// Finding and opening the objects of libfabric.
+// Finds and opens the objects of libfabric.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/fabric.h"
 #include "ofi/libfabric_cache.h"
@@ -16,14 +16,14 @@ constexpr int mr_modes =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
 
 dtrain_status_t failed(const tp::Host &host, const fi_info &info, const char *what, int error) {
-    // The queues of a small device (soft-RoCE) do not hold what libfabric asks for by default.
+    // The queues of a small device (soft-RoCE) do not hold what libfabric requests by default.
     const bool too_big = error == -FI_EINVAL && strstr(info.fabric_attr->prov_name, "verbs");
     return host.fail(error == -FI_ENOMEM ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_TRANSPORT,
                      "ofi: %s, domain %s: %s: %s%s", info.fabric_attr->prov_name,
                      info.domain_attr->name, what, fi_strerror(-error),
                      too_big
-                         ? " (a device with small queues needs FI_UNIVERSE_SIZE=8 or the like in "
-                           "the environment)"
+                         ? "(a device with small queues needs a setting such as FI_UNIVERSE_SIZE=8 "
+                           "in the environment)"
                          : "");
 }
 
@@ -38,9 +38,8 @@ int open_queue(Fabric &f, Handle<fid_cq> *queue, fi_wait_obj wait) {
     return error;
 }
 
-// Before 1.18.1 the fi_trywait() of libfabric's own RDM over TCP ("net", in 1.18 "tcp") does
-// nothing: the signal of a completion that has been read stays. A wait set takes it back when it is
-// asked.
+// Before 1.18.1, fi_trywait() of libfabric's own RDM over TCP ("net", in 1.18 "tcp") does nothing:
+// the signal of a completion that was read remains. A wait set clears it when it is asked.
 bool keeps_signals(const Fabric &f) {
     const char *provider = f.info->fabric_attr->prov_name;
     return !strcmp(provider, "net") || !strcmp(provider, "tcp");
@@ -53,7 +52,8 @@ void open_wait_set(Fabric &f) {
     if (!fi_wait_open(f.fabric.get(), &attr, &made)) f.waiting.reset(made);
 }
 
-// Both queues with a descriptor to sleep on, theirs or that of their set. False: there is none.
+// Opens both queues with a descriptor to sleep on, their own or that of their wait set. False:
+// there is none.
 bool open_queues_to_sleep_on(Fabric &f) {
     const fi_wait_obj wait = f.waiting ? FI_WAIT_SET : FI_WAIT_FD;
     if (open_queue(f, &f.tx, wait) || open_queue(f, &f.rx, wait)) return false;
@@ -112,16 +112,17 @@ dtrain_status_t Fabric::open(const tp::Host &host, const std::string &provider,
                              const std::string &domain_name) {
     int error;
     info = find(provider, domain_name, &error);
-    // Some providers do not heed the name of the domain: behind it there are other cards.
+    // Some providers ignore the name of the domain: other cards follow it in the list.
     while (info && !domain_name.empty() && info->domain_attr->name != domain_name) {
         error = -FI_ENODATA;
         info.reset(std::exchange(info->next, nullptr));
     }
     if (!info)
-        return host.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: nothing here for provider %s, domain %s: %s",
-                         provider.c_str(), domain_name.c_str(), fi_strerror(-error));
+        return host.fail(DTRAIN_ERR_UNSUPPORTED,
+                         "ofi: found nothing for provider %s, domain %s: %s", provider.c_str(),
+                         domain_name.c_str(), fi_strerror(-error));
     refuse_libfabric_cache(host);
-    // The last one may be of a newer kind than we can use; the first is the best.
+    // The last one may be newer than this library supports; the first is the best.
     fid_fabric *made_fabric;
     if ((error = fi_fabric(info->fabric_attr, &made_fabric, nullptr)))
         return failed(host, *info, "fi_fabric", error);

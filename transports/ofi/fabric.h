@@ -23,29 +23,30 @@ template <class T> struct Close {
 };
 template <class T> using Handle = std::unique_ptr<T, Close<T>>;
 
-// What may be used here of this provider ("net", "verbs;ofi_rxm"; "": any) and domain ("": any),
-// best first. nullptr: nothing, *error is libfabric's.
+// The usable choices of this provider ("net", "verbs;ofi_rxm"; "": any) and domain ("": any), best
+// first. nullptr: none; *error is libfabric's error.
 Info find(const std::string &provider, const std::string &domain, int *error);
-// Whether it is a network that only looks like RDMA (sockets, shared memory).
+// Whether the provider only emulates RDMA (over sockets or shared memory).
 bool is_emulated(const char *provider);
 
-// One endpoint and what belongs to it. Order matters: the last is closed first.
+// One endpoint and its objects. The order matters: the last member is closed first.
 struct Fabric {
     Info info;
     Handle<fid_fabric> fabric;
     Handle<fid_domain> domain;
     Handle<fid_av> peers;
-    Handle<fid_wait> waiting; // of both queues, where they cannot say whether it is safe to sleep
-    Handle<fid_cq> tx, rx;    // separate: some providers' completions cannot be told apart in one
+    Handle<fid_wait> waiting; // for both queues, if they cannot tell whether it is safe to sleep
+    // Separate, since some providers' completions cannot be told apart in one queue.
+    Handle<fid_cq> tx, rx;
     Handle<fid_ep> endpoint;
     tp::Fd
         events; // readable when either queue has something; none: the provider has no descriptors
 
-    // On failure with the text of it.
+    // On failure the error text is set.
     dtrain_status_t open(const tp::Host &host, const std::string &provider,
                          const std::string &domain);
     bool needs(uint64_t mr_mode) const { return info->domain_attr->mr_mode & int(mr_mode); }
-    // Writes of one endpoint arrive in the order in which they were made.
+    // Whether writes of one endpoint arrive in the order in which they were made.
     bool orders_writes() const {
         return info->tx_attr->msg_order & info->rx_attr->msg_order & FI_ORDER_WAW;
     }

@@ -1,4 +1,4 @@
-// Libfabric's own cache of registrations, which is not used.
+// Turns off libfabric's own cache of registrations.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/libfabric_cache.h"
 
@@ -11,7 +11,7 @@
 namespace dtrain::ofi {
 namespace {
 
-// Of all users of libfabric in the process: there is one.
+// For all users of libfabric in the process; only one exists.
 class Watcher {
   public:
     Watcher() {
@@ -39,7 +39,7 @@ class Watcher {
 } // namespace
 
 void refuse_libfabric_cache(const tp::Host &host) {
-    if (getenv("FI_MR_CACHE_MONITOR")) return; // the user's own choice
+    if (getenv("FI_MR_CACHE_MONITOR")) return; // the user has chosen
     static const Watcher watcher;
     static std::once_flag said;
     if (watcher.error())

@@ -1,4 +1,4 @@
-// The wire over libfabric: addresses, and the ways to them.
+// The wire over libfabric: addresses, and links to them.
 // SPDX-License-Identifier: Apache-2.0
 #include "common/route.h"
 #include "ofi/wire.h"
@@ -10,9 +10,9 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t max_card_name = 32;
-constexpr int64_t patience_ns = 20'000'000; // with what a lost link still has of our memory
+constexpr int64_t patience_ns = 20'000'000; // for memory that libfabric still holds for a lost link
 
-// Of the IP address that these bytes begin with; 0: they do not.
+// The length of the IP address at the start of these bytes; 0: there is none.
 size_t ip_length(const uint8_t *address, size_t len) {
     sockaddr beginning;
     if (len < sizeof beginning) return 0;
@@ -24,7 +24,7 @@ size_t ip_length(const uint8_t *address, size_t len) {
 
 } // namespace
 
-// Libfabric's; behind an IP address the card's name, for messages.
+// Writes libfabric's address; after an IP address also the card's name, for error texts.
 size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     size_t len = rdm::max_fabric_address;
     if (fi_getname(&fabric_.endpoint->fid, out, &len)) return 0;
@@ -54,7 +54,7 @@ rdm::Link *Wire::link(const uint8_t *address, size_t len) {
     auto *made = peer ? new (std::nothrow) ofi::Link : nullptr;
     if (!made) {
         if (peer) release(peer);
-        host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is no address of a peer, or out of memory");
+        host_.fail(DTRAIN_ERR_TRANSPORT, "ofi: this is not an address of a peer, or out of memory");
         return nullptr;
     }
     made->peer = peer;
@@ -93,8 +93,8 @@ void Wire::unlink(rdm::Link *which) {
     if (!link->why) link->why = "given up";
     links_.remove(link);
     end_all(link);
-    // Libfabric still has memory of operations that are over. Usually it notices soon that the peer
-    // is gone; when it does not, there is nobody to exchange bytes with.
+    // Libfabric still holds memory of operations that are over. Usually it notices soon that the
+    // peer is gone; if it does not, there is no peer to exchange bytes with.
     const int64_t end = host_.now_ns() + patience_ns;
     while (link->under_way && host_.now_ns() < end) complete();
     for (Packet &packet : packets_)
@@ -109,7 +109,7 @@ void Wire::unlink(rdm::Link *which) {
     back(link);
 }
 
-// One operation more, and less, that libfabric has.
+// Counts an operation that libfabric now holds; back() counts it off.
 void Wire::lend(ofi::Link *link) {
     link->under_way++;
     under_way_++;

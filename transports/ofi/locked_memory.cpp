@@ -1,4 +1,4 @@
-// How much memory this process may lock, which memory that a card reaches has to be.
+// Checks how much memory this process may lock: memory that a card accesses must be locked.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/locked_memory.h"
 
@@ -10,7 +10,7 @@
 namespace dtrain::ofi {
 namespace {
 
-constexpr uint64_t sensible = 256 << 20; // for the program's memory
+constexpr uint64_t sensible = 256 << 20; // bytes for the program's memory
 
 bool may_exceed() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
@@ -27,7 +27,7 @@ void check_lock_limit(const tp::Host &host, uint64_t own) {
         limit.rlim_cur >= own + sensible || may_exceed())
         return;
     host.log(DTRAIN_LOG_WARN,
-             "ofi: this process may lock %llu MiB of memory only, and %llu of them are taken; "
+             "ofi: this process may lock only %llu MiB of memory, and %llu MiB of them are in use; "
              "larger messages will fail; %s",
              static_cast<unsigned long long>(limit.rlim_cur >> 20),
              static_cast<unsigned long long>(own >> 20), raise_lock_limit);

@@ -1,4 +1,4 @@
-// Memory that the network card may reach.
+// Memory that the network card may access.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/memory.h"
 
@@ -17,7 +17,7 @@ std::unique_ptr<Registration> Registration::make(tp::Secrets &secrets, const Fab
     made->start = reinterpret_cast<uintptr_t>(address);
     made->length = length;
     made->virtual_ = fabric.needs(FI_MR_VIRT_ADDR);
-    uint64_t key = 0; // where the provider does not choose it
+    uint64_t key = 0; // used if the provider does not choose the key
     if (!fabric.needs(FI_MR_PROV_KEY)) {
         const uint64_t secret = secrets.next();
         memcpy(&key, &secret, std::min(sizeof key, key_bytes));

@@ -1,4 +1,4 @@
-// Memory that the network card may reach.
+// Memory that the network card may access.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/secrets.h"
@@ -7,17 +7,18 @@
 
 namespace dtrain::ofi {
 
-// What a peer has to know to write to or read from memory here.
+// What a peer must know to write to or read from memory here.
 struct Target {
     uint64_t address = 0, key = 0, length = 0;
 };
 
 class Registration : public rdm::Registered {
   public:
-    // nullptr, with libfabric's error: impossible.
+    // nullptr: impossible; *error is libfabric's error.
     static std::unique_ptr<Registration> make(tp::Secrets &secrets, const Fabric &fabric,
                                               void *address, uint64_t length, int *error);
-    // The same memory under another key; the old one is worth nothing. False: it has none now.
+    // Registers the same memory with another key; the old key becomes invalid. False: it has none
+    // now.
     bool renew(tp::Secrets &secrets, const Fabric &fabric);
     bool is_usable() const { return bool(handle_); }
     void *descriptor() const { return fi_mr_desc(handle_.get()); }
@@ -28,7 +29,7 @@ class Registration : public rdm::Registered {
 
   private:
     Handle<fid_mr> handle_;
-    bool virtual_ = false; // peers name virtual addresses, not offsets
+    bool virtual_ = false; // peers use virtual addresses, not offsets
 };
 
 } // namespace dtrain::ofi

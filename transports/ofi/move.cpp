@@ -1,4 +1,4 @@
-// The wire over libfabric: memory on its way, in chunks.
+// The wire over libfabric: memory being moved, in chunks.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/locked_memory.h"
 #include "ofi/wire.h"
@@ -11,12 +11,12 @@
 namespace dtrain::ofi {
 namespace {
 
-constexpr uint32_t max_chunks = 4; // of a move at once
+constexpr uint32_t max_chunks = 4; // of a move at a time
 
-struct RemoteKey {      // on the wire as it is
+struct RemoteKey {      // sent as it is
     uint64_t start = 0; // of the memory, in its own process
     uint64_t length = 0;
-    Target target; // of all of it
+    Target target; // covers all of it
 };
 
 } // namespace
@@ -25,7 +25,7 @@ const uint32_t rkey_length = sizeof(RemoteKey);
 
 dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) {
     if (mem.mem_type != DTRAIN_MEM_HOST)
-        return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: only memory of the host can be registered");
+        return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ofi: only host memory can be registered");
     int error;
     auto made = Registration::make(secrets_, fabric_, mem.address, mem.length, &error);
     if (!made)
@@ -52,7 +52,7 @@ rdm::RegistrationCounts Wire::registrations() const {
     return counts;
 }
 
-// The caller's, or nullptr.
+// The caller's registration of the piece, or nullptr.
 Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece,
                                uint64_t len) const {
     auto *found = static_cast<Registration *>(registered_.find(memory, piece, len));
@@ -62,7 +62,7 @@ Registration *Wire::registered(const tp::IovCursor &memory, const uint8_t *piece
 dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const auto &registration = *static_cast<Registration *>(mr);
     if (len < sizeof(RemoteKey))
-        return host_.fail(DTRAIN_ERR_TRUNCATED, "ofi: a key takes %zu bytes", sizeof(RemoteKey));
+        return host_.fail(DTRAIN_ERR_TRUNCATED, "ofi: a key needs %zu bytes", sizeof(RemoteKey));
     if (!registration.is_usable())
         return host_.fail(DTRAIN_ERR_STATE, "ofi: this registration was lost; make another one");
     const uint64_t start = registration.start, length = registration.length;
@@ -95,7 +95,7 @@ Sent Wire::start_remote(Move::Kind kind, rdm::Link *which, Operation *operation,
     move->grant.targets[0] = {key.target.address + at, key.target.key, len};
     hand_over_chunks(move);
     if (!move->failed || move->chunks) return Sent::later;
-    moves_.remove(move->name.id); // nothing has begun
+    moves_.remove(move->name.id); // nothing of it has begun
     move_pool_.put(move);
     return Sent::broken;
 }
@@ -113,13 +113,13 @@ Move *Wire::make_move(Move::Kind kind, ofi::Link *link, Operation *operation) {
     return move;
 }
 
-// As much as libfabric takes.
+// Starts as many chunks as libfabric accepts.
 void Wire::hand_over_chunks(Move *move) {
     while (!move->failed && move->operation->memory.remaining() && move->chunks < max_chunks)
         if (!start_chunk(move)) break;
 }
 
-// Goes on with it. False: libfabric takes no more.
+// Continues the move. False: libfabric accepts no more.
 bool Wire::advance(Move *move) {
     if (std::exchange(move->waits, false)) waiting_.remove(move);
     hand_over_chunks(move);
@@ -128,14 +128,14 @@ bool Wire::advance(Move *move) {
     return !waits;
 }
 
-// Memory of an operation cannot be registered.
+// Memory of an operation could not be registered.
 void Wire::unregistered(Operation *operation, uint64_t len, int error) {
     operation->failure = DTRAIN_ERR_NO_MEMORY;
     host_.log(DTRAIN_LOG_WARN, "ofi: cannot register %llu bytes of a message: %s; %s",
               static_cast<unsigned long long>(len), fi_strerror(-error), raise_lock_limit);
 }
 
-// What the card needs to know of the memory.
+// Returns the descriptor of the memory for the card.
 void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     if (!local_) return nullptr;
     const tp::IovCursor &memory = move->operation->memory;
@@ -146,7 +146,7 @@ void *Wire::describe(Move *move, uint8_t *piece, uint64_t len, int *error) {
     return own ? own->descriptor() : nullptr;
 }
 
-// False: no more for now.
+// False: nothing more can start now.
 bool Wire::start_chunk(Move *move) {
     tp::IovCursor &memory = move->operation->memory;
     const Target &target = move->grant.targets[move->target];
@@ -156,7 +156,7 @@ bool Wire::start_chunk(Move *move) {
     void *descriptor = describe(move, piece, len, &error);
     len = std::min({len, target.length - move->offset, chunk_limit_});
     const bool last = move->kind == Move::Kind::bulk && len == memory.remaining();
-    // What the immediate announces has to be there before.
+    // The data announced by the immediate must arrive before it.
     if (last && move->chunks && !fabric_.orders_writes()) return false;
     Chunk *chunk = chunk_pool_.get();
     if (!chunk) return wait(move);
@@ -209,7 +209,7 @@ bool Wire::fail(Move *move, int error) {
     return false;
 }
 
-// Its move; nullptr: it was the last one of a move for which nobody waits any more.
+// Returns the chunk's move; nullptr if it was the last one of a move that no operation waits for.
 Move *Wire::take_back(Chunk *chunk) {
     Move *move = chunk->move;
     chunks_.remove(chunk);
@@ -223,7 +223,7 @@ void Wire::on_chunk(Chunk *chunk, int error) {
     Move *move = take_back(chunk);
     if (!move) return;
     move->failed |= error != 0;
-    if (!move->operation) return; // more of it is to come
+    if (!move->operation) return; // more of its chunks will complete
     if (!move->failed && move->operation->memory.remaining()) {
         advance(move);
     } else if (!move->chunks) {

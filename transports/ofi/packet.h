@@ -1,5 +1,5 @@
-// What the wires of two devices say to each other besides the packets of the protocol above, whose
-// first byte is below 0x80. Integers little-endian.
+// The packets that the wires of two devices exchange, in addition to those of the protocol above,
+// whose first byte is below 0x80. Integers are little-endian.
 //
 //   announce  bulk; then the protocol's head: a bulk message waits.
 //   grant     bulk, transfer, and targets: write it there, to all of them in turn; the last write
@@ -19,7 +19,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the packets below go o
 
 enum class PacketKind : uint8_t { announce = 0x80, grant, failed };
 
-struct BulkName { // by which a bulk message is known to its receiver, and to nobody else
+struct BulkName { // the name of a bulk message, which only its receiver knows
     uint32_t id = 0, zero = 0;
     uint64_t token = 0;
 };
@@ -30,7 +30,7 @@ struct Announce {
 };
 struct Grant {
     PacketKind kind = PacketKind::grant;
-    uint8_t count = 0; // of targets
+    uint8_t count = 0; // number of targets
     uint8_t zero[2] = {};
     uint32_t transfer = 0;
     BulkName bulk;

@@ -1,4 +1,4 @@
-// The wire over libfabric: packets that go out.
+// The wire over libfabric: packets being sent.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
 
@@ -13,7 +13,7 @@ constexpr size_t most_injected = 8 << 10;
 } // namespace
 
 Sent Wire::send(rdm::Link *link, const void *head, size_t len, Operation *payload) {
-    if (!flush_answers()) return Sent::busy; // they go first
+    if (!flush_answers()) return Sent::busy; // they are sent first
     return send_packet(static_cast<ofi::Link *>(link), head, len, payload);
 }
 
@@ -50,7 +50,7 @@ Sent Wire::send_packet(ofi::Link *link, const void *head, size_t len, Operation 
     return Sent::now;
 }
 
-// A payload that goes out from where it is.
+// Sends a payload without copying it.
 Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *payload) {
     iovec pieces[tp::max_iov + 1];
     pieces[0] = {packet->bytes, len};
@@ -72,7 +72,7 @@ Sent Wire::send_payload(ofi::Link *link, Packet *packet, size_t len, Operation *
     packet->kind = copies ? Context::Kind::packet : Context::Kind::payload;
     packet->payload = copies ? nullptr : payload;
     const auto error = int(fi_sendmsg(fabric_.endpoint.get(), &message, 0));
-    if (error) { // the payload is still its sender's
+    if (error) { // the payload still belongs to its sender
         packet->payload = nullptr;
         packet->copy.reset();
         return refused(link, error);

@@ -18,7 +18,7 @@ const char *const transport_name = "ofi";
 
 namespace {
 
-// The cards of the best provider, which comes first; others lead to the same ones.
+// The cards of the best provider, which comes first; other providers use the same cards.
 std::vector<Card> find_cards(const fi_info *info, bool with_emulated) {
     std::vector<Card> cards;
     std::string provider;
@@ -43,7 +43,7 @@ std::vector<Card> find_cards(const fi_info *info, bool with_emulated) {
     return cards;
 }
 
-// RDMA devices that the kernel has and libfabric does not.
+// Adds RDMA devices that the kernel knows but libfabric does not offer.
 void add_unoffered(std::vector<Card> &cards) {
     for (Card &device : rdma_cards()) {
         if (std::ranges::any_of(cards,
@@ -54,7 +54,7 @@ void add_unoffered(std::vector<Card> &cards) {
     }
 }
 
-// Whether the environment asks rxm for a shared receive context, in libfabric's words.
+// Whether the environment requests a shared receive context of rxm, in libfabric's words.
 bool shares_receives() {
     const char *value = getenv("FI_OFI_RXM_USE_SRX");
     if (!value) return false;
@@ -63,7 +63,7 @@ bool shares_receives() {
     return false;
 }
 
-// The first name in the list that no card has; "": there is none.
+// The first name in the list that no card has; "": none.
 std::string missing(const std::string &named, const std::vector<Card> &cards) {
     for (size_t begin = 0, end; begin < named.size(); begin = end + 1) {
         end = std::min(named.find(',', begin), named.size());
@@ -83,20 +83,20 @@ dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
     std::vector<Card> cards = find_cards(all.get(), named);
     if (cards.empty() && named)
         return host.fail(DTRAIN_ERR_UNSUPPORTED,
-                         "ofi: libfabric has nothing of provider %s here (fi_info -l lists those "
-                         "that there are)",
+                         "ofi: libfabric has nothing for provider %s here (fi_info -l lists the "
+                         "providers)",
                          provider);
     if (cards.empty()) {
         const std::string unusable = unusable_devices();
         return host.fail(DTRAIN_ERR_UNSUPPORTED,
-                         "ofi: libfabric finds no RDMA device here (%s); option ofi.provider=net "
-                         "makes it use TCP",
+                         "ofi: libfabric finds no RDMA device here (%s); set option "
+                         "ofi.provider=net to use it over TCP",
                          unusable.empty() ? "the kernel has none" : unusable.c_str());
     }
     if (cards[0].device.starts_with("verbs;ofi_rxm") && shares_receives())
         return host.fail(DTRAIN_ERR_UNSUPPORTED,
-                         "ofi: FI_OFI_RXM_USE_SRX is set: over verbs libfabric then takes the "
-                         "end of a large message for a message of its own; unset it");
+                         "ofi: FI_OFI_RXM_USE_SRX is set: over verbs, libfabric then takes the end "
+                         "of a large message for a separate message; unset it");
     Choice choice = Choice::of(host, "ofi.domain");
     if (const std::string name = missing(choice.named, cards); !name.empty())
         return host.fail(DTRAIN_ERR_UNSUPPORTED,

@@ -1,4 +1,4 @@
-// The wire over libfabric: what its queues report.
+// The wire over libfabric: completions that its queues report.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
 
@@ -8,16 +8,17 @@
 namespace dtrain::ofi {
 namespace {
 
-constexpr size_t batch = 16, max_batches = 8; // so that others get their turn
-constexpr uint32_t complete_every = 1024;     // calls of progress(), when nothing is expected
-constexpr uint32_t receive_every = 8;         // of those that have taken something back
+// Bounds the work, so that other connections get their turn.
+constexpr size_t batch = 16, max_batches = 8;
+constexpr uint32_t complete_every = 1024; // calls of progress(), while nothing is expected
+constexpr uint32_t receive_every = 8;     // calls of progress() that have taken completions
 
 } // namespace
 
 bool Wire::progress() {
     cache_.look();
-    // Over TCP every look into a queue that is empty is a system call, so what was waiting to go
-    // out and has gone is told before another one is made.
+    // Over TCP, each check of an empty queue is a system call. So completed sends are reported
+    // before the other queue is checked.
     if ((under_way_ || idle_++ % complete_every == 0) && complete() && ++told_ % receive_every)
         return !broken_;
     const bool received_all = receive();
@@ -29,7 +30,7 @@ bool Wire::progress() {
     return !broken_;
 }
 
-// Takes what came. False: there may be more.
+// Processes what has arrived. False: there may be more.
 bool Wire::receive() {
     fi_cq_data_entry entries[batch];
     for (size_t i = 0; i < max_batches; i++) {
@@ -41,8 +42,8 @@ bool Wire::receive() {
             return true;
         else if (n < 0)
             return broken_ = true;
-        // To look again would cost more than it finds; but who hears of a broken link has
-        // everything.
+        // Checking again would cost more than it finds. But when a broken link is reported,
+        // everything that arrived from it must have been reported.
         if (n > 0 && n < ssize_t(batch) && !broken_links_) break;
     }
     return false;
@@ -54,7 +55,8 @@ void Wire::on_received(const fi_cq_data_entry &entry) {
     if (entry.flags & FI_RECV && entry.len)
         on_packet(static_cast<const uint8_t *>(entry.buf), entry.len);
     auto *buffer = reinterpret_cast<Buffer *>(static_cast<Context *>(entry.op_context));
-    if (entry.flags & FI_MULTI_RECV && buffer && !post(buffer)) broken_ = true; // it is used up
+    // the buffer is used up
+    if (entry.flags & FI_MULTI_RECV && buffer && !post(buffer)) broken_ = true;
 }
 
 void Wire::on_packet(const uint8_t *bytes, size_t len) {
@@ -66,7 +68,7 @@ void Wire::on_packet(const uint8_t *bytes, size_t len) {
     }
 }
 
-// Takes back what went out. True: memory of operations was among it.
+// Takes back completed sends. True: memory of operations was among them.
 bool Wire::complete() {
     fi_cq_data_entry entries[batch];
     bool told = false;
@@ -110,7 +112,8 @@ void Wire::on_error(fid_cq *queue) {
     if (queue == fabric_.tx.get()) {
         if (context) on_completed(context, error);
     } else if (context && context->kind == Context::Kind::buffer && entry.flags & FI_RECV) {
-        // A message that did not fit, or a buffer that was given up: nothing of ours is lost.
+        // A message that did not fit, or a buffer that was given up: nothing of this library is
+        // lost.
         host_.log(DTRAIN_LOG_WARN, "ofi: a receive failed: %s", fi_strerror(error));
         if (error != FI_ECANCELED && !post(static_cast<Buffer *>(context))) broken_ = true;
     }
@@ -122,7 +125,7 @@ void Wire::break_link(ofi::Link *link, const char *why) {
     broken_links_ = true;
 }
 
-// Only when all is taken that came before.
+// Called only when everything that arrived before has been processed.
 void Wire::tell_broken() {
     broken_links_ = false;
     for (ofi::Link *link = links_.front(); link; link = links_.next(link))

@@ -10,7 +10,7 @@ void RegistrationCache::open(uint64_t limit) {
     watch_ = tp::MemoryWatch::get(&why);
     if (!watch_) {
         host_.log(DTRAIN_LOG_WARN,
-                  "ofi: option ofi.cache has no effect, because the kernel does not tell which "
+                  "ofi: option ofi.cache has no effect, because the kernel does not report which "
                   "memory is freed (%s)",
                   why.c_str());
         return;
@@ -19,7 +19,7 @@ void RegistrationCache::open(uint64_t limit) {
     position_ = watch_->position();
 }
 
-// False: nothing can be said now.
+// False: memory is changing right now, so the cache's state is unknown.
 bool RegistrationCache::settle() {
     return kept_ && watch_->settle(&position_, [this](uint64_t start, uint64_t length) {
         kept_->forget(start, length);
@@ -33,10 +33,10 @@ RegistrationCache::Held RegistrationCache::hold(void *address, uint64_t length, 
         hits_++;
         return {entry->value(), {kept_.get(), entry}};
     }
-    // First watched, then registered: what changes in between will be told.
+    // The memory is watched before it is registered, so that changes in between are reported.
     const bool watched = settled && watch_->watch(start, length);
     auto made = Registration::make(secrets_, fabric_, address, length, error);
-    if (!made && kept_ && kept_->trim(0)) // there may be room for it now
+    if (!made && kept_ && kept_->trim(0)) // that may have made room for it
         made = Registration::make(secrets_, fabric_, address, length, error);
     if (!made) return nullptr;
     misses_++;

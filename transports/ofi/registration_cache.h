@@ -7,8 +7,8 @@
 
 namespace dtrain::ofi {
 
-// Made for a message; with a limit above 0 (option ofi.cache) kept for the next that comes by, as
-// long as the memory is watched (memory_watch.h) and has not changed.
+// Registrations are made for a message. With a limit above 0 (option ofi.cache) they are kept for
+// later messages, as long as the memory is watched (memory_watch.h) and has not changed.
 class RegistrationCache {
     using Kept = tp::RangeCache<Registration>;
 
@@ -29,15 +29,15 @@ class RegistrationCache {
         : host_(host), secrets_(secrets), fabric_(fabric) {}
     void open(uint64_t limit);
 
-    // nullptr, with libfabric's error: impossible.
+    // An empty result, with libfabric's error in *error, if it is impossible.
     Held hold(void *address, uint64_t length, int *error);
-    // Gives back what is of memory that has changed. Cheap; to be called now and then.
+    // Drops registrations of memory that has changed. Cheap; to be called periodically.
     void look() {
         if (kept_ && watch_->position() != position_) settle();
     }
-    // Writes what it knows.
+    // Adds the cache's own counts.
     void count(rdm::RegistrationCounts *counts) const;
-    // Nobody who knows its keys may reach the memory any more.
+    // Peers that know its keys must not access the memory any more.
     void revoke(const Registration &registration) {
         if (kept_) kept_->forget(registration.start, registration.length);
     }
@@ -50,7 +50,7 @@ class RegistrationCache {
     const Fabric &fabric_;
     uint64_t hits_ = 0, misses_ = 0;
     std::shared_ptr<tp::MemoryWatch> watch_;
-    uint64_t position_ = 0; // in what it tells
+    uint64_t position_ = 0; // position in the watch's reports
     std::unique_ptr<Kept> kept_;
 };
 

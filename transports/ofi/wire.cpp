@@ -1,4 +1,4 @@
-// The wire over libfabric: its beginning, sleep and end.
+// The wire over libfabric: how it opens, sleeps and closes.
 // SPDX-License-Identifier: Apache-2.0
 #include "ofi/wire.h"
 #include "common/number.h"
@@ -14,17 +14,17 @@ namespace dtrain::ofi {
 namespace {
 
 constexpr size_t packet_count = 256, packet_size = (16 << 10) + 64;
-constexpr size_t locked_packet_size = 8 << 10; // where all of them are locked, used or not
+constexpr size_t locked_packet_size = 8 << 10; // if all of them are locked, used or not
 constexpr size_t buffer_count = 4, buffer_size = 256 << 10;
-constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for no more than a few of them
+constexpr uint64_t chunk_limit = 1 << 20; // small messages wait for only a few of these
 constexpr int most_unread = 100'000;
 
-// What is known of providers. A packet has to be one that the provider delivers in order: what it
-// moves by a rendezvous of its own it completes late, and shared memory only when it was received.
+// Properties of the providers. A packet must be of a size that the provider delivers in order: data
+// that it moves by its own rendezvous complete late, and over shared memory only once received.
 struct Model {
     const char *provider;
     uint32_t packet_limit, eager_limit;
-    uint64_t latency_ns, bandwidth_bps; // measured inside a host, as far as they are emulated
+    uint64_t latency_ns, bandwidth_bps; // measured within a host if they are emulated
 };
 constexpr Model models[] = {
     {"net", (128 << 10) + 64, 128 << 10, 6'000, 5'000'000'000},
@@ -32,7 +32,7 @@ constexpr Model models[] = {
     {"shm", 4096, 16 << 10, 600, 5'000'000'000},
     {"tcp;ofi_rxm", 16 << 10, 32 << 10, 8'000, 5'000'000'000},
     {"udp;ofi_rxd", 16 << 10, 16 << 10, 12'000, 250'000'000},
-    {"", locked_packet_size, locked_packet_size, 2'000, 10'000'000'000}, // all others
+    {"", locked_packet_size, locked_packet_size, 2'000, 10'000'000'000}, // all other providers
 };
 const Model &model_of(const std::string &provider) {
     const Model *model = models;
@@ -43,11 +43,11 @@ const Model &model_of(const std::string &provider) {
 } // namespace
 
 Wire::~Wire() {
-    // Over verbs, libfabric crashes when something that came is not read before the end.
+    // Over verbs, libfabric crashes if received data was not read before the end.
     fi_cq_data_entry unread;
     for (int i = 0; fabric_.rx && i < most_unread; i++)
         if (fi_cq_read(fabric_.rx.get(), &unread, 1) != 1) break;
-    fabric_.endpoint.reset(); // and with it what it has of our memory
+    fabric_.endpoint.reset(); // releases the memory that it holds
     while (Chunk *chunk = chunks_.front()) take_back(chunk);
     while (ofi::Link *link = given_up_.pop_front()) delete link;
 }
@@ -135,7 +135,7 @@ bool Wire::arm() {
     if (!answers_.empty() || !waiting_.empty() || failed_ || broken_links_) return false;
     pollfd events{fabric_.events.get(), POLLIN, 0};
     if (fabric_.can_wait() && ::poll(&events, 1, 0) == 0) return true;
-    idle_ = 0; // the next progress() looks into both queues
+    idle_ = 0; // makes the next progress() check both queues
     return false;
 }
 

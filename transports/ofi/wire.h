@@ -1,5 +1,6 @@
-// The wire over libfabric: packets as untagged messages into buffers that take many, bulk messages
-// as writes into the memory that the receiver has granted. SPDX-License-Identifier: Apache-2.0
+// The wire over libfabric: packets are untagged messages into buffers that take many of them, bulk
+// messages are writes into the memory that the receiver has granted.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/id_table.h"
 #include "common/list.h"
@@ -14,29 +15,30 @@ namespace dtrain::ofi {
 using rdm::Operation;
 using rdm::Sent;
 
-// An address in libfabric's table. Some providers take all entries of one address for one.
+// An address in libfabric's table. Some providers treat all entries of one address as one.
 struct Peer {
     fi_addr_t number = FI_ADDR_UNSPEC;
     uint32_t links = 0;
     size_t length = 0;
-    uint8_t address[rdm::max_fabric_address + 1] = {}; // a text ends with a zero
+    // Zero at the end, for addresses that are texts.
+    uint8_t address[rdm::max_fabric_address + 1] = {};
     tp::Link<Peer> order;
 };
 
 struct Link : rdm::Link {
     Peer *peer = nullptr;
-    const char *why = nullptr; // it is broken
-    bool told = false;         // and the protocol knows
-    bool given_up = false;     // by the protocol; it goes with the last that is under way
-    uint32_t under_way = 0;    // payloads and chunks whose memory libfabric has
+    const char *why = nullptr; // why it is broken
+    bool told = false;         // the protocol was told
+    bool given_up = false;     // by the protocol; it is deleted with its last operation in progress
+    uint32_t under_way = 0;    // payloads and chunks whose memory libfabric holds
     tp::Link<Link> link;
 };
 
-struct Remote : rdm::Remote { // announced to us
+struct Remote : rdm::Remote { // announced by the peer
     BulkName bulk;
 };
 
-// What libfabric gives back with a completion. It wants the first bytes for itself.
+// The context that libfabric returns with a completion. It uses the first bytes itself.
 struct Context {
     enum class Kind : uint8_t { buffer, packet, payload, chunk };
     fi_context2 libfabric;
@@ -44,37 +46,37 @@ struct Context {
     ofi::Link *link = nullptr;
 };
 
-struct Buffer : Context { // for what comes in, many packets
+struct Buffer : Context { // receives many packets
     std::unique_ptr<uint8_t[]> bytes;
     std::unique_ptr<Registration> registration;
 };
 
-struct Packet : Context {         // on its way out
-    Operation *payload = nullptr; // that goes out from where it is
+struct Packet : Context {         // being sent
+    Operation *payload = nullptr; // sent without being copied
     void *descriptor = nullptr;
-    uint8_t *bytes = nullptr; // Wire::packet_size_ of them
+    uint8_t *bytes = nullptr; // packet_size_ bytes
     std::unique_ptr<uint8_t[]>
-        copy; // of what goes out instead, in more pieces than libfabric takes
+        copy; // sent instead, if there are more pieces than libfabric accepts
 };
 
-// Memory on its way: a bulk message that goes out, once it was granted a place, a put or a get.
+// Memory being moved: a bulk message that was granted a destination, a put, or a get.
 struct Move {
     enum class Kind : uint8_t { bulk, put, get };
     Kind kind{};
     bool granted = false, failed = false;
-    bool waits = false;             // for room in libfabric's queue
-    Operation *operation = nullptr; // nullptr: the link went before the last chunk came back
+    bool waits = false;             // until there is room in libfabric's queue
+    Operation *operation = nullptr; // nullptr: the link was removed before the last chunk completed
     ofi::Link *link = nullptr;
     BulkName name;
     Grant grant;
-    uint32_t target = 0;                                // the one in turn,
-    uint64_t offset = 0;                                // and how much of it is done
-    uint32_t chunks = 0;                                // that libfabric has
+    uint32_t target = 0;                                // the current target,
+    uint64_t offset = 0;                                // and the bytes of it that are done
+    uint32_t chunks = 0;                                // that libfabric holds
     RegistrationCache::Held registrations[tp::max_iov]; // of pieces that were not registered
     tp::Link<Move> waiting;
 };
 
-// A bulk message that comes in.
+// A bulk message being received.
 struct Transfer {
     Operation *operation = nullptr;
     ofi::Link *link = nullptr;
@@ -119,10 +121,10 @@ class Wire final : public rdm::Wire {
     Sent get(rdm::Link *link, Operation *into, uint64_t address, const void *rkey) override;
 
   private:
-    struct Answer { // to a peer, that waits for room in libfabric's queue
+    struct Answer { // to a peer; waits for room in libfabric's queue
         ofi::Link *link = nullptr;
         size_t length = 0;
-        Grant grant; // or what is shorter
+        Grant grant; // or a shorter packet
         tp::Link<Answer> order;
     };
 
@@ -186,38 +188,38 @@ class Wire final : public rdm::Wire {
     rdm::Protocol &protocol_;
     rdm::WireAttr attr_;
     Fabric fabric_;
-    tp::Secrets secrets_{host_}; // of messages and memory here
+    tp::Secrets secrets_{host_}; // for message names and memory keys
     size_t inject_limit_ = 0;
-    size_t packet_size_ = 0; // of packets that are copied, so that nobody looks for their end
+    size_t packet_size_ = 0; // of packets that are copied; a fixed size, so that no end is searched
     uint64_t chunk_limit_ = 0;
-    bool local_ = false; // what goes out has to be registered
-    bool ends_ = false;  // this process may end: what goes out has to be known to be out
+    bool local_ = false; // memory for sending must be registered
+    bool ends_ = false;  // this process may end: sends must be known to have left it
 
     std::vector<std::unique_ptr<Buffer>> buffers_;
     std::unique_ptr<uint8_t[]> packet_bytes_;
     std::unique_ptr<Registration> packet_registration_;
     std::vector<Packet> packets_;
     std::vector<Packet *> free_packets_;
-    uint32_t unsent_ = 0; // packets that libfabric has
+    uint32_t unsent_ = 0; // packets that libfabric holds
     tp::List<Answer, &Answer::order> answers_;
     tp::Pool<Answer> answer_pool_;
 
-    rdm::Registrations registered_;                     // by the caller
-    RegistrationCache cache_{host_, secrets_, fabric_}; // of the rest
+    rdm::Registrations registered_;                     // registered by the caller
+    RegistrationCache cache_{host_, secrets_, fabric_}; // for all other memory
     tp::List<Peer, &Peer::order> peers_;
     tp::List<ofi::Link, &ofi::Link::link> links_;
-    tp::List<ofi::Link, &ofi::Link::link> given_up_; // of which libfabric still has something
+    tp::List<ofi::Link, &ofi::Link::link> given_up_; // libfabric still holds something of them
     tp::IdTable<Move> moves_;
     tp::IdTable<Transfer> transfers_;
     tp::List<Move, &Move::waiting> waiting_;
-    tp::List<Chunk, &Chunk::order> chunks_; // that libfabric has
+    tp::List<Chunk, &Chunk::order> chunks_; // that libfabric holds
     tp::Pool<Move> move_pool_;
     tp::Pool<Transfer> transfer_pool_;
     tp::Pool<Chunk> chunk_pool_;
     Operation *failed_ = nullptr; // fetches that did not begin, chained by Operation::wire
-    uint32_t under_way_ = 0;      // what libfabric has to complete, of all links
+    uint32_t under_way_ = 0;      // operations that libfabric has to complete, of all links
     uint32_t idle_ = 0;           // calls of progress() without any
-    uint32_t told_ = 0;           // calls of progress() that took some of it back
+    uint32_t told_ = 0;           // calls of progress() that took some back
     bool broken_links_ = false;
     bool broken_ = false;
 };

@@ -1,4 +1,4 @@
-// Where a device is, as it travels to its peers.
+// The address of a device, in the form that is sent to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/address.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint16_t wire_version = 2;
 
-// FNV-1a: against accidents. Against malice there is the secret.
+// FNV-1a. It protects against accidents; the secret protects against malice.
 uint64_t checksum_of(const Address &address) {
     uint64_t hash = 0xCBF29CE484222325u;
     const auto *bytes = reinterpret_cast<const uint8_t *>(&address);

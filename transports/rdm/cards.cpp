@@ -1,4 +1,5 @@
-// The network cards of this host: what the kernel knows of them, which are used, and why.
+// The network cards of this host: their properties according to the kernel, which are used, and
+// why.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/cards.h"
 #include "common/stream.h"
@@ -15,7 +16,7 @@
 namespace dtrain::rdm {
 namespace {
 
-// The first line of a file of the kernel's; "": none.
+// The first line of a file of the kernel; "" if there is none.
 std::string read(const std::string &path) {
     char line[4096] = "";
     const tp::Stream file = tp::read_stream(path.c_str());
@@ -24,7 +25,7 @@ std::string read(const std::string &path) {
     return line;
 }
 
-// Whether this process may use one of the CPUs: "0-3,8-11".
+// Whether this process may use one of the CPUs in a list: "0-3,8-11".
 bool may_use(const std::string &list) {
     cpu_set_t own;
     if (list.empty() || sched_getaffinity(0, sizeof own, &own)) return true;
@@ -40,7 +41,7 @@ bool may_use(const std::string &list) {
     return false;
 }
 
-// Its place in a list of names; past all: it is not there.
+// The position of a name in a list of names; npos if it is not there.
 size_t place_in(const std::string &list, const std::string &name) {
     return ("," + list + ",").find("," + name + ",");
 }
@@ -78,7 +79,8 @@ void choose_one(std::vector<Card> &cards, const Choice &choice) {
     use(cards[0], rank(cards[0]) == 0 ? "packets to the other hosts leave by it" : "the first");
 }
 
-// Of cards in one network, each rank takes those near to it, and leaves some to the other ranks.
+// Of several cards in one network, each rank takes those near it, and leaves some to the other
+// ranks.
 void choose_share(std::vector<Card *> up, const Choice &choice) {
     std::ranges::stable_sort(up, {}, [](const Card *card) { return !card->near; });
     if (choice.local_size < 2) {
@@ -102,8 +104,8 @@ void choose_share(std::vector<Card *> up, const Choice &choice) {
 void choose_all(std::vector<Card> &cards, const Choice &choice) {
     std::set<std::string> networks;
     std::vector<Card *> up;
-    // The same order on all hosts, as rails go from the first card to the first and so on; before
-    // all others the network that leads to the rendezvous.
+    // The order must be the same on all hosts, since rails connect the first cards with each other,
+    // and so on. The network that leads to the rendezvous comes first.
     std::ranges::stable_sort(cards, {}, [&](const Card &card) {
         return std::tuple(card.state == "down",
                           card.address.empty() || card.address != choice.route, card.network,
@@ -128,7 +130,7 @@ void Card::look_up(const std::string &root) {
     const std::string net = root + "/class/net/" + name;
     std::string rdma = root + "/class/infiniband/" + name;
     std::error_code error;
-    if (!std::filesystem::exists(rdma, error)) // libfabric's "mlx5_0-dgram"
+    if (!std::filesystem::exists(rdma, error)) // for libfabric's "mlx5_0-dgram"
         rdma = root + "/class/infiniband/" + name.substr(0, name.rfind('-'));
     const bool is_rdma = std::filesystem::exists(rdma, error);
     const std::string device_folder = (is_rdma ? rdma : net) + "/device";

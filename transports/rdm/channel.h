@@ -1,4 +1,4 @@
-// The two ways between two devices: a link for what goes out, a number for what comes in.
+// The two directions between two devices: a link for sending, a number for receiving.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "rdm/frame.h"
@@ -10,15 +10,16 @@ struct Handshake;
 
 struct Channel {
     Link *link = nullptr;
-    uint32_t number = 0, peer_number = 0; // by which we, and the peer, know it
+    uint32_t number = 0, peer_number = 0; // our number for the channel, and the peer's
     uint64_t token = 0, peer_token = 0;
-    uint32_t sent = 0, received = 0; // heads so far
-    // Whose it is: one of these.
+    uint32_t sent = 0, received = 0; // number of heads so far
+    // The owner, which is one of these.
     Handshake *handshake = nullptr;
     Connection *connection = nullptr;
 };
 
-// Sends a head on the channel; `body` are further bytes of it, copied, `payload` may be nullptr.
+// Sends a head on the channel. `body` are further bytes of the head, which are copied; `payload`
+// may be nullptr.
 inline Sent send(Wire &wire, Channel &channel, Head head, const void *body, size_t body_len,
                  Operation *payload) {
     uint8_t bytes[max_head];

@@ -1,4 +1,4 @@
-// The connection of two devices: its beginning and its end.
+// How the connection of two devices begins and ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/connection.h"
 
@@ -8,7 +8,7 @@ namespace dtrain::rdm {
 namespace {
 
 constexpr int64_t withdrawal_limit_ns = 30'000'000;
-constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for what was given up
+constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for operations that were given up
 
 } // namespace
 
@@ -33,14 +33,14 @@ void Connection::fail(const char *reason) {
     broken_ = shared_.attention = true;
 }
 
-// The peer might not find out by itself: the network knows no connections.
+// Tells the peer, which might not notice by itself: the network has no connections.
 void Connection::quit(const char *reason) {
     say_goodbye();
     fail(reason);
 }
 
 void Connection::abandon() {
-    // Of what it sent, only messages that are whole remain.
+    // Of the messages that the peer sent, only complete ones remain.
     const auto lost = [this](const tp::Message &m) {
         return m.origin == this && (m.announced || m.arrived < m.length);
     };
@@ -75,9 +75,9 @@ void Connection::tick(int64_t now_ns) {
     sent_at_tick_ = channel_->sent;
     flush();
     if (withdrawn_ && now_ns - withdrawn_ns_ > withdrawal_limit_ns)
-        quit("memory of an operation that was withdrawn does not come back");
+        quit("the memory of a withdrawn operation was not returned in time");
     if (holds_unwanted() && now_ns - unwanted_ns_ > unwanted_limit_ns)
-        quit("the peer does not end what was given up here");
+        quit("the peer does not end operations that were given up here");
 }
 
 void Connection::cancel(const Endpoint *endpoint) {
@@ -87,7 +87,7 @@ void Connection::cancel(const Endpoint *endpoint) {
 }
 
 void Connection::withdraw(uint64_t cookie) {
-    if (arriving_.receive && arriving_.receive->cookie == cookie) { // what is missing goes nowhere
+    if (arriving_.receive && arriving_.receive->cookie == cookie) { // the missing bytes are dropped
         shared_.completions.push(arriving_.receive->failed(DTRAIN_ERR_CANCELED));
         shared_.matcher.release(std::exchange(arriving_.receive, nullptr));
     }
@@ -115,7 +115,7 @@ template <class Which> void Connection::withdraw_jobs(const Which &which) {
     }
 }
 
-// Nobody here uses the connection any more: what is under way may end, but not take for ever.
+// No endpoint uses the connection any more: operations in progress may end, but not take forever.
 void Connection::give_up() {
     if (!holds_unwanted()) unwanted_ns_ = shared_.host.now_ns();
     arriving_.unwanted = arriving_.receive != nullptr;
@@ -142,10 +142,10 @@ void Connection::withdraw(Job *job) {
         if (back) on_done(job, false);
     } else if (job->receive && shared_.wire->attr().breaks_off_any_time) {
         break_off(job);
-    } // else the wire gives it back in a moment
+    } // otherwise the wire returns its memory soon
 }
 
-// Both sides may withdraw a message before the wire has told that it is over.
+// Both sides may withdraw a message before the wire has reported that it is over.
 void Connection::break_off(Job *transfer) {
     if (!std::exchange(transfer->broken_off, true)) shared_.wire->break_off(transfer);
 }
@@ -167,7 +167,7 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
     shared_.matcher.release(message);
 }
 
-// What is still missing goes where it is wanted at once, or nowhere.
+// The missing bytes go directly where they are wanted, or are dropped.
 void Connection::take_arriving(tp::Receive *receive) {
     tp::Message *message = std::exchange(arriving_.message, nullptr);
     arriving_.receive = receive;

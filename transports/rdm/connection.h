@@ -1,8 +1,8 @@
 // The connection of two devices, used in both directions, and the messages on it.
 //
-// A message goes eagerly when it is small and the peer's window has room for it, else as a bulk
-// message, which the peer fetches once it has a place for it. What goes out is in the order in
-// which it was sent, except that control heads overtake messages that wait for the wire.
+// A message is sent eagerly if it is small and the peer's window has room for it, else as a bulk
+// message, which the peer fetches once it has a receive for it. Messages keep the order in which
+// they were sent, except that control heads overtake messages that wait for the wire.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/eager_window.h"
@@ -39,55 +39,56 @@ class Connection {
 
     const tp::DeviceId &peer() const { return peer_; }
     bool up() const { return channel_ && channel_->link; }
-    bool broken() const { return broken_; } // unusable; abandon() is due
+    bool broken() const { return broken_; } // unusable; abandon() must be called
     const char *reason() const { return reason_; }
-    void fail(const char *reason); // from outside
+    void fail(const char *reason); // for a failure noticed elsewhere
     void quit(const char *reason); // by this side, which tells the peer
 
-    // The handshake is over. `process` is the peer's, if it runs here: its end is the peer's.
+    // The handshake is done. `process`: the peer's process, if it runs on this machine: its end is
+    // the peer's end.
     void establish(std::unique_ptr<Channel> channel, tp::Fd process);
     // Sends what can be sent.
     void flush();
-    // Completes everything under way with DTRAIN_ERR_PEER and gives up the link.
+    // Completes everything in progress with DTRAIN_ERR_PEER and gives up the link.
     void abandon();
     void say_goodbye();                                // best effort; nothing follows it
-    bool may_hear() const { return up() && !broken_; } // something may still come
-    // Called now and then: pings a peer that was sent nothing since the last time, and gives up on
-    // one that holds memory which was withdrawn, or has not filled it, for long.
+    bool may_hear() const { return up() && !broken_; } // something may still arrive
+    // To be called periodically: pings a peer that was sent nothing since the last call, and gives
+    // up on a peer that holds withdrawn memory, or has not filled it, for long.
     void tick(int64_t now_ns);
 
-    // A message that leaves nothing to be remembered. False: not possible now, post() it.
+    // Sends a message that leaves no state. False: not possible now, call post().
     bool send_now(uint64_t message_tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length);
     void post(Job *message);
     Sent put(Job *job, uint64_t remote_address, const void *rkey);
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
-    // These complete what they name with DTRAIN_ERR_CANCELED: at once, or when the wire gives it
-    // back; if that takes too long, the connection ends.
+    // These complete the named operations with DTRAIN_ERR_CANCELED: at once, or when the wire
+    // returns them; if that takes too long, the connection ends.
     void cancel(const Endpoint *endpoint);                                   // its messages
     void withdraw(uint64_t cookie);                                          // anything
-    bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // from the peer
-    // A receive took this kept message, or nobody wants it any more (nullptr).
+    bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // held by the peer
+    // A receive has taken this kept message, or nothing wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
-    // The same for one that is complete, also when its connection is gone.
+    // As taken(), for a complete message, also when its connection is gone.
     static void deliver(Shared &shared, tp::Message *message, tp::Receive *receive);
 
-    // What came.
+    // Processes what has arrived.
     void on_packet(const Head &head, const uint8_t *payload, size_t len);
     void on_bulk(const Head &head, Remote *remote);
-    void on_done(Job *job, bool ok); // on_sent() and on_fetched() of the wire
+    void on_done(Job *job, bool ok); // for on_sent() and on_fetched() of the wire
 
     int process() const { return process_.get(); } // a descriptor of it, or -1
 
-    Handshake *handshake = nullptr; // the attempt to connect from here, while it is not up
+    Handshake *handshake = nullptr; // the attempt to connect from this side, until it is up
     tp::List<Endpoint, &Endpoint::link> endpoints;
-    uint64_t tag = 0; // for TagTable: the beginning of the peer's id
+    uint64_t tag = 0; // for TagTable: the first bytes of the peer's id
     tp::Link<Connection> order, chain;
     tp::Link<Connection> guest_link; // while it is one of the device's guests
     int64_t guest_until_ns = 0;
 
   private:
     Sent send_head(Head head, Operation *payload);
-    bool send_message(); // false: not now
+    bool send_message(); // false: not possible now
     bool send_part(const Head &head);
     Sent began(Job *job, Sent result);
     void control(const Head &head);
@@ -108,9 +109,9 @@ class Connection {
     void give_up();
     void take_arriving(tp::Receive *receive);
 
-    struct Arriving {                   // an eager message, of which bytes are missing
-        tp::Receive *receive = nullptr; // where it goes, or
-        tp::Message *message = nullptr; // where it is kept; neither: nobody wants it any more
+    struct Arriving {                   // an eager message of which bytes are missing
+        tp::Receive *receive = nullptr; // its destination, or
+        tp::Message *message = nullptr; // where it is kept; neither: nothing wants it any more
         uint64_t tag = 0, length = 0, missing = 0;
         bool unwanted = false; // as Job::unwanted
     };
@@ -120,19 +121,19 @@ class Connection {
     std::unique_ptr<Channel> channel_;
     tp::Fd process_;
     bool broken_ = false;
-    bool goodbye_ = false; // was said
+    bool goodbye_ = false; // it was sent
     const char *reason_ = "";
 
-    JobList queue_;  // messages not begun
-    JobList flying_; // with the wire
+    JobList queue_;  // messages not started
+    JobList flying_; // held by the wire
     Arriving arriving_;
-    tp::IdTable<Job> announced_; // bulk messages, which are flying, too
+    tp::IdTable<Job> announced_; // bulk messages, which are in flying_, too
     tp::Queue<Head> control_;    // heads that wait for the wire
     tp::EagerWindow window_{window};
-    uint32_t announcements_ = 0; // of the peer, not fetched and not dropped
+    uint32_t announcements_ = 0; // announcements of the peer, not fetched and not dropped
     uint32_t sent_at_tick_ = 0;
-    uint32_t withdrawn_ = 0;   // jobs that are canceled, whose memory is still away
-    int64_t withdrawn_ns_ = 0; // since when
+    uint32_t withdrawn_ = 0;   // canceled jobs whose memory the wire still holds
+    int64_t withdrawn_ns_ = 0; // time of the first of them
     int64_t unwanted_ns_ = 0;  // since when something is unwanted
 };
 

@@ -1,4 +1,4 @@
-// The connection of two devices: what comes in. Nothing in a head is believed before it is checked.
+// The receiving side of a connection. Everything in a head is checked before it is used.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/connection.h"
 
@@ -37,7 +37,8 @@ void Connection::on_packet(const Head &head, const uint8_t *payload, size_t len)
 void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) {
     const uint64_t length = head.length;
     if (arriving_.missing || length < len || (length && !len) || !window_.take(length))
-        return quit("protocol error: a message outside the window");
+        return quit("protocol error: an eager message that is malformed, out of turn, or larger "
+                    "than the window");
     arriving_ = {.tag = head.tag, .length = length, .missing = length};
     arriving_.receive = shared_.matcher.match(head.tag);
     if (!arriving_.receive) {
@@ -50,11 +51,12 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
 
 void Connection::on_part(const uint8_t *payload, size_t len) {
     if (!len || len > arriving_.missing)
-        return quit("protocol error: a part of no message, or more than is missing");
+        return quit(
+            "protocol error: a part without a message, or with more bytes than are missing");
     on_bytes(payload, len);
 }
 
-// Of the message that arrives.
+// Processes bytes of the message that is arriving.
 void Connection::on_bytes(const uint8_t *payload, size_t len) {
     arriving_.missing -= len;
     shared_.completions.moved += len;
@@ -88,7 +90,7 @@ void Connection::on_bulk(const Head &head, Remote *remote) {
             return;
         }
     }
-    quit("protocol error: a bulk message outside the limits, or out of memory");
+    quit("protocol error: a bulk message that exceeds the limits, or out of memory");
     shared_.wire->drop(channel_->link, remote);
 }
 
@@ -121,12 +123,12 @@ void Connection::on_withdraw(const Head &head) {
         return m.origin == this && m.announced && m.id == id;
     };
     if (tp::Message *message = shared_.matcher.take_if(withdrawn)) return taken(message, nullptr);
-    if (!head.length) return; // it is on its way, or over
+    if (!head.length) return; // it is being fetched, or is over
     for (Job *job = flying_.front(); job; job = JobList::next(job))
         if (job->receive && job->id == id) return break_off(job);
 }
 
-// The wire gives the memory of an operation back.
+// The wire returns the memory of an operation.
 void Connection::on_done(Job *job, bool ok) {
     flying_.remove(job);
     if (job->whole) return on_part_sent(job, ok);

@@ -1,4 +1,4 @@
-// The connection of two devices: what goes out.
+// The sending side of a connection.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/connection.h"
 
@@ -35,7 +35,7 @@ void Connection::flush() {
     }
 }
 
-// Every head takes along what credit is due.
+// Every head carries the credit that is due.
 Sent Connection::send_head(Head head, Operation *payload) {
     head.credit = window_.due();
     const Sent result = rdm::send(*shared_.wire, *channel_, head, nullptr, 0, payload);
@@ -74,11 +74,11 @@ bool Connection::send_message() {
     return true;
 }
 
-// The next bytes of an eager message that one packet cannot hold.
+// Sends the next bytes of an eager message that does not fit in one packet.
 bool Connection::send_part(const Head &head) {
     Job *message = queue_.front(), *part = shared_.jobs.get();
     if (!part) {
-        shared_.attention = true; // later there may be memory
+        shared_.attention = true; // there may be memory later
         return false;
     }
     part->kind = Job::Kind::part;
@@ -127,7 +127,7 @@ void Connection::control(const Head &head) {
     if (!control_.push(head)) quit("out of memory");
 }
 
-// For a message of that length.
+// Returns the credit for a message of that length.
 void Connection::give_credit(uint64_t length) {
     if (window_.give_back(length) && control_.empty()) control({.kind = Kind::credit});
 }

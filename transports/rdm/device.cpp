@@ -1,4 +1,4 @@
-// One opened device: what the core asks of it.
+// One opened device: the operations that the core calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/device.h"
 #include "common/machine.h"
@@ -34,7 +34,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     const int events = wire->event_fd();
     if (!epoll_ || !timer_ || !watch(timer_.get(), &timer_) ||
         (events >= 0 && !watch(events, &wire_)))
-        return host().fail(DTRAIN_ERR_IO, "%s: cannot watch its events: %s", own_.kind,
+        return host().fail(DTRAIN_ERR_IO, "%s: cannot watch the device's events: %s", own_.kind,
                            strerror(errno));
     wire_ = std::move(wire);
     const WireAttr &attr = wire_->attr();
@@ -96,14 +96,14 @@ dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
 dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
-        return host().fail(DTRAIN_ERR_INVALID, "%s: these %zu bytes are no address", own_.kind,
+        return host().fail(DTRAIN_ERR_INVALID, "%s: these %zu bytes are not an address", own_.kind,
                            len);
     if (memcmp(peer.kind, own_.kind, sizeof own_.kind) != 0)
-        return host().fail(DTRAIN_ERR_NOT_FOUND, "%s: the peer has \"%s\"", own_.kind, peer.kind);
+        return host().fail(DTRAIN_ERR_NOT_FOUND, "%s: the peer's device is of another kind, \"%s\"",
+                           own_.kind, peer.kind);
     if ((peer.within_machine || own_.within_machine) && peer.machine != own_.machine)
         return host().fail(DTRAIN_ERR_NOT_FOUND,
-                           "%s: the peer is on another machine, which this "
-                           "network does not reach",
+                           "%s: the peer is on another machine, which this network does not reach",
                            own_.kind);
     guests_.expect(peer.id, find(peer.id));
     return DTRAIN_OK;
@@ -149,7 +149,7 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
     return DTRAIN_OK;
 }
 
-// A device needs no introduction to itself.
+// A device needs no handshake with itself.
 dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
     if (peer.id != own_.id) {
         const dtrain_status_t status = lobby_.connect(peer, connection);
@@ -181,13 +181,13 @@ void Device::disconnect(Endpoint *ep) {
     delete ep;
 }
 
-// An operation of the caller, for whose completion there is room then.
+// Validates an operation of the caller and reserves its completion slot.
 dtrain_status_t Device::prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
                                 uint64_t *length) {
     const uint64_t limit = wire_->attr().bulk_limit;
     if (!tp::iov_length(iov, n, length) || *length > limit)
-        return host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes", own_.kind,
-                           tp::max_iov, static_cast<unsigned long long>(limit));
+        return host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes are possible",
+                           own_.kind, tp::max_iov, static_cast<unsigned long long>(limit));
     if (!ep.connection) return host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", own_.kind);
     return shared_.completions.reserve(1) ? DTRAIN_OK : no_memory();
 }
@@ -196,7 +196,7 @@ dtrain_status_t Device::no_memory() {
     return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
 }
 
-// For one that is prepared. nullptr: out of memory, and it is not any more.
+// Creates the job of a prepared operation. nullptr: out of memory; the reservation is canceled.
 Job *Device::make_job(Job::Kind kind, Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n,
                       uint64_t length, uint64_t cookie) {
     Job *job = shared_.jobs.get();
@@ -233,8 +233,8 @@ dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov
                              uint64_t cookie) {
     uint64_t length;
     if (!tp::iov_length(iov, n, &length))
-        return host().fail(DTRAIN_ERR_INVALID, "%s: a receive of at most %u pieces", own_.kind,
-                           tp::max_iov);
+        return host().fail(DTRAIN_ERR_INVALID, "%s: a receive can have at most %u pieces",
+                           own_.kind, tp::max_iov);
     tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
     if (!receive || !shared_.completions.reserve(1)) {
         if (receive) shared_.matcher.release(receive);
@@ -295,8 +295,9 @@ dtrain_status_t Device::begun(Job *job, Sent sent) {
     shared_.jobs.put(job);
     shared_.completions.unreserve();
     if (sent == Sent::busy) return DTRAIN_ERR_BUSY;
-    return host().fail(failure, "%s: the remote memory is out of reach%s", own_.kind,
-                       failure == DTRAIN_ERR_NO_MEMORY ? ", as the own cannot be registered" : "");
+    return host().fail(
+        failure, "%s: cannot access the remote memory%s", own_.kind,
+        failure == DTRAIN_ERR_NO_MEMORY ? ": the local buffer could not be registered" : "");
 }
 
 } // namespace dtrain::rdm

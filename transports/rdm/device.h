@@ -12,11 +12,11 @@
 
 namespace dtrain::rdm {
 
-// The operations of dtrain_tp_ops_t. A connection lasts until one of its two devices closes:
-// endpoints come and go on it.
+// Implements the operations of dtrain_tp_ops_t. A connection lasts until one of its two devices
+// closes; endpoints are added to it and removed from it.
 class Device : private Protocol, private Lobby::Owner {
   public:
-    // `kind` is what the devices of two peers must have in common, below 16 characters: "ofi net".
+    // `kind`: what the devices of two peers must have in common, below 16 characters: "ofi net".
     Device(const dtrain_tp_host_t *host, const char *kind);
     ~Device();
     const tp::Host &host() const { return shared_.host; }
@@ -94,7 +94,7 @@ class Device : private Protocol, private Lobby::Owner {
     tp::Guests<Connection> guests_;
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to
-    int64_t tick_ns_ = 0;    // of the timer; 0: off
+    int64_t tick_ns_ = 0;    // interval of the timer; 0: off
     uint32_t ticks_ = 0, told_ = 0;
     int64_t looked_ns_ = 0;
 };

@@ -1,4 +1,4 @@
-// One opened device: what happens to it.
+// One opened device: its progress and the events that it handles.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/device.h"
 
@@ -9,22 +9,22 @@
 namespace dtrain::rdm {
 namespace {
 
-// Timers and processes that end are looked after in so many calls of progress(), and not sooner
-// than after so long.
+// Timers and processes that have ended are checked once in this many calls of progress(), and not
+// more often than at this interval.
 constexpr uint32_t look_every = 64;
 constexpr int64_t look_every_ns = 1'000'000;
-// Of so many calls that have something to tell one looks at the network all the same.
+// Of this many calls with completions to report, one polls the network all the same.
 constexpr uint32_t network_every = 16;
-constexpr int64_t withdrawal_tick_ns = 5'000'000; // while memory is to come back
-constexpr int64_t lobby_tick_ns = 50'000'000;     // while somebody connects
+constexpr int64_t withdrawal_tick_ns = 5'000'000; // while withdrawn memory has not been returned
+constexpr int64_t lobby_tick_ns = 50'000'000;     // while a handshake is in progress
 constexpr int64_t idle_tick_ns = 2'000'000'000;   // to find peers that are gone
 constexpr int drain_ms = 200;
-constexpr int last_rounds = 100; // for what a process that has ended sent before
+constexpr int last_rounds = 100; // to receive what a process that has ended sent before
 
 } // namespace
 
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
-    // What is over is told at once: to look at the network takes a system call, or several.
+    // Completions are reported at once: polling the network takes one or several system calls.
     if (!shared_.completions.empty() && !shared_.attention && ++told_ % network_every)
         return shared_.completions.pop(done, max);
     if (!wire_->progress())
@@ -41,7 +41,7 @@ dtrain_status_t Device::arm() {
     return epoll_wait(epoll_.get(), &event, 1, 0) > 0 ? DTRAIN_ERR_BUSY : DTRAIN_OK;
 }
 
-// Broken connections, those that wait for the wire, and handshakes.
+// Handles broken connections, connections that wait for the wire, and handshakes.
 void Device::work() {
     lobby_.work();
     while (Connection *guest = guests_.overdue(looked_ns_)) {
@@ -66,7 +66,7 @@ bool Device::watch(int fd, void *what) {
 
 bool Device::look_is_due() { return host().now_ns() - looked_ns_ >= look_every_ns; }
 
-// Timers and ends of processes.
+// Checks timers and processes that have ended.
 void Device::look_around() {
     look_next_ = false;
     looked_ns_ = host().now_ns();
@@ -105,7 +105,7 @@ Channel *Device::find_channel(const uint8_t *bytes, size_t len, Head *head) {
     if (len < Head::wire_length) return nullptr;
     head->decode(bytes);
     Channel *channel = shared_.channels.find(head->to);
-    if (!channel || channel->token != head->token) return nullptr; // of a connection that was lost
+    if (!channel || channel->token != head->token) return nullptr; // from a lost connection
     if (head->sequence == channel->received++) return channel;
     if (channel->connection)
         channel->connection->fail("protocol error: packets that are lost or out of order");
@@ -152,14 +152,14 @@ void Device::on_broken(Link *link, const char *why) {
 
 bool Device::admit(const DeviceId &peer) {
     const Connection *connection = find(peer);
-    // When both connect at once, the attempt of the smaller id goes on.
+    // If both sides connect at once, the attempt of the device with the smaller id continues.
     return !connection || !connection->handshake || peer < own_.id;
 }
 
 void Device::joined(Connection *connection, const DeviceId &peer, std::unique_ptr<Channel> channel,
                     tp::Fd process) {
     if (!connection) connection = find(peer);
-    if (connection && connection->up()) { // the peer has lost it, and comes anew
+    if (connection && connection->up()) { // the peer has lost it, and connects again
         lose(connection, DTRAIN_ERR_PEER);
         connection = nullptr;
     }
@@ -226,11 +226,11 @@ void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
     shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
-// Lets what was sent get out, after a look at who has gone already. Who has answered the goodbye
+// Flushes pending sends after checking which peers are gone. A peer that has answered the goodbye
 // sends nothing any more.
 void Device::drain() {
     for (int i = 0; i < last_rounds; i++) wire_->progress();
-    wire_->quiet(); // from here on it takes care
+    wire_->quiet(); // from here on the wire sees to it
     for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->say_goodbye();
     const auto is_over = [this] {
         Connection *c = wire_->attr().closes_quietly ? nullptr : connections_.front();

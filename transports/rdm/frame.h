@@ -1,21 +1,22 @@
 // The head of every packet and bulk message, and the limits of the protocol.
 //
-// Until both sides trust each other (handshake.h), each with a body:
+// Until both sides trust each other (lobby.h), each with a body:
 //   hello     Introduction.
 //   reply     Introduction, proof.
 //   proof     proof.
 //   verdict   the answer to a hello or a proof.
 // Then:
 //   eager     tag, length; then length bytes, or as many as fit in the packet: the rest follows in
-//             parts, before the next eager or bulk. Uses up length + Matcher::message_cost of the
+//             parts, before the next eager or bulk. Uses length + Matcher::message_cost of the
 //             window.
-//   part      more bytes of the eager message that was begun.
-//   bulk      tag, length, id: a bulk message, which its sender calls id.
-//   withdraw  id: the sender wants the memory of that message back; whoever has not begun to fetch
-//             it drops it. length 1: it has it back; whoever fetches it breaks off.
-//   credit    nothing but the credit that every head may carry.
+//   part      more bytes of the eager message that has begun.
+//   bulk      tag, length, id: a bulk message, whose number at its sender is id.
+//   withdraw  id: the sender wants the memory of that message back; a receiver that has not begun
+//             to fetch it drops it. length 1: it has it back; a receiver that fetches it breaks
+//             off.
+//   credit    only the credit that every head may carry.
 //   arrived   tag: the immediate of a put that has arrived.
-//   ping      nothing: finds out whether the network still has a way to the peer.
+//   ping      nothing: finds out whether the network still has a route to the peer.
 //   bye       the sender closes, or (WireAttr::closes_quietly) answers a bye; nothing follows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -49,10 +50,10 @@ struct Head {
     static constexpr size_t wire_length = 48;
 
     Kind kind{};
-    uint32_t credit = 0;   // bytes of window given back
+    uint32_t credit = 0;   // bytes of window that are returned
     uint32_t to = 0;       // the receiver's number for the channel,
-    uint64_t token = 0;    // and what only its peer knows; 0, 0 in a hello
-    uint32_t sequence = 0; // of this head on the channel
+    uint64_t token = 0;    // and a number that only its peer knows; 0, 0 in a hello
+    uint32_t sequence = 0; // number of this head on the channel
     uint32_t id = 0;
     uint64_t tag = 0;
     uint64_t length = 0;

@@ -1,5 +1,6 @@
-// Everything before trust: attempts to connect, strangers that introduce themselves, their
-// deadline. SPDX-License-Identifier: Apache-2.0
+// Connections before they are trusted: attempts to connect, peers that introduce themselves, and
+// deadlines.
+// SPDX-License-Identifier: Apache-2.0
 #include "rdm/lobby.h"
 #include "rdm/connection.h"
 
@@ -16,7 +17,8 @@ template <class T> bool read(const uint8_t *&body, size_t &len, T *into) {
     return true;
 }
 
-// The end of a process on this machine is seen at once, whatever the network makes of it.
+// Through a descriptor of a process on this machine its end is noticed at once, whatever the
+// network reports.
 tp::Fd process_of(const Address &peer, const Address &own) {
     if (peer.machine != own.machine || peer.pid == own.pid) return {};
     return tp::Fd(int(syscall(SYS_pidfd_open, pid_t(le32toh(peer.pid)), 0)));
@@ -64,7 +66,7 @@ std::unique_ptr<Handshake> Lobby::make(tp::Role role, const Address &peer) {
 void Lobby::add(std::unique_ptr<Handshake> handshake) {
     const bool stranger = handshake->role == tp::Role::responder;
     if (stranger && stranger_count_ >= max_strangers)
-        give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many strangers at once");
+        give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many unauthenticated peers at once");
     stranger_count_ += stranger;
     (stranger ? strangers_ : attempts_).push_back(handshake.release());
     shared_.attention = true;
@@ -76,7 +78,7 @@ dtrain_status_t Lobby::connect(const Address &peer, Connection *connection) {
     handshake->connection = connection;
     connection->handshake = handshake.get();
     handshake->due = Kind::hello;
-    handshake->verdict = peer.judge(shared_.host); // who has another secret is not asked
+    handshake->verdict = peer.judge(shared_.host); // a peer with another secret is not contacted
     add(std::move(handshake));
     return DTRAIN_OK;
 }
@@ -90,7 +92,7 @@ void Lobby::forget(Handshake *handshake) {
     delete handshake;
 }
 
-// Computes own proof and that which the peer has to send.
+// Computes the proof of this side and the one that the peer has to send.
 bool Lobby::prove(Handshake &h) {
     const bool first = h.role == tp::Role::initiator;
     const tp::Hello &initiator = first ? h.own : h.other, &responder = first ? h.other : h.own;
@@ -107,12 +109,12 @@ void Lobby::on_hello(const uint8_t *body, size_t len) {
     if (!read(body, len, &introduction) || !address.decode(body, len) ||
         memcmp(address.kind, own_.kind, sizeof own_.kind) != 0 ||
         introduction.hello.from != address.id)
-        return log_stranger("what came is not of this protocol");
+        return log_stranger("the peer does not use this protocol");
     if (const tp::Verdict v = address.judge(shared_.host); v != tp::Verdict::accepted)
         return log_stranger(text_of(v));
-    if (!owner_.admit(address.id)) return; // ours to them goes on
+    if (!owner_.admit(address.id)) return; // the attempt from this side continues
     std::unique_ptr<Handshake> h = make(tp::Role::responder, address);
-    if (!h) return log_stranger("no memory, or no way back");
+    if (!h) return log_stranger("no memory, or no route to the peer");
     h->other = introduction.hello;
     h->channel->received = 1; // the hello
     h->channel->peer_number = le32toh(introduction.number);
@@ -150,7 +152,9 @@ void Lobby::on_packet(Handshake *h, const Head &head, const uint8_t *body, size_
     } else if (initiator && head.kind == Kind::verdict) {
         const auto verdict = head.tag <= uint64_t(tp::Verdict::last) ? tp::Verdict(head.tag)
                                                                      : tp::Verdict::wrong_version;
-        if (verdict == tp::Verdict::duplicate) return; // theirs goes on, or the deadline comes
+        if (verdict == tp::Verdict::duplicate)
+            return; // the peer's attempt continues, or the
+                    // deadline passes
         h->verdict = verdict;
         if (verdict == tp::Verdict::accepted && h->due == Kind{} && h->proven)
             finish(h); // messages may follow at once
@@ -224,8 +228,9 @@ void Lobby::give_up(Handshake *h, dtrain_status_t status, const char *reason) {
     forget(h);
     if (connection)
         owner_.failed(connection, status, reason);
-    else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
-        shared_.host.log(DTRAIN_LOG_DEBUG, "%s: a caller was given up: %s", own_.kind, reason);
+    else if (status == DTRAIN_ERR_PEER) // both sides connected at once, or the peer went away
+        shared_.host.log(DTRAIN_LOG_DEBUG, "%s: an incoming connection ended: %s", own_.kind,
+                         reason);
     else
         log_stranger(reason);
 }

@@ -1,6 +1,6 @@
-// Everything before trust: attempts to connect, strangers that introduce themselves, their
-// deadline. Strangers cost at most max_strangers small objects and links, and never a connection
-// that works.
+// Connections before they are trusted: attempts to connect, peers that introduce themselves, and
+// deadlines. Unauthenticated peers cost at most max_strangers small objects and links, and never a
+// working connection.
 //
 //   initiator                         responder
 //   hello: Introduction, Address ->
@@ -8,7 +8,8 @@
 //   proof: Proof                ->
 //                               <-    verdict
 //
-// Of two attempts towards each other that of the smaller id goes on. common/hello.h has the proofs.
+// Of two attempts toward each other, that of the device with the smaller id continues.
+// common/hello.h has the proofs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
@@ -19,7 +20,7 @@
 
 namespace dtrain::rdm {
 
-struct Introduction { // on the wire as it is, integers little-endian
+struct Introduction { // sent as it is; integers little-endian
     tp::Hello hello;
     uint32_t number = 0, zero = 0;
     uint64_t token = 0;
@@ -28,27 +29,27 @@ static_assert(sizeof(Introduction) == 72);
 
 struct Handshake {
     tp::Role role{};
-    Kind due{}; // what is to be sent next; none: we wait
+    Kind due{}; // what to send next; none: wait for the peer
     tp::Verdict verdict = tp::Verdict::accepted;
-    bool proven = false;          // own proof has gone out
-    const char *broken = nullptr; // why the link is
+    bool proven = false;          // its own proof was sent
+    const char *broken = nullptr; // why the link is broken
     int64_t deadline_ns = 0;
     std::unique_ptr<Channel> channel;
-    Connection *connection = nullptr; // initiator: on whose behalf
+    Connection *connection = nullptr; // initiator: the connection it is for
     Address address;                  // the peer's
     tp::Hello own, other;
-    tp::Proof expected{}; // of the peer
-    tp::Proof proof{};    // own
+    tp::Proof expected{}; // the proof that the peer must send
+    tp::Proof proof{};    // its own proof
     tp::Link<Handshake> link;
 };
 
 class Lobby {
   public:
-    // What the device does with the outcome. `connection` is what connect() was given, or nullptr
-    // for somebody who connected to us.
+    // How the device handles the outcome. `connection` is the argument of connect(), or nullptr for
+    // a peer that connected to this device.
     class Owner {
       public:
-        // May this peer connect to us?
+        // Whether this peer may connect to this device.
         virtual bool admit(const DeviceId &peer) = 0;
         virtual void joined(Connection *connection, const DeviceId &peer,
                             std::unique_ptr<Channel> channel, tp::Fd process) = 0;
@@ -63,14 +64,14 @@ class Lobby {
     void clear();
 
     void open(const Address &own) { own_ = own; }
-    // False, with the text of it: no memory or no way.
+    // Fails, with a text, if there is no memory or no route.
     dtrain_status_t connect(const Address &peer, Connection *connection);
     void forget(Handshake *handshake);
     bool idle() const { return strangers_.empty() && attempts_.empty(); }
-    // What came: body is what follows the head.
+    // Processes what has arrived; body is what follows the head.
     void on_hello(const uint8_t *body, size_t len);
     void on_packet(Handshake *handshake, const Head &head, const uint8_t *body, size_t len);
-    // Sends what is due, gives up on what is broken or late. May call the owner.
+    // Sends what is due, and gives up broken and late handshakes. May call the owner.
     void work();
 
     static std::unique_ptr<Channel> open_channel(Shared &shared, const uint8_t *address,
@@ -80,7 +81,7 @@ class Lobby {
   private:
     using Handshakes = tp::List<Handshake, &Handshake::link>;
     static constexpr int64_t deadline_ns = 8'000'000'000;
-    static constexpr int64_t refusal_ns = 500'000'000; // for its last words to arrive
+    static constexpr int64_t refusal_ns = 500'000'000; // time for the last message to arrive
     static constexpr int64_t log_interval_ns = 60'000'000'000;
     static constexpr uint32_t max_strangers = 64;
 
@@ -97,10 +98,10 @@ class Lobby {
     Shared &shared_;
     Owner &owner_;
     Address own_;
-    Handshakes strangers_, attempts_; // from there, from here; oldest first
+    Handshakes strangers_, attempts_; // incoming, outgoing; oldest first
     uint32_t stranger_count_ = 0;
     int64_t last_log_ns_ = -log_interval_ns;
-    uint64_t refused_ = 0; // strangers since then
+    uint64_t refused_ = 0; // refused peers since the last log line
 };
 
 } // namespace dtrain::rdm

@@ -1,4 +1,4 @@
-// The table of a transport that is a wire below this folder's connections.
+// The table of a transport that consists of a wire and the connections of this folder.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
 #include "common/route.h"
@@ -36,7 +36,7 @@ dtrain_status_t query(dtrain_tp_dev_t *dev, dtrain_tp_attr_t *attr) { return dev
 
 dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {
     if (len < Address::wire_length)
-        return dev->host().fail(DTRAIN_ERR_TRUNCATED, "%s: an address takes %zu bytes",
+        return dev->host().fail(DTRAIN_ERR_TRUNCATED, "%s: an address needs %zu bytes",
                                 transport_name, Address::wire_length);
     return dev->address(static_cast<uint8_t *>(buf));
 }

@@ -1,3 +1,4 @@
+// A map of registrations, sorted by address.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/registrations.h"
 
@@ -33,7 +34,7 @@ Registered *Registrations::find(const tp::IovCursor &memory, const void *piece,
     for (auto at = by_start_.upper_bound(start); at != by_start_.begin();) {
         --at;
         if (at->second->covers(piece, length)) return at->second;
-        if (start - at->first > longest_) break; // none further down reaches this far
+        if (start - at->first > longest_) break; // no earlier one reaches this far
     }
     return nullptr;
 }

@@ -1,4 +1,4 @@
-// What is under way, and what all connections of a device share.
+// The operations in progress, and the state that all connections of a device share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
@@ -10,23 +10,23 @@ struct dtrain_tp_ep;
 
 namespace dtrain::rdm {
 
-// What an operation of the wire is for.
+// The purpose of an operation of the wire.
 struct Job : Operation {
     enum class Kind : uint8_t { message, transfer, put, get, part };
     Kind kind = Kind::message;
-    bool canceled = false;   // withdrawn, but with the wire still
+    bool canceled = false;   // withdrawn, but the wire still holds it
     bool broken_off = false; // a transfer that the wire was told to end
     bool bulk = false;       // a message that was announced
-    bool begun = false;      // a message whose first part went out; memory is what has yet to
-    uint32_t parts = 0;      // of it, with the wire
-    Job *whole = nullptr;    // the message that this is a part of
-    bool unwanted = false;   // it was under way when the last endpoint went
+    bool begun = false;      // a message whose first part was sent; memory is the rest
+    uint32_t parts = 0;      // number of its parts that the wire holds
+    Job *whole = nullptr;    // the message to which this part belongs
+    bool unwanted = false;   // in progress when the last endpoint was removed
     Connection *connection = nullptr;
     dtrain_tp_ep *endpoint = nullptr;
     uint64_t cookie = 0, tag = 0, length = 0;
     uint64_t imm = 0;               // of a put
     uint32_t id = 0;                // of a bulk message, at its sender
-    tp::Receive *receive = nullptr; // of a transfer: memory is as much of it as is fetched
+    tp::Receive *receive = nullptr; // of a transfer: memory is the part that is fetched
     tp::Link<Job> link;
 };
 using JobList = tp::List<Job, &Job::link>;
@@ -39,12 +39,12 @@ struct Shared {
     Wire *wire = nullptr;
     uint64_t eager_limit = 0;
     uint64_t part_limit = 0; // bytes of a payload that fit in a packet,
-    uint64_t copy_limit = 0; // and of one that the wire copies at once
+    uint64_t copy_limit = 0; // and in a packet that the wire copies at once
     tp::IdTable<Channel> channels;
     tp::Matcher matcher;
     tp::Completions completions;
     tp::Pool<Job> jobs;
-    uint64_t copied = 0;    // bytes of payloads that came in packets
+    uint64_t copied = 0;    // bytes of payloads that arrived in packets
     bool attention = false; // a connection is broken, or waits for the wire
 };
 

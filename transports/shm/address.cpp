@@ -1,3 +1,4 @@
+// Makes a device's address, and checks whether a peer's can be reached.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/address.h"
 #include "common/fd.h"
@@ -19,7 +20,7 @@ int hex_digit(char c) {
     return -1;
 }
 
-// "01234567-89ab-..." to bytes.
+// Converts "01234567-89ab-..." to bytes.
 bool read_boot_id(std::array<uint8_t, 16> &out) {
     tp::Fd fd(open(boot_id_path, O_RDONLY | O_CLOEXEC));
     char text[64];
@@ -54,14 +55,16 @@ Status check_reach(const Host &host, const Address &own, const void *address, si
                    Address &out) {
     Address peer;
     if (len != sizeof peer || address == nullptr)
-        return host.fail(DTRAIN_ERR_UNSUPPORTED, "shm: an address of %zu bytes is none of mine",
+        return host.fail(DTRAIN_ERR_UNSUPPORTED,
+                         "shm: the peer's address has %zu bytes, so it is "
+                         "not one of shm",
                          len);
     std::memcpy(&peer, address, sizeof peer);
     const char *why = nullptr;
     if (peer.magic != own.magic)
-        why = "the address is none of mine";
+        why = "the address is not one of shm";
     else if (peer.version != own.version)
-        why = "the peer's version of dtrain shares memory in another way";
+        why = "the peer's version of dtrain uses another layout of shared memory";
     else if (peer.boot_id != own.boot_id)
         why = "the peer is on another host";
     else if (peer.network != own.network)

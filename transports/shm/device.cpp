@@ -1,3 +1,4 @@
+// One opened transport: endpoints, incoming connections, progress and windows.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/device.h"
 #include "shm/trial.h"
@@ -7,8 +8,8 @@
 namespace dtrain::shm {
 namespace {
 
-// Looking at the sockets is a system call, at the clock nearly one; new connections and lost peers
-// can wait a little, messages need neither.
+// Checking the sockets is a system call, and reading the clock costs nearly as much. New
+// connections and lost peers can wait a little; messages need neither.
 constexpr uint32_t calls_per_clock = 16;
 constexpr int64_t socket_interval_ns = 50'000;
 
@@ -26,7 +27,7 @@ Status Device::open() {
     if (status == DTRAIN_OK) status = shared_.bell.open(host, shared_.own.name);
     if (status == DTRAIN_OK) status = try_out(host, shared_.own.name, listener_, shared_.bell);
     if (status == DTRAIN_ERR_IO || status == DTRAIN_ERR_PEER || status == DTRAIN_ERR_TRANSPORT)
-        return DTRAIN_ERR_UNSUPPORTED; // with the text; other transports serve
+        return DTRAIN_ERR_UNSUPPORTED; // the error text is set; other transports are used
     if (status == DTRAIN_OK) status = shared_.poller.add(host, shared_.bell.fd(), &bell_watcher_);
     if (status == DTRAIN_OK) status = listen();
     return status;
@@ -62,7 +63,8 @@ Status Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, 
                     uint64_t cookie) {
     uint64_t length;
     if (!tp::iov_length(iov, n, &length))
-        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: bad list of %u pieces to receive", n);
+        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: a receive has a bad list of %u pieces",
+                                 n);
     if (!shared_.done.reserve()) return DTRAIN_ERR_NO_MEMORY;
     tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
     if (receive == nullptr) {
@@ -152,7 +154,7 @@ void Device::on_readable() {
     listening_ = false;
 }
 
-// Who cannot be accepted would wake this device all the time, and wait for ever.
+// A connection that cannot be accepted would wake this device all the time, and wait forever.
 void Device::refuse_one() {
     shared_.host.log(DTRAIN_LOG_ERROR,
                      "shm: refused a connection: no file descriptors left; raise ulimit -n");
@@ -186,7 +188,7 @@ void Device::set_asleep(bool asleep) {
         if (endpoint->is_pending()) endpoint->set_asleep(asleep);
     for (Window *window = shared_.windows.front(); window; window = shared_.windows.next(window))
         window->set_asleep(asleep);
-    __sync_synchronize(); // the caller looks at its windows after this
+    __sync_synchronize(); // the caller checks its windows after this
 }
 
 bool Device::has_news() {
@@ -209,7 +211,9 @@ Status Device::arm() {
 Status Device::create_window(WindowShape shape, uint32_t member, void *handle, Window **out) {
     if (!shape.is_valid() || member >= shape.members)
         return shared_.host.fail(
-            DTRAIN_ERR_INVALID, "shm: no window of %llu bytes, member %u of %u (at most %u)",
+            DTRAIN_ERR_INVALID,
+            "shm: cannot create a window of %llu bytes for member %u of %u (at "
+            "most %u members)",
             static_cast<unsigned long long>(shape.bytes), member, shape.members, max_members);
     Segment segment;
     Fd fd;
@@ -225,14 +229,15 @@ Status Device::create_window(WindowShape shape, uint32_t member, void *handle, W
 Status Device::attach_window(Endpoint *creator, const void *handle, WindowShape shape,
                              uint32_t member, Window **out) {
     if (!shape.is_valid() || member >= shape.members)
-        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: no window with member %u of %u", member,
-                                 shape.members);
+        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: a window cannot have a member %u of %u",
+                                 member, shape.members);
     Name id;
     std::memcpy(id.data(), handle, id.size());
     Fd fd;
     Status status = creator->ask_window(id, shape, fd);
     if (status != DTRAIN_OK) return status;
-    // Only anonymous memory can be sealed; who sets the folder trusts those that do, too.
+    // Only anonymous memory can be sealed. A user that sets shm.directory trusts the processes that
+    // use it.
     bool must_be_sealed = shared_.directory[0] == '\0';
     Segment segment;
     status = Segment::attach(shared_.host, fd, shape.size(), must_be_sealed, segment);

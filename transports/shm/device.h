@@ -1,4 +1,4 @@
-// One opened transport: its connections, its windows, and who sleeps.
+// One opened transport: its connections, its windows, and its sleeping state.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/descriptors.h"
@@ -49,7 +49,7 @@ class Device final : private Watcher {
     };
 
     Status listen();
-    void on_readable() override; // somebody connects
+    void on_readable() override; // a peer connects
     void refuse_one();
     bool make_room_for_stranger();
     bool is_time_for_sockets();
@@ -62,7 +62,7 @@ class Device final : private Watcher {
     Shared shared_;
     Fd listener_;
     bool listening_ = false;
-    Fd spare_; // given up to accept, and close, when there are no descriptors left
+    Fd spare_; // closed to accept and close a connection if there are no descriptors left
     BellWatcher bell_watcher_;
     tp::List<Endpoint, &Endpoint::link> endpoints_;
     tp::List<Inbound, &Inbound::link> inbounds_;

@@ -1,3 +1,4 @@
+// Connects to one peer, sends, and asks for its windows.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/endpoint.h"
 
@@ -20,7 +21,7 @@ Status Endpoint::start() {
     if (shared_.copies_directly) hello.nonce_address = address_of(transcript_.connector_nonce);
     status = shared_.poller.add(shared_.host, fd_, this);
     if (status == DTRAIN_OK && !send_message(fd_, &hello, sizeof hello)) {
-        status = fail_errno(shared_.host, errno, "greeting the peer");
+        status = fail_errno(shared_.host, errno, "sending the hello to the peer");
         shared_.poller.remove(fd_);
     }
     if (status != DTRAIN_OK) {
@@ -41,7 +42,8 @@ Endpoint::~Endpoint() {
 Status Endpoint::send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie) {
     uint64_t length;
     if (!tp::iov_length(iov, n, &length) || length > message_limit)
-        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: bad list of %u pieces to send", n);
+        return shared_.host.fail(DTRAIN_ERR_INVALID, "shm: a message has a bad list of %u pieces",
+                                 n);
     if (state_ == State::lost)
         return shared_.host.fail(DTRAIN_ERR_PEER, "shm: the connection to process %u is lost",
                                  transcript_.acceptor.pid);
@@ -124,12 +126,11 @@ Status Endpoint::ask_window(const Name &id, WindowShape shape, Fd &out) {
     asks_.remove(ask);
     delete ask;
     if (status == DTRAIN_OK) return DTRAIN_OK;
-    return shared_.host.fail(status, "shm: process %u does not share that window: it %s",
-                             transcript_.acceptor.pid,
-                             status == DTRAIN_ERR_NOT_FOUND  ? "has none of this name"
-                             : status == DTRAIN_ERR_MISMATCH ? "made it with another size or "
-                                                               "number of members"
-                                                             : "is gone");
+    return shared_.host.fail(
+        status, "shm: process %u does not share that window: it %s", transcript_.acceptor.pid,
+        status == DTRAIN_ERR_NOT_FOUND  ? "has no window of this name"
+        : status == DTRAIN_ERR_MISMATCH ? "created it with another size or number of members"
+                                        : "is gone");
 }
 
 Status Endpoint::start_ask(const Name &id, WindowShape shape) {
@@ -142,7 +143,7 @@ Status Endpoint::start_ask(const Name &id, WindowShape shape) {
     message.id = id;
     Ask *ask = new (std::nothrow) Ask;
     if (ask == nullptr) return DTRAIN_ERR_NO_MEMORY;
-    if (send_message(fd_, &message, sizeof message)) { // else the socket is full: later
+    if (send_message(fd_, &message, sizeof message)) { // otherwise the socket is full: try later
         ask->id = id;
         asks_.push_back(ask);
         shared_.greetings++;
@@ -174,7 +175,7 @@ void Endpoint::lose(Status status) {
     end(status);
 }
 
-// Completes CONNECT, or PEER_LOST unless it is this side that goes, and all that is pending.
+// Completes everything pending and CONNECT, or PEER_LOST, unless this side ended the connection.
 void Endpoint::end(Status status) {
     bool was_up = state_ == State::up;
     state_ = State::lost;
@@ -190,7 +191,7 @@ void Endpoint::end(Status status) {
         shared_.done.push({cookie_, 0, 0, 0, status, DTRAIN_TP_PEER_LOST, 0});
         return;
     }
-    shared_.done.unreserve(); // there will be no PEER_LOST
+    shared_.done.unreserve(); // PEER_LOST will not be reported
 }
 
 } // namespace dtrain::shm

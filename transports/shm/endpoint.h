@@ -1,5 +1,5 @@
-// The way to one peer: connects, then sends. Messages only go out here; what comes back are the
-// peer's answers.
+// The sending side of the link to one peer: connects, then sends. Only the peer's answers come back
+// here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "shm/secret.h"
@@ -17,7 +17,7 @@ class Endpoint final : public Watcher {
         transcript_.connector = shared.own;
         transcript_.acceptor = peer;
     }
-    // Ends what is pending with DTRAIN_ERR_CANCELED.
+    // Ends pending operations with DTRAIN_ERR_CANCELED.
     ~Endpoint();
 
     Device &device() const { return device_; }
@@ -25,10 +25,10 @@ class Endpoint final : public Watcher {
     Status start();
     Status send(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie);
     void withdraw(uint64_t cookie); // a send
-    // Moves what is pending.
+    // Moves pending messages.
     void advance();
     bool is_pending() const { return sender_.is_pending(); }
-    // A descriptor of the peer's window; DTRAIN_ERR_BUSY until the answer has come.
+    // Gets a descriptor of the peer's window; DTRAIN_ERR_BUSY until the answer has come.
     Status ask_window(const Name &id, WindowShape shape, Fd &out);
 
     void set_asleep(bool asleep) { sender_.set_asleep(asleep); }
@@ -63,8 +63,8 @@ class Endpoint final : public Watcher {
     State state_ = State::idle;
     Fd fd_;
     Transcript transcript_;
-    Segment segment_;          // until the connection is up
-    PeerProcess peer_process_; // until the connection is up
+    Segment segment_;          // used until the connection is up
+    PeerProcess peer_process_; // used until the connection is up
     Sender sender_;
     tp::List<Ask, &Ask::link> asks_; // owned
 };

@@ -1,3 +1,4 @@
+// Accepts one peer, proves the secret, and answers requests for windows.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/inbound.h"
 
@@ -100,7 +101,7 @@ Status Inbound::on_window_ask(const WindowAsk &ask) {
     else if (window->shape() != WindowShape{ask.bytes, ask.members})
         give.status = DTRAIN_ERR_MISMATCH;
     int pass = give.status == DTRAIN_OK ? window->fd().get() : -1;
-    // The socket is full only when the peer asks without listening.
+    // The socket is full only if the peer keeps asking without reading the answers.
     return send_message(fd_, &give, sizeof give, pass) ? DTRAIN_OK : DTRAIN_ERR_TRANSPORT;
 }
 

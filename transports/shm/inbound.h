@@ -1,4 +1,4 @@
-// A connection that a peer made to this device: messages only come in here.
+// A connection that a peer made to this device: it only receives messages.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "shm/receiver.h"
@@ -7,8 +7,8 @@
 
 namespace dtrain::shm {
 
-// How many connections that have not proved themselves are held; the others wait to be accepted.
-// Older than the deadline, they make room. Not before: a peer may be busy elsewhere.
+// Limit on connections that have not proven themselves; further ones wait to be accepted. Those
+// older than the deadline are closed to make room. Not earlier, since a peer may be busy elsewhere.
 inline constexpr uint32_t max_strangers = 64;
 inline constexpr int64_t stranger_deadline_ns = 3'000'000'000;
 
@@ -22,7 +22,7 @@ class Inbound final : public Watcher {
     ~Inbound() { close(); }
 
     Status start();
-    // Takes what has come.
+    // Processes what has arrived.
     void receive();
     void withdraw(uint64_t cookie) { receiver_.withdraw(cookie); } // a receive that has matched
     bool is_up() const { return state_ == State::up; }
@@ -30,7 +30,7 @@ class Inbound final : public Watcher {
     bool is_late(int64_t now_ns) const {
         return is_stranger() && now_ns - accepted_ns_ > stranger_deadline_ns;
     }
-    // Nothing comes any more, and nothing that came is kept: it may be deleted.
+    // Nothing will arrive any more, and nothing that has arrived is kept: it may be deleted.
     bool is_over() const { return state_ == State::closed && !receiver_.is_keeping(); }
     void close();
 
@@ -55,7 +55,7 @@ class Inbound final : public Watcher {
     State state_ = State::idle;
     Fd fd_;
     Transcript transcript_;
-    uint64_t nonce_address_ = 0; // as the connector told
+    uint64_t nonce_address_ = 0; // sent by the connector
     Receiver receiver_;
 };
 

@@ -1,4 +1,4 @@
-// An array of which only the blocks that were touched take memory.
+// An array in which only blocks that were touched take memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
@@ -9,13 +9,13 @@ namespace dtrain::shm {
 
 template <class T, size_t size> class LazyArray {
   public:
-    // Element i < size, made by T{} when it is first asked for; nullptr: no memory.
+    // Returns element i < size, created by T{} at its first use; nullptr: no memory.
     T *touch(size_t i) {
         std::unique_ptr<T[]> &block = blocks_[i / block_size];
         if (!block) block.reset(new (std::nothrow) T[block_size]{});
         return block ? &block[i % block_size] : nullptr;
     }
-    // Any i; nullptr unless it was touched.
+    // Any i; nullptr if the element's block was not touched.
     T *find(size_t i) const {
         return i < size && blocks_[i / block_size] ? &blocks_[i / block_size][i % block_size]
                                                    : nullptr;

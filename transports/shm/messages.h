@@ -1,4 +1,4 @@
-// What two devices say to each other over their socket. Each message is sent whole.
+// The messages that two devices exchange over their socket. Each message is sent whole.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   connector            acceptor
@@ -6,7 +6,7 @@
 //                   <-   Challenge   I know the job's secret
 //   Proof + memory  ->               so do I; here is the memory for our rings (channel.h)
 //                   <-   Ready
-// and from then on, as often as wanted:
+// and afterwards, any number of times:
 //   WindowAsk       ->
 //                   <-   WindowGive + memory
 #pragma once
@@ -21,7 +21,7 @@ enum class Kind : uint32_t { hello = 1, challenge, proof, ready, window_ask, win
 using Nonce = std::array<uint8_t, 32>;
 using Mac = std::array<uint8_t, 32>;
 
-// Where a peer finds this nonce.
+// The address at which a peer can read this nonce.
 inline uint64_t address_of(const Nonce &nonce) { return reinterpret_cast<uintptr_t>(&nonce); }
 
 struct Hello {
@@ -30,7 +30,7 @@ struct Hello {
     Nonce nonce{};
     Address from;
     uint64_t nonce_address =
-        0; // of the same bytes in this process; 0: its memory is not to be touched
+        0; // of the same bytes in this process; 0: its memory must not be accessed
 };
 struct Challenge {
     Kind kind = Kind::challenge;
@@ -46,7 +46,7 @@ struct Proof {
 };
 struct Ready {
     Kind kind = Kind::ready;
-    uint32_t in_reach = 0; // 1: the connector's memory, for this process
+    uint32_t in_reach = 0; // 1: this process can access the connector's memory
 };
 struct WindowAsk {
     Kind kind = Kind::window_ask;
@@ -56,7 +56,7 @@ struct WindowAsk {
 };
 struct WindowGive {
     Kind kind = Kind::window_give;
-    int32_t status = 0; // no memory comes along unless DTRAIN_OK
+    int32_t status = 0; // memory is passed only with DTRAIN_OK
     Name id{};
 };
 static_assert(sizeof(Hello) == 104 && sizeof(Challenge) == 80 && sizeof(Proof) == 40 &&
@@ -64,7 +64,7 @@ static_assert(sizeof(Hello) == 104 && sizeof(Challenge) == 80 && sizeof(Proof) =
 
 inline constexpr size_t socket_message_limit = 104;
 
-// True when the received bytes are a T.
+// True if the received bytes are a T.
 template <class T> bool parse(const std::byte *message, size_t len, T &out) {
     if (len != sizeof out) return false;
     std::memcpy(&out, message, sizeof out);

@@ -1,8 +1,10 @@
-// A message that its sender and its receiver copy together: who is free takes the next part.
+// A message that its sender and its receiver copy together: a side that is free takes the next
+// part.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Guided self-scheduling (Polychronopoulos and Kuck, 1987): half of what is left, so that both
-// work to the end with few system calls, and one alone does it all when the other is away.
+// Guided self-scheduling (Polychronopoulos and Kuck, 1987): a part is half of the rest, so that
+// both sides work to the end with few system calls, and one side copies everything if the other is
+// busy.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -10,8 +12,9 @@
 
 namespace dtrain::shm {
 
-inline constexpr uint64_t least_part = 64 << 10; // less costs more calls than it saves waiting
-inline constexpr uint64_t most_part = 1 << 20;   // of one step: the device has other work, too
+// Smaller parts cost more calls than they save waiting.
+inline constexpr uint64_t least_part = 64 << 10;
+inline constexpr uint64_t most_part = 1 << 20; // per step, since the device has other work, too
 
 struct Part {
     uint64_t begin = 0, bytes = 0;
@@ -20,23 +23,24 @@ struct Part {
 class Parts {
   public:
     void open() { taken_.store(0, std::memory_order_relaxed); } // before the peer is told
-    void close() { taken_.store(UINT64_MAX); }                  // nobody takes any more
+    void close() { taken_.store(UINT64_MAX); }                  // no side takes parts any more
     bool are_taken(uint64_t of_bytes) const {
         return taken_.load(std::memory_order_relaxed) >= of_bytes;
     }
-    // The sender says so around each part that it takes: who closes and then finds nothing being
-    // written knows that nothing more will be.
+    // The sender calls these around each part that it copies: a receiver that calls close() and
+    // then sees that nothing is being written knows that nothing more will be.
     void begin_write() { is_writing_.store(1); }
     void end_write() { is_writing_.store(0, std::memory_order_release); }
     bool is_being_written() const { return is_writing_.load() != 0; }
-    // The sender: its memory is not that of the message in this slot any more. Who has copied from
-    // it looks afterwards. It stays so until the slot is free again.
+    // The sender: its memory does not hold the message in this slot any more. A receiver checks
+    // this after copying from it. It stays revoked until the slot is free again.
     void revoke(uint16_t slot) { revoked_.store(slot + 1u); }
     void forget(uint16_t slot) {
         if (is_revoked(slot)) revoked_.store(0);
     }
     bool is_revoked(uint16_t slot) const { return revoked_.load() == slot + 1u; }
-    // A part of a message of so many bytes, or none. It lies within them, whatever the peer does.
+    // Takes a part of a message of this many bytes, or none. It lies within the message, whatever
+    // the peer does.
     Part take(uint64_t of_bytes) {
         uint64_t begin = taken_.load(std::memory_order_relaxed);
         for (int attempt = 0; attempt < 4 && begin < of_bytes; attempt++) {
@@ -48,7 +52,7 @@ class Parts {
     }
 
   private:
-    // In shared memory.
+    // The following is in shared memory.
     std::atomic<uint64_t> taken_; // bytes
     std::atomic<uint32_t> is_writing_;
     std::atomic<uint32_t> revoked_; // a slot + 1

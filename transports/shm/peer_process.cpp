@@ -1,3 +1,4 @@
+// Copies from and to another process's memory with process_vm_readv() and process_vm_writev().
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/peer_process.h"
 

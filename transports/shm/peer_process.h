@@ -8,14 +8,15 @@
 
 namespace dtrain::shm {
 
-// Whether the kernel allows that (the same user, ptrace_scope, a container's seccomp filter) and
-// knows the process under a number of ours (pid namespaces), only trying tells.
+// Only trying shows whether the kernel allows that (same user, ptrace_scope, a container's seccomp
+// filter) and knows the process by a number that is valid here (pid namespaces).
 class PeerProcess {
   public:
-    // Out of reach unless `expected` lies at `address` of the process at the socket's other end.
+    // Out of reach unless `expected` is found at `address` of the process at the socket's other
+    // end.
     bool find(const Fd &fd, uint64_t address, const Nonce &expected);
     bool is_in_reach() const { return pid_ > 0; }
-    // All of it, or false: the process or its memory there is gone, or may not be touched any more.
+    // Copies all of it. False: the process or its memory is gone, or cannot be accessed any more.
     bool read(void *to, uint64_t from, uint64_t bytes) const;
     bool write(uint64_t to, const void *from, uint64_t bytes) const;
 

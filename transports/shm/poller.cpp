@@ -1,3 +1,4 @@
+// A thin layer over epoll.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/poller.h"
 

@@ -20,15 +20,17 @@ class Poller {
   public:
     Status open(const Host &host);
     Status add(const Host &host, const Fd &fd, Watcher *watcher);
-    // Before fd is closed: a forked child may hold it open, and the set would then keep it.
+    // To be called before fd is closed: a forked child may hold it open, and the set would then
+    // keep it.
     void remove(const Fd &fd);
-    // Calls on_readable() of those that are. They may remove, but not delete, each other.
+    // Calls on_readable() of those that are readable. They may remove each other, but not delete
+    // each other.
     void dispatch();
     int fd() const { return fd_.get(); }
 
   private:
     Fd fd_;
-    pid_t owner_ = 0; // in a forked child the set is still the parent's
+    pid_t owner_ = 0; // in a forked child the set still belongs to the parent
 };
 
 } // namespace dtrain::shm

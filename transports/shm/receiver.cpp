@@ -1,3 +1,4 @@
+// Matches arriving frames with receives, and copies their bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/receiver.h"
 
@@ -6,7 +7,7 @@
 namespace dtrain::shm {
 namespace {
 
-// A part of a message is written in less than a millisecond, if its process runs.
+// A part of a message is written in less than a millisecond if its process runs.
 constexpr int64_t writing_limit_ns = 40'000'000;
 
 } // namespace
@@ -60,7 +61,8 @@ Receiver::Step Receiver::take_eager(const Frame &frame) {
         finish(receive, frame.tag, frame.bytes);
         return Step::taken;
     }
-    // Who is told of what has come may post what this waits for: better than to keep a copy.
+    // A completion that was not reported yet may make the program post the receive that this
+    // message needs; that is better than keeping a copy.
     if (!done_.empty() && !is_last_) return Step::held;
     tp::Message *message = matcher_.keep(frame.tag, frame.bytes);
     if (message == nullptr) return Step::held;
@@ -114,11 +116,11 @@ Receiver::Step Receiver::take_piece(const Frame &frame) {
     incoming->left -= frame.bytes;
     done_.moved += frame.bytes;
     if (incoming->left == 0) end(*incoming);
-    publish(); // the peer copies the next one in while this side copies out
+    publish(); // so the peer copies the next piece in while this side copies out
     return Step::taken;
 }
 
-// What does not fit any more is dropped.
+// Bytes that do not fit any more are dropped.
 void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
     for (uint64_t left = bytes; left > 0;) {
         uint64_t len = left;
@@ -130,7 +132,7 @@ void Receiver::take_bytes(uint64_t bytes, tp::IovCursor &into) {
     ring_.pad();
 }
 
-// Asks for the bytes of an offered message.
+// Requests the bytes of an offered message.
 void Receiver::begin(Incoming &incoming, tp::Receive *receive) {
     incoming.receive = receive;
     incoming.left = std::min(incoming.length, receive->capacity);
@@ -152,13 +154,13 @@ void Receiver::copy_next() {
     grant(*copying_);
 }
 
-// There are parts of it left.
+// Whether parts of it are left to copy.
 bool Receiver::copies() const {
     return copying_ != nullptr && copying_->state == Incoming::State::receiving &&
            copying_->receive != nullptr && !channel_.memory()->parts.are_taken(copying_->left);
 }
 
-// One part at a time.
+// Copies one part.
 void Receiver::copy() {
     Parts &parts = channel_.memory()->parts;
     Part part = parts.take(copying_->left);
@@ -172,7 +174,7 @@ void Receiver::copy() {
     }
 }
 
-// The sender has found no part that was left.
+// The sender has found no part left.
 Receiver::Step Receiver::take_end_of_copy(const Frame &frame) {
     Incoming *incoming = incoming_.find(frame.slot);
     if (frame.bytes != 0 || incoming == nullptr || incoming != copying_ ||
@@ -184,12 +186,12 @@ Receiver::Step Receiver::take_end_of_copy(const Frame &frame) {
     if (std::exchange(patience_ns_, 0) != 0) fail(*incoming, DTRAIN_ERR_CANCELED);
     if (channel_.memory()->parts.is_revoked(incoming->slot)) fail(*incoming, DTRAIN_ERR_PEER);
     if (is_complete || incoming->receive == nullptr) incoming->left = 0;
-    grant(*incoming); // of nothing more; or of pieces
+    grant(*incoming); // an empty grant, or a grant for pieces
     copy_next();
     return Step::taken;
 }
 
-// The sender has its memory back. It may have been through already.
+// The sender has its memory back. The message may have been complete already.
 Receiver::Step Receiver::take_withdrawal(const Frame &frame) {
     Incoming *incoming = incoming_.find(frame.slot);
     if (frame.bytes != 0 || incoming == nullptr) return Step::broken;
@@ -213,7 +215,7 @@ Receiver::Step Receiver::take_withdrawal(const Frame &frame) {
         patience_ns_ = 0;
     }
     incoming->left = 0;
-    grant(*incoming); // of nothing
+    grant(*incoming); // an empty grant
     if (was_copied) copy_next();
     return Step::taken;
 }
@@ -233,12 +235,12 @@ void Receiver::withdraw(Incoming &incoming) {
         return end_withdrawal();
     }
     fail(incoming, DTRAIN_ERR_CANCELED);
-    if (incoming.state == Incoming::State::receiving) return; // the rest goes nowhere
+    if (incoming.state == Incoming::State::receiving) return; // the rest is dropped
     incoming.left = 0;
     if (incoming.state == Incoming::State::queued) {
         to_copy_.remove(&incoming);
-        grant(incoming);                // of nothing
-    } else if (&incoming == copying_) { // and granting
+        grant(incoming);                // an empty grant
+    } else if (&incoming == copying_) { // in state `granting`
         copying_ = nullptr;
         copy_next();
     }
@@ -252,7 +254,7 @@ void Receiver::end_withdrawal() {
     fail(*copying_, DTRAIN_ERR_CANCELED);
 }
 
-// What still comes of it goes nowhere.
+// The rest of the message is dropped.
 void Receiver::fail(Incoming &incoming, Status status) {
     tp::Receive *receive = std::exchange(incoming.receive, nullptr);
     if (receive == nullptr) return;
@@ -285,7 +287,7 @@ void Receiver::write_grants() {
     wake(channel_.memory()->connector, channel_.peer(), bell_);
 }
 
-// Nothing more of it is to come.
+// Nothing more of the message will arrive.
 void Receiver::end(Incoming &incoming) {
     if (incoming.receive != nullptr) finish(incoming.receive, incoming.tag, incoming.length);
     incoming = {};
@@ -302,7 +304,7 @@ void Receiver::deliver(tp::Message *message, tp::Receive *receive) {
 }
 
 void Receiver::discard(tp::Message *message) {
-    if (message->announced) grant(*incoming_.find(message->id)); // of no bytes
+    if (message->announced) grant(*incoming_.find(message->id)); // an empty grant
     release(message);
 }
 
@@ -336,7 +338,7 @@ void Receiver::fail() {
     }
     copying_ = nullptr;
     patience_ns_ = 0;
-    channel_.memory()->parts.close(); // where they go may soon be used for something else
+    channel_.memory()->parts.close(); // their destinations may soon be used for something else
     incoming_.for_each([this](Incoming &incoming) {
         fail(incoming, DTRAIN_ERR_PEER);
         incoming = {};

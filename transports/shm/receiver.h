@@ -1,5 +1,5 @@
-// The receiving end of a connection: frames in the ring (channel.h) become messages in the buffers
-// of those who wait for them. Knows no socket.
+// The receiving end of a connection: puts messages from frames in the ring (channel.h) into the
+// buffers of waiting receives. Uses no socket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
@@ -17,21 +17,22 @@ class Receiver {
 
     // process: as in Sender.
     void open(Segment &&segment, const Name &peer, const PeerProcess &process);
-    // Takes what has come, but a message that nobody waits for may stay in the ring until the next
-    // call. False: the peer broke the rules; then fail().
+    // Processes what has arrived; a message without a receive may stay in the ring until the next
+    // call. False: the peer broke the protocol; then call fail().
     bool receive();
-    // The same, and leaves nothing: the peer is gone.
+    // As receive(), but leaves nothing in the ring: the peer is gone.
     bool receive_last();
     // Ends a receive that has begun with DTRAIN_ERR_CANCELED: at once, unless the peer is just
     // writing to its memory.
     void withdraw(uint64_t cookie);
-    // Ends what has begun to arrive, and forgets what was only offered: nothing comes any more.
+    // Ends messages that are arriving, and forgets those that were only offered: nothing will
+    // arrive any more.
     void fail();
-    // Messages that came through here are still kept: their origin is this object.
+    // Whether messages that arrived here are still kept: their origin is this object.
     bool is_keeping() const { return kept_ != 0; }
 
-    // For a kept message of this origin, which is released: moves it to where somebody waits for it
-    // now, or throws it away.
+    // For a kept message of this origin, which is released: moves it to the receive that wants it
+    // now, or drops it.
     void deliver(tp::Message *message, tp::Receive *receive);
     void discard(tp::Message *message);
 
@@ -43,18 +44,19 @@ class Receiver {
     struct Incoming { // an offered message
         enum class State : uint8_t {
             none,
-            announced, // nobody waits for it yet
-            queued,    // to be copied directly, after others
+            announced, // no receive wants it yet
+            queued,    // waits to be copied directly after others
             granting,
             receiving,
         } state = State::none;
         uint16_t slot = 0;
         uint64_t tag = 0;
         uint64_t length = 0;
-        uint64_t from = 0;              // the sender's address; 0: in pieces only
-        uint64_t left = 0;              // bytes that are still to come
-        tp::Receive *receive = nullptr; // begun: nullptr: withdrawn, what comes goes nowhere
-        tp::Link<Incoming> link;        // in granting_ or to_copy_
+        uint64_t from = 0; // the sender's address; 0: pieces only
+        uint64_t left = 0; // bytes that have not arrived yet
+        // If begun, nullptr means withdrawn: what arrives is dropped.
+        tp::Receive *receive = nullptr;
+        tp::Link<Incoming> link; // in granting_ or to_copy_
     };
     enum class Step { taken, held, broken };
 
@@ -92,11 +94,11 @@ class Receiver {
     RingReader ring_;
     RingWriter grants_;
     LazyArray<Incoming, max_offers> incoming_;
-    tp::List<Incoming, &Incoming::link> granting_; // the ring of grants was full
+    tp::List<Incoming, &Incoming::link> granting_; // waiting because the ring of grants was full
     tp::List<Incoming, &Incoming::link> to_copy_;
-    Incoming *copying_ = nullptr; // one at a time: both sides take parts of the same
+    Incoming *copying_ = nullptr; // one at a time: both sides take parts of the same message
     bool copy_failed_ = false;
-    int64_t patience_ns_ = 0; // copying_ is withdrawn, and ends then at the latest; 0: it is not
+    int64_t patience_ns_ = 0; // latest end of copying_, which is withdrawn; 0: it is not
     bool is_last_ = false;    // receive_last()
     uint64_t kept_cost_ = 0;
     uint64_t kept_ = 0;

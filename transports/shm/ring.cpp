@@ -1,3 +1,4 @@
+// Copies bytes into and out of a ring, and checks the other side's counters.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/ring.h"
 
@@ -8,7 +9,7 @@ constexpr uint64_t cache_line = 64;
 
 void fetch_to_write(const std::byte *at, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; i += cache_line) {
-#if defined(__x86_64__) // the builtin makes the one that shares the line
+#if defined(__x86_64__) // the builtin uses the prefetch for shared lines
         asm volatile("prefetchw %0" : : "m"(at[i]));
 #else
         __builtin_prefetch(at + i, 1);
@@ -18,8 +19,8 @@ void fetch_to_write(const std::byte *at, uint64_t bytes) {
 
 } // namespace
 
-// The next message will be about as long as this one. The reader's core has the lines: they come
-// while this one does something else.
+// The next message will probably be as long as this one. The reader's core holds the cache lines:
+// they are fetched while this core does something else.
 void RingWriter::fetch_next(uint64_t bytes) {
     uint64_t len = std::min(bytes, room());
     const std::byte *next = free_bytes(&len);
@@ -29,7 +30,7 @@ void RingWriter::fetch_next(uint64_t bytes) {
 void RingWriter::refresh() {
     uint64_t tail = counters_->tail.load();
     uint64_t released = counters_->released.load(std::memory_order_relaxed);
-    // What was read lies between what is known to be read and what was written.
+    // The reader's position must lie between its last known one and what was written.
     if (!believe(tail - tail_ <= head_ - tail_ && released - released_ <= owed())) return;
     tail_ = tail;
     released_ = released;
@@ -48,7 +49,7 @@ void RingWriter::write(const void *data, uint64_t bytes) {
 
 void RingReader::refresh() {
     uint64_t head = counters_->head.load();
-    // What was written grows, by no more than fits.
+    // The writer's position may only grow, by no more than fits.
     if (!believe(head - tail_ >= head_ - tail_ && head - tail_ <= capacity_ &&
                  head % ring_unit == 0))
         return;

@@ -1,3 +1,4 @@
+// Computes and checks the proofs of the secret.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/secret.h"
 

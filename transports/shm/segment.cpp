@@ -1,3 +1,4 @@
+// Creates, maps and allocates shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/segment.h"
 #include "common/stream.h"
@@ -26,7 +27,7 @@ constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 uint64_t page_size() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
-// Sizes are whole pages; a hugetlbfs, whose pages are its blocks, takes nothing else.
+// Sizes must be whole pages; on a hugetlbfs, whose pages are its blocks, whole huge pages.
 uint64_t unit_of(const Fd &fd, const struct stat &info) {
     struct statfs system;
     bool huge = fstatfs(fd.get(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
@@ -42,13 +43,13 @@ Status open_file(const Host &host, const char *directory, Fd &out) {
     out = Fd(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600));
     if (!out)
         return host.fail(DTRAIN_ERR_CONFIG,
-                         "shm: cannot make shared memory in the folder %s (option shm.directory), "
-                         "which must be a writable tmpfs or hugetlbfs: %s",
+                         "shm: cannot create shared memory in the folder \"%s\" (option "
+                         "shm.directory), which must be a writable tmpfs or hugetlbfs: %s",
                          directory, std::strerror(errno));
     return DTRAIN_OK;
 }
 
-// The first number of a file that begins with `label`; UINT64_MAX when there is none.
+// The first number in a file after `label`; UINT64_MAX if there is none.
 uint64_t read_number(const char *path, const char *label) {
     const tp::Stream file = tp::read_stream(path);
     char line[128];
@@ -60,8 +61,8 @@ uint64_t read_number(const char *path, const char *label) {
     return UINT64_MAX;
 }
 
-// fallocate() of anonymous memory would take more than there is, and have processes killed for it.
-// What a control group uses now says little: most of it may be cache.
+// fallocate() of anonymous memory would take more than there is, and the kernel would kill
+// processes for it. The current use of a control group says little, since most of it may be cache.
 bool is_available(uint64_t bytes) {
     uint64_t kib = read_number("/proc/meminfo", "MemAvailable:");
     if (kib < UINT64_MAX / 1024 && bytes > kib * 1024) return false;
@@ -69,7 +70,7 @@ bool is_available(uint64_t bytes) {
     return bytes <= most;
 }
 
-// A folder has a size of its own, and what is small does not matter.
+// A folder has its own size limit, and small sizes do not matter.
 bool may_take(uint64_t size, const char *directory) {
     return directory[0] != '\0' || size < huge_page_size || is_available(size);
 }
@@ -91,14 +92,14 @@ Status allocate(const Host &host, const Fd &fd, uint64_t size, const char *direc
                          "this host or container, or ask for less (option window.bytes)",
                          static_cast<unsigned long long>(size));
     return host.fail(DTRAIN_ERR_LIMIT,
-                     "shm: the folder %s (option shm.directory) has no room for %llu bytes of "
+                     "shm: the folder \"%s\" (option shm.directory) has no room for %llu bytes of "
                      "shared memory: make it larger, lower window.bytes, or leave shm.directory "
                      "empty, which needs no folder",
                      directory, static_cast<unsigned long long>(size));
 }
 
-// One page of each huge page, and the kernel makes the rest of it at once: 16 MiB take 0.8 ms then,
-// and 12 ms page by page. Where it cannot or will not, allocate() does.
+// Writes one page of each huge page, for which the kernel allocates the whole huge page: 16 MiB
+// then take 0.8 ms, and 12 ms page by page. If the kernel cannot do so, allocate() does the rest.
 void take_huge_pages(const Fd &fd, std::byte *data, uint64_t size) {
     const uint64_t huge = size / huge_page_size * huge_page_size;
     for (uint64_t at = 0; at < huge; at += huge_page_size)
@@ -125,7 +126,7 @@ Status Segment::create(const Host &host, uint64_t bytes, const char *directory, 
                          static_cast<unsigned long long>(bytes));
     uint64_t size = round_up(bytes, unit);
     if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
-        return fail_errno(host, errno, "sizing shared memory");
+        return fail_errno(host, errno, "setting the size of shared memory");
     status = out.map(host, fd, size, unit);
     if (status != DTRAIN_OK) return status;
     if (may_take(size, directory)) take_huge_pages(fd, out.data_, size);
@@ -149,7 +150,7 @@ Status Segment::attach(const Host &host, const Fd &fd, uint64_t bytes, bool must
     uint64_t unit = unit_of(fd, info);
     if (!S_ISREG(info.st_mode) || bytes > size || size - bytes >= unit)
         return host.fail(DTRAIN_ERR_TRANSPORT,
-                         "shm: the peer sent %llu bytes of shared memory where %llu were agreed",
+                         "shm: the peer sent %llu bytes of shared memory, but %llu were agreed",
                          static_cast<unsigned long long>(size),
                          static_cast<unsigned long long>(bytes));
     int have = fcntl(fd.get(), F_GET_SEALS);
@@ -163,7 +164,7 @@ Status Segment::attach(const Host &host, const Fd &fd, uint64_t bytes, bool must
 
 Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit) {
     const uint64_t alignment = std::max(unit, size < huge_page_size ? 0 : huge_page_size);
-    // Reserves enough address space for an aligned start, and gives the rest back.
+    // Reserves enough address space for an aligned start, and unmaps the rest.
     uint64_t spare = alignment > page_size() ? alignment : 0;
     void *room =
         mmap(nullptr, size + spare, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -181,7 +182,7 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit
     }
     if (aligned != start) munmap(room, aligned - start);
     if (uint64_t rest = spare - (aligned - start)) munmap(data + size, rest);
-    // A child of this process has no use for it, and would keep it from being freed.
+    // A child of this process does not need it, and would keep it from being freed.
     madvise(data, size, MADV_DONTFORK);
     *this = Segment();
     data_ = data;
@@ -189,9 +190,9 @@ Status Segment::map(const Host &host, const Fd &fd, uint64_t size, uint64_t unit
     return DTRAIN_OK;
 }
 
-// Faults everything in now: later it would cost microseconds per page on a hot path, or, where
-// there is no room for it, a signal. Old kernels cannot. What is small and allocated may wait: many
-// connections carry a few small messages only.
+// Faults all pages in now: later it would cost microseconds per page on a hot path, or raise a
+// signal if there is no room. Old kernels cannot do this. Small memory that is allocated may wait:
+// many connections carry only a few small messages.
 Status Segment::populate(const Host &host) {
     if (size_ < huge_page_size || madvise(data_, size_, MADV_POPULATE_WRITE) == 0 ||
         errno == EINVAL)

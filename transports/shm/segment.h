@@ -1,5 +1,5 @@
-// Memory that processes of one host share. It has no name anywhere: it is passed on as a file
-// descriptor, and vanishes with its last mapping, however its processes end.
+// Memory that processes of one host share. It has no name: it is passed as a file descriptor, and
+// vanishes with its last mapping, however its processes end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
@@ -21,8 +21,8 @@ constexpr uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-// One mapping, readable and writable. From 2 MiB on it starts on a 2 MiB border, and huge pages are
-// asked for.
+// One mapping, readable and writable. From 2 MiB on it is aligned to 2 MiB, and huge pages are
+// requested.
 class Segment {
   public:
     Segment() = default;
@@ -35,13 +35,14 @@ class Segment {
     }
     ~Segment();
 
-    // Zeroed memory of at least `bytes`, all of it present, so that a host or folder that is too
-    // small for it is an error here (DTRAIN_ERR_LIMIT) and not a signal later. directory: a folder
-    // of a tmpfs or hugetlbfs, or "": anonymous memory whose size is sealed.
+    // Creates zeroed memory of at least `bytes`, all of it allocated, so that a host or folder that
+    // is too small for it causes an error here (DTRAIN_ERR_LIMIT) and not a signal later.
+    // directory: a folder of a tmpfs or hugetlbfs, or "": anonymous memory whose size is sealed.
     static Status create(const Host &host, uint64_t bytes, const char *directory, Segment &out,
                          Fd &fd_out);
-    // Maps a descriptor that a peer sent. DTRAIN_ERR_TRANSPORT unless its size fits `bytes` and
-    // (if must_be_sealed) cannot change any more: touching what was cut off would be a signal.
+    // Maps a descriptor that a peer sent. DTRAIN_ERR_TRANSPORT unless its size fits `bytes` and (if
+    // must_be_sealed) cannot change any more: access to memory that was cut off would raise a
+    // signal.
     static Status attach(const Host &host, const Fd &fd, uint64_t bytes, bool must_be_sealed,
                          Segment &out);
 

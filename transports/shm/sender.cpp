@@ -1,3 +1,4 @@
+// Writes messages into the ring, or copies them together with the receiver.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/sender.h"
 
@@ -36,7 +37,7 @@ bool Sender::advance() {
     while (!waiting_.empty() && start(waiting_.front())) {
     }
     if (!copying_.empty()) copy();
-    if (waiting_.empty()) stream(); // else it would keep the ring full for ever
+    if (waiting_.empty()) stream(); // otherwise streaming would keep the ring full forever
     if (written_) {
         written_ = false;
         ring_.publish();
@@ -52,7 +53,7 @@ bool Sender::is_eager(const SendOp &op) {
     return credit - ring_.owed() >= cost;
 }
 
-// Takes the op out of waiting_. False: no room yet.
+// Takes the operation out of waiting_. False: there is no room yet.
 bool Sender::start(SendOp *op) {
     if (is_eager(*op)) {
         if (!ring_.has_room(frame_size(op->length))) return false;
@@ -66,10 +67,11 @@ bool Sender::start(SendOp *op) {
 }
 
 bool Sender::offer(SendOp *op) {
-    bool is_new = free_slot_ == no_slot; // there is one, as no more than max_offers are pending
+    // There is a free one, since at most max_offers are pending.
+    bool is_new = free_slot_ == no_slot;
     uint32_t number = is_new ? used_slots_ : free_slot_;
     Slot *slot = slots_.touch(number);
-    if (slot == nullptr) return false; // no memory: later
+    if (slot == nullptr) return false; // no memory: try later
     if (is_new)
         used_slots_++;
     else
@@ -110,7 +112,7 @@ bool Sender::take_grant(const Grant &grant) {
     SendOp *op = slot != nullptr ? slot->op : nullptr;
     if (op == nullptr || grant.bytes > op->length || (grant.address != 0 && !op->direct))
         return false;
-    if (op->withdrawn) { // granted before the receiver knew, or the last word
+    if (op->withdrawn) { // granted before the receiver knew, or its last grant
         if (grant.bytes == 0) release(op);
         return true;
     }
@@ -126,9 +128,9 @@ bool Sender::take_grant(const Grant &grant) {
     return true;
 }
 
-// One part at a time. Writes nowhere but where the receiver's own program told.
+// Copies one part. Writes only to addresses that the receiver's own process has given.
 void Sender::copy() {
-    if (!ring_.has_room(sizeof(Frame))) return; // to tell the end
+    if (!ring_.has_room(sizeof(Frame))) return; // room to report the end
     SendOp *op = copying_.front();
     Parts &parts = channel_.memory()->parts;
     uint64_t bytes;
@@ -144,7 +146,7 @@ void Sender::copy() {
     ring_.write_unit(frame);
     written_ = true;
     copying_.remove(op);
-    op->granted = false; // the receiver has the last word
+    op->granted = false; // the receiver ends it
 }
 
 void Sender::stream() {
@@ -190,13 +192,13 @@ void Sender::withdraw(uint64_t cookie) {
     });
 }
 
-// Of an offered message.
+// Takes back an offered message.
 void Sender::take_back(SendOp *op) {
     const bool is_direct = op->into != 0;
-    if (is_direct) channel_.memory()->parts.revoke(op->slot); // before its owner has the memory
+    if (is_direct) channel_.memory()->parts.revoke(op->slot); // before its owner gets the memory
     if (op->granted) (is_direct ? copying_ : streaming_).remove(op);
     op->withdrawn = true;
-    op->to_tell = op->granted || !is_direct; // else the end of copying has been told
+    op->to_tell = op->granted || !is_direct; // otherwise the end of copying was reported
     if (op->to_tell) to_tell_.push_back(op);
     report(*op, DTRAIN_ERR_CANCELED);
 }
@@ -228,7 +230,7 @@ void Sender::release(SendOp *op) {
 }
 
 void Sender::fail(Status status) {
-    // A receiver that has all of a message may go as soon as it has said so.
+    // A receiver that has all of a message may exit as soon as it has reported that.
     Grant grant;
     while (offers_ != 0 && grants_.available() != 0) {
         grants_.read(&grant, sizeof grant);

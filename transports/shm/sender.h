@@ -1,4 +1,5 @@
-// The sending end of a connection: messages become frames in the ring (channel.h). Knows no socket.
+// The sending end of a connection: puts messages as frames into the ring (channel.h). Uses no
+// socket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
@@ -15,10 +16,11 @@ struct SendOp {
     uint64_t length = 0;
     tp::IovCursor from;
     bool offered = false, granted = false, direct = false;
-    bool withdrawn = false; // its owner knows; the slot stays taken until the receiver is through
-    bool to_tell = false;   // in Sender::to_tell_
-    uint64_t into = 0;      // the receiver's address, if it is copied directly
-    uint16_t slot = 0;      // once offered
+    // Reported to its owner; the slot stays in use until the receiver is done.
+    bool withdrawn = false;
+    bool to_tell = false; // it is in Sender::to_tell_
+    uint64_t into = 0;    // the receiver's address, if both sides copy
+    uint16_t slot = 0;    // valid once offered
     tp::Link<SendOp> link;
 };
 
@@ -28,22 +30,22 @@ class Sender {
            const uint64_t &most_eager)
         : ops_(ops), done_(done), bell_(bell), most_eager_(most_eager) {}
 
-    // The connection is up: what was posted before goes out with the next advance().
-    // process: in reach when both are in each other's.
+    // The connection is up: messages posted before are sent by the next advance(). process: in
+    // reach if both can access each other's memory.
     void open(Segment &&segment, const Name &peer, const PeerProcess &process);
-    // Accepts a message. DTRAIN_ERR_BUSY: as many as allowed are under way already.
+    // Accepts a message. DTRAIN_ERR_BUSY: too many messages are in progress already.
     Status post(uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n, uint64_t length,
                 uint64_t cookie);
-    // Moves what can be moved. False: the peer broke the rules; then fail().
+    // Moves what can be moved. False: the peer broke the protocol; then call fail().
     bool advance();
-    // Ends what has this cookie with DTRAIN_ERR_CANCELED.
+    // Ends the message with this cookie with DTRAIN_ERR_CANCELED.
     void withdraw(uint64_t cookie);
-    // Ends all that is pending with this status.
+    // Ends all pending messages with this status.
     void fail(Status status);
     bool is_pending() const { return pending_ != 0; }
 
-    // Falling asleep: after set_asleep(true) the peer wakes this device once it made can_advance()
-    // true, unless it is so already.
+    // Before falling asleep: after set_asleep(true) the peer wakes this device as soon as it has
+    // made can_advance() true, unless it is true already.
     void set_asleep(bool asleep);
     bool can_advance();
 
@@ -51,7 +53,7 @@ class Sender {
     using Ops = tp::List<SendOp, &SendOp::link>;
     static constexpr uint32_t no_slot = UINT32_MAX;
     struct Slot {
-        SendOp *op = nullptr; // offered; nullptr: free
+        SendOp *op = nullptr; // the offered message; nullptr: free
         uint32_t next_free = no_slot;
     };
 
@@ -83,12 +85,12 @@ class Sender {
     Ops waiting_;   // not started: the connection is not up, or the ring is full
     Ops streaming_; // granted, with bytes still to send
     Ops copying_;   // granted, to be copied directly together with the receiver
-    Ops to_tell_;   // withdrawn, which the receiver has to hear
+    Ops to_tell_;   // withdrawn; the receiver must be told
     LazyArray<Slot, max_offers> slots_;
-    uint32_t free_slot_ = no_slot; // of those that were used before
-    uint32_t used_slots_ = 0;      // ever
+    uint32_t free_slot_ = no_slot; // list of slots that were used before
+    uint32_t used_slots_ = 0;      // number of slots ever used
     uint32_t offers_ = 0, pending_ = 0;
-    bool written_ = false; // but not yet published
+    bool written_ = false; // written but not published yet
 };
 
 } // namespace dtrain::shm

@@ -1,3 +1,4 @@
+// Opens local sockets, and passes messages and descriptors over them.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/socket.h"
 #include "common/uncancelled.h"
@@ -30,7 +31,7 @@ SocketAddress named(const Name &name, const char *purpose) {
 
 constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 
-union Control { // room for one descriptor, aligned as the kernel wants it
+union Control { // room for one descriptor, aligned as the kernel requires
     cmsghdr header;
     char bytes[CMSG_SPACE(sizeof(int))];
 };
@@ -48,7 +49,7 @@ Status listen_as(const Host &host, const Name &name, Fd &out) {
 
 Status connect_to(const Host &host, const Name &name, Fd &out) {
     Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | flags, 0));
-    if (!fd) return fail_errno(host, errno, "making a local socket");
+    if (!fd) return fail_errno(host, errno, "creating a local socket");
     SocketAddress address = named(name, "shm");
     if (connect(fd.get(), address.get(), address.len) != 0) {
         if (errno == EAGAIN) return DTRAIN_ERR_BUSY;
@@ -105,7 +106,8 @@ ssize_t receive_message(const Fd &fd, void *data, size_t len, Fd &passed) {
     message.msg_iov = &part;
     message.msg_iovlen = 1;
     message.msg_control = &control;
-    message.msg_controllen = CMSG_LEN(sizeof(int)); // no room for a second one, which would leak
+    // No room for a second descriptor, which would leak.
+    message.msg_controllen = CMSG_LEN(sizeof(int));
     ssize_t n;
     do n = recvmsg(fd.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
@@ -119,7 +121,7 @@ ssize_t receive_message(const Fd &fd, void *data, size_t len, Fd &passed) {
         passed = Fd(received);
     }
     if (message.msg_flags & MSG_CTRUNC)
-        return -EMFILE; // a descriptor came that there is no room for
+        return -EMFILE; // a descriptor was sent, but this process cannot hold it
     return message.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 
@@ -127,15 +129,15 @@ Status Doorbell::open(const Host &host, const Name &name) {
     Fd fd(socket(AF_UNIX, SOCK_DGRAM | flags, 0));
     SocketAddress address = named(name, "bell");
     if (!fd || bind(fd.get(), address.get(), address.len) != 0)
-        return fail_errno(host, errno, "making a local socket to be woken by");
+        return fail_errno(host, errno, "creating a local socket for wake-ups");
     fd_ = std::move(fd);
     return DTRAIN_OK;
 }
 
-// Nothing to do on failure: a full queue wakes as well, and who is gone needs no waking.
+// Failures are ignored: a full queue also wakes its owner, and a peer that is gone needs no waking.
 void Doorbell::ring(const Name &name) const {
     SocketAddress address = named(name, "bell");
-    const tp::Uncancelled uncancelled; // a thread that is cancelled ends where it waits, not here
+    const tp::Uncancelled uncancelled; // a canceled thread ends where it waits, not here
     sendto(fd_.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL, address.get(), address.len);
 }
 

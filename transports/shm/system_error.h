@@ -1,4 +1,4 @@
-// Failed system calls as statuses with texts.
+// Converts failed system calls to statuses with texts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"
@@ -23,7 +23,7 @@ inline Status status_of(int error) {
     }
 }
 
-// what: the call that failed, and on what.
+// what: the call that failed, and its object.
 inline Status fail_errno(const Host &host, int error, const char *what) {
     return host.fail(status_of(error), "shm: %s: %s%s", what, std::strerror(error),
                      error == EMFILE ? "; raise ulimit -n" : "");

@@ -1,3 +1,4 @@
+// Tries shared memory out within this process.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/trial.h"
 #include "shm/segment.h"
@@ -12,11 +13,11 @@ constexpr std::byte mark{0x5a};
 Status pass(const Host &host, const Fd &from, const Fd &to, const Fd &memory, Fd &out) {
     char byte = 0;
     if (!send_message(from, &byte, sizeof byte, memory.get()))
-        return fail_errno(host, errno, "passing on a descriptor");
+        return fail_errno(host, errno, "passing a descriptor");
     const ssize_t n = receive_message(to, &byte, sizeof byte, out);
     if (n < 0) return fail_errno(host, int(-n), "receiving a descriptor");
     return out ? DTRAIN_OK
-               : host.fail(DTRAIN_ERR_IO, "shm: a descriptor that was passed on is lost");
+               : host.fail(DTRAIN_ERR_IO, "shm: a descriptor that was passed did not arrive");
 }
 
 } // namespace
@@ -33,7 +34,7 @@ Status try_out(const Host &host, const Name &own, const Fd &listener, const Door
     if (status != DTRAIN_OK) return status;
     *made.data() = mark;
     if (*mapped.data() != mark)
-        return host.fail(DTRAIN_ERR_IO, "shm: memory that was passed on is not shared");
+        return host.fail(DTRAIN_ERR_IO, "shm: memory that was passed is not shared");
     bell.ring(own);
     return bell.drain() ? DTRAIN_OK : fail_errno(host, errno, "being woken by a local socket");
 }

@@ -1,12 +1,13 @@
-// Whether shared memory works here: sandboxes (seccomp, containers) let it be opened and refuse the
-// rest. SPDX-License-Identifier: Apache-2.0
+// Tries whether shared memory works here: some sandboxes (seccomp, containers) let a process open
+// shared memory but refuse the rest.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "shm/socket.h"
 
 namespace dtrain::shm {
 
-// Does once, with itself, what two devices do: makes memory, passes it through a connection to the
-// own listener, maps what came, and rings. The text of a failure names the step.
+// Does once, with this process alone, what two devices do: creates memory, passes it through a
+// connection to its own listener, maps it, and rings. The error text names the step that failed.
 Status try_out(const Host &host, const Name &own, const Fd &listener, const Doorbell &bell);
 
 } // namespace dtrain::shm

@@ -1,3 +1,4 @@
+// The layout of a window, and how its sleeping members are woken.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/window.h"
 
@@ -30,9 +31,10 @@ void Window::set_asleep(bool asleep) {
 }
 
 void Window::ring() const {
-    // Between the caller's stores and the look at who sleeps. Not atomic_thread_fence(): thread
-    // sanitizers do not know it. (To have the sleeper fence for all, by membarrier(), gained
-    // nothing here, and joining in costs a process with threads 30 ms.)
+    // Orders the caller's stores before the check for sleepers. Not atomic_thread_fence(), since
+    // thread sanitizers do not know it. (Letting the sleeper issue the fence for all, by
+    // membarrier(), gained nothing here, and registering for it costs a process with threads 30
+    // ms.)
     __sync_synchronize();
     for (uint32_t first = 0; first < shape_.members; first += 64) {
         std::atomic<uint64_t> &word = shared()->asleep[first / 64];

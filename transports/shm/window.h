@@ -1,4 +1,4 @@
-// Memory that the members of a group load and store, and ring for.
+// Memory that the members of a group load and store, with wake-ups for the members that sleep.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/list.h"
@@ -17,7 +17,7 @@ struct WindowShape {
 
     bool operator==(const WindowShape &) const = default;
     bool is_valid() const;
-    // The usable part comes first; then, from here on, the transport's own.
+    // The usable part comes first; the transport's own part starts at this offset.
     uint64_t offset() const { return round_up(bytes, 4096); }
     uint64_t size() const;
 };
@@ -26,7 +26,7 @@ class Device;
 
 class Window {
   public:
-    // fd: to give to the other members; empty unless it was created here.
+    // fd: to be passed to the other members; empty unless the window was created here.
     Window(Device &device, Segment &&segment, Fd &&fd, const Name &id, WindowShape shape,
            uint32_t member, const Name &own, const Doorbell &bell);
 
@@ -43,8 +43,8 @@ class Window {
     tp::Link<Window> link;
 
   private:
-    // Who sleeps, a bit for each: one load tells that nobody does. Whoever clears a bit wakes its
-    // owner. One line, whatever the number of members.
+    // Which members sleep, one bit each, so that a single load tells that none does. The member
+    // that clears a bit wakes its owner. It takes one cache line, whatever the number of members.
     struct Shared {
         alignas(128) std::atomic<uint64_t> asleep[max_members / 64];
         Name names[]; // of the members' doorbells

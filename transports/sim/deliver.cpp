@@ -1,4 +1,4 @@
-// What happens to a transfer that has arrived.
+// What happens to a transfer when it arrives.
 // SPDX-License-Identifier: Apache-2.0
 #include "network.h"
 
@@ -11,7 +11,7 @@ void Network::wake(Device &device) {
     device.armed = false;
     armed--;
     const uint64_t one = 1;
-    // An eventfd that is full is readable, too.
+    // If it is full, the eventfd is readable, too.
     [[maybe_unused]] ssize_t ignored = write(device.event_fd.get(), &one, sizeof one);
 }
 
@@ -42,7 +42,7 @@ void Network::deliver(Transfer *transfer, Receive *receive) {
     finish(transfer, DTRAIN_OK);
 }
 
-// False: no room.
+// False: there is no room.
 bool Network::keep(Transfer *transfer) {
     Device &target = *transfer->target;
     if (!transfer->eager && transfer->length > transfer->source->most_eager) {
@@ -65,7 +65,7 @@ bool Network::keep(Transfer *transfer) {
 }
 
 void Network::settle(Device &device) {
-    bool room = true; // after one that finds none, a later one must not overtake it
+    bool room = true; // after a message that finds no room, a later one must not overtake it
     for (Transfer *t = device.held.front(), *next = nullptr; t; t = next) {
         next = Transfers::next(t);
         if (Receive *receive = device.matcher.match(t->tag)) {

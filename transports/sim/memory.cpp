@@ -1,4 +1,4 @@
-// Registered memory, put and get. Bytes move when the transfer arrives.
+// Registered memory, put and get. The bytes are moved when the transfer arrives.
 // SPDX-License-Identifier: Apache-2.0
 #include "operations.h"
 
@@ -53,7 +53,8 @@ void mr_dereg(dtrain_tp_mr_t *mr) {
 dtrain_status_t mr_rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     const Registration &region = from(mr);
     if (len < sizeof region.id)
-        return region.device->host.fail(DTRAIN_ERR_TRUNCATED, "sim: %zu bytes for an rkey", len);
+        return region.device->host.fail(DTRAIN_ERR_TRUNCATED,
+                                        "sim: %zu bytes are too few for an rkey", len);
     memcpy(buf, &region.id, sizeof region.id);
     return DTRAIN_OK;
 }

@@ -10,7 +10,7 @@ std::unique_ptr<Transfer> make_transfer(Endpoint &endpoint, uint32_t kind,
     Device &source = *endpoint.source;
     uint64_t length = 0;
     if (!iov_length(iov, n, &length) || length > max_message) {
-        status = source.host.fail(DTRAIN_ERR_INVALID, "sim: bad list of %u pieces", n);
+        status = source.host.fail(DTRAIN_ERR_INVALID, "sim: the list of %u pieces is not valid", n);
         return nullptr;
     }
     if (!endpoint.target || endpoint.target->closed) {
@@ -56,7 +56,7 @@ dtrain_status_t send(dtrain_tp_ep_t *ep, uint64_t tag, const dtrain_tp_iov_t *io
         transfer->tag = tag;
         const uint64_t length = transfer->length;
         const Device &target = *transfer->target;
-        // Beyond the peer's buffer a sender is held back, as it is for a long message.
+        // If the peer's buffer is full, a sender waits as for a long message.
         const uint64_t cost = target.matcher.kept_cost() + target.incoming + length;
         if (length <= endpoint.source->most_eager &&
             cost + Matcher::message_cost <= network.settings().buffer) {
@@ -75,7 +75,7 @@ dtrain_status_t recv(dtrain_tp_dev_t *dev, uint64_t wanted, uint64_t mask,
     std::lock_guard lock(network.mutex());
     uint64_t length = 0;
     if (!iov_length(iov, n, &length))
-        return device.host.fail(DTRAIN_ERR_INVALID, "sim: bad list of %u pieces", n);
+        return device.host.fail(DTRAIN_ERR_INVALID, "sim: the list of %u pieces is not valid", n);
     if (!device.completions.reserve()) return DTRAIN_ERR_NO_MEMORY;
     Receive *receive = device.matcher.create(wanted, mask, iov, n, length, cookie);
     if (!receive) {
@@ -108,7 +108,7 @@ void cancel(dtrain_tp_dev_t *dev, uint64_t cookie) {
     device.matcher.release(receive);
 }
 
-// A receive that has matched is over.
+// Ends a receive that has matched.
 void withdraw(dtrain_tp_dev_t *dev, uint64_t cookie) {
     cancel(dev, cookie);
     Device &device = from(dev);

@@ -1,4 +1,4 @@
-// The life of networks and devices, and how time goes on.
+// The lifetime of networks and devices, and how time advances.
 // SPDX-License-Identifier: Apache-2.0
 #include "network.h"
 
@@ -69,7 +69,7 @@ Device *Network::find(uint32_t id) {
     return nullptr;
 }
 
-// When something that leaves the endpoint's device now gets there.
+// When data that leaves the endpoint's device now arrives.
 int64_t Network::arrival(Endpoint &endpoint, uint64_t bytes) {
     Device &source = *endpoint.source;
     source.port_free = std::max(now_, source.port_free);
@@ -92,8 +92,8 @@ void Network::launch(std::unique_ptr<Transfer> transfer, uint64_t bytes) {
     t.source->flying++;
     t.target->flying++;
     if (t.eager) t.target->incoming += t.length + Matcher::message_cost;
-    (void)transfer.release(); // in the list now
-    // If the sender does not poll any more, somebody must.
+    (void)transfer.release(); // it is in the list now
+    // If the sender does not poll any more, another device must.
     auto sleeper = std::find_if(devices_.begin(), devices_.end(), [](auto &d) { return d->armed; });
     if (sleeper != devices_.end()) wake(**sleeper);
 }
@@ -147,7 +147,7 @@ void Network::land(Transfer *t) {
     }
 }
 
-// Completes the transfers that meet the condition, wherever they are.
+// Completes all transfers in progress that meet the condition.
 template <class Condition> void Network::drop(Condition &&condition, dtrain_status_t status) {
     for (auto at = flying_.begin(); at != flying_.end();) {
         Transfer *t = *at++;
@@ -176,7 +176,8 @@ void Network::disconnect(Endpoint *endpoint) {
     for (const auto &device : devices_)
         for (Transfer *t = device->held.front(); t; t = Transfers::next(t))
             if (t->endpoint == endpoint) t->endpoint = nullptr;
-    if (endpoint->target) endpoint->source->completions.unreserve(); // of PEER_LOST
+    // the reservation for PEER_LOST
+    if (endpoint->target) endpoint->source->completions.unreserve();
     endpoint->source->endpoints.remove(endpoint);
     delete endpoint;
     bury_closed();
@@ -200,7 +201,7 @@ void Network::bury_closed() {
             i++;
 }
 
-// Nothing flies from it nor to it: its peers lose it.
+// No transfer to or from it is in progress: its peers lose it.
 void Network::bury(Device *gone) {
     drop([gone](const Transfer &t) { return t.target == gone; }, DTRAIN_ERR_PEER);
     for (const auto &device : devices_) {

@@ -11,7 +11,7 @@ namespace dtrain::tp::sim {
 inline Device &from(dtrain_tp_dev_t *dev) { return *reinterpret_cast<Device *>(dev); }
 inline Endpoint &from(dtrain_tp_ep_t *ep) { return *reinterpret_cast<Endpoint *>(ep); }
 
-// Nothing is thrown through the ABI.
+// Keeps exceptions from passing through the ABI.
 template <class F> dtrain_status_t guard(F &&operation) {
     try {
         return operation();
@@ -20,8 +20,8 @@ template <class F> dtrain_status_t guard(F &&operation) {
     }
 }
 
-// A transfer on this endpoint with a reserved completion; nullptr (and status set) when that is
-// refused. The completion is the caller's to unreserve if it then fails.
+// Makes a transfer on this endpoint with a reserved completion; nullptr (and status set) if
+// refused. If the caller fails afterwards, it must unreserve the completion.
 std::unique_ptr<Transfer> make_transfer(Endpoint &endpoint, uint32_t kind,
                                         const dtrain_tp_iov_t *iov, uint32_t n, uint64_t cookie,
                                         dtrain_status_t &status);

@@ -1,4 +1,4 @@
-// The transport "sim": devices of one process, connected by an imagined network. For tests.
+// The transport "sim": devices of one process, connected by a simulated network. For tests.
 // SPDX-License-Identifier: Apache-2.0
 #include "operations.h"
 
@@ -15,7 +15,8 @@ struct Address {
     uint64_t nonce = 0;
 };
 
-// The device that an address means, if it is one of this network's; may be closed: nullptr.
+// Finds the device of an address; false if the address is not of this network. out: nullptr if the
+// device is closed.
 bool parse(const Device &device, const void *address, size_t len, Address &out) {
     if (len != sizeof out) return false;
     memcpy(&out, address, sizeof out);
@@ -24,7 +25,9 @@ bool parse(const Device &device, const void *address, size_t len, Address &out) 
 }
 
 dtrain_status_t list(const dtrain_tp_host_t *host, char *names, size_t len) {
-    if (len < sizeof "sim") return Host(host).fail(DTRAIN_ERR_TRUNCATED, "sim: list of devices");
+    if (len < sizeof "sim")
+        return Host(host).fail(DTRAIN_ERR_TRUNCATED,
+                               "sim: the buffer is too small for the list of devices");
     memcpy(names, "sim", sizeof "sim");
     return DTRAIN_OK;
 }
@@ -75,7 +78,8 @@ dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {
     own.device = device.id;
     own.nonce = device.network.nonce();
     if (len < sizeof own)
-        return device.host.fail(DTRAIN_ERR_TRUNCATED, "sim: %zu bytes for an address", len);
+        return device.host.fail(DTRAIN_ERR_TRUNCATED, "sim: %zu bytes are too few for an address",
+                                len);
     memcpy(buf, &own, sizeof own);
     return DTRAIN_OK;
 }
@@ -83,7 +87,8 @@ dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {
 dtrain_status_t reachable(dtrain_tp_dev_t *dev, const void *to, size_t len) {
     Address parsed;
     if (parse(from(dev), to, len, parsed)) return DTRAIN_OK;
-    return from(dev).host.fail(DTRAIN_ERR_UNSUPPORTED, "sim: not an address of this network");
+    return from(dev).host.fail(DTRAIN_ERR_UNSUPPORTED,
+                               "sim: this is not an address of this network");
 }
 
 dtrain_status_t connect(dtrain_tp_dev_t *dev, const void *to, size_t len, uint64_t cookie,
@@ -92,14 +97,14 @@ dtrain_status_t connect(dtrain_tp_dev_t *dev, const void *to, size_t len, uint64
     Network &network = device.network;
     Address parsed;
     if (!parse(device, to, len, parsed))
-        return device.host.fail(DTRAIN_ERR_INVALID, "sim: not an address of this network");
+        return device.host.fail(DTRAIN_ERR_INVALID, "sim: this is not an address of this network");
     std::lock_guard lock(network.mutex());
     return guard([&]() -> dtrain_status_t {
         const uint64_t random = network.settings().seed ^ uint64_t { device.id } << 40 ^
                                 uint64_t { parsed.device } << 16 ^ device.sequence;
         auto endpoint = std::make_unique<Endpoint>(
             Endpoint{&device, network.find(parsed.device), cookie, random});
-        if (!device.completions.reserve()) throw std::bad_alloc(); // of PEER_LOST
+        if (!device.completions.reserve()) throw std::bad_alloc(); // for PEER_LOST
         dtrain_status_t status = DTRAIN_OK;
         if (endpoint->target) {
             auto transfer = make_transfer(*endpoint, DTRAIN_TP_CONNECT, nullptr, 0, cookie, status);
@@ -108,7 +113,7 @@ dtrain_status_t connect(dtrain_tp_dev_t *dev, const void *to, size_t len, uint64
                 device.completions.unreserve();
                 return status;
             }
-        } else { // that reservation serves for its failure; nobody is there to be lost
+        } else { // the reservation is used for its failure, since there is no peer to lose
             network.complete(device, {cookie, 0, 0, 0, DTRAIN_ERR_PEER, DTRAIN_TP_CONNECT, 0});
         }
         device.endpoints.push_back(endpoint.get());
@@ -151,7 +156,7 @@ dtrain_status_t arm(dtrain_tp_dev_t *dev) {
     network.poll(device);
     if (!device.completions.empty() || network.held_up()) return DTRAIN_ERR_BUSY;
     if (device.armed) return DTRAIN_OK;
-    uint64_t rings; // of an older sleep
+    uint64_t rings; // rings left over from an earlier sleep
     [[maybe_unused]] ssize_t ignored = read(device.event_fd.get(), &rings, sizeof rings);
     device.armed = true;
     network.armed++; // pairs with window_ring()

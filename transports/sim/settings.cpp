@@ -1,3 +1,4 @@
+// Reads the options of the simulated network.
 // SPDX-License-Identifier: Apache-2.0
 #include "settings.h"
 
@@ -6,7 +7,7 @@
 namespace dtrain::tp::sim {
 namespace {
 
-constexpr uint64_t most = uint64_t{1} << 40; // about 18 minutes, or 1 TiB: sums stay far from 2^63
+constexpr uint64_t most = uint64_t{1} << 40; // about 18 minutes, or 1 TiB: sums stay far below 2^63
 
 constexpr NumberOption<Settings> numbers[] = {
     {"plugin.sim.seed", &Settings::seed, UINT64_MAX},
@@ -20,7 +21,7 @@ constexpr NumberOption<Settings> numbers[] = {
 } // namespace
 
 dtrain_status_t read_settings(const Host &host, Settings &settings) {
-    char name[sizeof settings.network] = {}; // settings are compared as a whole
+    char name[sizeof settings.network] = {}; // zeroed, since settings are compared as a whole
     if (host.option("plugin.sim.network", name, sizeof name))
         memcpy(settings.network, name, sizeof name);
     return read_numbers(host, numbers, settings);

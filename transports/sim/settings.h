@@ -12,10 +12,10 @@ struct Settings {
     char network[64] = "default";
     uint64_t seed = 1;
     uint64_t latency = 1000;    // ns
-    uint64_t jitter = 0;        // ns, at most this much is added to the latency
+    uint64_t jitter = 0;        // ns; a random part of it is added to the latency
     uint64_t bandwidth = 0;     // bytes per second that one device sends; 0: no limit
     uint64_t eager = 64 << 10;  // bytes: longer messages wait for their receive
-    uint64_t buffer = 4u << 20; // bytes that a device keeps of messages which nobody waits for
+    uint64_t buffer = 4u << 20; // bytes that a device keeps of messages for which no receive waits
 
     bool operator==(const Settings &) const = default;
 };

@@ -1,4 +1,4 @@
-// Windows: plain memory of the process, found by number.
+// Windows: memory of the process, found by number.
 // SPDX-License-Identifier: Apache-2.0
 #include "operations.h"
 
@@ -31,7 +31,9 @@ dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t mem
     Network &network = device.network;
     std::lock_guard lock(network.mutex());
     if (!bytes || bytes > max_message || member >= members)
-        return device.host.fail(DTRAIN_ERR_INVALID, "sim: window of %llu bytes, member %u of %u",
+        return device.host.fail(DTRAIN_ERR_INVALID,
+                                "sim: a window of %llu bytes for member %u of "
+                                "%u is not valid",
                                 static_cast<unsigned long long>(bytes), member, members);
     return guard([&]() -> dtrain_status_t {
         const size_t size = (bytes + page - 1) / page * page;
@@ -49,7 +51,7 @@ dtrain_status_t window_create(dtrain_tp_dev_t *dev, uint64_t bytes, uint32_t mem
         }
         network.next_id++;
         memcpy(handle, &window->id, sizeof window->id);
-        (void)window.release(); // the last mapping to be freed frees it
+        (void)window.release(); // freed when its last mapping is freed
         return DTRAIN_OK;
     });
 }
@@ -69,7 +71,7 @@ dtrain_status_t window_attach(dtrain_tp_dev_t *dev, dtrain_tp_ep_t *creator, con
     const Window &window = *found->second;
     if (window.bytes != bytes || window.members != members || member >= members)
         return device.host.fail(DTRAIN_ERR_INVALID,
-                                "sim: the window is %llu bytes for %u members, not %llu for %u",
+                                "sim: the window has %llu bytes for %u members, not %llu for %u",
                                 static_cast<unsigned long long>(window.bytes), window.members,
                                 static_cast<unsigned long long>(bytes), members);
     return guard([&]() -> dtrain_status_t {
@@ -83,8 +85,8 @@ void *window_address(dtrain_tp_win_t *win) { return from(win).window->memory.get
 void window_ring(dtrain_tp_win_t *win) {
     const Mapping &mapping = from(win);
     Network &network = mapping.device->network;
-    // Both sides modify the counter, so one comes first: either this one sees the sleeper, or the
-    // sleeper sees what was stored before the ring.
+    // Both sides modify the counter, so that one comes first: either this side sees the sleeper, or
+    // the sleeper sees what was stored before the ring.
     if (network.armed.fetch_add(0, std::memory_order_acq_rel) == 0) return;
     std::lock_guard lock(network.mutex());
     for (Device *device : mapping.window->mapped) network.wake(*device);

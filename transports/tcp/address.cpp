@@ -1,4 +1,4 @@
-// Where a device listens, as it travels to its peers.
+// The addresses at which a device listens, in the form that is sent to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/address.h"
 #include "common/names.h"
@@ -47,7 +47,7 @@ void assign(SocketAddress *socket, const sockaddr *address) {
     memcpy(static_cast<void *>(socket), address, length_of(*socket));
 }
 
-// IPv4 before IPv6 before link-local IPv6.
+// Ranks IPv4 before IPv6 before link-local IPv6.
 int preference(const sockaddr *address) {
     if (!address) return 0;
     if (address->sa_family == AF_INET) return 3;
@@ -130,7 +130,7 @@ bool Address::decode(const void *bytes, size_t len) {
 }
 
 SocketAddress everywhere(sa_family_t family) {
-    SocketAddress socket{}; // all zero: every address, any port
+    SocketAddress socket{}; // all zero: all addresses, any port
     socket.any.sa_family = family;
     return socket;
 }
@@ -147,7 +147,7 @@ in_port_t port_of(const SocketAddress &socket) {
 
 void add_own(Address *address) {
     const tp::Interfaces all = tp::all_interfaces();
-    for (const int best : {3, 2}) // as preference() has it
+    for (const int best : {3, 2}) // values of preference()
         for (const ifaddrs *i = all.get(); i; i = i->ifa_next) {
             if (preference(i->ifa_addr) != best || !(i->ifa_flags & IFF_UP) ||
                 (i->ifa_flags & IFF_LOOPBACK))
@@ -161,7 +161,7 @@ void add_own(Address *address) {
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p) {
     errno = 0;
     const tp::Interfaces all = tp::all_interfaces();
-    if (!all && errno == ENOMEM) // else a sandbox may forbid it
+    if (!all && errno == ENOMEM) // other errors: a sandbox may forbid it
         return host.fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for the list of interfaces");
     if (!find_interface(all, spec, socket_p)) {
         addrinfo hints{}, *found;
@@ -171,8 +171,8 @@ dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddr
         if (error == EAI_INPROGRESS)
             return host.fail(
                 DTRAIN_ERR_TIMEOUT,
-                "tcp: \"%s\" is no interface, and the resolver has not answered within "
-                "%d s; give the interface or its number",
+                "tcp: \"%s\" is not an interface, and the resolver has not answered within %d s; "
+                "give the interface or a numeric address",
                 spec, int(resolver_patience_ns / 1'000'000'000));
         if (error)
             return host.fail(error == EAI_MEMORY ? DTRAIN_ERR_NO_MEMORY : DTRAIN_ERR_CONFIG,
@@ -183,7 +183,8 @@ dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddr
     }
     if (wildcard(*socket_p))
         return host.fail(DTRAIN_ERR_CONFIG,
-                         "tcp: \"%s\" is every interface; name the one that peers can reach", spec);
+                         "tcp: \"%s\" means all interfaces; name the one that peers can reach",
+                         spec);
     return DTRAIN_OK;
 }
 

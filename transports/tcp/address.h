@@ -1,4 +1,4 @@
-// Where a device listens, as it travels to its peers.
+// The addresses at which a device listens, in the form that is sent to its peers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/hello.h"
@@ -23,19 +23,19 @@ struct Address {
 
     DeviceId id{};
     uint64_t host = 0;             // fingerprint of the machine and its network namespace
-    SocketAddress sockets[most]{}; // where it may be reached, the best first; of one port
+    SocketAddress sockets[most]{}; // where it may be reached, best first; all with one port
     uint32_t count = 0;
 
-    void add(const SocketAddress &socket); // unless it is there, or there is no room
-    void set_port(in_port_t port);         // of all; in network order
+    void add(const SocketAddress &socket); // ignored if it is present or there is no room
+    void set_port(in_port_t port);         // of all sockets; in network order
     void encode(uint8_t out[wire_length]) const;
-    // False when the bytes (which come from a peer) are no address.
+    // False if the bytes (which come from a peer) are not an address.
     bool decode(const void *bytes, size_t len);
 };
 
 // Finds the socket address (port 0) of an interface, or of an address or name of this host.
 dtrain_status_t resolve_local(const tp::Host &host, const char *spec, SocketAddress *socket_p);
-// Adds those of this host's addresses that mean something to other hosts: IPv4 before IPv6.
+// Adds this host's addresses that are meaningful to other hosts: IPv4 before IPv6.
 void add_own(Address *address);
 
 SocketAddress everywhere(sa_family_t family); // all interfaces, port 0

@@ -1,4 +1,4 @@
-// The connection of two devices: its beginning and its end.
+// How the connection of two devices begins and ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
@@ -20,7 +20,7 @@ bool Connection::establish(Fd fd) {
 }
 
 bool Connection::progress() {
-    const Read result = read(); // first, also when writing failed: what the peer sent counts
+    const Read result = read(); // read even if writing failed: what the peer sent counts
     if (result == Read::lost) return false;
     if (broken_) {
         shared_.attention = true;
@@ -52,7 +52,7 @@ void Connection::abandon() {
     tp::Receive *receive = std::exchange(in_receive_, nullptr);
     if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
     if (receive) end(receive, DTRAIN_ERR_PEER);
-    // Of what it sent, only messages that are whole remain.
+    // Of the messages that the peer sent, only complete ones remain.
     const auto lost = [this](const tp::Message &m) {
         return m.origin == this && (m.announced || &m == in_message_);
     };

@@ -1,10 +1,10 @@
 // The connection of two devices, used in both directions, and the messages on it.
 //
-// Frames go out in this order, decided anew at each frame boundary: control frames, then messages
-// as they were sent, then pieces of granted messages in turn. A message goes eagerly when it is
-// small and the peer's window has room for it, else it is announced and sent once the peer has a
-// buffer for it. Reading never waits for writing: what a read makes us write is a control frame,
-// and there are never more of those than the peer's announcements.
+// Frames are sent in this order, decided anew at each frame boundary: control frames, then messages
+// in the order in which they were posted, then pieces of granted messages in turn. A message is
+// sent eagerly if it is small and the peer's window has room for it; otherwise it is announced, and
+// sent once the peer has a buffer for it. Reading never waits for writing: reading can cause only
+// control frames, and never more of those than the peer's announcements.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/eager_window.h"
@@ -46,32 +46,32 @@ class Connection : public Pollable {
     int fd() const { return fd_.get(); }
     const char *reason() const { return reason_; } // why it was lost
 
-    // The handshake is over. False: no memory for the registration.
+    // The handshake is done. False: no memory for the registration.
     bool establish(Fd fd);
-    // Moves bytes, a bounded number of them. False: the connection is lost.
+    // Moves a bounded number of bytes. False: the connection is lost.
     bool progress();
-    // Registers for what makes progress() useful.
+    // Registers for the events after which progress() can do something.
     void update_interest();
-    // Completes everything under way with DTRAIN_ERR_PEER and closes the socket.
+    // Completes all pending operations with DTRAIN_ERR_PEER and closes the socket.
     void abandon();
 
     void post(Send *send);
-    // These complete what they name with DTRAIN_ERR_CANCELED, at once.
+    // These complete the named operations with DTRAIN_ERR_CANCELED at once.
     void withdraw(const Endpoint *endpoint); // its sends
     void withdraw(uint64_t cookie);          // sends, and receives that have matched
-    // A receive took this kept message, or nobody wants it any more (nullptr).
+    // A receive has taken this kept message, or nothing wants it any more (nullptr).
     void taken(tp::Message *message, tp::Receive *receive);
-    // The same when its connection is gone, so that it is complete.
+    // As taken(), for a message whose connection is gone, so that it is complete.
     static void deliver(Shared &shared, tp::Message *message, tp::Receive *receive);
 
-    Handshake *handshake = nullptr; // the attempt to connect from here, while it is not up
-    Address targets;                // where to connect to, in turn
-    uint32_t target = 0;            // the next one
+    Handshake *handshake = nullptr; // the attempt to connect from this side, until it is up
+    Address targets;                // addresses to try in turn
+    uint32_t target = 0;            // index of the next one
     tp::List<Endpoint, &Endpoint::link> endpoints;
-    uint64_t tag = 0; // for TagTable: the beginning of the peer's id
+    uint64_t tag = 0; // for TagTable: the first bytes of the peer's id
     tp::Link<Connection> order, chain;
     tp::Link<Connection> guest_link; // while it is one of the device's guests
-    int64_t guest_until_ns = 0;      // 0: it is none
+    int64_t guest_until_ns = 0;      // 0: it is not a guest
 
   private:
     // connection_tx.cpp
@@ -114,29 +114,30 @@ class Connection : public Pollable {
     const DeviceId peer_;
     Fd fd_;
     const char *reason_ = "";
-    bool broken_ = false;   // unusable; progress() reads what is left and reports it
+    bool broken_ = false;   // unusable; progress() reads the rest and reports it
     uint32_t interest_ = 0; // epoll events registered
 
     uint8_t out_header_[Frame::wire_length]; // of the frame being written
     size_t out_header_left_ = 0;
     uint64_t out_payload_left_ = 0;
-    Send *out_send_ = nullptr;    // whose payload it is
-    bool blocked_ = false;        // the socket took less than it was given
-    SendList queue_;              // messages not begun
-    SendList streams_;            // granted messages with bytes left
-    tp::IdTable<Send> announced_; // messages that wait for their grant
+    Send *out_send_ = nullptr;    // the send to which the payload belongs
+    bool blocked_ = false;        // the socket took only part of the data
+    SendList queue_;              // messages not started yet
+    SendList streams_;            // granted messages with bytes left to send
+    tp::IdTable<Send> announced_; // messages that wait for a grant
     tp::Queue<Frame> control_;    // control frames that wait for the socket
     tp::EagerWindow window_{window};
 
-    Frame in_; // being read
+    Frame in_; // the frame being read
     uint8_t in_header_[Frame::wire_length];
     size_t in_header_have_ = 0;
     uint64_t in_payload_left_ = 0;
-    tp::Receive *in_receive_ = nullptr; // where the payload goes: one of these, or else nowhere
+    // Where the payload goes: one of these three, or it is dropped.
+    tp::Receive *in_receive_ = nullptr;
     tp::Message *in_message_ = nullptr;
     Transfer *in_transfer_ = nullptr;
     tp::IdTable<Transfer> transfers_; // granted, not complete
-    uint32_t announcements_ = 0;      // of the peer, without their grant
+    uint32_t announcements_ = 0;      // announcements of the peer without a grant
 };
 
 } // namespace dtrain::tcp

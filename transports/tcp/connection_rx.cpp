@@ -1,5 +1,4 @@
-// The connection of two devices: what comes in. Nothing in a frame is believed before it is
-// checked.
+// The receiving side of a connection. Everything in a frame is checked before it is used.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
@@ -22,7 +21,7 @@ Connection::Read Connection::read() {
         size_t direct = 0;
         for (int i = 0; i < pieces; i++) direct += iov[i].iov_len;
         iov[pieces] = {shared_.scratch, sizeof shared_.scratch};
-        // recv() costs a third less than readv(): that matters while there is nothing to read.
+        // recv() costs a third less than readv(), which matters while there is nothing to read.
         const ssize_t got =
             pieces ? readv(fd_.get(), iov, pieces + 1)
                    : recv(fd_.get(), shared_.scratch, sizeof shared_.scratch, MSG_DONTWAIT);
@@ -42,7 +41,7 @@ Connection::Read Connection::read() {
     return Read::more;
 }
 
-// Takes bytes as they came: the rest of a payload, headers, payloads, a part of a header.
+// Processes bytes as they arrive: the rest of a payload, headers, payloads, a part of a header.
 bool Connection::consume(const uint8_t *bytes, size_t len) {
     while (len) {
         if (in_payload_left_) {
@@ -74,7 +73,7 @@ bool Connection::consume(const uint8_t *bytes, size_t len) {
     return true;
 }
 
-// Where the kernel can put the payload itself.
+// Describes where the kernel can write the payload directly.
 int Connection::describe_payload(iovec *out) {
     if (!in_payload_left_) return 0;
     if (in_receive_) return in_receive_->into.describe(out, in_payload_left_);
@@ -122,7 +121,7 @@ bool Connection::on_frame() {
 
 bool Connection::on_eager() {
     if (in_.length > eager_limit || !window_.take(in_.length))
-        return fail("protocol error: a message outside the window");
+        return fail("protocol error: a message larger than the window allows");
     in_payload_left_ = in_.length;
     if ((in_receive_ = shared_.matcher.match(in_.tag))) {
         give_credit(in_.length);
@@ -137,7 +136,7 @@ bool Connection::on_eager() {
 
 bool Connection::on_announce() {
     if (in_.length > message_limit || announcements_ >= announce_limit)
-        return fail("protocol error: an announcement outside the limits");
+        return fail("protocol error: an announcement that exceeds the limits");
     if (tp::Receive *receive = shared_.matcher.match(in_.tag)) {
         grant(receive, in_.tag, in_.length, in_.id);
         return true;
@@ -178,7 +177,7 @@ bool Connection::on_grant() {
     Send *send = announced_.find(in_.id);
     if (!send) return true; // withdrawn meanwhile
     if (in_.length > send->length)
-        return fail("protocol error: a grant of more than was announced");
+        return fail("protocol error: a grant of more bytes than announced");
     announced_.remove(in_.id);
     send->peer_id = in_.peer_id;
     send->from.truncate(in_.length);
@@ -192,7 +191,7 @@ bool Connection::on_grant() {
 bool Connection::on_data() {
     Transfer *transfer = transfers_.find(in_.id);
     if (!transfer || !in_.length || in_.length > data_limit || in_.length > transfer->left)
-        return fail("protocol error: data that nobody asked for");
+        return fail("protocol error: data that was not requested");
     transfer->left -= in_.length;
     in_payload_left_ = in_.length;
     in_transfer_ = transfer;
@@ -232,7 +231,7 @@ void Connection::end(tp::Receive *receive, dtrain_status_t failure) {
     shared_.matcher.release(receive);
 }
 
-// What still comes for them goes nowhere, so that the connection serves the others.
+// Data that still arrives for them is dropped, so that the connection can serve the others.
 void Connection::withdraw_receives(uint64_t cookie) {
     const auto is_it = [cookie](const tp::Receive *r) { return r && r->cookie == cookie; };
     if (is_it(in_receive_)) end(std::exchange(in_receive_, nullptr), DTRAIN_ERR_CANCELED);
@@ -245,7 +244,7 @@ void Connection::withdraw_receives(uint64_t cookie) {
         end(std::exchange(transfer->receive, nullptr), DTRAIN_ERR_CANCELED);
 }
 
-// Of the message that is being kept nothing more is wanted.
+// The rest of the message being kept is no longer wanted.
 void Connection::drop_arriving() {
     tp::Message *message = std::exchange(in_message_, nullptr);
     give_credit(message->length);

@@ -1,4 +1,4 @@
-// The connection of two devices: what goes out.
+// The sending side of a connection.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
@@ -18,7 +18,7 @@ void Connection::post(Send *send) {
     if (!blocked_) write();
 }
 
-// Writes until nothing is left, the socket is full, or the budget is used up.
+// Writes until there is nothing left, the socket is full, or the budget is used up.
 void Connection::write() {
     if (!up() || broken_) return;
     for (uint64_t bytes = 0; bytes < write_budget;) {
@@ -28,13 +28,14 @@ void Connection::write() {
     shared_.attention = true;
 }
 
-// Writes once. False: stop here, the socket is full or broken.
+// Writes once. False: stop, because the socket is full or broken.
 bool Connection::write_frame(uint64_t *bytes) {
     iovec iov[tp::max_iov + 1];
     int n = 0;
     if (out_header_left_)
         iov[n++] = {out_header_ + sizeof out_header_ - out_header_left_, out_header_left_};
-    // A payload has its send. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
+    // A payload always has its send.
+    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     if (out_payload_left_) n += out_send_->from.describe(iov + n, out_payload_left_);
     msghdr message{};
     message.msg_iov = iov;
@@ -101,7 +102,7 @@ void Connection::next_piece() {
     begin({FrameKind::data, 0, 0, length, send->peer_id, 0}, send, length);
 }
 
-// Every frame takes along what credit is due.
+// Every frame carries the credit that is due.
 void Connection::begin(Frame frame, Send *payload, uint64_t payload_length) {
     frame.credit = window_.due();
     window_.told();
@@ -111,14 +112,14 @@ void Connection::begin(Frame frame, Send *payload, uint64_t payload_length) {
     out_send_ = payload;
 }
 
-// The caller calls write() when it is done.
+// Queues a control frame; the caller then calls write().
 void Connection::control(const Frame &frame) {
     if (control_.push(frame)) return;
     broken_ = shared_.attention = true;
     reason_ = "out of memory";
 }
 
-// For a message of that length.
+// Returns the credit for a message of that length.
 void Connection::give_credit(uint64_t length) {
     if (window_.give_back(length) && control_.empty()) control({FrameKind::credit, 0, 0, 0, 0, 0});
 }
@@ -162,7 +163,7 @@ void Connection::withdraw_queued(SendList *list, const Which &which, bool is_ann
     }
 }
 
-// The frame that has begun must go out, but the caller wants its buffer back: sends a copy.
+// A frame that has begun must be completed, but the caller wants its buffer back: sends a copy.
 void Connection::orphan_current() {
     Send *send = out_send_;
     const bool withdraw = send->from.remaining() > out_payload_left_;

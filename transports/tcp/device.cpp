@@ -15,8 +15,8 @@
 namespace dtrain::tcp {
 namespace {
 
-// With more connections than one epoll is asked first. A single one is tried without asking epoll
-// first, except now and then, for those who knock.
+// With several connections, epoll is asked first. A single connection is tried without epoll,
+// except now and then, to find new incoming connections.
 constexpr uint32_t poll_every = 64;
 constexpr int drain_ms = 200;
 
@@ -75,7 +75,7 @@ dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
     return DTRAIN_OK;
 }
 
-// Some peers may reach this host by another of its addresses than the one that is the best guess.
+// Some peers may reach this host only at an address other than the best guess.
 dtrain_status_t Device::listen_everywhere(const char *best) {
     Address fresh = own_;
     fresh.count = 0;
@@ -83,7 +83,7 @@ dtrain_status_t Device::listen_everywhere(const char *best) {
     dtrain_status_t status = resolve_local(host(), best, &first);
     if (status != DTRAIN_OK) return status;
     fresh.add(first);
-    if (lobby_.listen(&listener) != DTRAIN_OK) { // there is no IPv6 here
+    if (lobby_.listen(&listener) != DTRAIN_OK) { // this machine has no IPv6
         listener = first;
         status = lobby_.listen(&listener);
     } else if (!is_loopback(first)) {
@@ -95,7 +95,7 @@ dtrain_status_t Device::listen_everywhere(const char *best) {
     return DTRAIN_OK;
 }
 
-// Those of the peer's sockets that may lead there from here, in their order.
+// The peer's sockets that may be reachable from this host, in their order.
 Address Device::leading(const Address &peer) const {
     Address out = peer;
     if (peer.host == own_.host) return out;
@@ -109,16 +109,17 @@ Address Device::leading(const Address &peer) const {
 dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
-        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are not an address", len);
     if (leading(peer).count > 0) return guests_.expect(peer.id, find(peer.id)), DTRAIN_OK;
     if (is_loopback(peer.sockets[0]))
         return host().fail(DTRAIN_ERR_NOT_FOUND,
                            "tcp: %s is the loopback of another host; give a rendezvous by an "
-                           "address or name that other hosts reach, or option tcp.interface there",
+                           "address or name that other hosts reach, or set option tcp.interface "
+                           "there",
                            text_of(peer.sockets[0]).text);
     return host().fail(DTRAIN_ERR_NOT_FOUND,
-                       "tcp: the peer on another host listens at %s, which is an address of "
-                       "this host, too; option tcp.interface chooses one that hosts reach",
+                       "tcp: the peer on another host listens at %s, which is an address of this "
+                       "host, too; set option tcp.interface to an interface that other hosts reach",
                        text_of(peer.sockets[0]).text);
 }
 
@@ -132,7 +133,7 @@ dtrain_status_t Device::route(const void *address, size_t len, std::string *text
 dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p) {
     Address peer;
     if (!peer.decode(address, len))
-        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are no address", len);
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are not an address", len);
     auto *ep = new (std::nothrow) Endpoint;
     Connection *connection = ep ? find(peer.id) : nullptr;
     const bool fresh = ep && !connection;
@@ -176,7 +177,9 @@ dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *
                              uint64_t cookie) {
     uint64_t length;
     if (!tp::iov_length(iov, n, &length) || length > message_limit)
-        return host().fail(DTRAIN_ERR_INVALID, "tcp: a message of at most %u pieces and %llu bytes",
+        return host().fail(DTRAIN_ERR_INVALID,
+                           "tcp: a message can have at most %u pieces and %llu "
+                           "bytes",
                            tp::max_iov, static_cast<unsigned long long>(message_limit));
     if (!ep->connection) return host().fail(DTRAIN_ERR_PEER, "tcp: the peer is lost");
     Send *send = shared_.sends.get();
@@ -197,7 +200,8 @@ dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov
                              uint64_t cookie) {
     uint64_t length;
     if (!tp::iov_length(iov, n, &length))
-        return host().fail(DTRAIN_ERR_INVALID, "tcp: a receive of at most %u pieces", tp::max_iov);
+        return host().fail(DTRAIN_ERR_INVALID, "tcp: a receive can have at most %u pieces",
+                           tp::max_iov);
     tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
     if (!receive || !shared_.completions.reserve(1)) {
         if (receive) shared_.matcher.release(receive);
@@ -276,10 +280,10 @@ void Device::poll() {
 }
 
 Verdict Device::admit(const DeviceId &peer) {
-    if (peer == own_.id) return Verdict::accepted; // one's own address: both ends are here
+    if (peer == own_.id) return Verdict::accepted; // the device's own address: both ends are here
     const Connection *connection = find(peer);
     if (!connection) return Verdict::accepted;
-    // When both connect at once, the connection that the smaller id asked for survives.
+    // If both sides connect at once, the connection from the device with the smaller id survives.
     return connection->up() || own_.id < peer ? Verdict::duplicate : Verdict::accepted;
 }
 
@@ -287,7 +291,7 @@ void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
     if (!connection && peer != own_.id) connection = find(peer);
     const bool fresh = !connection;
     if (fresh) connection = add(peer);
-    if (!connection) return; // no memory: it sees the socket close
+    if (!connection) return; // no memory: the peer sees the socket close
     if (fresh && !guests_.is_expected(peer))
         if (Connection *oldest = guests_.receive(connection, host().now_ns()))
             lose(oldest, DTRAIN_ERR_PEER);
@@ -338,7 +342,7 @@ Connection *Device::add(const DeviceId &peer) {
 void Device::show_out_guests() {
     const int64_t now = host().now_ns();
     while (Connection *guest = guests_.overdue(now)) {
-        host().log(DTRAIN_LOG_INFO, "tcp: a device that is none of the job's is cut off");
+        host().log(DTRAIN_LOG_INFO, "tcp: a connection from a device outside the job was closed");
         lose(guest, DTRAIN_ERR_PEER);
     }
 }
@@ -354,8 +358,9 @@ void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
     shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
-// A socket that is closed with unread bytes is reset, which would take along what the peer's kernel
-// does not have yet. So wait, for a moment, until it has it. Usually there is nothing to wait for.
+// Closing a socket with unread bytes resets it, which would discard data that the peer's kernel
+// does not have yet. So this waits briefly until the peer's kernel has it all; usually there is
+// nothing to wait for.
 void Device::drain() {
     for (int waited = 0; waited < drain_ms; waited++) {
         bool more = false;

@@ -11,8 +11,8 @@
 
 namespace dtrain::tcp {
 
-// The operations of dtrain_tp_ops_t. A connection lasts until one of its two devices closes:
-// endpoints come and go on it.
+// Implements the operations of dtrain_tp_ops_t. A connection lasts until one of its two devices
+// closes; endpoints are added to it and removed from it.
 class Device : private Lobby::Owner {
   public:
     explicit Device(const dtrain_tp_host_t *host);
@@ -59,17 +59,17 @@ class Device : private Lobby::Owner {
     Shared shared_;
     Lobby lobby_;
     Address own_;
-    bool finds_address_ = false; // nobody chose the interface: the way to the other hosts
+    bool finds_address_ = false; // no interface was chosen: uses the route to other hosts
     char congestion_[16] = "";
     tp::TagTable<Connection> connections_;
     uint32_t connection_count_ = 0;
     tp::Guests<Connection> guests_;
-    bool poll_next_ = false; // the caller slept or is about to: look at everything
+    bool poll_next_ = false; // the caller slept or is about to: check everything
     uint32_t ticks_ = 0;
 };
 
-inline constexpr char any_interface[] = "auto"; // the device that finds out by itself
-// "tcp.interface" (a list: a device each), else "listen.address", else any_interface.
+inline constexpr char any_interface[] = "auto"; // the device that chooses the interface itself
+// "tcp.interface" (a list: one device each), else "listen.address", else any_interface.
 void default_interface(const tp::Host &host, char *buf, size_t len);
 
 } // namespace dtrain::tcp

@@ -1,12 +1,12 @@
-// The header in front of everything on an established connection, and its limits.
+// The header of every frame on an established connection, and its limits.
 //
-//   eager     tag, length; then length bytes. Uses up length + Matcher::message_cost of the window.
-//   announce  tag, length, id: a message waits at its sender, who calls it id.
-//   grant     id, peer_id, length: send that many bytes of message id, which the receiver calls
-//             peer_id. length 0: nothing is wanted, the send is over.
+//   eager     tag, length; then length bytes. Uses length + Matcher::message_cost of the window.
+//   announce  tag, length, id: a message waits at its sender, whose number for it is id.
+//   grant     id, peer_id, length: send that many bytes of message id, for which the receiver's
+//             number is peer_id. length 0: nothing is wanted, the send is over.
 //   data      id (the grant's peer_id), length; then length bytes, the next ones of that message.
-//   withdraw  id: the sender takes back the message that it announced as id.
-//   credit    nothing but the credit that every header may carry.
+//   withdraw  id: the sender withdraws the message that it announced as id.
+//   credit    only the credit that every header may carry.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace dtrain::tcp {
 enum class FrameKind : uint8_t { eager = 1, announce, grant, data, withdraw, credit };
 
 inline constexpr uint64_t eager_limit = 256 << 10;
-inline constexpr uint64_t data_limit = 1 << 20; // of a data frame; a small message may wait for it
+inline constexpr uint64_t data_limit = 1 << 20; // of a data frame; a small message may wait for one
 inline constexpr uint64_t message_limit = uint64_t{1} << 40;
 inline constexpr uint64_t window = 2 << 20;      // bytes of eager messages that a receiver may keep
 inline constexpr uint32_t announce_limit = 8192; // announced messages per connection and direction
@@ -27,7 +27,7 @@ struct Frame {
     static constexpr size_t wire_length = 32;
 
     FrameKind kind{};
-    uint32_t credit = 0; // bytes of window given back
+    uint32_t credit = 0; // bytes of window that are returned
     uint64_t tag = 0;
     uint64_t length = 0;
     uint32_t id = 0;

@@ -1,4 +1,4 @@
-// One connection on its way: from connect() or accept() until both sides trust each other.
+// The handshake of one connection: from connect() or accept() until both sides trust each other.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/handshake.h"
 
@@ -11,7 +11,7 @@ namespace dtrain::tcp {
 
 Handshake::Step Handshake::step(const tp::Host &host) {
     Phase before;
-    do { // as long as one phase leads to the next
+    do { // while one phase leads to the next
         before = phase_;
         switch (phase_) {
         case Phase::connect: step_ = on_connected(); break;
@@ -38,7 +38,7 @@ Handshake::Step Handshake::on_hello(const tp::Host &host) {
     const bool whole = read(&other_, sizeof other_);
     if (step_ == Step::failed) return step_;
     if (!tp::may_be_hello(in_, whole ? sizeof other_ : have_))
-        return fail(DTRAIN_ERR_CORRUPT, "what came is not of this protocol");
+        return fail(DTRAIN_ERR_CORRUPT, "the peer does not use this protocol");
     if (!whole) return Step::wait;
     if (const Verdict verdict = judge(own_, other_); verdict != Verdict::accepted)
         return refuse(verdict);
@@ -59,7 +59,7 @@ Handshake::Step Handshake::on_verdict() {
     uint32_t code;
     if (!read(&code, sizeof code)) return step_;
     code = le32toh(code);
-    if (code > uint32_t(Verdict::last)) return fail(DTRAIN_ERR_CORRUPT, "the answer is garbage");
+    if (code > uint32_t(Verdict::last)) return fail(DTRAIN_ERR_CORRUPT, "the answer is not valid");
     const auto verdict = Verdict(code);
     if (verdict == Verdict::duplicate && phase_ == Phase::last_verdict) return Step::duplicate;
     if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
@@ -113,7 +113,7 @@ bool Handshake::read(void *into, size_t len) {
     return true;
 }
 
-// A fresh socket takes these few bytes at once, or something is wrong with it.
+// A new socket accepts these few bytes at once, unless it is broken.
 Handshake::Step Handshake::send(const void *bytes, size_t len, Phase next) {
     ssize_t n;
     do n = ::send(fd_.get(), bytes, len, MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-// One connection on its way: from connect() or accept() until both sides trust each other.
+// The handshake of one connection: from connect() or accept() until both sides trust each other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/hello.h"
@@ -18,10 +18,10 @@ class Connection;
 class Handshake : public Pollable {
   public:
     enum class Step {
-        wait,      // for the socket
-        authentic, // responder: the peer proved itself; answer() is due
+        wait,      // until the socket is ready
+        authentic, // responder: the peer has proven itself; call answer()
         done,      // the socket is ready for frames
-        duplicate, // initiator: the peer prefers the connection that comes from there
+        duplicate, // initiator: the peer prefers its own connection to this device
         failed     // status() and reason() say why
     };
 
@@ -39,15 +39,15 @@ class Handshake : public Pollable {
     const DeviceId &peer() const { return other_.from; } // after Step::authentic or done
     bool connecting() const { return phase_ == Phase::connect; }
     int64_t deadline_ns() const { return deadline_ns_; }
-    // Text for when the deadline has passed.
+    // The error text when the deadline has passed.
     const char *timeout_reason() const;
-    // Records a failure from outside; returns its status, reason() its text.
+    // Records a failure that happened outside; returns its status, and reason() its text.
     dtrain_status_t fail_errno(int error);
     dtrain_status_t status() const { return status_; }
     const char *reason() const { return reason_; }
 
-    Connection *connection = nullptr; // initiator: on whose behalf
-    bool trial = false;               // initiator: it has other targets left
+    Connection *connection = nullptr; // initiator: the connection it is for
+    bool trial = false;               // initiator: there are other targets left
     tp::Link<Handshake> link;
 
   private:
@@ -58,25 +58,25 @@ class Handshake : public Pollable {
     Step on_verdict();
     Step on_reply(const tp::Host &host);
     Step on_proof();
-    bool read(void *into, size_t len); // false: not all there yet (or step_ says failed)
+    bool read(void *into, size_t len); // false: not all has arrived (or step_ is `failed`)
     Step send(const void *bytes, size_t len, Phase next);
     Step refuse(Verdict verdict);
     Step fail(dtrain_status_t status, const char *reason);
     Step system_error(int error);
 
     const Role role_;
-    Hello own_; // a responder does not know to whom until it has heard the other
+    Hello own_; // a responder does not know the receiver until it has read the other
     Hello other_;
-    Proof expected_{}; // responder: what the initiator has to send
+    Proof expected_{}; // responder: the proof that the initiator must send
     Fd fd_;
     int64_t deadline_ns_;
     Phase phase_;
     Step step_ = Step::wait;
     dtrain_status_t status_ = DTRAIN_OK;
     const char *reason_ = "";
-    size_t have_ = 0; // bytes of what this phase reads
+    size_t have_ = 0; // bytes that this phase has read
     uint8_t in_[sizeof(Hello) + sizeof(Proof)];
 };
-static_assert(sizeof(Handshake) <= 512, "state that a stranger can make us hold");
+static_assert(sizeof(Handshake) <= 512, "state that an unauthenticated peer can make us hold");
 
 } // namespace dtrain::tcp

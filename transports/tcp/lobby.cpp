@@ -1,4 +1,4 @@
-// Everything before trust: the listening socket, attempts to connect, and their deadline.
+// Connections before they are trusted: the listening socket, attempts to connect, and deadlines.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/lobby.h"
 #include "tcp/connection.h"
@@ -48,7 +48,7 @@ dtrain_status_t Lobby::listen(SocketAddress *socket) {
 void Lobby::connect(Connection *connection) {
     const Address &peer = connection->targets;
     if (connection->target >= peer.count)
-        return owner_.failed(connection, DTRAIN_ERR_PEER, "none of its addresses leads there");
+        return owner_.failed(connection, DTRAIN_ERR_PEER, "none of its addresses leads to it");
     const SocketAddress &socket = peer.sockets[connection->target++];
     const bool trial = connection->target < peer.count;
     Fd fd;
@@ -111,14 +111,16 @@ void Lobby::on_listener() {
                       host_.now_ns() + deadline_ns);
         if (!handshake) return;
         if (stranger_count_ >= max_strangers)
-            give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many strangers at once");
+            give_up(strangers_.front(), DTRAIN_ERR_PEER,
+                    "too many unauthenticated connections at once");
         add(handshake, EPOLLIN);
     }
 }
 
-// True: there may be more to accept. Without a free descriptor the caller at the door is let in and
-// shown out; where not even that works the door stays shut for a while. Else the listener would
-// stay readable, and whoever waits for the device would spin.
+// True: there may be more to accept. Without a free descriptor, the reserve descriptor is used to
+// accept the incoming connection and close it; if even that fails, the listener is not watched for
+// a while. Otherwise the listener would stay readable, and threads that wait for the device would
+// spin.
 bool Lobby::on_accept_error(int error) {
     if (error == ECONNABORTED || error == EINTR) return true;
     if (error != EMFILE && error != ENFILE) return false;
@@ -145,8 +147,8 @@ void Lobby::on_handshake(Handshake *handshake) {
     case Handshake::Step::wait:
         if (connecting) poller_.change(handshake->fd(), handshake, EPOLLIN);
         break;
-    case Handshake::Step::duplicate: { // the other connection joins in a moment, or the deadline
-                                       // comes
+    // The other connection is established soon, or the deadline passes.
+    case Handshake::Step::duplicate: {
         poller_.remove(handshake->fd(), handshake);
         handshake->take_fd();
         break;
@@ -177,7 +179,7 @@ void Lobby::give_up(Handshake *handshake, dtrain_status_t status, const char *re
         connect(connection);
     } else if (connection) {
         owner_.failed(connection, status, reason);
-    } else if (status == DTRAIN_ERR_PEER) // both sides called at once, or the caller went away
+    } else if (status == DTRAIN_ERR_PEER) // both sides connected at once, or the peer went away
         host_.log(DTRAIN_LOG_DEBUG, "tcp: an incoming connection ended: %s", reason);
     else
         log_stranger(reason);
@@ -196,7 +198,7 @@ void Lobby::on_timer() {
             give_up(oldest, DTRAIN_ERR_PEER, oldest->timeout_reason());
         if (oldest && oldest->deadline_ns() < next) next = oldest->deadline_ns();
     }
-    if (next != INT64_MAX) start_timer(std::min(next - now, trial_ns)); // others may come before
+    if (next != INT64_MAX) start_timer(std::min(next - now, trial_ns)); // others may come earlier
 }
 
 void Lobby::start_timer(int64_t ns) {

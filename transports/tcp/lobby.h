@@ -1,5 +1,5 @@
-// Everything before trust: the listening socket, attempts to connect, and their deadline. Strangers
-// cost at most max_strangers small objects, and never a connection that works.
+// Connections before they are trusted: the listening socket, attempts to connect, and deadlines.
+// Unauthenticated peers cost at most max_strangers small objects, and never a working connection.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"
@@ -12,11 +12,11 @@ namespace dtrain::tcp {
 
 class Lobby {
   public:
-    // What the device does with the outcome. `connection` is what connect() was given, or nullptr
-    // for somebody who connected to us.
+    // How the device handles the outcome. `connection` is the argument of connect(), or nullptr for
+    // a peer that connected to this device.
     class Owner {
       public:
-        // May this peer, who proved itself, connect to us?
+        // Whether this peer, which has proven itself, may connect to this device.
         virtual Verdict admit(const DeviceId &peer) = 0;
         virtual void joined(Connection *connection, const DeviceId &peer, Fd fd) = 0;
         virtual void failed(Connection *connection, dtrain_status_t status, const char *reason) = 0;
@@ -31,19 +31,19 @@ class Lobby {
 
     // Listens on *socket and fills in its port.
     dtrain_status_t open(SocketAddress *socket, const DeviceId &own);
-    // The same from now on, in place of where it listened before.
+    // From now on listens on *socket instead.
     dtrain_status_t listen(SocketAddress *socket);
-    // To its targets, one after the other, until one answers. May call failed() at once.
+    // Connects to its targets, one after the other, until one answers. May call failed() at once.
     void connect(Connection *connection);
     void forget(Handshake *handshake);
     bool idle() const { return strangers_.empty() && attempts_.empty() && trials_.empty(); }
-    // The poller found something for one of ours.
+    // The poller found an event for one of the lobby's descriptors.
     void dispatch(Pollable *who);
 
   private:
     using Handshakes = tp::List<Handshake, &Handshake::link>;
     static constexpr int64_t deadline_ns = 3'000'000'000;
-    static constexpr int64_t trial_ns = 1'000'000'000; // of a target that is not the last
+    static constexpr int64_t trial_ns = 1'000'000'000; // time for a target that is not the last
     static constexpr int64_t log_interval_ns = 60'000'000'000;
     static constexpr uint32_t max_strangers = 64, max_accepts = 16; // the latter per call
 
@@ -62,15 +62,15 @@ class Lobby {
     Owner &owner_;
     DeviceId own_{};
     Fd listener_, timer_;
-    Fd reserve_; // given up to accept and close when there are no descriptors left
+    Fd reserve_; // used to accept and close if there are no descriptors left
     Pollable listener_key_{Pollable::Kind::listener}, timer_key_{Pollable::Kind::timer};
-    // From there, from here, from here with other targets left; oldest first.
+    // Incoming, outgoing, outgoing with other targets left; oldest first.
     Handshakes strangers_, attempts_, trials_;
     uint32_t stranger_count_ = 0;
     bool timer_running_ = false;
-    bool paused_ = false; // the listener is not watched, until the timer ends
+    bool paused_ = false; // the listener is not watched until the timer expires
     int64_t last_log_ns_ = -log_interval_ns;
-    uint64_t refused_ = 0; // strangers since then
+    uint64_t refused_ = 0; // refused incoming connections since the last log line
 };
 
 } // namespace dtrain::tcp

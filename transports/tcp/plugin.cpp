@@ -37,9 +37,9 @@ dtrain_status_t query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
     own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
     own.max_message = message_limit;
     own.eager_limit = eager_limit;
-    own.latency_ns = 7'000; // loopback, measured
+    own.latency_ns = 7'000; // measured on loopback
     own.bandwidth_bps = 5'000'000'000;
-    own.remote_latency_ns = 20'000; // Ethernet of 10 Gbit/s; what it is, tuning measures
+    own.remote_latency_ns = 20'000; // assumes 10 Gbit/s Ethernet; tuning measures the real value
     own.remote_bandwidth_bps = 1'250'000'000;
     own.address_len = Address::wire_length;
     own.numa_node = -1;
@@ -48,7 +48,7 @@ dtrain_status_t query(dtrain_tp_dev_t *, dtrain_tp_attr_t *attr) {
 
 dtrain_status_t address(dtrain_tp_dev_t *dev, void *buf, size_t len) {
     if (len < Address::wire_length)
-        return dev->host().fail(DTRAIN_ERR_TRUNCATED, "tcp: an address takes %zu bytes",
+        return dev->host().fail(DTRAIN_ERR_TRUNCATED, "tcp: an address needs %zu bytes",
                                 Address::wire_length);
     return dev->address(static_cast<uint8_t *>(buf));
 }

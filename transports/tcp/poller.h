@@ -1,4 +1,4 @@
-// One epoll set: everything that a device waits for.
+// One epoll set: all descriptors that a device waits for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
@@ -10,7 +10,7 @@ namespace dtrain::tcp {
 
 using tp::Fd;
 
-// What a registered descriptor belongs to; base of the classes that own one.
+// The owner of a registered descriptor; base of the classes that own one.
 struct Pollable {
     enum class Kind : uint8_t { listener, timer, handshake, connection };
     explicit Pollable(Kind k) : kind(k) {}
@@ -31,7 +31,7 @@ class Poller {
     bool change(int fd, Pollable *who, uint32_t events) {
         return control(EPOLL_CTL_MOD, fd, who, events);
     }
-    // Also forgets what poll() has found for it and not dispatched yet.
+    // Also drops events that poll() has found for it and not dispatched yet.
     void remove(int fd, const Pollable *who) {
         control(EPOLL_CTL_DEL, fd, nullptr, 0);
         for (int i = 0; i < found_; i++)
@@ -41,7 +41,7 @@ class Poller {
         epoll_event event;
         return epoll_wait(epoll_.get(), &event, 1, 0) > 0;
     }
-    // Calls dispatch(Pollable *) for what is ready now. Not re-entrant.
+    // Calls dispatch(Pollable *) for each one that is ready now. Not re-entrant.
     template <class Dispatch> void poll(Dispatch &&dispatch) {
         found_ = epoll_wait(epoll_.get(), events_, max_events, 0);
         for (int i = 0; i < found_; i++)

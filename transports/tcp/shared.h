@@ -1,4 +1,4 @@
-// What all connections of a device share.
+// State that all connections of a device share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/completions.h"
@@ -21,10 +21,10 @@ struct Shared {
     tp::Pool<Send> sends;
     tp::Pool<Transfer> transfers;
     uint64_t eager_limit = tcp::eager_limit;
-    bool attention = false;      // progress() has work that no descriptor tells
-    bool stale_interest = false; // a connection's update_interest() is due
-    // Headers and small payloads pass through here. Of a large payload at most this much is copied
-    // once more; the rest goes straight to its place.
+    bool attention = false;      // progress() has work that no descriptor signals
+    bool stale_interest = false; // a connection's update_interest() must be called
+    // Headers and small payloads pass through this buffer. Of a large payload at most this much is
+    // copied once more; the rest goes straight to its place.
     uint8_t scratch[16 << 10];
 };
 

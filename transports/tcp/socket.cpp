@@ -1,4 +1,4 @@
-// Making and tuning sockets.
+// Creates and tunes sockets.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/socket.h"
 
@@ -10,8 +10,8 @@
 namespace dtrain::tcp {
 namespace {
 
-// The core's heartbeat is what finds a silent peer; these only make sure that a socket ends some
-// day (keepalive while idle, the user timeout while data is unacknowledged).
+// The core's heartbeat finds a silent peer; these options only make sure that a dead socket ends
+// some day (keepalive while idle, the user timeout while data is unacknowledged).
 constexpr int keep_idle_s = 30, keep_interval_s = 10, keep_probes = 6;
 constexpr int user_timeout_ms = 90'000;
 
@@ -20,7 +20,7 @@ tp::Fd stream_socket(int family) {
 }
 
 void set(int fd, int level, int name, int value) {
-    setsockopt(fd, level, name, &value, sizeof value); // all of them can be done without
+    setsockopt(fd, level, name, &value, sizeof value); // all of these options are optional
 }
 
 bool inside_one_host(int fd) {
@@ -35,7 +35,7 @@ bool inside_one_host(int fd) {
 dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, tp::Fd *fd_p) {
     tp::Fd fd = stream_socket(socket->any.sa_family);
     socklen_t len = sizeof *socket;
-    if (fd && socket->any.sa_family == AF_INET6) // every interface: those of IPv4, too
+    if (fd && socket->any.sa_family == AF_INET6) // IPv4 interfaces, too
         set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, !IN6_IS_ADDR_UNSPECIFIED(&socket->six.sin6_addr));
     if (!fd || bind(fd.get(), &socket->any, length_of(*socket)) || listen(fd.get(), SOMAXCONN) ||
         getsockname(fd.get(), &socket->any, &len))
@@ -62,7 +62,7 @@ void tune(const tp::Host &host, int fd, const char *congestion) {
     set(fd, IPPROTO_TCP, TCP_KEEPCNT, keep_probes);
     set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, user_timeout_ms);
 
-    // BBR paces even loopback: half the bandwidth of reno there.
+    // BBR paces even loopback, where it reaches only half the bandwidth of reno.
     if (!strcmp(congestion, "auto")) {
         char current[16] = "";
         socklen_t len = sizeof current;
@@ -71,7 +71,9 @@ void tune(const tp::Host &host, int fd, const char *congestion) {
         congestion = "reno";
     }
     if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, socklen_t(strlen(congestion))))
-        host.log(DTRAIN_LOG_WARN, "tcp: congestion control \"%s\" cannot be used here (%s)",
+        host.log(DTRAIN_LOG_WARN,
+                 "tcp: congestion control \"%s\" cannot be used here (%s); see "
+                 "option tcp.congestion",
                  congestion, strerror(errno));
 }
 

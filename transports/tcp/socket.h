@@ -1,4 +1,4 @@
-// Making and tuning sockets. All are non-blocking and close-on-exec.
+// Creates and tunes sockets. All are non-blocking and close-on-exec.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/fd.h"
@@ -6,11 +6,12 @@
 
 namespace dtrain::tcp {
 
-// Listens on *socket, whose port is filled in.
+// Listens on *socket and fills in its port.
 dtrain_status_t listen_on(const tp::Host &host, SocketAddress *socket, tp::Fd *fd_p);
-// Starts connecting; the outcome shows when the socket is writable. < 0: -errno, at once.
+// Starts connecting; the socket becomes writable when it has ended. < 0: -errno, on immediate
+// failure.
 int start_connect(const SocketAddress &peer, tp::Fd *fd_p);
-// Options of every connection; `congestion` as in the option tcp.congestion.
+// Sets the options of every connection; `congestion` as in the option tcp.congestion.
 void tune(const tp::Host &host, int fd, const char *congestion);
 
 } // namespace dtrain::tcp

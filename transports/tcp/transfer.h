@@ -1,4 +1,4 @@
-// What is under way on a connection.
+// The operations in progress on a connection.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/match.h"
@@ -10,25 +10,25 @@ struct dtrain_tp_ep;
 
 namespace dtrain::tcp {
 
-struct Send { // an accepted send() that is not complete
+struct Send { // a send() that was accepted and is not complete
     dtrain_tp_ep *endpoint = nullptr;
     uint64_t tag = 0;
     uint64_t length = 0;
     uint64_t cookie = 0;
-    uint32_t id = 0;      // what the peer calls it, once announced
-    uint32_t peer_id = 0; // what the peer calls its receive, once granted
+    uint32_t id = 0;      // its number for the peer, once announced
+    uint32_t peer_id = 0; // the peer's number for its receive, once granted
     tp::IovCursor from;
-    // The rest of the frame on its way when the send was canceled (it was reported then).
+    // The rest of the current frame, if the send was canceled (and reported as such) meanwhile.
     std::unique_ptr<uint8_t[]> orphan;
     tp::Link<Send> link;
 };
 using SendList = tp::List<Send, &Send::link>;
 
-struct Transfer {                   // a receive whose data is on its way, after a grant
-    tp::Receive *receive = nullptr; // nullptr: withdrawn, what comes goes nowhere
+struct Transfer {                   // a receive whose data arrives after a grant
+    tp::Receive *receive = nullptr; // nullptr: withdrawn, the data is dropped
     uint64_t tag = 0;
     uint64_t length = 0; // as sent
-    uint64_t left = 0;   // of what was granted, not yet announced by a data frame
+    uint64_t left = 0;   // granted bytes, not yet announced by a data frame
     uint32_t id = 0;
     uint32_t send_id = 0; // the sender's number for it
 };

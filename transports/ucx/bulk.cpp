@@ -1,7 +1,7 @@
 // The wire over UCX: bulk messages, which are active messages by rendezvous.
 //
-// Where the network copies anyway, UCX is not told where the memory is: it asks for bytes, or
-// brings them, piece by piece (Piecemeal). So the memory of a message can be taken back at any
+// Where the network copies anyway, UCX is not told where the memory is: it requests bytes, or
+// delivers them, piece by piece (Piecemeal). So the memory of a message can be taken back at any
 // time.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/ids.h"
@@ -10,7 +10,7 @@
 namespace dtrain::ucx {
 namespace {
 
-// Describes the memory to UCX; the pieces are the request's.
+// Describes the memory to UCX; the pieces are stored in the request.
 Buffer describe(const tp::IovCursor &memory, Request *request, ucp_request_param_t &param) {
     static_assert(sizeof(ucp_dt_iov_t) == sizeof(iovec));
     const auto n = memory.describe(reinterpret_cast<iovec *>(request->pieces), memory.remaining());
@@ -22,7 +22,7 @@ Buffer describe(const tp::IovCursor &memory, Request *request, ucp_request_param
     return n ? Buffer{request->pieces[0].buffer, request->pieces[0].length} : Buffer{};
 }
 
-// What comes from `offset` on; nothing of an operation that was given up.
+// The memory from `offset` on; empty for an operation that was given up.
 tp::IovCursor rest(const Request &request, uint64_t offset) {
     tp::IovCursor rest;
     if (request.operation) rest = request.operation->memory;
@@ -85,8 +85,8 @@ rdm::Sent Wire::announce(rdm::Link *to, const void *head, size_t len, rdm::Opera
     if (!copying_) traffic_.in_place += request->bulk_len;
     const auto [address, count] =
         copying_ ? piecemeal(request, piecemeal_, param) : describe(bulk->memory, request, param);
-    // Not of several pieces, of which UCX takes no handle; nor where messages go: UCX 1.13 confuses
-    // the devices of a receiver's handle.
+    // Not for several pieces, since UCX accepts no handle for those; nor at the receiver: UCX 1.13
+    // confuses the devices of a receiver's handle.
     if (!(param.op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE))
         name_registration(bulk->memory, address, count, param);
     started(request, ucp_am_send_nbx(link->way->endpoint, bulk_id, request->memory, len, address,
@@ -95,7 +95,8 @@ rdm::Sent Wire::announce(rdm::Link *to, const void *head, size_t len, rdm::Opera
     return rdm::Sent::later;
 }
 
-// What UCX still asks for is nobody's; the receiver's side hears of the withdrawal before it comes.
+// Bytes that UCX requests later belong to no operation; the receiver's side hears of the withdrawal
+// before they arrive.
 bool Wire::withdraw(rdm::Operation *bulk) {
     auto *request = static_cast<Request *>(bulk->wire);
     if (!copying_) return false;
@@ -125,7 +126,7 @@ void Wire::fetch(rdm::Link *from, rdm::Remote *remote, rdm::Operation *place) {
     ucp_request_param_t param = parameters(request);
     param.cb.recv_am = on_received;
     place->wire = request;
-    // UCX receives all of a message.
+    // UCX always receives a whole message.
     const bool copies = copying_ || len > wanted;
     const Buffer into =
         copies ? piecemeal(request, piecemeal_, param) : describe(place->memory, request, param);
@@ -145,7 +146,7 @@ void Wire::drop(rdm::Link *, rdm::Remote *remote) {
     release(request);
 }
 
-// A message that is not fetched: its sender may have its memory.
+// A message that is not fetched: returns the memory to its sender.
 void Wire::give_back(Request *announced) {
     if (announced == arriving_)
         arriving_ = nullptr; // on_bulk() tells UCX
@@ -153,7 +154,7 @@ void Wire::give_back(Request *announced) {
         ucp_am_data_release(worker_.get(), announced->announced);
 }
 
-// Returning UCS_OK gives what was announced back to its sender.
+// Returning UCS_OK gives the announced message back to its sender.
 ucs_status_t Wire::on_bulk(void *arg, const void *head, size_t head_len, void *data, size_t len,
                            const ucp_am_recv_param_t *param) {
     auto *wire = static_cast<Wire *>(arg);

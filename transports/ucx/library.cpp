@@ -1,4 +1,4 @@
-// UCX made quiet, and configured.
+// Configures UCX, and keeps it from printing.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/library.h"
 
@@ -12,7 +12,7 @@
 namespace dtrain::ucx {
 namespace {
 
-// Of the default format: UCX would write to standard output.
+// With the default format, UCX would write to standard output.
 ucs_log_func_rc_t to_standard_error(const char *, unsigned, const char *, ucs_log_level_t,
                                     const ucs_log_component_config_t *, const char *format,
                                     va_list args) {
@@ -25,33 +25,34 @@ ucs_log_func_rc_t to_standard_error(const char *, unsigned, const char *, ucs_lo
 struct Setting {
     const char *name, *value;
 };
-// What the transport relies on.
+// Settings that the transport relies on.
 constexpr Setting required[] = {
     // Messages of one link stay in order.
     {"MAX_EAGER_RAILS", "1"},
-    // The receiver fetches, or is sent packets that it copies into place: nobody writes by address
-    // to memory that the receiver may have given up in the meantime.
+    // The receiver fetches, or is sent packets that it copies into place: no peer writes by address
+    // to memory that the receiver may have given up meanwhile.
     {"RNDV_SCHEME", "get_zcopy"},
-    // Shared memory lets go of a peer when we say so; that it is gone, the protocol finds out.
+    // Shared memory releases a peer when the transport says so; the protocol finds out that it is
+    // gone.
     {"MM_ERROR_HANDLING", "y"},
-    // What it passes on in one piece: a packet of ours.
+    // The size that shared memory passes on in one piece: one packet of this wire.
     {"MM_SEG_SIZE", "16640"},
-    // TCP connects without waiting (and survives that the peer refuses).
+    // TCP connects without waiting (and survives a refusal by the peer).
     {"CONN_NB", "y"},
-    // What TCP sends and receives at once: a packet of ours, or two, and large parts of bulk
-    // messages.
+    // The size that TCP sends and receives at once: one or two packets of this wire, and large
+    // parts of bulk messages.
     {"TX_SEG_SIZE", "264K"},
     {"RX_SEG_SIZE", "264K"},
-    // Connections have pings of their own. UCX's would need the peer's number for an endpoint
-    // before it is connected: UCX 1.13 aborts when one that asks for that over datagrams is
-    // closed.
+    // Connections send their own pings. UCX's keepalive would need the peer's number for an
+    // endpoint before it is connected: UCX 1.13 aborts when an endpoint that requests this over
+    // datagrams is closed.
     {"KEEPALIVE_INTERVAL", "inf"},
     // UCX's cache of registrations needs hooks in the process's memory calls to be safe; without
-    // them it registers per operation what the caller has not registered.
+    // them UCX registers memory per operation, unless the caller has registered it.
     {"RCACHE_ENABLE", "n"},
     {"REG_METHODS", "direct"},
 };
-constexpr char default_tls[] = "^sm"; // memory of one host is what the transport "shm" is for
+constexpr char default_tls[] = "^sm"; // the transport "shm" is for memory of one host
 
 dtrain_status_t modify(const tp::Host &host, ucp_config_t *config, const char *name,
                        const char *value) {
@@ -92,7 +93,9 @@ dtrain_status_t configure(const tp::Host &host, Settings &settings) {
     ucp_config_t *config = nullptr;
     const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
     if (status != UCS_OK)
-        return host.fail(DTRAIN_ERR_INVALID, "ucx: the environment's settings (UCX_*): %s",
+        return host.fail(DTRAIN_ERR_INVALID,
+                         "ucx: the settings in the environment (UCX_*) are not "
+                         "valid: %s",
                          ucs_status_string(status));
     settings.config.reset(config);
     char text[256];

@@ -1,4 +1,4 @@
-// UCX made quiet, and configured. Its settings are process-wide where they are about logging.
+// Configures UCX, and keeps it from printing. Its logging settings are process-wide.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/host.h"
@@ -14,22 +14,23 @@ struct ReleaseConfig {
 };
 using Config = std::unique_ptr<ucp_config_t, ReleaseConfig>;
 
-// Keeps UCX from printing to standard output, and at all but before it aborts. Once per process.
+// Keeps UCX from printing to standard output, and from printing at all except before it aborts.
+// Once per process.
 void quieten();
 
-// UCX has a thread of its own, which a fork loses: a child can use it only if its parent did not at
-// that time. enter() says whether; leave() follows each enter() that returned true.
+// UCX has a thread, which is lost in a fork: a child can use UCX only if its parent did not use it
+// at that time. enter() returns whether it can; each enter() that returned true needs a leave().
 bool enter();
 void leave();
 
 struct Settings {
     Config config;
     Networks networks;
-    bool chosen = false; // they are, by the user
+    bool chosen = false; // the user has chosen the networks
 };
 
-// The environment's settings (UCX_*), over them the options ucx.tls and ucx.devices, over them what
-// this transport relies on. On failure with the text of it.
+// Reads the environment's settings (UCX_*); the options ucx.tls and ucx.devices override them, and
+// the settings that this transport relies on override those. On failure the error text is set.
 dtrain_status_t configure(const tp::Host &host, Settings &settings);
 
 } // namespace dtrain::ucx

@@ -1,4 +1,4 @@
-// The wire over UCX: ways to other workers, and links.
+// The wire over UCX: ways (endpoints) to other workers, and links.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/wire.h"
 
@@ -6,7 +6,7 @@ namespace dtrain::ucx {
 namespace {
 
 constexpr uint32_t unused_ways_at_most = 64;
-constexpr int64_t patience_ns = 2'000'000'000; // with UCX, until it gives memory back
+constexpr int64_t patience_ns = 2'000'000'000; // for UCX to return memory
 
 } // namespace
 
@@ -41,7 +41,7 @@ Way *Wire::way_to(const uint8_t *address, size_t len) {
     params.err_handler = {on_error, way.get()};
     const ucs_status_t status = ucp_ep_create(worker_.get(), &params, &way->endpoint);
     if (status != UCS_OK) {
-        failed("no way to the peer (ucx.tls, ucx.devices)", status);
+        failed("no route to the peer (ucx.tls, ucx.devices)", status);
         return nullptr;
     }
     ways_.push_back(way.get());
@@ -55,7 +55,7 @@ rdm::Link *Wire::link(const uint8_t *address, size_t len) {
     return link.release();
 }
 
-// What is under way on this link cannot be called back alone: its way goes with it.
+// Operations in progress on this link cannot be ended alone: its way is closed with it.
 void Wire::unlink(rdm::Link *gone) {
     std::unique_ptr<Link> link(static_cast<Link *>(gone));
     Way *way = link->way;
@@ -71,8 +71,8 @@ void Wire::unlink(rdm::Link *gone) {
         leave(way);
 }
 
-// Networks that copy may wait for the peer. What is not done then does not touch the caller's
-// memory any more.
+// Networks that copy may wait for the peer. Operations that are not done by then do not access the
+// caller's memory any more.
 void Wire::wait_for(const Link &link) {
     const int64_t end = host_.now_ns() + (copying_ ? 0 : patience_ns);
     do {
@@ -83,8 +83,8 @@ void Wire::wait_for(const Link &link) {
     stuck_ = !copying_;
 }
 
-// A way stays when nobody links to it any more: closing it would break its partner, of which the
-// peer may be about to make use, and over shared memory without a word.
+// A way is kept when no link uses it any more: closing it would break its partner, which the peer
+// may be about to use; over shared memory even without an error.
 void Wire::leave(Way *way) {
     ways_.remove(way);
     ways_.push_back(way);
@@ -92,7 +92,7 @@ void Wire::leave(Way *way) {
     sweep_ = true;
 }
 
-// Those longest unused go first.
+// Those longest unused are closed first.
 void Wire::close_unused() {
     sweep_ = false;
     for (Way *way = ways_.front(), *next; way; way = next) {
@@ -116,7 +116,7 @@ void Wire::on_error(void *way, ucp_ep_h, ucs_status_t status) {
     failed->wire->fail(failed, ucs_status_string(status));
 }
 
-// UCX completes what is under way, in ucp_worker_progress() at the latest.
+// UCX completes the operations in progress, in ucp_worker_progress() at the latest.
 void Wire::close(Way *way) {
     if (!way->endpoint) return;
     while (Request *packet = way->packets.front()) loose_.add(packet);

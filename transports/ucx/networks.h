@@ -7,14 +7,14 @@
 namespace dtrain::ucx {
 
 struct Networks {
-    std::string tls;             // as UCX_TLS takes it
-    bool copying = false;        // none of them reads and writes memory of processes by itself
-    bool shared_memory = false;  // one of them is, between processes of one host
+    std::string tls;             // in the form of UCX_TLS
+    bool copying = false;        // none of them accesses processes' memory by itself
+    bool shared_memory = false;  // one of them works through memory shared by processes of a host
     bool within_machine = false; // and there are no others
     bool only_tcp = false;
 };
 
-// Of a list as UCX_TLS takes it, what this transport can use.
+// The transports in a list in the form of UCX_TLS that this transport can use.
 Networks usable(std::string_view list);
 
 } // namespace dtrain::ucx

@@ -6,11 +6,11 @@
 namespace dtrain::ucx {
 namespace {
 
-constexpr uint32_t packets_at_once = 64; // of one way, that have a copy of their bytes
+constexpr uint32_t packets_at_once = 64; // per way, with a copy of their bytes
 
 } // namespace
 
-// Small ones are put together here; of others UCX takes the payload from where it is, when it has
+// Small packets are assembled here; for others UCX sends the payload from its place when it has
 // room for it, which is nearly always at once.
 rdm::Sent Wire::send(rdm::Link *to, const void *head, size_t len, rdm::Operation *payload) {
     auto *link = static_cast<Link *>(to);

@@ -1,7 +1,7 @@
-// What the wire is made of: the way to a peer's worker, links to it, and what is under way.
+// The objects of the wire: the way to a peer's worker, links to it, and operations in progress.
 //
 // UCX pairs the endpoints of two workers, and closing one breaks its partner; so all links to one
-// address share one endpoint, here a Way.
+// address share one endpoint, called Way here.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/list.h"
@@ -15,19 +15,20 @@ class Wire;
 struct Link;
 struct Way;
 
-// What UCX has to complete. An announced message is one from the beginning, so that it can be
-// fetched without memory.
+// An operation that UCX has to complete. An announced message has one from the beginning, so that
+// fetching it needs no memory.
 struct Request : rdm::Remote {
     enum class Kind : uint8_t { packet, bulk, fetch, put, get };
 
     Kind kind = Kind::packet;
-    uint8_t parts = 0; // of it UCX has so many to complete
+    uint8_t parts = 0; // number of parts that UCX has to complete
     ucs_status_t status = UCS_OK;
     Wire *wire = nullptr;
-    class Requests *list = nullptr;      // that it is in
+    class Requests *list = nullptr;      // the list that contains it
     rdm::Operation *operation = nullptr; // nullptr: the protocol does not wait for it
-    Way *way = nullptr;                  // that fails when this does
-    void *memory = nullptr;              // of ours, of memory_len bytes: a packet, or a head
+    Way *way = nullptr;                  // the way that fails if this request does
+    // Memory of the wire, memory_len bytes: a packet, or a head.
+    void *memory = nullptr;
     size_t memory_len = 0;
     ucp_rkey_h rkey = nullptr;
     void *announced = nullptr; // UCX's descriptor of a message of bulk_len bytes
@@ -41,12 +42,12 @@ struct Request : rdm::Remote {
     size_t head_len = 0;
 };
 
-struct Buffer { // as UCX takes it
+struct Buffer { // in the form that UCX accepts
     void *address = nullptr;
     size_t count = 0;
 };
 
-// Memory of which UCX asks for the bytes, or brings them, bit by bit.
+// Memory whose bytes UCX requests, or delivers, piece by piece.
 inline Buffer piecemeal(Request *request, ucp_datatype_t type, ucp_request_param_t &param) {
     param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
     param.datatype = type;
@@ -58,7 +59,7 @@ class Requests {
     bool empty() const { return list_.empty(); }
     uint32_t size() const { return size_; }
     Request *front() const { return list_.front(); }
-    // Takes it out of the list that it is in, if any.
+    // Moves the request here from the list that contains it, if any.
     void add(Request *request) {
         if (request->list) request->list->remove(request);
         request->list = this;
@@ -78,8 +79,8 @@ class Requests {
 
 struct Link : rdm::Link {
     Way *way = nullptr;
-    const char *broken = nullptr; // why; the protocol does not know yet
-    Requests requests;            // with an operation
+    const char *broken = nullptr; // the reason; the protocol does not know yet
+    Requests requests;            // those with an operation
     tp::Link<Link> link;
 };
 

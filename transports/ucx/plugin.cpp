@@ -8,7 +8,7 @@ namespace dtrain::rdm {
 
 const char *const transport_name = "ucx";
 
-// One device: UCX itself chooses among networks, for each peer.
+// Lists one device, since UCX itself chooses among networks for each peer.
 dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
     if (const dtrain_status_t status = ucx::Wire::check(host); status != DTRAIN_OK) return status;
     std::vector<Card> cards = rdma_cards();

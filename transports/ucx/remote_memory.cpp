@@ -1,4 +1,4 @@
-// The wire over UCX: registered memory, and that of peers.
+// The wire over UCX: registered memory of this process and of peers.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/ids.h"
 #include "ucx/wire.h"
@@ -8,9 +8,9 @@
 namespace dtrain::ucx {
 namespace {
 
-// As it travels. Its owner says how far it reaches: UCX does not check that everywhere.
+// A key as it is sent. Its owner states the length, since UCX does not check it everywhere.
 struct Rkey {
-    uint64_t checksum; // of what follows: UCX may not survive bytes that it did not make
+    uint64_t checksum; // over what follows: UCX may not survive bytes that it did not make
     uint64_t address, length;
     uint32_t packed_len, zero;
     uint8_t packed[rkey_len - 32];
@@ -25,7 +25,7 @@ uint64_t checksum(const Rkey &rkey) { // FNV-1a
     return sum;
 }
 
-// Checks it and whether it reaches there.
+// Checks the key and whether it covers that range.
 bool decode(const void *bytes, uint64_t address, uint64_t len, Rkey *rkey) {
     memcpy(rkey, bytes, sizeof *rkey);
     const uint64_t begin = le64toh(rkey->address), whole = le64toh(rkey->length);
@@ -38,9 +38,9 @@ bool decode(const void *bytes, uint64_t address, uint64_t len, Rkey *rkey) {
 
 dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p) {
     if (mem.mem_type != DTRAIN_MEM_HOST && mem.mem_type != DTRAIN_MEM_AUTO)
-        return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ucx: only memory of the host can be registered");
+        return host_.fail(DTRAIN_ERR_UNSUPPORTED, "ucx: only host memory can be registered");
     std::unique_ptr<Registration> mr(new (std::nothrow) Registration);
-    if (!mr) return failed("a registration", UCS_ERR_NO_MEMORY);
+    if (!mr) return failed("creating a registration", UCS_ERR_NO_MEMORY);
     ucp_mem_map_params_t params{};
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                         UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
@@ -50,15 +50,15 @@ dtrain_status_t Wire::reg(const dtrain_mem_params_t &mem, dtrain_tp_mr_t **mr_p)
     const ucs_status_t status = ucp_mem_map(context_.get(), &params, &mr->handle);
     if (status != UCS_OK)
         return host_.fail(DTRAIN_ERR_NO_MEMORY,
-                          "ucx: %llu bytes cannot be registered: %s; the limit of locked memory "
-                          "(ulimit -l) may be too low",
+                          "ucx: cannot register %llu bytes: %s; the limit of locked memory (ulimit "
+                          "-l) may be too low",
                           static_cast<unsigned long long>(mem.length), ucs_status_string(status));
     mr->wire = this;
     mr->start = uint64_t(uintptr_t(mem.address));
     mr->length = mem.length;
     if (!registered_.add(mr.get())) {
         ucp_mem_unmap(context_.get(), mr->handle);
-        return failed("a registration", UCS_ERR_NO_MEMORY);
+        return failed("creating a registration", UCS_ERR_NO_MEMORY);
     }
     *mr_p = mr.release();
     return DTRAIN_OK;
@@ -70,7 +70,8 @@ void Wire::dereg(dtrain_tp_mr_t *mr) {
     ucp_mem_unmap(context_.get(), gone->handle);
 }
 
-// What is registered already UCX need not register for the time of the operation.
+// Tells UCX of memory that is already registered, so that it need not register it for the
+// operation.
 void Wire::name_registration(const tp::IovCursor &memory, const void *piece, uint64_t len,
                              ucp_request_param_t &param) const {
     const auto *own = static_cast<const Registration *>(registered_.find(memory, piece, len));
@@ -84,7 +85,7 @@ dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     void *packed = nullptr;
     size_t packed_len = 0;
     const ucs_status_t status = ucp_rkey_pack(context_.get(), own.handle, &packed, &packed_len);
-    if (status != UCS_OK) return failed("a key of registered memory", status);
+    if (status != UCS_OK) return failed("packing a key of registered memory", status);
     Rkey rkey{};
     const bool fits = packed_len <= sizeof rkey.packed && len >= sizeof rkey;
     if (fits) {
@@ -98,8 +99,8 @@ dtrain_status_t Wire::rkey(dtrain_tp_mr_t *mr, void *buf, size_t len) {
     ucp_rkey_buffer_release(packed);
     return fits ? DTRAIN_OK
                 : host_.fail(DTRAIN_ERR_LIMIT,
-                             "ucx: a key of %zu bytes is too long; choose fewer "
-                             "devices with ucx.devices",
+                             "ucx: a key of %zu bytes is too long; choose fewer devices with "
+                             "ucx.devices",
                              packed_len);
 }
 
@@ -113,7 +114,7 @@ rdm::Sent Wire::get(rdm::Link *link, rdm::Operation *into, uint64_t remote_addre
     return remote(Request::Kind::get, link, into, remote_address, rkey);
 }
 
-// A key that is none, or does not reach so far, ends the operation, not the connection.
+// A key that is not valid, or does not cover the range, ends the operation, not the connection.
 rdm::Sent Wire::remote(Request::Kind kind, rdm::Link *to, rdm::Operation *operation,
                        uint64_t remote_address, const void *rkey) {
     auto *link = static_cast<Link *>(to);

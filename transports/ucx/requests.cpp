@@ -1,10 +1,10 @@
-// The wire over UCX: what is under way, and how the protocol learns that it is over.
+// The wire over UCX: operations in progress, and how the protocol learns that they are over.
 // SPDX-License-Identifier: Apache-2.0
 #include "ucx/wire.h"
 
 namespace dtrain::ucx {
 
-// nullptr: no memory. Started by finish_start(), after all its parts.
+// nullptr: no memory. finish_start() completes the start, after all its parts.
 Request *Wire::begin(Request::Kind kind, Requests &list, rdm::Operation *operation) {
     Request *request = requests_.get();
     if (!request) return nullptr;
@@ -24,7 +24,7 @@ ucp_request_param_t Wire::parameters(Request *request) const {
     return param;
 }
 
-// What UCX answered to one part of the request.
+// Handles UCX's answer for one part of the request.
 void Wire::started(Request *request, ucs_status_ptr_t result) {
     if (UCS_PTR_IS_ERR(result))
         request->status = UCS_PTR_STATUS(result);
@@ -58,7 +58,7 @@ void Wire::complete(Request *request) {
     const bool ok = request->status == UCS_OK;
     const Request::Kind kind = request->kind;
     rdm::Operation *operation = request->operation;
-    // The two sides disagree about it, although nobody has said so.
+    // The two sides disagree about it, although neither has reported an error.
     if (!ok && operation && request->way) fail(request->way, ucs_status_string(request->status));
     release(request);
     if (operation) tell(kind, operation, ok);
@@ -71,13 +71,13 @@ void Wire::tell(Request::Kind kind, rdm::Operation *operation, bool ok) {
         protocol_.on_sent(operation, ok);
 }
 
-// UCX has not completed it, but does not touch the memory any more.
+// UCX has not completed it, but does not access the memory any more.
 void Wire::abandon(Request *request) {
     loose_.add(request);
     tell(request->kind, std::exchange(request->operation, nullptr), false);
 }
 
-// Tells the protocol what was noted.
+// Reports the noted completions and failures to the protocol.
 void Wire::settle() {
     while (Request *request = done_.pop_front()) complete(request);
     while (broken_links_) {

@@ -7,10 +7,10 @@
 namespace dtrain::ucx {
 namespace {
 
-// Of packets, head included: TCP and shared memory take as much in one piece.
+// Sizes of packets, head included: TCP and shared memory accept this much in one piece.
 constexpr uint32_t most_packet = 8 << 10, most_tcp_packet = (128 << 10) + 64,
                    most_shared_packet = (16 << 10) + 64;
-constexpr uint32_t most_shared_eager = 64 << 10; // in packets; it saves the rendezvous
+constexpr uint32_t most_shared_eager = 64 << 10; // in packets; avoids the rendezvous
 constexpr uint64_t bulk_limit = UINT64_C(1) << 40;
 
 } // namespace
@@ -29,7 +29,8 @@ dtrain_status_t Wire::open_context(Settings &settings) {
     params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
     ucp_context_h context;
     const ucs_status_t status = ucp_init(&params, settings.config.get(), &context);
-    if (status != UCS_OK) return failed("there is nothing to use (ucx.tls, ucx.devices)", status);
+    if (status != UCS_OK)
+        return failed("there is no usable network (ucx.tls, ucx.devices)", status);
     context_.reset(context);
     return DTRAIN_OK;
 }
@@ -61,16 +62,16 @@ dtrain_status_t Wire::open(const char *) {
     worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
     ucp_worker_h worker;
     ucs_status_t status = ucp_worker_create(context_.get(), &worker_params, &worker);
-    if (status != UCS_OK) return failed("a worker (ucx.tls, ucx.devices)", status);
+    if (status != UCS_OK) return failed("creating a worker (ucx.tls, ucx.devices)", status);
     worker_.reset(worker);
 
     result = receive(packet_id, on_packet);
     if (result == DTRAIN_OK) result = receive(bulk_id, on_bulk);
     if (result != DTRAIN_OK) return result;
     status = ucp_worker_get_efd(worker, &event_fd_);
-    if (status != UCS_OK) return failed("a descriptor to wait for", status);
+    if (status != UCS_OK) return failed("getting a descriptor to wait for", status);
     status = create_piecemeal();
-    if (status != UCS_OK) return failed("a type of memory", status);
+    if (status != UCS_OK) return failed("creating a type of memory", status);
     if (!read_address())
         return host_.fail(DTRAIN_ERR_LIMIT,
                           "ucx: the address has more than %zu bytes, because there are many "
@@ -84,8 +85,9 @@ dtrain_status_t Wire::open(const char *) {
     copying_ = networks.copying;
     if (copying_ && !settings.chosen)
         host_.log(DTRAIN_LOG_WARN,
-                  "ucx: there is no RDMA device; UCX uses TCP (say so with ucx.tls)");
-    // What fits in one piece of the network need not be put together.
+                  "ucx: there is no RDMA device; UCX uses TCP (set ucx.tls to tcp if this is "
+                  "intended)");
+    // Data that fit in one piece of the network need not be assembled.
     const bool in_shared_memory = copying_ && networks.shared_memory;
     attr_.packet_limit = std::clamp(uint32_t(limits.max_am_header), rdm::least_packet,
                                     networks.only_tcp  ? most_tcp_packet
@@ -94,8 +96,8 @@ dtrain_status_t Wire::open(const char *) {
     attr_.copy_limit = uint32_t(Request::room);
     attr_.eager_limit = in_shared_memory ? most_shared_eager : attr_.packet_limit;
     attr_.bulk_limit = bulk_limit;
-    attr_.breaks_off_any_time = copying_; // UCX itself knows no memory of ours
-    // What is got over shared memory may be written after a link is given up.
+    attr_.breaks_off_any_time = copying_; // UCX itself holds no memory of the caller
+    // Data of a get over shared memory may be written after its link was given up.
     attr_.caps = DTRAIN_TP_CAP_PUT;
     if (!networks.shared_memory) attr_.caps |= DTRAIN_TP_CAP_GET;
     attr_.rkey_len = rkey_len;
@@ -118,10 +120,10 @@ dtrain_status_t Wire::receive(unsigned id, ucp_am_recv_callback_t callback) {
     param.arg = this;
     param.flags = UCP_AM_FLAG_WHOLE_MSG;
     const ucs_status_t status = ucp_worker_set_am_recv_handler(worker_.get(), &param);
-    return status == UCS_OK ? DTRAIN_OK : failed("a handler of messages", status);
+    return status == UCS_OK ? DTRAIN_OK : failed("setting a handler of messages", status);
 }
 
-// All of it, or, where that is too long, without shared memory.
+// Reads the whole address or, if that is too long, the one without shared memory.
 bool Wire::read_address() {
     for (uint32_t flags : {0u, uint32_t(UCP_WORKER_ADDRESS_FLAG_NET_ONLY)}) {
         ucp_worker_attr_t attr{};
@@ -144,7 +146,7 @@ size_t Wire::address(uint8_t out[rdm::max_fabric_address]) {
     return address_len_;
 }
 
-// What came between the last look and arming would wake nobody (verbs, of soft-RoCE at least).
+// Events between the last check and arming would wake nobody (at least verbs on soft-RoCE).
 bool Wire::arm() {
     if (!done_.empty() || broken_links_ || ucp_worker_arm(worker_.get()) != UCS_OK) return false;
     return !ucp_worker_progress(worker_.get()) && done_.empty() && !broken_links_;
@@ -152,7 +154,7 @@ bool Wire::arm() {
 
 bool Wire::progress() {
     if (stuck_) return false;
-    ucp_worker_progress(worker_.get()); // once: over TCP every look is a system call
+    ucp_worker_progress(worker_.get()); // once: over TCP every check is a system call
     settle();
     if (sweep_) close_unused();
     return true;

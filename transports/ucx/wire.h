@@ -1,8 +1,8 @@
-// The wire of transports/rdm over UCX: one worker per device. Packets are active messages that go
-// eagerly, bulk messages are active messages by rendezvous, remote memory is UCX's.
+// The wire of transports/rdm over UCX: one worker per device. Packets are eager active messages,
+// bulk messages are active messages by rendezvous, and remote memory is UCX's.
 //
-// What UCX calls back from is uncertain, so completions and failures are only noted then; settle()
-// tells the protocol. What arrives comes from within ucp_worker_progress() alone.
+// UCX does not define from where it calls back. So completions and failures are only noted there,
+// and settle() reports them to the protocol. Data arrive only within ucp_worker_progress().
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/pool.h"
@@ -23,7 +23,7 @@ class Wire final : public rdm::Wire {
     Wire(const tp::Host &host, rdm::Protocol &protocol) : host_(host), protocol_(protocol) {}
     ~Wire() override;
 
-    // Whether there is anything to open; if not, with the text of it.
+    // Whether there is anything to open; otherwise the error text is set.
     static dtrain_status_t check(const tp::Host &host);
 
     dtrain_status_t open(const char *device) override;
@@ -65,7 +65,7 @@ class Wire final : public rdm::Wire {
     dtrain_status_t receive(unsigned id, ucp_am_recv_callback_t callback);
     bool read_address();
 
-    // Of what is under way (requests.cpp).
+    // Operations in progress (requests.cpp).
     Request *begin(Request::Kind kind, Requests &list, rdm::Operation *operation);
     ucp_request_param_t parameters(Request *request) const;
     void started(Request *request, ucs_status_ptr_t result);
@@ -78,7 +78,7 @@ class Wire final : public rdm::Wire {
     static void on_part(void *ucx, ucs_status_t status, void *request);
     static void on_received(void *ucx, ucs_status_t status, size_t len, void *request);
 
-    // Of ways and links (link.cpp).
+    // Ways and links (link.cpp).
     Way *way_to(const uint8_t *address, size_t len);
     void fail(Way *way, const char *why);
     void wait_for(const Link &link);
@@ -110,17 +110,17 @@ class Wire final : public rdm::Wire {
     int event_fd_ = -1;
     ucp_datatype_t piecemeal_ = 0;
     tp::Pool<Request> requests_;
-    Request *arriving_ = nullptr; // announced by the callback of UCX that runs
+    Request *arriving_ = nullptr; // announced by the UCX callback that is running
     tp::BlockPool blocks_;
-    Requests loose_; // of no link or way: announced messages, and what UCX still has of closed ways
+    Requests loose_; // of no link or way: announced messages, and requests of closed ways
     tp::List<Way, &Way::link> ways_;
-    tp::List<Request, &Request::done> done_; // the protocol does not know yet
-    bool broken_links_ = false;              // nor of some of these
-    rdm::Registrations registered_;          // by the caller; the rest is UCX's
+    tp::List<Request, &Request::done> done_; // not reported to the protocol yet
+    bool broken_links_ = false;              // some links are broken and not reported yet
+    rdm::Registrations registered_;          // by the caller; UCX registers the rest
     uint32_t unused_ways_ = 0;
-    bool sweep_ = false;   // some of them may have to go
-    bool copying_ = false; // none of the networks touches memory of processes by itself
-    bool stuck_ = false;   // UCX did not give memory back: it is not called any more
+    bool sweep_ = false;   // some unused ways may have to be closed
+    bool copying_ = false; // no network accesses processes' memory by itself
+    bool stuck_ = false;   // UCX did not return memory: it is not called any more
 };
 
 } // namespace dtrain::ucx

@@ -1,4 +1,4 @@
-// What a call costs from Go; as bench/calls.c, which see.
+// Measures the cost of a call from Go, as bench/calls.c does for C.
 //
 // SPDX-License-Identifier: Apache-2.0
 package main

@@ -1,4 +1,4 @@
-// What a call costs from Java; as bench/calls.c, which see.
+// Measures the cost of a call from Java, as bench/calls.c does for C.
 // SPDX-License-Identifier: Apache-2.0
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -1,5 +1,5 @@
-/* Java objects that the library calls, from any of its threads: static methods of the class
- * Callbacks, which find the object by its number and let no exception out.
+/* Calls from the library, in any of its threads, to Java objects: by static methods of the class
+ * Callbacks, which find the object by its number and catch its exceptions.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_JAVA_CALLBACKS_H
 #define DTRAIN_JAVA_CALLBACKS_H
@@ -27,8 +27,8 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
     return place_method == NULL ? JNI_ERR : JNI_VERSION_10;
 }
 
-/* The environment of this thread, which may be one that Java does not know; NULL: there is no Java
- * any more. */
+/* The JNI environment of this thread, which Java may not know yet; NULL: the Java machine has
+ * ended. */
 static JNIEnv *enter_java(int *attached) {
     JNIEnv *env = NULL;
     *attached = 0;
@@ -37,7 +37,7 @@ static JNIEnv *enter_java(int *attached) {
     return *attached ? env : NULL;
 }
 
-/* What is still thrown there (memory is short) ends here. */
+/* Clears exceptions that were thrown nevertheless (memory is short). */
 static void leave_java(JNIEnv *env, int attached, jobject first, jobject second) {
     if ((*env)->ExceptionCheck(env)) (*env)->ExceptionDescribe(env);
     (*env)->DeleteLocalRef(env, first);

@@ -1,4 +1,4 @@
-/* Waiting in the same step down from Java, and bytes.
+/* Blocking operations that finish in one JNI call, and conversion of texts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_JAVA_CALLS_H
 #define DTRAIN_JAVA_CALLS_H
@@ -7,18 +7,18 @@
 
 #include <stddef.h>
 
-/* As org.dtrain.Events reads them. */
+/* Events must have the layout that org.dtrain.Events reads. */
 _Static_assert(sizeof(dtrain_event_t) == 64 && offsetof(dtrain_event_t, request) == 8 &&
                    offsetof(dtrain_event_t, bytes) == 16 &&
                    offsetof(dtrain_event_t, status) == 24 && offsetof(dtrain_event_t, peer) == 28 &&
                    offsetof(dtrain_event_t, version) == 32,
                "the event of dtrain.h is frozen");
 
-/* Java looks for interrupts between two slices of a wait. */
+/* Java checks for interrupts between two slices of a wait. */
 enum { SLICE_NS = 20 * 1000 * 1000 };
 
-/* A blocking operation (DTRAIN_OP_AWAITED without a user_tag, which asks for its result) that is
- * done within a slice needs no request: 0. */
+/* Returns 0 if a blocking operation (DTRAIN_OP_AWAITED without a user_tag, which asks for its
+ * result) has finished within a slice, so that it needs no request. */
 static jlong finish_or_return(const dtrain_op_params_t *params, dtrain_request_t *request) {
     if (params == NULL || (params->flags & DTRAIN_OP_AWAITED) == 0 || params->user_tag != 0 ||
         dtrain_request_wait(request, SLICE_NS) != DTRAIN_OK)

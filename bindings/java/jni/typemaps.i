@@ -1,6 +1,6 @@
-/* The C API for Java's layer above it, in classes that nobody else sees. Pointers of all kinds are
- * numbers (Java's long), what is made is returned, and a failed call throws; what lies in memory
- * is checked in Java, which knows how long it is.
+/* SWIG typemaps of the C API for the Java package, in package-private classes. Pointers are numbers
+ * (Java's long), new objects are returned, and failed calls throw. The Java package checks buffers,
+ * since it knows their lengths.
  * SPDX-License-Identifier: Apache-2.0 */
 %{
 #include "callbacks.h"
@@ -13,13 +13,13 @@
         Loader.load();
     }
 
-    /** Where a direct buffer's first element lies. */
+    /** The address of a direct buffer's first element. */
     static native long address(java.nio.Buffer buffer);
 
-    /** Memory of C, as long as it lasts. */
+    /** A view of memory of C, valid as long as that memory. */
     static native java.nio.ByteBuffer memory(long address, long bytes);
 %}
-%rename("$ignore", %$isconstant) ""; /* in Java enums have them, which a test compares */
+%rename("$ignore", %$isconstant) ""; /* Java enums have them; a test compares both */
 %rename("$ignore", %$isenumitem) "";
 
 /* ---- numbers ---- */
@@ -114,7 +114,7 @@
 }
 %typemap(out) const char * "$result = bytes_of_text(jenv, $1);"
 
-/* ---- what a call returns: an error (< 0), what it made, or else its status ---- */
+/* ---- result of a call: an error (< 0), a new object, or else the status ---- */
 %typemap(jni) dtrain_status_t "jlong"
 %typemap(jtype) dtrain_status_t "long"
 %typemap(jstype) dtrain_status_t "long"
@@ -128,7 +128,7 @@
                   int32_t dtrain_comm_failed, int32_t dtrain_graph_neighbors
     "{ return (int) Failures.check($jnicall); }"
 
-/* An operation's request; 0 when the call has waited for it, which calls.h decides. */
+/* An operation's request, or 0 if the call has waited for it, as calls.h decides. */
 %typemap(jni) (const dtrain_op_params_t *params, dtrain_request_t **request_p) "jlong"
 %typemap(jtype) (const dtrain_op_params_t *params, dtrain_request_t **request_p) "long"
 %typemap(jstype) (const dtrain_op_params_t *params, dtrain_request_t **request_p) "long"
@@ -145,7 +145,7 @@
 %typemap(argout) dtrain_request_t **request_p
     "if ($result == 0) $result = (jlong)(intptr_t)*$1;"
 
-/* ---- callbacks, by the number that the class Callbacks knows them by; 0: none ---- */
+/* ---- callbacks, by their numbers in the class Callbacks; 0: none ---- */
 %define %upcall(type, function)
 %address(type)
 %typemap(in) type "$1 = $input == 0 ? NULL : function;"
@@ -161,7 +161,7 @@
     $2 = (void *)(intptr_t)$input;
 }
 
-/* ---- parameter structs: views of memory that Java's Room keeps ---- */
+/* ---- parameter structs: views of memory that Java's Room owns ---- */
 %nodefaultctor;
 %nodefaultdtor;
 %typemap(javaclassmodifiers) SWIGTYPE "final class"

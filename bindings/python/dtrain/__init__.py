@@ -1,10 +1,10 @@
 """All-reduce and a parameter server in one library, for Python.
 
     with dtrain.Context() as context:
-        world = context.world            # who am I: from the environment
+        world = context.world            # the job that the environment names
         world.allreduce(gradient, op=dtrain.AVG)
 
-Processes are started by dtrain-run, torchrun, or anything that says who is who.
+dtrain-run, torchrun, or another launcher that sets the ranks starts the processes.
 SPDX-License-Identifier: Apache-2.0
 """
 from ._constants import (ADASUM, ANY_RANK, AVG, BAND, BF16, BOR, BXOR, F16, F32, F64, I8, I16, I32,

@@ -1,5 +1,5 @@
-"""Arrays that lack the buffer protocol, or whose elements have no format in it: DLPack (torch, JAX),
-__array_interface__ (NumPy with ml_dtypes).
+"""Finds the memory of arrays that lack the buffer protocol, or whose element type has no format
+there: by DLPack (torch, JAX) or __array_interface__ (NumPy with ml_dtypes).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,17 +13,17 @@ from ._errors import UnsupportedError
 from ._names import find_dtype
 from ._settings import DTypeLike
 
-Adapted = Tuple[int, int, int, int, Any]  # address, elements, dtype, read-only, what keeps it
+Adapted = Tuple[int, int, int, int, Any]  # address, elements, dtype, read-only, owner of the memory
 
-# By what __array_interface__ calls them.
+# By the type codes of __array_interface__.
 KINDS = {"f4": DType.F32, "f8": DType.F64, "f2": DType.F16, "i1": DType.I8, "u1": DType.U8,
          "i2": DType.I16, "u2": DType.U16, "i4": DType.I32, "u4": DType.U32, "i8": DType.I64,
          "u8": DType.U64}
-IMMUTABLE = ("jax", "jaxlib")  #: packages whose arrays never change, also where a capsule cannot say so
+IMMUTABLE = ("jax", "jaxlib")  #: packages whose arrays never change (old capsules cannot say so)
 
 
 class Typed:
-    """An array with a dtype that it does not say itself."""
+    """An array together with a dtype that the array itself does not state."""
     __slots__ = ("array", "dtype")
 
     def __init__(self, array: Any, dtype: DType) -> None:
@@ -35,14 +35,14 @@ class Typed:
 
 
 def typed(array: Any, dtype: DTypeLike) -> Typed:
-    """The same memory as elements of dtype, for every operation: bfloat16 that is kept in uint16,
-    numbers in raw bytes. typed(x, "bfloat16") keeps x, and copies nothing."""
+    """Passes the memory of array to any operation as elements of dtype: bfloat16 stored in uint16,
+    numbers in raw bytes. typed(x, "bfloat16") keeps x alive and copies nothing."""
     return Typed(array, find_dtype(dtype, "dtype"))
 
 
 def adapt(array: Any, writable: bool, name: str) -> Adapted:
-    """What the extension needs of an array that the buffer protocol cannot give; `name`: of the
-    parameter."""
+    """Returns what the extension needs of an array without the buffer protocol; `name` is the
+    parameter's name, for errors."""
     on_device = partial(getattr, array, "__cuda_array_interface__", None)
     if _dlpack.ask(array, name, on_device) is not None:
         raise_for_device(name, f"{type(array).__name__} with __cuda_array_interface__")
@@ -57,7 +57,7 @@ def adapt(array: Any, writable: bool, name: str) -> Adapted:
 
 
 def raise_for_device(name: str, what: str) -> None:
-    raise UnsupportedError(f"{name}: {what}: memory of devices is not supported yet; copy it to the "
+    raise UnsupportedError(f"{name}: {what}: device memory is not supported yet; copy it to the "
                            "host first, for example by tensor.cpu()")
 
 
@@ -68,7 +68,7 @@ def check_writable(readonly: Any, name: str) -> None:
 
 
 def check_contiguous(shape: Sequence[int], strides: Sequence[float], name: str) -> int:
-    """The number of elements; strides in elements."""
+    """Returns the number of elements; strides are in elements."""
     count = 1
     for length, stride in zip(reversed(shape), reversed(strides)):
         if length > 1 and stride != count:
@@ -91,7 +91,7 @@ def from_dlpack(array: Any, writable: bool, name: str) -> Adapted:
     device = _dlpack.ask(array, name, array.__dlpack_device__)[0]
     if device != _dlpack.CPU:
         raise_for_device(name, f"{type(array).__name__} on DLPack device {int(device)}")
-    negated = getattr(array, "is_neg", None)  # torch's: so far, only the tensor knows
+    negated = getattr(array, "is_neg", None)  # torch's: DLPack does not tell
     if callable(negated) and _dlpack.ask(array, name, negated):
         raise ValueError(f"{name}: the tensor is a negated view; pass tensor.resolve_neg()")
     tensor = _dlpack.take(array, name)
@@ -99,7 +99,7 @@ def from_dlpack(array: Any, writable: bool, name: str) -> Adapted:
         raise TypeError(f"{name}: elements of this type cannot be sent; convert them to one of f32, "
                         "f64, f16, bf16 or an integer of 8 to 64 bits")
     immutable = type(array).__module__.partition(".")[0] in IMMUTABLE
-    # What is written to a copy would be lost.
+    # Results that are written to a copy would be lost.
     readonly = immutable or bool(tensor.flags & (_dlpack.READ_ONLY | _dlpack.IS_COPIED))
     if writable:
         check_writable(readonly, name)
@@ -112,7 +112,7 @@ def from_interface(array: Any, interface: Mapping[str, Any], writable: bool, nam
     text, shape = interface["typestr"], interface["shape"]
     own = "<" if sys.byteorder == "little" else ">"
     dtype = KINDS.get(text[1:]) if text[0] in (own, "|", "=") else None
-    if text[1:] == "V2" and str(getattr(array, "dtype", "")) == "bfloat16":  # of ml_dtypes
+    if text[1:] == "V2" and str(getattr(array, "dtype", "")) == "bfloat16":  # from ml_dtypes
         dtype = DType.BF16
     if dtype is None:
         raise TypeError(f"{name}: elements of type {text!r} cannot be sent; convert them to one of "

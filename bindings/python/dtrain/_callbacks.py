@@ -1,4 +1,4 @@
-"""Functions of the program that the library calls.
+"""Callbacks: functions of the program that the library calls.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -8,14 +8,15 @@ from ._errors import Error
 
 
 class Callback:
-    """Keeps what the function raises, for the call that it was made within: C has no exceptions."""
+    """Stores the exception of a callback until the call that needed it returns: C has no
+    exceptions."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self.raised: Optional[BaseException] = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """None: it raised."""
+        """Returns None if the function raised."""
         try:
             return self._function(*arguments)
         except BaseException as error:  # pylint: disable=broad-except
@@ -24,7 +25,8 @@ class Callback:
 
 
 def call_with(callback: Optional[Callback], function: Callable[..., Any], *arguments: Any) -> Any:
-    """function(*arguments), which may call callback; what that raised is the cause of its error."""
+    """Calls function(*arguments). If callback raised meanwhile, its exception is the cause of the
+    error."""
     try:
         return function(*arguments)
     except Error as error:

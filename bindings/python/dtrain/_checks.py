@@ -1,4 +1,4 @@
-"""Arguments as the extension takes them; what is refused names its parameter.
+"""Converts arguments for the extension; errors name the parameter.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,17 +14,18 @@ def kind(value: Any) -> str:
 
 
 def numbers(values: Any, name: str) -> Any:
-    """Counts, displacements or keys of 64 bits; arrays as they are."""
+    """Converts a list of counts, displacements or keys to 64-bit integers; arrays stay as they
+    are."""
     if not isinstance(values, (list, tuple, range)):
         return values
     try:
         return Numbers("Q", values)
-    except (OverflowError, TypeError):  # below 0: the same bits
+    except (OverflowError, TypeError):  # negative keys keep their bits
         return pack("q", values, name)
 
 
 def pack(code: str, values: Any, name: str) -> "Numbers[Any]":
-    """An array of this code of array.array."""
+    """Makes an array.array with this type code."""
     try:
         return Numbers(code, values)
     except TypeError:
@@ -59,7 +60,7 @@ def check_kind(value: Any, wanted: type, name: str) -> Any:
 
 
 def items(values: Any, name: str) -> Any:
-    """A list of what can be gone through."""
+    """Makes a list of an iterable."""
     try:
         return list(values)
     except TypeError:

@@ -1,4 +1,4 @@
-"""Collectives and messages, for every way to run them.
+"""Collectives and messages, in each way to run them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -19,18 +19,19 @@ Array = Any  #: with the buffer protocol, DLPack or __array_interface__; contigu
 
 
 class Collectives(Generic[Done, Found]):
-    """All ranks call the same in the same order. Nothing is copied; `out` None means in place. A
-    block is what one rank gives or gets; the counts of the v-variants are numbers of elements, one
-    for each rank, and displacements where blocks begin (None: one after the other)."""
+    """All ranks call the same collectives in the same order. Arrays are not copied; `out` None
+    means in place. A block is the part of an array that belongs to one rank. The counts of the
+    v-variants are the elements of each rank's block; displacements say where the blocks begin
+    (None: one after the other)."""
 
-    _run: Any  #: (function, *arguments) -> what it returns, or a request
+    _run: Any  #: (function, *arguments) -> its result, or a request
 
     def allreduce(self, array: Array, out: Array = None, op: OpLike = SUM) -> Done:
         """out = the sum (or another op) of all ranks' arrays."""
         return self._run(_dtrain.dtrain_allreduce, array, out, op)
 
     def reduce(self, array: Array, out: Array = None, op: OpLike = SUM, *, root: int = 0) -> Done:
-        """As allreduce, the result on root only."""
+        """As allreduce, but only root gets the result."""
         return self._run(_dtrain.dtrain_reduce, array, out, op, root)
 
     def reduce_scatter(self, array: Array, out: Array, op: OpLike = SUM) -> Done:
@@ -54,62 +55,63 @@ class Collectives(Generic[Done, Found]):
                          numbers(displs, "displs"), 0)
 
     def broadcast(self, array: Array, *, root: int = 0) -> Done:
-        """root's array to all."""
+        """Copies root's array to all ranks."""
         return self._run(_dtrain.dtrain_broadcast, array, root)
 
     def gather(self, array: Array, out: Array = None, *, root: int = 0) -> Done:
-        """On root: out = all ranks' arrays; elsewhere it is None."""
+        """On root: out = all ranks' arrays. On other ranks out is None."""
         return self._run(_dtrain.dtrain_gather, array, out, root)
 
     def gatherv(self, array: Array, out: Array, counts: Numbers,
                 displs: Optional[Numbers] = None, *, root: int = 0) -> Done:
-        """As gather, with blocks of counts elements, which all ranks give."""
+        """As gather, with blocks of counts elements; all ranks pass the counts."""
         return self._run(_dtrain.dtrain_gatherv, array, out, numbers(counts, "counts"),
                          numbers(displs, "displs"), 0, root)
 
     def scatter(self, array: Array, out: Array, *, root: int = 0) -> Done:
-        """out = this rank's block of root's array, which is None elsewhere."""
+        """out = this rank's block of root's array. On other ranks array is None."""
         return self._run(_dtrain.dtrain_scatter, array, out, root)
 
     def scatterv(self, array: Array, out: Array, counts: Numbers,
                  displs: Optional[Numbers] = None, *, root: int = 0) -> Done:
-        """As scatter, with blocks of counts elements, which all ranks give."""
+        """As scatter, with blocks of counts elements; all ranks pass the counts."""
         return self._run(_dtrain.dtrain_scatterv, array, out, numbers(counts, "counts"),
                          numbers(displs, "displs"), 0, root)
 
     def alltoall(self, array: Array, out: Array) -> Done:
-        """Block j of array goes to rank j; block j of out comes from there."""
+        """Block j of array goes to rank j; block j of out comes from rank j."""
         return self._run(_dtrain.dtrain_alltoall, array, out)
 
     def alltoallv(self, array: Array, send_counts: Numbers, out: Array,
                   recv_counts: Numbers, send_displs: Optional[Numbers] = None,
                   recv_displs: Optional[Numbers] = None) -> Done:
-        """As alltoall, with blocks of own lengths for each pair of ranks."""
+        """As alltoall, with a separate block length for each pair of ranks."""
         return self._run(_dtrain.dtrain_alltoallv, array, numbers(send_counts, "send_counts"),
                          numbers(send_displs, "send_displs"), out,
                          numbers(recv_counts, "recv_counts"), numbers(recv_displs, "recv_displs"),
                          0)
 
     def barrier(self) -> Done:
-        """Waits until all ranks have come here."""
+        """Waits until all ranks have called it."""
         return self._run(_dtrain.dtrain_barrier)
 
     def send(self, array: Array, peer: int, tag: int = 0) -> Done:
-        """A message to peer; those of one tag arrive in order."""
+        """Sends a message to peer; messages of one tag arrive in order."""
         return self._run(_dtrain.dtrain_send, array, peer, tag)
 
     def recv(self, array: Array, peer: int = ANY_RANK, tag: int = 0) -> Found:
-        """A message of peer, or of whoever sends one; the result tells from whom and how long."""
+        """Receives a message from peer, or from any rank; the result has its sender and its
+        length."""
         return self._run(_dtrain.dtrain_recv, array, peer, tag)
 
 
 class BlockingCollectives(Blocking, Collectives[None, Result]):
-    """Each call returns when it is done, or raises what it failed with."""
+    """Each call returns when the operation is done, or raises its error."""
 
 
 class StartedCollectives(Started, Collectives[Request, Request]):
-    """Each call begins the operation and returns its Request."""
+    """Each call starts the operation and returns its Request."""
 
 
 class PreparedCollectives(Prepared, Collectives[Request, Request]):
-    """Each call prepares the operation: Request.start() begins it, as often as it is called."""
+    """Each call prepares the operation; Request.start() starts it, as often as it is called."""

@@ -1,4 +1,4 @@
-"""Groups of ranks.
+"""Communicators: groups of ranks.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 class Communicator(Child, Collectives[None, Result]):
-    """An ordered group of ranks. Its methods block; `start` has the same ones with requests,
-    `prepare` with requests that are started many times, `using()` all of them with parameters:
+    """An ordered group of ranks. Its methods block. `start` offers them with requests, `prepare`
+    with requests that can be started many times, `using()` with parameters:
 
         comm.allreduce(gradient, op=dtrain.AVG)
         request = comm.start.allreduce(gradient)
@@ -47,45 +47,47 @@ class Communicator(Child, Collectives[None, Result]):
               prescale: Optional[float] = None,
               postscale: Optional[float] = None) -> "Parameterised":
         """The same operations with parameters: timeout (infinity: none), priority (higher goes
-        first), prescale and postscale (factors of floating inputs and results)."""
+        first), prescale and postscale (factors for floating-point inputs and results)."""
         return Parameterised(self, {"timeout": timeout, "priority": priority, "prescale": prescale,
                                     "postscale": postscale})
 
     @property
     def rank(self) -> int:
-        """This process's number in the group."""
+        """This process's rank in the group."""
         return _dtrain.dtrain_comm_rank(self._handle)
 
     @property
     def size(self) -> int:
-        """How many ranks the group has."""
+        """The number of ranks in the group."""
         return _dtrain.dtrain_comm_size(self._handle)
 
     def split(self, color: Optional[int], key: int = 0) -> Optional["Communicator"]:
-        """One communicator for each color, its ranks ordered by (key, rank). Collective. None for
-        who gives no color."""
+        """Creates one communicator per color, its ranks ordered by (key, rank); a rank without a
+        color gets None. Collective."""
         return self._made(_dtrain.dtrain_comm_split(self._handle, -1 if color is None else color,
                                                     key))
 
     def subset(self, ranks: Sequence[int]) -> Optional["Communicator"]:
-        """A communicator of these ranks in this order; None on the others. All call it."""
+        """Creates a communicator of these ranks in this order; other ranks get None. All ranks call
+        it."""
         return self._made(_dtrain.dtrain_comm_subset(self._handle, pack("i", ranks, "ranks")))
 
     def duplicate(self) -> "Communicator":
-        """The same ranks, with an order of calls of its own. Collective."""
+        """Creates a communicator of the same ranks, with a separate order of calls. Collective."""
         return self._made(_dtrain.dtrain_comm_duplicate(self._handle))
 
     def shrink(self) -> "Communicator":
-        """The ranks that are alive: the way on after a PeerError. All of them call it."""
+        """Creates a communicator of the ranks that are alive, to continue after a PeerError. All of
+        them call it."""
         return self._made(_dtrain.dtrain_comm_shrink(self._handle))
 
     def abort(self, reason: Optional[str] = None) -> None:
-        """Ends every operation, on all ranks, with an AbortedError and this reason."""
+        """Ends every operation on all ranks with an AbortedError and this reason."""
         _dtrain.dtrain_comm_abort(self._handle, reason)
 
     @property
     def error(self) -> Optional[Error]:
-        """Why the communicator is broken; None while it is not."""
+        """The error that broke the communicator; None while it is intact."""
         if self._handle is None:
             return None
         try:
@@ -101,15 +103,15 @@ class Communicator(Child, Collectives[None, Result]):
 
     def table(self, name: str, *, dtype: DTypeLike = F32,
               **settings: "Unpack[TableSettings]") -> Table:
-        """A table of the job, dense (length=...) or of rows (dim=...); rule, learning_rate,
-        consistency and all else by the names of dtrain_table_params_t. segments is a list of
+        """Creates a table of the job, dense (length=...) or sparse (dim=...). Settings have the
+        names of dtrain_table_params_t: rule, learning_rate, consistency, ... segments is a list of
         dicts, place a function (first, count, servers) -> server. Collective."""
         return Table(self, name, dtype, settings)
 
     def gradients(self, *, bucket_bytes: Optional[int] = None, cycle: Optional[Duration] = None,
                   stall_warn: Optional[Duration] = None,
                   stall_fail: Optional[Duration] = None) -> Gradients:
-        """A queue of named tensors that ranks submit in any order. Collective."""
+        """Creates a queue of named tensors that ranks submit in any order. Collective."""
         return Gradients(self, {"bucket_bytes": bucket_bytes, "cycle": cycle,
                                 "stall_warn": stall_warn, "stall_fail": stall_fail})
 
@@ -117,9 +119,10 @@ class Communicator(Child, Collectives[None, Result]):
                    stochastic: bool = False, block: Optional[int] = None,
                    rank: Optional[int] = None, rows: Optional[int] = None,
                    seed: Optional[int] = None, ratio: Optional[float] = None) -> Compressor:
-        """All-reduces vectors of count f32 with less on the wire. feedback: what a step does not
-        send is added to the next; block, rank, rows, ratio: of the kinds that have them
-        (docs/COMPRESSION.md); stochastic: INT8 rounds at random. Collective."""
+        """Creates a compressor, which all-reduces vectors of count f32 with fewer bytes sent.
+        feedback: what a step does not send is added to the next one; stochastic: INT8 rounds at
+        random; block, rank, rows, ratio: for the kinds that use them (docs/COMPRESSION.md).
+        Collective."""
         return Compressor(self, kind, count, {
             "feedback": feedback, "stochastic": stochastic, "block": block, "rank": rank,
             "rows": rows, "seed": seed, "ratio": ratio})
@@ -127,10 +130,11 @@ class Communicator(Child, Collectives[None, Result]):
     def graph(self, topology: TopologyLike, *, neighbors: Optional[Neighbors] = None,
               self_weight: Optional[float] = None, out_neighbors: Optional[Sequence[int]] = None,
               rows_only: bool = False, signed: bool = False) -> Graph:
-        """Who averages with whom. With CUSTOM each rank gives its neighbors as {rank: weight} with
-        its self_weight, or ranks alone for Metropolis-Hastings weights of edges that go both ways;
-        out_neighbors, to be checked, are who names this rank. rows_only: columns of the matrix need
-        not sum to 1; signed: weights may be negative. Collective."""
+        """Creates a graph: which ranks average with which. With CUSTOM each rank passes its
+        neighbors, as {rank: weight} with its self_weight, or ranks alone for Metropolis-Hastings
+        weights of edges that go both ways. out_neighbors, the ranks that name this rank, are only
+        checked. rows_only: columns of the matrix need not sum to 1; signed: weights may be
+        negative. Collective."""
         return Graph(self, topology, {
             "neighbors": neighbors, "self_weight": self_weight, "out_neighbors": out_neighbors,
             "rows_only": rows_only, "signed": signed})

@@ -1,4 +1,4 @@
-"""All-reduce with less on the wire.
+"""Compressed all-reduce.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,24 +18,24 @@ from ._ways import Blocking, Started, runner
 
 
 class CompressorOperations(Generic[Done]):
-    _run: Any  #: (function, *arguments) -> what it returns, or a request
+    _run: Any  #: (function, *arguments) -> its result, or a request
 
     def allreduce(self, array: Array, out: Array = None, op: OpLike = AVG) -> Done:
-        """out (None: in place) = the mean, or the sum, of all ranks' arrays, nearly: what a step
-        does not send of them is added to the next step's. One at a time."""
+        """out (None: in place) = approximately the mean, or the sum, of all ranks' arrays: what a
+        step does not send is added to the next one. One operation at a time."""
         return self._run(_dtrain.dtrain_compressor_allreduce, array, out, op)
 
 
 class BlockingCompressor(Blocking, CompressorOperations[None]):
-    """Each call returns when it is done."""
+    """Each call returns when the operation is done."""
 
 
 class StartedCompressor(Started, CompressorOperations[Request]):
-    """Each call begins the operation and returns its Request."""
+    """Each call starts the operation and returns its Request."""
 
 
 class Compressor(Child, CompressorOperations[None]):
-    """Made by Communicator.compressor(), for one vector of f32, reduced again and again. `start` has
+    """Made by Communicator.compressor(), for repeated reductions of one f32 vector. `start` offers
     the operation with a request, `using()` with parameters."""
 
     def __init__(self, comm: Any, kind: CompressionLike, count: int, settings: Dict[str, Any]) -> None:
@@ -60,12 +60,13 @@ class Compressor(Child, CompressorOperations[None]):
         return ParameterisedCompressor(self, {"timeout": timeout, "priority": priority})
 
     def reset(self) -> None:
-        """Forgets what was kept of earlier steps; on all ranks between the same two operations."""
+        """Discards what earlier steps have kept; call it on all ranks between the same two
+        operations."""
         _dtrain.dtrain_compressor_reset(self._handle)
 
     def stats(self) -> Dict[str, Any]:
-        """Since it was made: operations, raw_bytes (what this rank would have sent without it),
-        sent_bytes, and residual, the norm of what this rank keeps."""
+        """Counts since the compressor was created: operations, raw_bytes (what this rank would have
+        sent without compression), sent_bytes, and residual, the norm of what this rank keeps."""
         stats = _dtrain.dtrain_compression_stats_t()
         _dtrain.dtrain_compressor_stats(self._handle, stats)
         return {name: getattr(stats, name)

@@ -24,7 +24,7 @@ class DType(enum.IntEnum):
 
 
 class Op(enum.IntEnum):
-    """What a reduction does. AVG of integers is exact, rounded toward zero; B* are bitwise, for
+    """Operations of reductions. AVG of integers is exact, rounded toward zero; B* are bitwise, for
     integers; ADASUM (all-reduce of floating types) averages gradients that agree and adds
     orthogonal ones."""
     SUM = _dtrain.DTRAIN_SUM
@@ -49,7 +49,7 @@ ANY_RANK: int = _dtrain.DTRAIN_ANY_RANK
 
 
 class Rule(enum.IntEnum):
-    """What a push does to a table's values."""
+    """Update rules: what a push does to a table's values."""
     ADD = _dtrain.DTRAIN_RULE_ADD
     ASSIGN = _dtrain.DTRAIN_RULE_ASSIGN
     SGD = _dtrain.DTRAIN_RULE_SGD
@@ -73,7 +73,7 @@ class Rule(enum.IntEnum):
 
 
 class Compression(enum.IntEnum):
-    """How an all-reduce is made shorter (docs/COMPRESSION.md)."""
+    """How an all-reduce is compressed (docs/COMPRESSION.md)."""
     F16 = _dtrain.DTRAIN_COMPRESS_F16
     BF16 = _dtrain.DTRAIN_COMPRESS_BF16
     INT8 = _dtrain.DTRAIN_COMPRESS_INT8
@@ -83,7 +83,7 @@ class Compression(enum.IntEnum):
 
 
 class Topology(enum.IntEnum):
-    """Who averages with whom (docs/DECENTRALIZED.md)."""
+    """Which ranks average with which (docs/DECENTRALIZED.md)."""
     RING = _dtrain.DTRAIN_GRAPH_RING
     GRID = _dtrain.DTRAIN_GRAPH_GRID
     EXPONENTIAL = _dtrain.DTRAIN_GRAPH_EXPONENTIAL
@@ -107,22 +107,22 @@ class Initial(enum.IntEnum):
 
 
 class NotFinite(enum.IntEnum):
-    """What becomes of a push that has a NaN or an infinity."""
+    """How a push that contains a NaN or an infinity is treated."""
     TAKE = _dtrain.DTRAIN_NOT_FINITE_TAKE
     REFUSE = _dtrain.DTRAIN_NOT_FINITE_REFUSE
     DROP = _dtrain.DTRAIN_NOT_FINITE_DROP
 
 
 class Steps(enum.IntEnum):
-    """What rules that count updates take for the number of one: each element's, or row's, own, or the
-    table's, as the optimizers of torch and Keras do."""
+    """The count of updates that rules use: one per element or row, or one for the table, as in the
+    optimizers of torch and Keras."""
     OWN = _dtrain.DTRAIN_STEPS_OWN
     TABLE = _dtrain.DTRAIN_STEPS_TABLE
 
 
 class MeanOver(enum.IntEnum):
-    """What the mean of aggregate="avg" is taken over: all workers, or of each row those that have
-    pushed it."""
+    """The workers that the mean of aggregate="avg" counts: all of them, or for each row those that
+    have pushed it."""
     WORKERS = _dtrain.DTRAIN_MEAN_WORKERS
     PUSHERS = _dtrain.DTRAIN_MEAN_PUSHERS
 
@@ -138,7 +138,7 @@ class Schedule(enum.IntEnum):
 
 
 class Placement(enum.IntEnum):
-    """Where the parts of a table are put."""
+    """Which servers hold the parts of a table."""
     RANGE = _dtrain.DTRAIN_PLACE_RANGE
     HASH = _dtrain.DTRAIN_PLACE_HASH
     CONSISTENT = _dtrain.DTRAIN_PLACE_CONSISTENT

@@ -1,4 +1,4 @@
-"""A context: transports, memory, and the job.
+"""Contexts: transports, memory, and how to join or serve a job.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -29,7 +29,7 @@ from ._server import Server
 _dtrain.use_package(_errors.make_error, _arrays.adapt, Result, Op, find_op,
                     _arrays.Typed)
 
-#: Each rank gives some bytes and gets those of all ranks, in their order.
+#: Each rank passes some bytes and gets those of all ranks, in rank order.
 AllGather = Callable[[bytes], List[bytes]]
 LogSink = Callable[[str, str], None]
 LEVELS = {_dtrain.DTRAIN_LOG_ERROR: "error", _dtrain.DTRAIN_LOG_WARN: "warn",
@@ -37,17 +37,17 @@ LEVELS = {_dtrain.DTRAIN_LOG_ERROR: "error", _dtrain.DTRAIN_LOG_WARN: "warn",
 
 
 def check_sized(size: Optional[int], **others: Optional[int]) -> None:
-    """Without a size all comes from the environment."""
+    """Refuses other settings without a size: then they come from the environment."""
     for name, value in others.items():
         if size is None and value is not None:
-            raise _errors.InvalidError(f"{name}: {value!r}, without the job's size")
+            raise _errors.InvalidError(f"{name}: {value!r}, without the job's size; give size, too")
 
 
 class Option(NamedTuple):
     key: str
     default: str
     text: str
-    value: str  #: by the environment, or the file that it names
+    value: str  #: from the environment, or the file that it names
 
 
 def all_blobs(allgather: AllGather, size: Optional[int], mine: bytes) -> List[bytes]:
@@ -55,17 +55,17 @@ def all_blobs(allgather: AllGather, size: Optional[int], mine: bytes) -> List[by
     if len(blobs) != size:
         raise ValueError(f"allgather returned bytes of {len(blobs)} ranks, not {size}")
     if any(not isinstance(blob, bytes) or len(blob) != len(mine) for blob in blobs):
-        raise ValueError("allgather returns bytes of the same length of each rank")
+        raise ValueError("allgather returned bytes whose lengths differ from this rank's")
     return blobs
 
 
 def version() -> str:
-    """Of the library."""
+    """The version of the library."""
     return _dtrain.dtrain_version_string()
 
 
 def describe_options() -> List[Option]:
-    """All options, with their defaults and what they are for."""
+    """All options, with their defaults and descriptions."""
     found: List[Option] = []
     bag = _dtrain.dtrain_options_create()
     try:
@@ -82,7 +82,8 @@ DURATION = re.compile(r"\d+(ns|us|ms|s|min)")
 
 
 def option_text(value: Any, default: str) -> str:
-    """As options take it: durations in ns, and numbers, of what is one by its default, seconds."""
+    """The text of an option's value. A number is in seconds if the option's default is a
+    duration."""
     if isinstance(value, bool):
         return ("no", "yes")[value]
     if isinstance(value, timedelta) or (isinstance(value, (int, float)) and DURATION.fullmatch(default)):
@@ -112,10 +113,10 @@ def fill_options(bag: Any, path: Optional[Path], settings: Mapping[str, Any],
 
 
 class Context(Closeable):
-    """Opens the transports. Options are given by name with underscores for dots, as in the
-    environment, or by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}).
-    options_file has lines "key = value"; what is given here goes before. Use it in `with`: at its
-    end everything made with it is closed."""
+    """Opens the transports. Options are named with underscores for dots, as in the environment, or
+    by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}). options_file has
+    lines "key = value"; arguments override it. Use it in `with`: at its end everything made with
+    the context is closed."""
 
     def __init__(self, options: Mapping[str, Any] = {}, /, *, log: Optional[LogSink] = None,
                  options_file: Optional[Path] = None, **named: Any) -> None:
@@ -154,7 +155,7 @@ class Context(Closeable):
     def serve(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
               servers: Optional[int] = None, index: Optional[int] = None,
               timeout: Optional[Duration] = None) -> Server:
-        """Joins a job as a parameter server, and serves from then on in the background."""
+        """Joins a job as a parameter server, which then serves in the background."""
         check_sized(size, servers=servers, index=index)
         params = fill(_dtrain.dtrain_server_params_t(), {"size": size, "servers": servers,
                                                          "index": index, "timeout": timeout})
@@ -162,8 +163,8 @@ class Context(Closeable):
 
     @property
     def world(self) -> Communicator:
-        """All workers of the job that the environment names (or of one process), joined at first
-        use."""
+        """All workers of the job that the environment names (without one, this process alone). The
+        first use joins it."""
         if self._world is None or self._world.closed:
             self._world = self.join()
         return self._world
@@ -181,33 +182,34 @@ class Context(Closeable):
         return json.loads(_dtrain.dtrain_context_describe(self._handle))
 
     def progress(self) -> int:
-        """Does some work, with the option progress=manual; how much."""
+        """Does some work and returns how much; needed with the option progress=manual."""
         return _dtrain.dtrain_context_progress(self._handle)
 
     def allocate(self, size: int) -> Memory:
-        """New memory of so many bytes, which collectives inside the host need not copy."""
+        """Allocates memory (size in bytes); collectives between ranks of one host need not copy
+        it."""
         return Memory(self, size)
 
     def register(self, array: Any, *, shared: bool = False) -> Registration:
-        """Registers an array's memory with the transports; shared: moves its pages into memory that
-        the host's other ranks can map. No thread may write to it during this call."""
+        """Registers an array's memory with the transports. shared: moves its pages into memory that
+        the host's other ranks can map. No thread may write to the pages during this call."""
         return Registration(self, array, shared)
 
     def start_timeline(self, path: Path) -> None:
-        """Writes what this rank does when to a file, for ui.perfetto.dev; %r is the rank."""
+        """Writes a timeline of this rank to a file, for ui.perfetto.dev; %r in path is the rank."""
         _dtrain.dtrain_timeline_start(self._handle, path_text(path))
 
     def mark_timeline(self, name: str) -> None:
-        """Notes that the program has come to a point of this name."""
+        """Marks this moment in the timeline under the given name."""
         _dtrain.dtrain_timeline_mark(self._handle, name)
 
     def stop_timeline(self) -> None:
-        """Ends the file."""
+        """Ends the timeline and closes its file."""
         _dtrain.dtrain_timeline_stop(self._handle)
 
     def device_stats(self, index: int) -> Dict[str, int]:
-        """What a transport (of describe()) did with the program's memory: bytes copied, or used by
-        the network in place; registrations, and how its cache of them fares."""
+        """How the index-th transport of describe() has handled the program's memory: bytes copied,
+        or used by the network in place; registrations, and counts of their cache."""
         stats = _dtrain.dtrain_device_stats_t()
         _dtrain.dtrain_stats_device(self._handle, index, stats)
         return {name: getattr(stats, name) for name in (
@@ -215,8 +217,8 @@ class Context(Closeable):
             "cache_bytes", "cache_hits", "cache_misses", "cache_evictions")}
 
     def set_log(self, sink: Optional[LogSink]) -> None:
-        """Calls sink(level, line) for each line of the log, from any thread; it must not call into
-        dtrain. What it raises goes to sys.unraisablehook. None: to stderr again."""
+        """Calls sink(level, line) for each line of the log, from any thread; it must not call
+        dtrain. Its exceptions go to sys.unraisablehook. None: back to stderr."""
         check_callable(sink, "sink")
 
         def put(level: int, line: str) -> None:
@@ -253,14 +255,14 @@ _open: Set[Context] = set()
 
 
 def _close_at_exit() -> None:
-    """Otherwise operations in flight would write to memory that the interpreter has freed. Those
-    of daemon threads are ended."""
+    """Closes all contexts: operations in flight would otherwise write to memory that the
+    interpreter has freed. Operations of daemon threads are aborted."""
     deadline = time.monotonic() + 5
     for context in list(_open):
         while True:
             try:
                 if any(isinstance(child, Memory) and child.viewed for child in context._children):
-                    context._end()  # its memory stays
+                    context._end()  # the viewed memory stays
                 else:
                     context.close()
                 break
@@ -275,4 +277,4 @@ def _close_at_exit() -> None:
 
 
 atexit.register(_close_at_exit)
-os.register_at_fork(after_in_child=_open.clear)  # they are the parent's
+os.register_at_fork(after_in_child=_open.clear)  # contexts belong to the parent

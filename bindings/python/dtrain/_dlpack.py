@@ -1,4 +1,4 @@
-"""DLPack, of 1.0 and before: what a tensor tells of its memory.
+"""DLPack, version 1.0 and earlier: finds a tensor's memory.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,16 +9,16 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from ._constants import DType
 
 CPU = 1
-MAJOR, MINOR = 1, 0  #: of the versions that this understands
+MAJOR, MINOR = 1, 0  #: newest supported version
 READ_ONLY, IS_COPIED = 1, 2
-# By DLPack's type code and bits.
+# By DLPack's type code and number of bits.
 DTYPES = {(2, 32): DType.F32, (2, 64): DType.F64, (2, 16): DType.F16, (4, 16): DType.BF16,
           (0, 8): DType.I8, (1, 8): DType.U8, (0, 16): DType.I16, (1, 16): DType.U16,
           (0, 32): DType.I32, (1, 32): DType.U32, (0, 64): DType.I64, (1, 64): DType.U64}
 
 
 class DLTensor(ctypes.Structure):
-    """As dlpack.h lays it out."""
+    """The layout of dlpack.h."""
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
                 ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
                 ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
@@ -45,40 +45,41 @@ class Tensor(NamedTuple):
     address: int
     shape: Sequence[int]
     strides: Optional[Sequence[int]]  #: in elements; None: packed
-    dtype: Optional[DType]            #: None: one that has no name here
+    dtype: Optional[DType]            #: None: not a dtype of dtrain
     flags: int
-    capsule: Any                      #: keeps the memory
+    capsule: Any                      #: keeps the memory alive
 
 
 def ask(array: Any, name: str, question: Callable[[], Any]) -> Any:
     try:
         return question()
     except Exception as error:
-        raise ValueError(f"{name}: {type(array).__name__} refuses its memory: {error}") from error
+        raise ValueError(f"{name}: {type(array).__name__} refuses access to its memory: "
+                         f"{error}") from error
 
 
 def export(array: Any) -> Any:
     try:
         return array.__dlpack__(max_version=(MAJOR, MINOR))
-    except TypeError:  # of before 1.0
+    except TypeError:  # before DLPack 1.0
         return array.__dlpack__()
 
 
 def take(array: Any, name: str) -> Tensor:
-    """Of an object with __dlpack__ on the CPU."""
+    """Describes the memory of an object with __dlpack__ on the CPU."""
     capsule = ask(array, name, partial(export, array))
-    # The capsule's destructor gives the tensor back as long as nobody renames it: it is kept as it is.
+    # The capsule keeps its name: only then its destructor releases the tensor.
     flags = 0
     if is_valid(capsule, b"dltensor_versioned"):
         managed = Versioned.from_address(get_pointer(capsule, b"dltensor_versioned"))
         if managed.major > MAJOR:
             raise TypeError(f"{name}: {type(array).__name__} exports DLPack {managed.major}."
-                            f"{managed.minor}, this understands up to {MAJOR}")
+                            f"{managed.minor}, dtrain supports versions up to {MAJOR}")
         tensor, flags = managed.tensor, int(managed.flags)
     elif is_valid(capsule, b"dltensor"):
         tensor = DLTensor.from_address(get_pointer(capsule, b"dltensor"))
     else:
-        raise TypeError(f"{name}: the __dlpack__ of {type(array).__name__} gives no tensor")
+        raise TypeError(f"{name}: the __dlpack__ of {type(array).__name__} returns no tensor")
     dtype = DTYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
     strides = tensor.strides[:tensor.ndim] if tensor.strides else None
     return Tensor((tensor.data or 0) + tensor.byte_offset, tensor.shape[:tensor.ndim], strides, dtype,

@@ -1,4 +1,4 @@
-"""Durations: seconds as a number, a timedelta, or a text with a unit, as options have it ("30s").
+"""Durations: seconds as a number, a timedelta, or a text with a unit, as in options ("30s").
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -7,7 +7,7 @@ import re
 from datetime import timedelta
 from typing import Any, Optional, Union
 
-Duration = Union[float, timedelta, str]  #: float: seconds, also as an int
+Duration = Union[float, timedelta, str]  #: float or int: seconds
 
 FOREVER = -1
 LONGEST = (1 << 63) - 1  #: ns, 292 years
@@ -16,7 +16,7 @@ TEXT = re.compile(r"(\d+) *(ns|us|ms|s|min)")
 
 
 def exact(value: Any, name: str) -> int:
-    """In ns; FOREVER for infinity."""
+    """The duration in ns; FOREVER for infinity."""
     if isinstance(value, timedelta):
         return (value.days * 86400 + value.seconds) * 1000 ** 3 + value.microseconds * 1000
     if isinstance(value, str):
@@ -33,7 +33,7 @@ def exact(value: Any, name: str) -> int:
         raise TypeError(f"{name}: seconds, a timedelta, or a text such as \"30s\" are needed, not "
                         f"{type(value).__name__}") from None
     if math.isnan(seconds):
-        raise ValueError(f"{name}: not a number")
+        raise ValueError(f"{name}: the duration is not a number (NaN)")
     if seconds == math.inf:
         return FOREVER
     if seconds <= 0:
@@ -42,17 +42,17 @@ def exact(value: Any, name: str) -> int:
 
 
 def nanoseconds(value: Optional[Duration], name: str = "timeout") -> int:
-    """As the C API takes time-outs: None is the option's (0), infinity none at all (< 0)."""
+    """A timeout for the C API: None is the option's value (0), infinity is no timeout (< 0)."""
     if value is None:
         return 0
     found = exact(value, name)
     if found == 0 or found < FOREVER:
-        raise ValueError(f"{name}: {value!r}; a duration is more than 0, or None")
+        raise ValueError(f"{name}: {value!r}; a duration must be more than 0, or None")
     return min(found, LONGEST)
 
 
 def wait_nanoseconds(value: Optional[Duration], name: str = "timeout") -> int:
-    """Of a wait: None and infinity are for ever (< 0), what is not more than 0 does not wait."""
+    """The limit of a wait: None and infinity are no limit (< 0); 0 and less do not wait."""
     if value is None:
         return FOREVER
     found = exact(value, name)

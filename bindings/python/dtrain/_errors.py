@@ -10,10 +10,10 @@ from . import _dtrain
 
 
 class Error(Exception):
-    """What a call of the library failed with.
+    """The error of a call of the library.
 
-    status: the number of the C API (0 in none); name: its name there; text: what failed, where, and
-    what to do; rank: the guilty one, where the library knows it.
+    status: the status number of the C API (0 if there is none); name: its name there; text: what
+    failed, where, and what to do; rank: the rank that failed, if the library knows it.
     """
     status: int = 0
 
@@ -113,7 +113,7 @@ class AuthError(Error):
 
 
 class PeerError(Error):
-    """Peer failed; Communicator.shrink() is the way on."""
+    """Peer failed; call Communicator.shrink() to continue."""
     status = _dtrain.DTRAIN_ERR_PEER
 
 
@@ -148,5 +148,5 @@ BY_STATUS: Dict[int, Type[Error]] = {
 
 
 def make_error(status: int, text: str, rank: Optional[int]) -> Error:
-    """A newer library may have statuses that this package does not know."""
+    """Makes the error of a status. A newer library may have statuses that are unknown here."""
     return BY_STATUS.get(status, Error)(text, rank, status)

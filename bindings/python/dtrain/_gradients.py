@@ -17,31 +17,31 @@ from ._ways import Blocking, Started, runner
 
 
 class GradientOperations(Generic[Done, Found]):
-    """Submitted tensors are reduced, packed together, once every rank has submitted them."""
+    """Submitted tensors are packed together and reduced once every rank has submitted them."""
 
-    _run: Any  #: (function, *arguments) -> what it returns, or a request
+    _run: Any  #: (function, *arguments) -> its result, or a request
 
     def submit(self, name: str, array: Array, out: Array = None, op: OpLike = AVG) -> Done:
         """out (None: in place) = the mean, or another op, of all ranks' arrays of this name."""
         return self._run(_dtrain.dtrain_gradients_submit, name, array, out, op)
 
     def join(self) -> Found:
-        """For a rank without more data: it contributes zeros until all have joined. The result's
-        peer is the rank that joined last."""
+        """For a rank without more data: it contributes zeros until all ranks have joined. The
+        result's peer is the rank that joined last."""
         return self._run(_dtrain.dtrain_gradients_join)
 
 
 class BlockingGradients(Blocking, GradientOperations[None, Result]):
-    """Each call returns when it is done."""
+    """Each call returns when the operation is done."""
 
 
 class StartedGradients(Started, GradientOperations[Request, Request]):
-    """Each call begins the operation and returns its Request."""
+    """Each call starts the operation and returns its Request."""
 
 
 class Gradients(Child, GradientOperations[None, Result]):
-    """Made by Communicator.gradients(). `start` has the operations with requests, which is how
-    tensors are submitted while the program computes on; `using()` those with parameters."""
+    """Made by Communicator.gradients(). `start` offers the operations with requests, so that the
+    program can compute while tensors are reduced; `using()` offers them with parameters."""
 
     def __init__(self, comm: Any, settings: Mapping[str, Any]) -> None:
         params = fill(_dtrain.dtrain_gradients_params_t(), settings)
@@ -58,7 +58,7 @@ class Gradients(Child, GradientOperations[None, Result]):
         return ParameterisedGradients(self, {"timeout": timeout, "priority": priority})
 
     def stats(self) -> Dict[str, int]:
-        """Counts since the queue was made, on this rank."""
+        """Counts of this rank since the queue was created."""
         stats = _dtrain.dtrain_gradients_counters_t()
         _dtrain.dtrain_gradients_stats(self._handle, stats)
         return {name: getattr(stats, name) for name in (

@@ -1,4 +1,4 @@
-"""Averages with neighbours instead of all ranks.
+"""Graphs: averages with neighbors instead of all ranks.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,42 +18,44 @@ from ._request import Request
 from ._settings import TopologyLike
 from ._ways import Blocking, Prepared, Started, runner
 
-#: Ranks that this one hears of, with the weights of these edges, or without.
+#: The ranks whose values this rank gets, with the weights of these edges or without.
 Neighbors = Union[Mapping[int, float], Iterable[int]]
 
 
 class GraphOperations(Generic[Done]):
-    """Collectives of the graph's communicator, which wait for neighbours only."""
+    """Collectives of the graph's communicator that wait for neighbors only."""
 
-    _run: Any  #: (function, *arguments) -> what it returns, or a request
+    _run: Any  #: (function, *arguments) -> its result, or a request
 
     def average(self, array: Array, out: Array = None) -> Done:
-        """out (None: in place) = the weighted mean of the own array and the in-neighbours'."""
+        """out (None: in place) = the weighted mean of this rank's array and the in-neighbors'
+        arrays."""
         return self._run(_dtrain.dtrain_neighbor_average, array, out)
 
     def allgather(self, array: Array, out: Array) -> Done:
-        """out = the in-neighbours' arrays, in the order of their ranks."""
+        """out = the in-neighbors' arrays, in the order of their ranks."""
         return self._run(_dtrain.dtrain_neighbor_allgather, array, out)
 
     def alltoall(self, array: Array, out: Array) -> Done:
-        """A block of array to each out-neighbour, a block of out from each in-neighbour."""
+        """Sends a block of array to each out-neighbor; gets a block of out from each
+        in-neighbor."""
         return self._run(_dtrain.dtrain_neighbor_alltoall, array, out)
 
 
 class BlockingGraph(Blocking, GraphOperations[None]):
-    """Each call returns when it is done."""
+    """Each call returns when the operation is done."""
 
 
 class StartedGraph(Started, GraphOperations[Request]):
-    """Each call begins the operation and returns its Request."""
+    """Each call starts the operation and returns its Request."""
 
 
 class PreparedGraph(Prepared, GraphOperations[Request]):
-    """Each call prepares the operation: Request.start() begins it, as often as it is called."""
+    """Each call prepares the operation; Request.start() starts it, as often as it is called."""
 
 
 class Graph(Child, GraphOperations[None]):
-    """Made by Communicator.graph(). `start`, `prepare` and `using()` as of communicators."""
+    """Made by Communicator.graph(). `start`, `prepare` and `using()` work as for communicators."""
 
     def __init__(self, comm: Any, topology: TopologyLike, settings: Mapping[str, Any]) -> None:
         params, _kept = graph_params(topology, **settings)
@@ -72,21 +74,21 @@ class Graph(Child, GraphOperations[None]):
 
     @property
     def in_neighbors(self) -> Dict[int, float]:
-        """The ranks that this one hears of, with their weights."""
+        """The ranks whose values this rank gets, with their weights."""
         return _dtrain.graph_neighbors(self._handle, _dtrain.DTRAIN_GRAPH_IN)
 
     @property
     def out_neighbors(self) -> Dict[int, float]:
-        """The ranks that hear of this one, with its weights there."""
+        """The ranks that get this rank's value, with its weights there."""
         return _dtrain.graph_neighbors(self._handle, _dtrain.DTRAIN_GRAPH_OUT)
 
     @property
     def self_weight(self) -> float:
-        """The weight of the own value."""
+        """The weight of this rank's value."""
         return _dtrain.dtrain_graph_self_weight(self._handle)
 
     def spectral_gap(self) -> float:
-        """How fast averages bring the ranks together: 1 at once, 0 never. Up to 256 ranks."""
+        """How fast averages converge to the mean: 1 at once, 0 never. Up to 256 ranks."""
         return _dtrain.dtrain_graph_spectral_gap(self._handle)
 
 
@@ -103,10 +105,10 @@ def graph_params(topology: TopologyLike, neighbors: Optional[Neighbors] = None,
                  self_weight: Optional[float] = None,
                  out_neighbors: Optional[Iterable[int]] = None, rows_only: bool = False,
                  signed: bool = False) -> Any:
-    """dtrain_graph_params_t, and what must live as long as it."""
+    """Returns dtrain_graph_params_t, and the arrays that it points to."""
     number = find(Topology, topology, "topology")
     if (neighbors is not None) != (number == Topology.CUSTOM):
-        raise InvalidError("neighbors are those of Topology.CUSTOM, which needs them")
+        raise InvalidError("neighbors: Topology.CUSTOM requires them, other topologies have none")
     params = fill(_dtrain.dtrain_graph_params_t(), {
         "kind": number, "self_weight": self_weight,
         "flags": (_dtrain.DTRAIN_GRAPH_ROWS_ONLY if rows_only else 0)

@@ -1,4 +1,4 @@
-"""What all objects with a handle of the C API have in common.
+"""Base classes of all objects with a handle of the C API.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -8,23 +8,23 @@ Self = TypeVar("Self", bound="Closeable")
 
 
 class Uncopied:
-    """What stands for something of this process."""
+    """Base of objects that refer to this process, and so cannot be copied or pickled."""
     __slots__ = ()
 
     def __reduce_ex__(self, _: Any) -> Any:
-        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it stands for something "
-                        "of this process; make one where it is needed (context, join, table, ...)")
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it belongs to "
+                        "this process; make one where it is needed (context, join, table, ...)")
 
 
 class Closeable(Uncopied):
-    """A context manager; close() may be called again, other use after it is a StateError."""
+    """A context manager. close() may be called again; other calls after it raise a StateError."""
     _handle: Any = None
 
     def _destroy(self) -> None:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Gives everything back. A BusyError while another thread is in a call of it."""
+        """Destroys the object. BusyError: another thread is in one of its calls."""
         if self._handle is not None:
             self._destroy()
             self._handle = None
@@ -42,12 +42,12 @@ class Closeable(Uncopied):
 
 
 class Child(Closeable):
-    """Made with a context, which closes what is still open of them, the youngest first."""
+    """An object made with a context. The context closes those that are still open, newest first."""
 
     def __init__(self, context: Any, handle: Any, maker: Any = None) -> None:
         self._context = context
         self._handle = handle
-        self._maker = maker  # closes it, too
+        self._maker = maker  # closing the maker closes this, too
         context._children.append(self)
 
     def close(self) -> None:

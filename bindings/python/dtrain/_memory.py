@@ -1,4 +1,4 @@
-"""Memory that operations need not copy: never needed for correctness.
+"""Shared and registered memory, which saves copies: never needed for correctness.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,9 +14,9 @@ from ._parameters import fill
 
 
 class Memory(Child):
-    """New memory of Context.allocate(), zeroed and page-aligned, that the host's other ranks can
-    map. Arrays are made of view(): numpy.frombuffer(memory.view(), "f4"). It cannot be closed while
-    one of them lives."""
+    """Memory from Context.allocate(), zeroed and page-aligned, that the host's other ranks can map.
+    Arrays are made from view(): numpy.frombuffer(memory.view(), "f4"). The memory cannot be closed
+    while such an array lives."""
 
     def __init__(self, context: Any, size: int) -> None:
         super().__init__(context, _dtrain.dtrain_mem_alloc(context._handle, size))
@@ -25,11 +25,11 @@ class Memory(Child):
 
     @property
     def viewed(self) -> bool:
-        """Whether a view, or what was made of one, still lives."""
+        """Whether a view, or an array made from one, still lives."""
         return self._block() is not None
 
     def view(self) -> memoryview:
-        """Its bytes, writable."""
+        """The bytes of the memory, writable."""
         if self._handle is None:
             raise StateError("this memory is closed")
         block = self._block()
@@ -46,7 +46,8 @@ class Memory(Child):
 
 
 class Registration(Child):
-    """An array's memory, registered by Context.register(), which keeps it until this is closed."""
+    """An array's memory that Context.register() has registered. Keeps the array until it is
+    closed."""
 
     def __init__(self, context: Any, array: Any, shared: bool) -> None:
         address, size, self._kept = self._place(array)
@@ -63,8 +64,8 @@ class Registration(Child):
             address, count, dtype, _, owner = _arrays.adapt(array, True, "array")
             return address, count * ITEM_BYTES[DType(dtype)], owner
         if view.readonly or not view.c_contiguous:
-            raise ValueError("array: memory to be registered is writable and contiguous")
-        block = (ctypes.c_ubyte * view.nbytes).from_buffer(view)  # refuses to be resized
+            raise ValueError("array: memory to be registered must be writable and contiguous")
+        block = (ctypes.c_ubyte * view.nbytes).from_buffer(view)  # prevents resizing the array
         return ctypes.addressof(block), view.nbytes, block
 
     def _destroy(self) -> None:

@@ -1,4 +1,4 @@
-"""Enumerations by the names that people write: op="sum", rule="adagrad", dtype="bfloat16".
+"""Finds constants by the names that people write: op="sum", rule="adagrad", dtype="bfloat16".
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,7 +22,7 @@ OTHER_NAMES: Dict[Type[enum.IntEnum], Dict[str, enum.IntEnum]] = {
 
 
 def plain(name: str) -> str:
-    """Without what people write in different ways."""
+    """The name without case, spaces, hyphens and underscores, in which spellings differ."""
     return name.strip().lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
@@ -34,8 +34,8 @@ NAMES = {kind: names_of(kind) for kind in OTHER_NAMES}
 
 
 def find(kind: Type[enum.IntEnum], value: Any, name: str) -> int:
-    """The number of a value of the parameter `name`: one of kind, a name of one, or an int, which
-    the library checks."""
+    """The number for an argument of the parameter `name`: a constant of kind, its name, or an int,
+    which the library checks."""
     if isinstance(value, str):
         if kind not in NAMES:
             NAMES[kind] = names_of(kind)
@@ -54,7 +54,7 @@ def find(kind: Type[enum.IntEnum], value: Any, name: str) -> int:
         raise TypeError(f"{name}: one of {kind.__name__}, or its name, is needed, not "
                         f"{type(value).__name__}")
     number = operator.index(value)
-    if number == 0:  # the C API's word for the default
+    if number == 0:  # in the C API 0 means the default
         raise InvalidError(f"{name}: there is no {kind.__name__} 0")
     return number
 

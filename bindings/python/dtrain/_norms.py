@@ -11,16 +11,16 @@ from ._collectives import Array
 
 
 def clip_by_global_norm(arrays: Iterable[Array], max_norm: float) -> float:
-    """Scales arrays of f32, f64, f16 and bf16, such as the gradients of all tables, in place, so that
-    their L2 norm together is at most max_norm; returns what it was before. A NaN or an infinity in
-    one is an InvalidError, and nothing has changed."""
+    """Scales arrays of f32, f64, f16 and bf16, such as the gradients of all tables, in place, so
+    that their common L2 norm is at most max_norm; returns the norm before that. If an array has a
+    NaN or an infinity, raises an InvalidError and changes nothing."""
     if is_array(arrays):
         raise TypeError(f"arrays: a list of arrays is needed, not {kind(arrays)}")
     return _dtrain.dtrain_clip_by_global_norm(items(arrays, "arrays"), max_norm)
 
 
 def is_array(value: Any) -> bool:
-    """Which would be gone through row by row."""
+    """Whether value is an array: as a list of arrays it would be taken row by row."""
     if hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"):
         return True
     try:

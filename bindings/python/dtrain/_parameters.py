@@ -1,4 +1,4 @@
-"""Parameters of the C API from keywords.
+"""Converts keyword arguments to parameter structs of the C API.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,11 +17,11 @@ ENUMERATIONS: Dict[str, Any] = {
     "rule": Rule, "consistency": Consistency, "aggregate": Op, "dtype": DType,
     "storage_dtype": DType, "wire_dtype": DType, "distribution": Initial, "placement": Placement,
     "not_finite": NotFinite, "steps": Steps, "mean_over": MeanOver, "schedule": Schedule}
-#: Numbers that are taken as they are when they are given: of each the bit that says so.
+#: The bits of numbers that have a default: with its bit a number counts even if it is 0.
 GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
     "learning_rate", "momentum", "beta1", "beta2", "epsilon", "rho", "trust", "ftrl_beta",
     "compensation", "accumulator")}
-#: Of others 0 is the C API's word for the default, which here is None.
+#: For other numbers 0 means the default in the C API; in Python None does, so 0 is refused.
 POSITIVE = frozenset((
     "weight", "size", "bucket_bytes", "block", "rows", "ratio", "shards", "max_record", "max_bytes",
     "virtual_nodes", "placement_block", "key_count", "split_bytes"))
@@ -29,8 +29,7 @@ FACTORS = {"prescale": 1.0, "postscale": 1.0}
 
 
 def fill(params: Any, settings: Mapping[str, Any]) -> Any:
-    """Settings by the names of the struct's fields, durations without their "_ns". None means the
-    default, and nothing else does."""
+    """Sets fields of params by name, durations without their "_ns". Only None means the default."""
     for name, value in settings.items():
         if value is None:
             continue
@@ -48,7 +47,7 @@ def fill(params: Any, settings: Mapping[str, Any]) -> Any:
 
 def check_positive(value: Any, name: str) -> None:
     if value == 0:
-        raise InvalidError(f"{name}: 0; it is more than 0, or None")
+        raise InvalidError(f"{name}: 0; it must be more than 0, or None")
 
 
 def check_names(settings: Mapping[str, Any], allowed: Mapping[str, Any], where: str = "") -> None:
@@ -58,7 +57,7 @@ def check_names(settings: Mapping[str, Any], allowed: Mapping[str, Any], where: 
 
 
 def operation(settings: Mapping[str, Any], queue: Any = None, tag: int = 0) -> Any:
-    """dtrain_op_params_t; None where it would say nothing."""
+    """Makes dtrain_op_params_t; None if there is nothing to set."""
     if not settings and queue is None:
         return None
     params = _dtrain.dtrain_op_params_t()

@@ -1,4 +1,4 @@
-"""TFRecord files.
+"""Readers and writers of TFRecord files.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,15 +13,15 @@ from ._parameters import fill
 
 
 class Records(Closeable):
-    """Closed, like a file, when nobody keeps it."""
+    """Closed when no reference is left, like a file."""
 
     def __del__(self) -> None:
         self.close()
 
 
 class RecordReader(Records):
-    """The records of files, one after the other, as bytes; their checksums are checked. shard of
-    shards: whole files where there are enough of them, else every so many records."""
+    """Iterates over the records of files, as bytes, and checks their checksums. shard of shards:
+    each shard gets whole files if there are at least `shards`, else every shards-th record."""
 
     def __init__(self, paths: Union[Path, Iterable[Path]], *, shard: Optional[int] = None,
                  shards: Optional[int] = None, max_record: Optional[int] = None) -> None:
@@ -41,7 +41,7 @@ class RecordReader(Records):
         return record
 
     def rewind(self) -> None:
-        """Back to the first record."""
+        """Returns to the first record."""
         _dtrain.dtrain_reader_rewind(self._handle)
 
     def _destroy(self) -> None:
@@ -49,15 +49,15 @@ class RecordReader(Records):
 
 
 class RecordWriter(Records):
-    """Writes a file, which appears under its name when this is closed."""
+    """Writes a file, which appears under its name when the writer is closed."""
 
     def __init__(self, path: Path) -> None:
         self._handle = _dtrain.dtrain_writer_open(path_text(path))
 
     def append(self, record: Any) -> None:
-        """Anything with bytes."""
+        """Appends a record: any object with bytes."""
         _dtrain.dtrain_writer_append(self._handle, record)
 
     def _destroy(self) -> None:
-        handle, self._handle = self._handle, None  # given back also when it fails
+        handle, self._handle = self._handle, None  # freed even if the call fails
         _dtrain.dtrain_writer_close(handle)

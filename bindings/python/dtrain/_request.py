@@ -1,4 +1,4 @@
-"""Operations in flight.
+"""Requests: operations in flight.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -12,16 +12,16 @@ from ._handle import Uncopied
 
 
 class Result(NamedTuple):
-    """What a finished operation tells."""
+    """The outcome of a finished operation."""
     bytes: int    #: moved into the caller's buffer (receive, pull)
     peer: int     #: the sender of what was received, else -1
-    version: int  #: of tables: the version read or made
-    count: int    # type: ignore[assignment]  #: of rows, where they were counted
+    version: int  #: of tables: the version that was read or made
+    count: int    # type: ignore[assignment]  #: of rows, for count_rows()
 
 
 class Request(Uncopied):
-    """An operation in flight. It keeps the buffers of the operation, also when nobody keeps it:
-    they are the library's until it has finished. Await it, or wait() for it."""
+    """An operation in flight. Its buffers belong to the library until it has finished; they stay
+    alive even if the request is dropped. Await it, or call wait()."""
     __slots__ = ("_capsule", "_waiters", "__weakref__")
 
     def __init__(self, capsule: Any) -> None:
@@ -29,28 +29,29 @@ class Request(Uncopied):
         self._waiters: List["asyncio.Future[None]"] = []
 
     def done(self) -> bool:
-        """Whether it has finished, well or not."""
+        """Whether it has finished, successfully or not."""
         return _dtrain.request_wait(self._capsule, 0)
 
     def wait(self, timeout: Optional[Duration] = None) -> Result:
-        """Its result, or the exception that it ended in. TimeoutError when it has not finished in
-        so many seconds; it then goes on. Ctrl-C ends the wait, not the operation."""
+        """Waits for the operation; returns its result or raises its error. Raises a TimeoutError if
+        it has not finished after timeout; the operation then continues. Ctrl-C ends only the
+        wait."""
         if not _dtrain.request_wait(self._capsule, wait_nanoseconds(timeout)):
             waited = f"{timeout} s" if isinstance(timeout, (int, float)) else str(timeout)
-            raise TimeoutError(f"not finished after {waited}; the operation goes on")
+            raise TimeoutError(f"not finished after {waited}; the operation continues")
         return self.result()
 
     def result(self) -> Result:
-        """As wait(), but a StateError when it has not finished."""
+        """As wait(), but raises a StateError if the operation has not finished."""
         return _dtrain.request_result(self._capsule)
 
     def cancel(self) -> None:
-        """Asks for an early end: it still finishes, with a CanceledError if nothing was done yet. A
-        StateError for what other ranks may have begun (collectives)."""
+        """Asks the operation to end early: it still finishes, with a CanceledError if nothing was
+        done yet. StateError: it is a collective that other ranks may have begun."""
         _dtrain.dtrain_request_cancel(self._capsule)
 
     def start(self) -> None:
-        """Begins a prepared operation, once more."""
+        """Starts a prepared operation again."""
         _dtrain.request_start(self._capsule)
 
     def __await__(self) -> Generator[Any, None, Result]:
@@ -59,13 +60,13 @@ class Request(Uncopied):
         return self.result()
 
     def _finished(self) -> Generator[Any, None, None]:
-        """Started outside of an event loop: a thread waits for it."""
+        """The request was started outside of an event loop: waits in a thread."""
         loop = asyncio.get_running_loop()
         yield from loop.run_in_executor(None, _dtrain.request_wait, self._capsule, -1)
 
 
 class LoopRequest(Request):
-    """Started in an event loop, which its completion queue wakes."""
+    """A request that was started in an event loop; its completion queue wakes the loop."""
     __slots__ = ("_loop",)
 
     def __init__(self, capsule: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -111,7 +112,7 @@ class Reactor:
             self._requests.pop(tag)._wake()
 
     def close(self) -> None:
-        """Once all operations have ended."""
+        """Call it when all operations have ended."""
         if not self._loop.is_closed():
             self._loop.remove_reader(self._descriptor)
         while True:

@@ -1,4 +1,4 @@
-"""Parameter servers within a program; dtrain-server is one of their own.
+"""Parameter servers within a program; the program dtrain-server is a stand-alone one.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,17 +10,17 @@ from . import _dtrain
 from ._durations import Duration, wait_nanoseconds
 from ._handle import Child
 
-SLICE = 0.02  #: seconds between two looks at signals
+SLICE = 0.02  #: seconds between two checks for signals
 
 
 def server_weights(workers: int, dedicated: int, serving: int) -> List[int]:
-    """The setting weights of tables on dedicated servers, and then as many workers that serve, by
-    which the busiest link carries least."""
+    """The setting `weights` of tables for `dedicated` servers followed by `serving` workers that
+    serve: it minimizes the load of the busiest link."""
     return _dtrain.dtrain_server_weights(workers, dedicated, serving)
 
 
 class Server(Child):
-    """Serves in the background from Context.serve() on."""
+    """A parameter server that serves in the background. Made by Context.serve()."""
 
     def __init__(self, context: Any, handle: Any) -> None:
         super().__init__(context, handle)
@@ -29,7 +29,8 @@ class Server(Child):
         _dtrain.dtrain_server_destroy(self._handle)
 
     def wait(self, timeout: Optional[Duration] = None) -> bool:
-        """Whether all workers have left in time; raises what the job failed with."""
+        """Waits until all workers have left and returns whether they have; raises the error if the
+        job failed."""
         limit = wait_nanoseconds(timeout)
         end = float("inf") if limit < 0 else time.monotonic() + limit / 1e9
         while True:
@@ -40,5 +41,5 @@ class Server(Child):
                 return False
 
     def stats(self) -> str:
-        """What it has counted, as text for Prometheus."""
+        """What the server has counted, as text for Prometheus."""
         return _dtrain.dtrain_stats_server(self._handle)

@@ -1,4 +1,5 @@
-"""The settings of tables, by the names of dtrain_table_params_t, which says what each does.
+"""Types of the settings of tables. Their names are those of dtrain_table_params_t, which documents
+them.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -42,7 +43,7 @@ class RuleSettings(TypedDict, total=False):
 
 
 class Segment(RuleSettings, total=False):
-    """Columns [first, first + count) of each row, with a rule of their own."""
+    """Columns [first, first + count) of each row, updated by a separate rule."""
     first: int
     count: int
 

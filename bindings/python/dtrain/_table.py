@@ -1,4 +1,4 @@
-"""Tables: arrays that live on the servers, dense or of rows by keys.
+"""Tables: arrays on the servers, dense or sparse (rows by keys).
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -29,7 +29,7 @@ NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
 
 
 class State(NamedTuple):
-    """A state array of the rule: of so many numbers, in a sparse table for each row."""
+    """A state array of the rule. count: its numbers; for a sparse table, per row."""
     index: int  # type: ignore[assignment]
     name: str
     dtype: DType
@@ -37,13 +37,13 @@ class State(NamedTuple):
 
 
 class TableOperations(Generic[Done, Found]):
-    """Values of a dense table are those from `first` on, as many as the array has. Rows of a sparse
-    one are given by keys, an array of 64-bit integers (with a sign: the same bits) or a list."""
+    """Dense tables: operations apply to as many values as the array has, from `first` on. Sparse
+    tables: to the rows of keys, a list or array of 64-bit integers (signed ones keep their bits)."""
 
-    _run: Any  #: (function, *arguments) -> what it returns, or a request
+    _run: Any  #: (function, *arguments) -> its result, or a request
 
     def push(self, values: Array, first: int = 0) -> Found:
-        """Hands values to the table's rule."""
+        """Pushes values to the table's rule."""
         return self._run(_dtrain.dtrain_table_push, first, 0, values)
 
     def pull(self, out: Array, first: int = 0) -> Found:
@@ -51,7 +51,8 @@ class TableOperations(Generic[Done, Found]):
         return self._run(_dtrain.dtrain_table_pull, first, 0, out)
 
     def push_pull(self, values: Array, out: Array = None, first: int = 0) -> Found:
-        """Both in one round trip; without `out` in place. Under BSP it clocks the worker, too."""
+        """Pushes and pulls in one round trip; out None: in place. Under BSP this also ends the
+        worker's clock."""
         return self._run(_dtrain.dtrain_table_push_pull, first, 0, values, out)
 
     def set(self, values: Array, first: int = 0) -> Found:
@@ -59,15 +60,15 @@ class TableOperations(Generic[Done, Found]):
         return self._run(_dtrain.dtrain_table_set, first, 0, values)
 
     def push_rows(self, keys: Numbers, values: Array) -> Found:
-        """Hands rows to the table's rule; makes those that are not there."""
+        """Pushes rows to the table's rule; creates missing rows."""
         return self._run(_dtrain.dtrain_table_push_rows, numbers(keys, "keys"), 0, values)
 
     def pull_rows(self, keys: Numbers, out: Array) -> Found:
-        """Reads rows; of a key without one its initial values."""
+        """Reads rows; a key without a row has its initial values."""
         return self._run(_dtrain.dtrain_table_pull_rows, numbers(keys, "keys"), 0, out)
 
     def push_pull_rows(self, keys: Numbers, values: Array, out: Array = None) -> Found:
-        """Both in one round trip; without `out` in place."""
+        """Pushes and pulls rows in one round trip; out None: in place."""
         return self._run(_dtrain.dtrain_table_push_pull_rows, numbers(keys, "keys"), 0, values, out)
 
     def set_rows(self, keys: Numbers, values: Array) -> Found:
@@ -79,11 +80,11 @@ class TableOperations(Generic[Done, Found]):
         return self._run(_dtrain.dtrain_table_erase_rows, numbers(keys, "keys"), 0)
 
     def count_rows(self) -> Found:
-        """The result's count: of the rows on all servers."""
+        """Counts the rows on all servers; the result's count has the number."""
         return self._run(_dtrain.dtrain_table_count_rows)
 
     def clock(self) -> Done:
-        """Ends this worker's clock: its pushes so far belong to it."""
+        """Ends this worker's clock; its pushes so far belong to that clock."""
         return self._run(_dtrain.dtrain_table_clock)
 
     def set_rate(self, rate: float) -> Done:
@@ -95,7 +96,7 @@ class TableOperations(Generic[Done, Found]):
         return self._run(_dtrain.dtrain_table_pull_state, index, first, 0, out)
 
     def set_state(self, index: int, values: Array, first: int = 0) -> Found:
-        """Overwrites them."""
+        """Overwrites numbers of a state array of the rule."""
         return self._run(_dtrain.dtrain_table_set_state, index, first, 0, values)
 
     def pull_state_rows(self, index: int, keys: Numbers, out: Array) -> Found:
@@ -103,29 +104,29 @@ class TableOperations(Generic[Done, Found]):
         return self._run(_dtrain.dtrain_table_pull_state_rows, index, numbers(keys, "keys"), 0, out)
 
     def set_state_rows(self, index: int, keys: Numbers, values: Array) -> Found:
-        """Overwrites it."""
+        """Overwrites the state of rows."""
         return self._run(_dtrain.dtrain_table_set_state_rows, index, numbers(keys, "keys"), 0,
                          values)
 
     def set_ready(self) -> Done:
-        """Says that the table is initialised; usually one worker does."""
+        """Declares the table initialized; usually one worker does."""
         return self._run(_dtrain.dtrain_table_set_ready)
 
     def wait_ready(self) -> Done:
-        """Waits until a worker has said so."""
+        """Waits until a worker has called set_ready()."""
         return self._run(_dtrain.dtrain_table_wait_ready)
 
 
 class BlockingTable(Blocking, TableOperations[None, Result]):
-    """Each call returns when it is done."""
+    """Each call returns when the operation is done."""
 
 
 class StartedTable(Started, TableOperations[Request, Request]):
-    """Each call begins the operation and returns its Request."""
+    """Each call starts the operation and returns its Request."""
 
 
 class Table(Child, TableOperations[None, Result]):
-    """Made by Communicator.table(). `start` has the operations with requests, `using()` with
+    """Made by Communicator.table(). `start` offers the operations with requests, `using()` with
     parameters."""
 
     def __init__(self, comm: Any, name: str, dtype: DTypeLike, settings: Mapping[str, Any]) -> None:
@@ -145,8 +146,8 @@ class Table(Child, TableOperations[None, Result]):
     def using(self, *, timeout: Optional[Duration] = None, priority: Optional[int] = None,
               weight: Optional[float] = None,
               min_version: Optional[int] = None) -> "ParameterisedTable":
-        """The same operations with parameters: timeout, priority, weight (how much a push counts in
-        an average), min_version (a pull waits for so many updates)."""
+        """The same operations with parameters: timeout, priority, weight (of a push in an average),
+        min_version (a pull waits until this many updates have been applied)."""
         return ParameterisedTable(self, {"timeout": timeout, "priority": priority, "weight": weight,
                                          "min_version": min_version})
 
@@ -167,11 +168,11 @@ class Table(Child, TableOperations[None, Result]):
             found[name] = State(len(found), name, DType(dtype), count)
 
     def locate(self, items: Numbers) -> List[int]:
-        """The servers of elements, or of keys."""
+        """The numbers of the servers that hold these elements, or keys."""
         return _dtrain.dtrain_table_locate(self._handle, numbers(items, "items"), 0)
 
     def servers(self) -> List[Dict[str, Any]]:
-        """What each server holds: rank (-1: dedicated), elements, ranges, share."""
+        """What each server holds of the table: rank (-1: dedicated), elements, ranges, share."""
         found: List[Dict[str, Any]] = []
         while True:
             server = _dtrain.dtrain_table_server_t()
@@ -183,7 +184,7 @@ class Table(Child, TableOperations[None, Result]):
                           for name in ("rank", "elements", "ranges", "share")})
 
     def stats(self, server: int = -1) -> Dict[str, Any]:
-        """Counts of this worker's requests to a server, or to all."""
+        """Counts of this worker's requests to one server, or to all (-1)."""
         stats = _dtrain.dtrain_table_stats_t()
         _dtrain.dtrain_stats_table(self._handle, server, stats)
         return {name: getattr(stats, name) for name in (
@@ -193,7 +194,8 @@ class Table(Child, TableOperations[None, Result]):
 
     @property
     def restored(self) -> Optional[int]:
-        """The step of the checkpoint that it was made from (option checkpoint.restore)."""
+        """The step of the checkpoint that the table was restored from (option
+        checkpoint.restore)."""
         try:
             return _dtrain.dtrain_table_restored(self._handle)
         except LookupError:
@@ -209,7 +211,7 @@ class ParameterisedTable(BlockingTable):
 
 
 def table_params(dtype: DType, given: Mapping[str, Any]) -> Tuple[Any, Optional[Callback], List[Any]]:
-    """dtrain_table_params_t, its callback, and what must live as long as it."""
+    """Returns dtrain_table_params_t, its callback, and the arrays that it points to."""
     check_names(given, TableSettings.__annotations__, " of tables")
     settings = dict(given)
     kept: List[Any] = []
@@ -253,21 +255,23 @@ def handles_of(tables: Iterable[Table]) -> List[Any]:
 
 def save_checkpoint(tables: Iterable[Table], step: int, *, every_steps: int = 0,
                     every: Optional[Duration] = None, timeout: Optional[Duration] = None) -> bool:
-    """Writes tables to the folder of the option checkpoint.directory, by one worker; False when
-    nothing was due. every_steps, every: only when so much has passed since the last."""
+    """Writes tables to the folder of the option checkpoint.directory. Called by one worker. With
+    every_steps or every, only if this many steps or this time has passed since the last checkpoint;
+    returns False if no checkpoint was due."""
     return _dtrain.dtrain_checkpoint_save(handles_of(tables), step,
                                           checkpoint_params(timeout, every_steps, every))
 
 
 def restore_checkpoint(tables: Iterable[Table], step: Optional[int] = None, *,
                        timeout: Optional[Duration] = None) -> int:
-    """Reads tables from a checkpoint, by one worker, the newest without a step; which it was."""
+    """Restores tables from a checkpoint, by default the newest. Called by one worker. Returns its
+    step."""
     return _dtrain.dtrain_checkpoint_restore(handles_of(tables), NEWEST if step is None else step,
                                              checkpoint_params(timeout))
 
 
 def newest_checkpoint(table: Table) -> Optional[int]:
-    """The step of the newest complete checkpoint."""
+    """The step of the newest complete checkpoint that has the table; None if there is none."""
     try:
         return _dtrain.dtrain_checkpoint_newest(check_kind(table, Table, "table")._handle)
     except LookupError:

@@ -1,5 +1,5 @@
-"""The ways to run an operation: blocking, with a request, prepared for many starts; each with
-parameters or without. What can be run is said once, by classes of operations that call _run().
+"""The ways to run an operation: blocking, with a request, or prepared for many starts; each with or
+without parameters. Classes of operations define each operation once and call _run().
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -14,16 +14,17 @@ from ._parameters import operation
 from ._request import Request
 
 BLOCK, START, PREPARE = 0, 1, 2
-AWAITED = operation({"flags": _dtrain.DTRAIN_OP_AWAITED})  #: a wait that Ctrl-C can end
+AWAITED = operation({"flags": _dtrain.DTRAIN_OP_AWAITED})  #: blocks in a wait that Ctrl-C can end
 
 
 def runner(handle: Any, params: Any = AWAITED) -> Any:
-    """_run() of what blocks: (function, *arguments) -> function(handle, *arguments, params, BLOCK)."""
+    """_run() for blocking calls: (function, *arguments) -> function(handle, *arguments, params,
+    BLOCK)."""
     return partial(_dtrain.call_operation, handle, params, BLOCK)
 
 
 class Way(Uncopied):
-    """Of the object `owner`, with these parameters of dtrain_op_params_t."""
+    """Runs operations of the object `owner` with these parameters of dtrain_op_params_t."""
 
     def __init__(self, owner: Any, settings: Mapping[str, Any]) -> None:
         self._owner = owner

@@ -1,4 +1,4 @@
-/* Several arrays of floating types that a call changes in place.
+/* A list of floating-point arrays that a call changes in place.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_ARRAYS_H
 #define DTRAIN_PYTHON_ARRAYS_H
@@ -34,7 +34,8 @@ static int arrays_make(Arrays *arrays, uint32_t count) {
     return 0;
 }
 
-/* Of a list; 0 with an exception, which has the parameter's name and the array's place in it. */
+/* Takes the arrays of a list. Returns 0 with an exception that names the parameter and the
+ * index. */
 static int arrays_take(Arrays *arrays, PyObject *list, const char *name) {
     if (!PyList_Check(list) || PyList_GET_SIZE(list) > UINT32_MAX) {
         PyErr_Format(PyExc_TypeError, "%s: a list of arrays is needed, not %s", name,
@@ -47,7 +48,7 @@ static int arrays_take(Arrays *arrays, PyObject *list, const char *name) {
         Buffer *buffer = &arrays->buffers[i];
         PyOS_snprintf(which, sizeof which, "%s[%u]", name, (unsigned)i);
         PyObject *array = i < PyList_GET_SIZE(list) ? PyList_GET_ITEM(list, i) : Py_None;
-        Py_INCREF(array); /* whose methods may change the list */
+        Py_INCREF(array); /* methods of the array may change the list */
         const int taken = buffer_take(buffer, array, 1, which);
         Py_DECREF(array);
         if (!taken) return 0;
@@ -63,7 +64,7 @@ static int arrays_take(Arrays *arrays, PyObject *list, const char *name) {
     return 1;
 }
 
-/* Those who count changes are told. */
+/* Tells autograd that the tensors change. */
 static void arrays_change(const Arrays *arrays) {
     for (uint32_t i = 0; i < arrays->count; i++)
         if (arrays->buffers[i].tensor != NULL) tensor_changes(arrays->buffers[i].tensor);

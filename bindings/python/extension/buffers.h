@@ -1,5 +1,4 @@
-/* Memory of Python objects: whatever has the buffer protocol here, everything else by
- * dtrain._arrays.adapt().
+/* Memory of Python objects: by the buffer protocol, or else by dtrain._arrays.adapt().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_BUFFERS_H
 #define DTRAIN_PYTHON_BUFFERS_H
@@ -11,12 +10,12 @@ typedef struct Buffer {
     uint64_t count; /* elements */
     uint32_t dtype;
     int present, readonly, written;
-    Py_buffer view; /* view.obj == NULL: the memory is kept by: */
+    Py_buffer view; /* view.obj == NULL: owner keeps the memory */
     PyObject *owner;
-    PyObject *tensor; /* torch's, to be told of changes; else NULL */
+    PyObject *tensor; /* a torch tensor, whose change is reported; else NULL */
 } Buffer;
 
-static PyTypeObject *typed_type; /* dtrain.typed(): an array, and what its elements are */
+static PyTypeObject *typed_type; /* dtrain.typed(): an array with a dtype */
 
 /* (object, writable, name) -> (address, count, dtype, readonly, owner) */
 static PyObject *array_adapter;
@@ -57,7 +56,7 @@ static int buffer_adapt(Buffer *buffer, PyObject *object, int writable, const ch
     return buffer->present = 1;
 }
 
-/* Bytes of an element. */
+/* Bytes of one element. */
 static uint64_t dtype_size(uint32_t dtype) {
     switch (dtype) {
     case DTRAIN_I8:
@@ -73,7 +72,7 @@ static uint64_t dtype_size(uint32_t dtype) {
     }
 }
 
-/* The buffer protocol refused: another way to the memory, or why. */
+/* The object has no usable buffer: takes its memory in another way, or raises the reason. */
 static int buffer_refused(Buffer *buffer, PyObject *object, int writable, const char *name) {
     Py_buffer view;
     PyErr_Clear();
@@ -104,7 +103,8 @@ static int buffer_of_tensor(Buffer *buffer, PyObject *object) {
     return buffer->present = 1;
 }
 
-/* The memory. Where only a format tells what the elements are, dtype stays 0, and count bytes. */
+/* Takes the memory. If only a format describes the elements, dtype stays 0 and count is in
+ * bytes. */
 static int buffer_reach(Buffer *buffer, PyObject *object, int writable, const char *name) {
     if (!PyObject_CheckBuffer(object)) {
         const int is_tensor = tensors_find() && Py_TYPE(object) == tensors.type;
@@ -123,7 +123,7 @@ static int buffer_reach(Buffer *buffer, PyObject *object, int writable, const ch
     return 1;
 }
 
-/* The same memory as elements of another type. */
+/* Takes the memory of dtrain.typed(): as elements of its dtype. */
 static int buffer_typed(Buffer *buffer, PyObject *typed, int writable, const char *name) {
     PyObject *array = PyObject_GetAttrString(typed, "array");
     PyObject *dtype = PyObject_GetAttrString(typed, "dtype");
@@ -140,13 +140,13 @@ static int buffer_typed(Buffer *buffer, PyObject *typed, int writable, const cha
         (uintptr_t)buffer->data % (bytes == 0 ? 1 : dtype_size(number)) == 0)
         return 1;
     PyErr_Format(PyExc_ValueError,
-                 "%s: its %llu bytes are not whole elements of %llu, or not where "
-                 "such elements may begin",
+                 "%s: its %llu bytes are not whole elements of %llu bytes, or not "
+                 "aligned for them",
                  name, (unsigned long long)bytes, (unsigned long long)dtype_size(number));
     return 0;
 }
 
-/* 0 with an exception, which has the parameter's name. */
+/* Returns 0 with an exception that names the parameter. */
 static int buffer_take(Buffer *buffer, PyObject *object, int writable, const char *name) {
     buffer->written = writable;
     if (Py_TYPE(object) == typed_type) return buffer_typed(buffer, object, writable, name);

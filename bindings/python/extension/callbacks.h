@@ -1,5 +1,5 @@
-/* Python functions that the library calls, from any of its threads. What a sink of the log raises
- * is reported; the others are dtrain._callbacks.Callback, which keep it and return None.
+/* Python functions that the library calls, from any of its threads. Exceptions of a log sink are
+ * reported; other functions are dtrain._callbacks.Callback, which store theirs and return None.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_CALLBACKS_H
 #define DTRAIN_PYTHON_CALLBACKS_H
@@ -32,7 +32,7 @@ static int32_t call_allgather(void *arg, const void *send, void *recv, size_t le
     return failed;
 }
 
-/* arg(first, count, servers) -> server; what is no number of a server is refused. */
+/* arg(first, count, servers) -> server; the library refuses a result that is no server's number. */
 static uint32_t call_place(void *arg, uint64_t first, uint64_t count, uint32_t servers) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *server = PyObject_CallFunction(arg, "KKI", (unsigned long long)first,

@@ -1,12 +1,12 @@
-/* One operation with the memory that it uses: from the arguments, through the wait, to the result.
- * An unfinished one whose request is dropped is kept, with its memory, until it has finished.
+/* One operation with the memory that it uses: arguments, wait and result. If the request of an
+ * unfinished operation is dropped, the operation is kept, with its memory, until it has finished.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_CALLS_H
 #define DTRAIN_PYTHON_CALLS_H
 #include "buffers.h"
 
 enum { MODE_BLOCK = 0, MODE_START = 1, MODE_PREPARE = 2 };
-/* The arguments' names in dtrain.h; some never meet in one call and share a place. */
+/* Argument names of dtrain.h. Names that never occur in the same call share a slot. */
 enum {
     ROLE_send = 0,
     ROLE_values = 0,
@@ -29,16 +29,16 @@ enum {
 typedef struct Call {
     dtrain_request_t *request;
     int mode;
-    Handle *root; /* the context, which a wait uses */
+    Handle *root; /* the context, which stays in use during a wait */
     PyObject *root_object;
-    struct Call *next; /* among the abandoned */
+    struct Call *next; /* in the list of abandoned calls */
     uint64_t number;   /* an output of the operation */
     Buffer buffers[ROLES];
 } Call;
 
 #define CALL_NAME "dtrain.Request"
 static Call *abandoned;
-static Call *spare;           /* of the last call, cleared, for the next one */
+static Call *spare;           /* the last call, cleared, for reuse           */
 static PyObject *result_type; /* dtrain.Result */
 
 static Call *call_make(Call **call_p) {
@@ -69,7 +69,7 @@ static int call_finished(const Call *call) {
     return call->request == NULL || dtrain_request_result(call->request, &event) == DTRAIN_OK;
 }
 
-/* Gives back what has finished of the abandoned. */
+/* Frees the abandoned calls that have finished. */
 static void sweep_abandoned(void) {
     for (Call **at = &abandoned; *at != NULL;) {
         Call *call = *at;
@@ -102,8 +102,8 @@ static Buffer *call_buffer(Call **call_p, int role, PyObject *object, int writab
     return buffer_take(buffer, object, writable, name) ? buffer : NULL;
 }
 
-/* IN_PROGRESS after timeout_ns (< 0: never), an outcome, or -1000 with the exception of a signal's
- * handler: Python runs it between two slices. */
+/* Waits in slices, so that Python can run signal handlers. Returns IN_PROGRESS after timeout_ns (<
+ * 0: no limit), the outcome, or INTERRUPTED with the exception of a signal handler. */
 enum { INTERRUPTED = -1000 };
 static dtrain_status_t call_wait(Call *call, int64_t timeout_ns) {
     const int64_t slice_ns = 20 * 1000 * 1000;
@@ -127,7 +127,7 @@ static void raise_outcome(Call *call, dtrain_status_t status) {
     dtrain_event_t event;
     char text[2048];
     dtrain_last_error(text, sizeof text);
-    if (dtrain_request_result(call->request, &event) != DTRAIN_OK) { /* the wait failed, not it */
+    if (dtrain_request_result(call->request, &event) != DTRAIN_OK) { /* the wait itself failed */
         raise_error(status, text, -1);
         return;
     }
@@ -135,7 +135,7 @@ static void raise_outcome(Call *call, dtrain_status_t status) {
     raise_error(status, text, event.peer);
 }
 
-/* (bytes, peer, version) of a finished operation; NULL with the exception it ended in. */
+/* The result of a finished operation; NULL with its error. */
 static PyObject *call_result(Call *call) {
     dtrain_event_t event;
     dtrain_status_t status = dtrain_request_result(call->request, &event);
@@ -149,7 +149,7 @@ static PyObject *call_result(Call *call) {
                                  (unsigned long long)call->number);
 }
 
-/* The operation has begun: those who count changes of what it writes are told. */
+/* Called when the operation has begun: tells autograd that its output tensors change. */
 static void call_changes(const Call *call) {
     if (tensors.type == NULL) return;
     for (int i = 0; i < ROLES; i++) {
@@ -158,7 +158,8 @@ static void call_changes(const Call *call) {
     }
 }
 
-/* What a posted operation returns: a capsule to go on with, or of a blocking one its result. */
+/* The return value of a posted operation: a capsule of the request, or the result of a blocking
+ * call. */
 static PyObject *call_return(Call **call_p, Handle *handle, PyObject *handle_object,
                              int with_result) {
     Call *call = *call_p;
@@ -176,7 +177,7 @@ static PyObject *call_return(Call **call_p, Handle *handle, PyObject *handle_obj
     const dtrain_status_t status = call_wait(call, -1);
     PyObject *result = NULL;
     if (status == INTERRUPTED)
-        dtrain_request_cancel(call->request); /* so that a receive takes no later message */
+        dtrain_request_cancel(call->request); /* otherwise a receive might take a later message */
     else if (status != DTRAIN_OK)
         raise_outcome(call, status);
     else if (with_result)

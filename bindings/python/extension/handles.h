@@ -1,5 +1,6 @@
-/* Handles of the C API as capsules: closed ones, and those that another thread is using, are
- * refused. Everything here runs with the GIL held, which makes the counts safe.
+/* Handles of the C API as capsules. Calls on closed handles, and closing a handle that another
+ * thread is using, are refused. All functions here run with the GIL held, which protects the
+ * counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_HANDLES_H
 #define DTRAIN_PYTHON_HANDLES_H
@@ -8,14 +9,14 @@
 
 typedef struct Handle {
     void *pointer; /* NULL: closed */
-    int users;     /* calls that are using it now; of a context: with calls on what it made */
+    int users;     /* calls that use it now; of a context: also calls on its objects */
     struct Handle *root;
-    PyObject *root_object; /* keeps root; NULL: it is the root itself */
-    uint32_t dtype;        /* of a table's or compressor's values; 0: not known */
+    PyObject *root_object; /* keeps root alive; NULL: this is the root */
+    uint32_t dtype;        /* of a table's or compressor's values; 0: unknown */
     uint64_t width;        /* elements of a row of a sparse table, or of a compressor's vector */
 } Handle;
 
-/* dtrain.Error or one of its kinds, made by the package: (status, text, rank or None) */
+/* (status, text, rank or None) -> an object of dtrain.Error or a subclass */
 static PyObject *error_factory;
 
 static void raise_error(dtrain_status_t status, const char *text, int32_t rank) {
@@ -27,7 +28,7 @@ static void raise_error(dtrain_status_t status, const char *text, int32_t rank) 
     Py_DECREF(error);
 }
 
-/* What the failed call of this thread left behind. */
+/* Raises the error of this thread's last failed call. */
 static void raise_last_error(dtrain_status_t status) {
     char text[2048];
     dtrain_last_error(text, sizeof text);
@@ -40,7 +41,7 @@ static void handle_free(PyObject *capsule) {
     PyMem_Free(handle);
 }
 
-/* A capsule for what a call made; parent: that of the handle it was made with, or NULL. */
+/* A capsule for a new object; parent: the capsule of the handle that it was made with, or NULL. */
 static PyObject *handle_make(void *pointer, const char *type, PyObject *parent) {
     if (pointer == NULL) Py_RETURN_NONE;
     Handle *handle = PyMem_Calloc(1, sizeof *handle);
@@ -61,7 +62,7 @@ static PyObject *handle_make(void *pointer, const char *type, PyObject *parent) 
     return capsule;
 }
 
-/* The handle for one call, until handle_leave(); NULL with an exception. */
+/* Marks the handle as used by one call, until handle_leave(); NULL with an exception. */
 static Handle *handle_enter(PyObject *capsule, const char *type) {
     Handle *handle = PyCapsule_IsValid(capsule, type) ? PyCapsule_GetPointer(capsule, type) : NULL;
     if (handle == NULL || handle->pointer == NULL) {
@@ -81,11 +82,11 @@ static void handle_leave(Handle *handle) {
     if (handle->root != handle) handle->root->users--;
 }
 
-/* For exclusive calls: takes the pointer away from all other threads, or fails. */
+/* For exclusive calls: removes the pointer, so that other threads cannot use it, or fails. */
 static int handle_claim(Handle *handle, void **pointer_p) {
     if (handle->users > 1) {
-        raise_error(DTRAIN_ERR_BUSY, "another thread is in a call of this object; let it end first",
-                    -1);
+        raise_error(DTRAIN_ERR_BUSY,
+                    "another thread is in a call of this object; wait for it first", -1);
         return 0;
     }
     *pointer_p = handle->pointer;

@@ -1,11 +1,12 @@
-/* The module _dtrain. What SWIG writes keeps its types, and the library's callbacks, in static
- * memory: it is for one interpreter, the first that imports it; others are told so.
+/* The module _dtrain. SWIG's code keeps its types, and the library's callbacks, in static memory,
+ * so the module works in one interpreter only: the first that imports it; others get an
+ * ImportError.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <Python.h>
 
 PyMODINIT_FUNC dtrain_swig_module(void); /* SWIG's PyInit__dtrain */
 
-static PyObject *module; /* for ever */
+static PyObject *module; /* never freed */
 static int64_t home = -1;
 static int ended;
 
@@ -18,7 +19,7 @@ static PyObject *create(PyObject *spec, PyModuleDef *definition) {
         PyErr_Format(
             PyExc_ImportError,
             "dtrain is for one interpreter of a process, and another one has imported it%s; "
-            "use it there, or in a process of its own",
+            "use it there, or in another process",
             ended ? " that has ended" : "");
         return NULL;
     }

@@ -1,4 +1,4 @@
-/* Numbers of Python as those of C; what is refused names its parameter.
+/* Converts Python numbers to C; errors name the parameter.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_NUMBERS_H
 #define DTRAIN_PYTHON_NUMBERS_H
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 static PyTypeObject *op_type; /* dtrain.Op */
-static PyObject *op_finder;   /* (object) -> DTRAIN_SUM, ...: of anything else */
+static PyObject *op_finder;   /* (object) -> DTRAIN_SUM, ...: for other objects */
 
 static int number_refuse(PyObject *object, const char *name, const char *wanted) {
     PyErr_Format(PyExc_TypeError, "%s: %s is needed, not %s", name, wanted,

@@ -1,5 +1,5 @@
-/* How many elements each operation takes from and brings to its buffers: the counts for the C API,
- * which cannot know how long the buffers are.
+/* Computes the counts of each operation from the lengths of its buffers and checks that they fit,
+ * since the C API does not know these lengths.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_SHAPES_H
 #define DTRAIN_PYTHON_SHAPES_H
@@ -36,7 +36,7 @@ static int same_dtype(const Buffer *a, const Buffer *b) {
     return 0;
 }
 
-/* Both hold `count` elements. */
+/* Input and output hold the same `count` elements. */
 static int alike(Call *call, void **output, uint64_t *count, uint32_t *dtype) {
     if (!settle_in_place(call, output, "array")) return 0;
     const Buffer *send = &call->buffers[ROLE_send], *recv = &call->buffers[ROLE_recv];
@@ -49,10 +49,10 @@ static int alike(Call *call, void **output, uint64_t *count, uint32_t *dtype) {
     return 1;
 }
 
-/* A buffer of `blocks` blocks; *count is found by the first one, and checked by the second. */
+/* A buffer of `blocks` blocks. The first buffer sets *count, the second one is checked. */
 static int blocks_of(const Buffer *buffer, const char *what, uint64_t blocks, int *found,
                      uint64_t *count) {
-    if (blocks == 0) { /* no neighbours: nothing is taken or brought */
+    if (blocks == 0) { /* no neighbors: nothing is sent or received  */
         if (!*found) *count = 0;
         return 1;
     }
@@ -81,24 +81,24 @@ static int blocks(Call *call, uint64_t send_blocks, uint64_t recv_blocks, uint64
         return refuse("this operation needs an output here: an array for the result");
     if (send_blocks != 0 && recv_blocks != 0 && !same_dtype(send, recv)) return 0;
     *dtype = send_blocks != 0 ? send->dtype : recv->dtype;
-    /* The one that is a single block first: it needs no division. */
+    /* The single block comes first: it needs no division. */
     if (recv_blocks == 1 && !blocks_of(recv, "output", 1, &found, count)) return 0;
     if (send_blocks != 0 && !blocks_of(send, "input", send_blocks, &found, count)) return 0;
     return recv_blocks == 0 || blocks_of(recv, "output", recv_blocks, &found, count);
 }
 
-/* Nothing is written to the only buffer here. */
+/* The operation does not write to its only buffer. */
 static int unwritten(Call *call) {
     call->buffers[ROLE_buffer].written = 0;
     return 1;
 }
 
-/* The only buffer. */
+/* The operation uses the whole of its only buffer. */
 static int whole(Call *call, uint64_t *count, uint32_t *dtype) {
     return blocks(call, 1, 0, count, dtype);
 }
 
-/* counts and displs of all ranks, or none: what they say must lie within the buffer. */
+/* Checks that the blocks of counts and displs (or none) lie within the buffer. */
 static int within(Call *call, int counts_role, const Buffer *buffer, const char *what, int size) {
     const Buffer *counts = &call->buffers[counts_role], *displs = counts + 1;
     uint64_t packed = 0;
@@ -123,7 +123,8 @@ static int check_counts(Call *call, int role, int size) {
     return 1;
 }
 
-/* One counts for all: send is the own block (own_send), or holds all; recv the other way. */
+/* The same counts on all ranks. own_send: send is this rank's block, and recv holds all blocks;
+ * else the other way round. */
 static int ragged(Call *call, dtrain_comm_t *comm, int own_send, int has_all, uint32_t *dtype) {
     const int size = dtrain_comm_size(comm), rank = dtrain_comm_rank(comm);
     const Buffer *send = &call->buffers[ROLE_send], *recv = &call->buffers[ROLE_recv];
@@ -131,7 +132,7 @@ static int ragged(Call *call, dtrain_comm_t *comm, int own_send, int has_all, ui
     if (!check_counts(call, ROLE_counts, size)) return 0;
     const uint64_t length = ((uint64_t *)call->buffers[ROLE_counts].data)[rank];
     if (!own->present || own->count != length)
-        return refuse("the %s of this rank must have %llu elements, as counts say",
+        return refuse("the %s of this rank must have %llu elements, its number in counts",
                       own_send ? "input" : "output", (unsigned long long)length);
     *dtype = own->dtype;
     if (!has_all) return 1;
@@ -149,7 +150,7 @@ static int ragged_alltoall(Call *call, dtrain_comm_t *comm, uint32_t *dtype) {
            within(call, ROLE_recv_counts, recv, "output", size) && same_dtype(send, recv);
 }
 
-/* A compressor's vectors, of a length agreed on when it was made. */
+/* A compressor's vectors, whose length was set when it was created. */
 static int vectors(Call *call, const Handle *of, void **output) {
     uint64_t count;
     uint32_t dtype;
@@ -173,7 +174,7 @@ static int values_of(Call *call, const Handle *table, uint64_t *count) {
         return 0;
     }
     if (pulled->present && pulled->count != values->count)
-        return refuse("the array of pulled values must be as long as that of pushed ones");
+        return refuse("the array of pulled values must be as long as the array of pushed values");
     *count = keys->present ? keys->count : values->count;
     uint64_t needed = *count;
     if (keys->present &&
@@ -184,7 +185,7 @@ static int values_of(Call *call, const Handle *table, uint64_t *count) {
     return 1;
 }
 
-/* Pushed and pulled, to the same place unless there is another. */
+/* Pushed and pulled values; in place unless there is an output. */
 static int exchanged(Call *call, const Handle *table, void **output, uint64_t *count) {
     return settle_in_place(call, output, "values") && values_of(call, table, count);
 }
@@ -198,21 +199,21 @@ static int state_of(Call *call, dtrain_table_t *table, uint32_t index, uint64_t 
         return 0;
     }
     if (call->buffers[ROLE_state].present && call->buffers[ROLE_state].dtype != of.dtype) {
-        PyErr_Format(PyExc_TypeError, "the state \"%s\" has another dtype; states() tells it",
+        PyErr_Format(PyExc_TypeError, "the state \"%s\" has another dtype; call states() for it",
                      name);
         return 0;
     }
     return values_of(call, &of, count);
 }
 
-/* Keys alone. */
+/* An operation with keys only. */
 static int keys_of(Call *call, uint64_t *count) {
     if (!call->buffers[ROLE_keys].present) return refuse("this operation needs keys");
     *count = call->buffers[ROLE_keys].count;
     return 1;
 }
 
-/* Blocks for the neighbours in one direction. */
+/* The number of neighbors in one direction: one block for each. */
 static uint64_t neighbors(const dtrain_graph_t *graph, uint32_t direction) {
     const int32_t count = dtrain_graph_neighbors(graph, direction, NULL, NULL, 0);
     return count < 0 ? 0 : (uint64_t)count;

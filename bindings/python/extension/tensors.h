@@ -1,6 +1,6 @@
-/* torch's tensors on the CPU, without a capsule for each call: their methods tell where they are in
- * half a microsecond. What is not simple about a tensor is left to DLPack. SPDX-License-Identifier:
- * Apache-2.0 */
+/* CPU tensors of torch, without a DLPack capsule for each call: methods of the tensor give its
+ * address in half a microsecond. Tensors that are not simple are left to DLPack.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_TENSORS_H
 #define DTRAIN_PYTHON_TENSORS_H
 #include "numbers.h"
@@ -27,13 +27,13 @@ static int tensors_add_dtype(PyObject *torch, const char *name, uint32_t number)
     return added;
 }
 
-/* Whether torch is there; what is missing of it makes it as if it were not. */
+/* Whether torch is loaded; if any part of it is missing, it counts as not loaded. */
 static int tensors_find(void) {
     if (tensors.type != NULL) return 1;
     PyObject *modules = PyImport_GetModuleDict(); /* borrowed */
     PyObject *torch = modules == NULL ? NULL : PyDict_GetItemString(modules, "torch");
     if (torch == NULL || !PyObject_HasAttrString(torch, "bfloat16"))
-        return 0; /* or half imported */
+        return 0; /* or torch is only half imported */
     PyObject *type = PyObject_GetAttrString(torch, "Tensor");
     if (tensors.dtypes == NULL) tensors.dtypes = PyDict_New();
     const int found =
@@ -64,7 +64,7 @@ static int tensors_find(void) {
 }
 
 static int tensors_say(PyObject *found, PyObject *wanted) {
-    Py_XDECREF(found); /* True and False are for ever */
+    Py_XDECREF(found); /* True and False are immortal */
     return found == wanted;
 }
 
@@ -74,8 +74,8 @@ static uint64_t tensors_number(PyObject *found) {
     return number;
 }
 
-/* What of the tensor keeps its memory, also when the tensor is given other memory; NULL without an
- * exception: not simple. */
+/* Returns the storage that keeps the tensor's memory alive, even if the tensor gets other memory;
+ * NULL without an exception if the tensor is not simple. */
 static PyObject *tensor_take(PyObject *tensor, void **data, uint64_t *count, uint32_t *dtype) {
     PyObject *storage = NULL, *type = PyObject_GetAttr(tensor, tensors.dtype);
     PyObject *number = type == NULL ? NULL : PyDict_GetItem(tensors.dtypes, type); /* borrowed */
@@ -94,8 +94,8 @@ static PyObject *tensor_take(PyObject *tensor, void **data, uint64_t *count, uin
     return storage;
 }
 
-/* Tells autograd that the tensor changes: a copy to itself moves nothing, but counts. What has no
- * counter (tensors of inference_mode()) has nobody to tell. */
+/* Tells autograd that the tensor changes: a copy to itself moves nothing, but is counted. Tensors
+ * without a counter (of inference_mode()) need no report. */
 static void tensor_changes(PyObject *tensor) {
     PyObject *result = PyObject_CallMethodOneArg(tensor, tensors.copy_, tensor);
     if (result == NULL) PyErr_Clear();

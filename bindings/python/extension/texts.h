@@ -1,10 +1,11 @@
-/* Texts of Python as those of C.
+/* Converts Python texts to C.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTRAIN_PYTHON_TEXTS_H
 #define DTRAIN_PYTHON_TEXTS_H
 #include <Python.h>
 
-/* The UTF-8 that the str itself keeps as long as it lives; of None NULL. 0: with an exception. */
+/* The UTF-8 text that the str owns, valid as long as it lives; NULL for None. Returns 0 with an
+ * exception. */
 static int text_borrow(PyObject *object, const char *name, char **text_p) {
     Py_ssize_t length = 0;
     *text_p = NULL;
@@ -17,11 +18,11 @@ static int text_borrow(PyObject *object, const char *name, char **text_p) {
     *text_p = (char *)PyUnicode_AsUTF8AndSize(object, &length);
     if (*text_p == NULL) return 0;
     if ((Py_ssize_t)strlen(*text_p) == length) return 1;
-    PyErr_Format(PyExc_ValueError, "%s: the text has a null character in it", name);
+    PyErr_Format(PyExc_ValueError, "%s: the text contains a null character", name);
     return 0;
 }
 
-/* One that a struct keeps. */
+/* Stores a copy in a struct, which owns it. */
 static int text_keep(const char *text, const char **kept_p) {
     char *copy = NULL;
     if (text != NULL && (copy = strdup(text)) == NULL) {

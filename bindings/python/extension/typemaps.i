@@ -1,6 +1,6 @@
-/* How Python objects become arguments of the C API, by the patterns of their names and types.
- * Handles and requests are capsules, buffers whatever has memory, parameter structs objects with
- * attributes. Whatever may wait or take a lock runs without the GIL.
+/* SWIG typemaps that convert Python objects to arguments of the C API, by names and types of the
+ * parameters. Handles and requests are capsules, buffers any objects with memory, parameter structs
+ * objects with attributes. Calls that may wait or take a lock run without the GIL.
  * SPDX-License-Identifier: Apache-2.0 */
 %{
 #include "arrays.h"
@@ -41,7 +41,7 @@
 %handle(dtrain_table_t)
 %handle(dtrain_reader_t)
 %handle(dtrain_writer_t)
-/* Made with nothing but options, which may be None and need not be kept. */
+/* The options of a new context, which may be None and need not live longer. */
 %typemap(in) const dtrain_options_t * (Handle *handle = NULL) {
     if ($input != Py_None) {
         if ((handle = handle_enter($input, "dtrain_options_t")) == NULL) SWIG_fail;
@@ -65,7 +65,7 @@
     if ((call = call_of($input)) == NULL) SWIG_fail;
     $1 = call->request;
 }
-/* The mode of the operation comes in, a request or the result goes out. */
+/* Takes the mode of the operation; returns a request or the result. */
 %typemap(in) dtrain_request_t **request_p {
     const long mode = PyLong_AsLong($input);
     if ((mode == -1 && PyErr_Occurred()) || call_make(&call1) == NULL) SWIG_fail;
@@ -80,7 +80,7 @@
     if (call_make(&call1) == NULL) SWIG_fail;
     $1 = &call1->number;
 }
-%typemap(in, numinputs=0) int32_t *last_p "$1 = NULL;" /* the result's peer */
+%typemap(in, numinputs=0) int32_t *last_p "$1 = NULL;" /* the result's peer has it */
 
 /* ---- memory ---- */
 %define %memory(type, name, writable, called)
@@ -108,7 +108,7 @@
     if (buffer == NULL) SWIG_fail;
     if (buffer->present && buffer->dtype != DTRAIN_U64 && buffer->dtype != DTRAIN_I64) {
         PyErr_SetString(PyExc_TypeError,
-                        #name ": integers of 64 bits are needed, with a sign or without; convert "
+                        #name ": integers of 64 bits are needed, signed or unsigned; convert "
                         "them, for example x.astype(\"int64\") of NumPy, x.long() of torch");
         SWIG_fail;
     }
@@ -128,7 +128,7 @@
 }
 %typemap(out) void * "$result = PyLong_FromVoidPtr($1);"
 
-%typemap(in, numinputs=0) (uint64_t count, uint32_t dtype) { /* by the shape of the buffers */
+%typemap(in, numinputs=0) (uint64_t count, uint32_t dtype) { /* from the shape of the buffers */
     $1 = 0;
     $2 = 0;
 }
@@ -200,7 +200,7 @@
     $result = PyLong_FromLong($1);
 }
 %typemap(in, numinputs=0) (char *buf, size_t len) {
-    $2 = 1 << 20; /* only what is written becomes memory */
+    $2 = 1 << 20; /* only written pages take physical memory */
     if (($1 = malloc($2)) == NULL) {
         PyErr_NoMemory();
         SWIG_fail;
@@ -321,7 +321,7 @@
     Py_XDECREF(list$argnum);
 }
 
-/* ---- structs, in memory that there may not be; parameters are made ready by their constructors ---- */
+/* ---- structs: constructors check for lack of memory and initialize parameters ---- */
 %define %made_in_memory
 "$action
 if (result == NULL) {
@@ -356,7 +356,7 @@ if (result == NULL) {
 %params(dtrain_table_stats)
 %params(dtrain_checkpoint_params)
 %params(dtrain_server_params)
-/* Arrays in structs, by their addresses: the package keeps them during the call. */
+/* Arrays in structs, by address: the package keeps them alive during the call. */
 %typemap(in) const dtrain_segment_t *segments, const uint32_t *weights,
              const int32_t *in_neighbors, const double *in_weights, const int32_t *out_neighbors {
     if (($1 = PyLong_AsVoidPtr($input)) == NULL && PyErr_Occurred()) SWIG_fail;
@@ -370,7 +370,7 @@ if (result == NULL) {
     }
 }
 
-/* ---- callbacks: any object to call, which the package keeps as long as it may be called ---- */
+/* ---- callbacks: any callable, which the package keeps alive as long as it may be called ---- */
 %typemap(in) dtrain_oob_allgather_fn "$1 = $input == Py_None ? NULL : call_allgather;"
 %typemap(in) dtrain_place_fn "$1 = $input == Py_None ? NULL : call_place;"
 %typemap(in) void *oob_arg, void *place_arg "$1 = $input;"
@@ -379,7 +379,7 @@ if (result == NULL) {
     $2 = $input;
 }
 
-/* ---- calls: `shape` finds counts and types before, the GIL is left meanwhile ---- */
+/* ---- calls: `shape` first finds counts and types; the call runs without the GIL ---- */
 %exception {
     Py_BEGIN_ALLOW_THREADS
     $action
@@ -502,8 +502,8 @@ enum { RESULT_##name = with_result };
 %frees(dtrain_reader_close)
 %frees(dtrain_writer_close) /* in any case */
 
-/* ---- what the package hands over and gets beside the C API ---- */
-%ignore dtrain_request_free; /* by the request's capsule */
+/* ---- functions of the package beside the C API ---- */
+%ignore dtrain_request_free; /* done by the request's capsule */
 %ignore dtrain_request_wait;
 %ignore dtrain_request_start;
 %exception request_wait;
@@ -572,7 +572,8 @@ static PyObject *graph_neighbors(PyObject *graph, uint32_t direction) {
     handle_leave(handle);
     return found;
 }
-/* A copy of the next record, None at the end. Another thread's call would free what this one reads. */
+/* A copy of the next record; None at the end. A call of another thread could free the record
+ * meanwhile. */
 static PyObject *next_record(PyObject *reader) {
     Handle *handle = handle_enter(reader, "dtrain_reader_t");
     if (handle == NULL) return NULL;
@@ -581,7 +582,7 @@ static PyObject *next_record(PyObject *reader) {
     dtrain_status_t status = DTRAIN_ERR_BUSY;
     PyObject *record = NULL;
     if (handle->users > 1) {
-        raise_error(status, "another thread is reading; each thread needs a reader of its own", -1);
+        raise_error(status, "another thread is reading; each thread needs a separate reader", -1);
     } else {
         Py_BEGIN_ALLOW_THREADS
         status = dtrain_reader_next(handle->pointer, &data, &length);
@@ -596,7 +597,7 @@ static PyObject *next_record(PyObject *reader) {
     handle_leave(handle);
     return record;
 }
-/* Whether it has finished by then; a failure is told by request_result(). */
+/* Whether the operation has finished by then; request_result() raises its error. */
 static PyObject *request_wait(PyObject *request, int64_t timeout_ns) {
     Call *call = call_of(request);
     if (call == NULL) return NULL;
@@ -625,7 +626,7 @@ static PyObject *request_start(PyObject *request) {
     call_changes(call);
     Py_RETURN_NONE;
 }
-/* What a table, or compressor, holds: for the checks of its calls. */
+/* Sets the dtype and width of a table or compressor, for the checks of its calls. */
 static PyObject *describe_handle(PyObject *capsule, uint32_t dtype, uint64_t width) {
     Handle *handle = PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule));
     handle->dtype = dtype;
@@ -656,9 +657,9 @@ static PyObject *poll_tags(PyObject *queue) {
 }
 %}
 %{
-/* (handle, params, mode, function, arguments...): function(handle, arguments..., params, mode), for
- * functools.partial: a frame of Python's and two copies of the arguments would cost as much as a
- * small operation. */
+/* (handle, params, mode, function, arguments...): function(handle, arguments..., params, mode). For
+ * functools.partial: a Python frame and two copies of the arguments would cost as much as a small
+ * operation. */
 static PyObject *call_operation(PyObject *module, PyObject *const *given, Py_ssize_t count) {
     enum { FIRST = 4, AROUND = 3 };
     if (count < FIRST) return PyErr_Format(PyExc_TypeError, "call_operation: %zd arguments", count);

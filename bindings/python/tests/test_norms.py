@@ -82,7 +82,7 @@ class Clip(unittest.TestCase):
         for tensor, version in zip((half, whole), before):
             self.assertGreater(tensor._version, version)
         twin = whole.clone().requires_grad_()
-        with self.assertRaisesRegex(ValueError, r"arrays\[1\]: Tensor refuses its memory"):
+        with self.assertRaisesRegex(ValueError, r"arrays\[1\]: Tensor refuses access to its memory"):
             dtrain.clip_by_global_norm([half, twin], 1)
         self.assertEqual(half.tolist(), [1] * 4)
 

@@ -1,3 +1,4 @@
+// Compares the calls that ranks report, and decides which members to ask or to tell.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/call_book.h"
 
@@ -10,7 +11,7 @@
 namespace dtrain::cluster {
 namespace {
 
-// The first call of equal number that differs; both lists ascend.
+// Finds the first call with equal numbers that differs; both lists are ascending.
 std::string difference(int32_t rank, const std::vector<CallRecord> &mine, int32_t other,
                        const std::vector<CallRecord> &theirs, uint64_t &number) {
     auto b = theirs.begin();
@@ -57,11 +58,11 @@ CallBook::Outcome CallBook::report(int32_t member, const wire::Calls &report) {
     return out;
 }
 
-// Who goes on says nothing more, so all have to say it twice: after the first time each was asked
-// what was still so.
+// A rank that continues does not report again, so all ranks have to report being stuck twice: after
+// the first time, each was asked again.
 bool CallBook::nothing_moves(Group &group, int32_t rank, const wire::Calls &report) {
     if (!report.stuck) {
-        if (report.stalled) { // else it was only asked for its calls
+        if (report.stalled) { // otherwise it only answered a request for its calls
             group.stuck.clear();
             group.all_were_stuck = false;
         }

@@ -1,4 +1,4 @@
-// The coordinator's memory of what each rank called last, to find ranks that call different things.
+// The coordinator's record of each rank's last calls, to find ranks that make different calls.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "wire/control.h"
@@ -13,18 +13,19 @@ namespace dtrain::cluster {
 class CallBook {
   public:
     struct Behind {
-        int32_t member; // whom to tell: it stalls in a later call
-        int32_t rank;   // whose last call ...
+        int32_t member; // the member to tell: it stalls in a later call
+        int32_t rank;   // the rank whose last call ...
         uint64_t seq;   // ... was this one
     };
     struct Outcome {
         std::string mismatch; // both sides in words; "": no difference is known
-        uint64_t differs = 0; // the number of that call
-        // Members whose calls would help. When a whole group stalls, everybody reports: then each
-        // is asked once, and again only for one that stalls on (it may have had no answer yet).
+        uint64_t differs = 0; // number of the call that differs
+        // Members whose calls are needed for the comparison. When a whole group stalls, every
+        // member reports; then each is asked once, and again only for a member that stalls on
+        // (which may have had no answer yet).
         std::vector<int32_t> wanted;
         std::vector<Behind> behind;
-        bool stuck = false; // nothing of the group moves on any member
+        bool stuck = false; // nothing in the group moves on any member
     };
     // `member` must be in report.members.
     Outcome report(int32_t member, const wire::Calls &report);
@@ -33,17 +34,18 @@ class CallBook {
   private:
     struct Entry {
         bool stalled = false;
-        bool asked = false; // and has not reported since
+        bool asked = false; // asked for its calls, and has not reported since
         std::vector<wire::CallRecord> calls;
         uint64_t last() const { return calls.empty() ? 0 : calls.back().seq; }
     };
     struct Group {
-        uint64_t used = 0;                // when, by turn_
+        uint64_t used = 0;                // value of turn_ at the last use
         std::map<int32_t, Entry> entries; // by rank in the group
-        std::set<int32_t> stuck;          // ranks that have said so since ...
-        bool all_were_stuck = false;      // ... all had
+        std::set<int32_t> stuck;          // ranks that reported being stuck since ...
+        bool all_were_stuck = false;      // ... all had reported it
     };
-    static constexpr size_t max_groups = 1024; // then the one not heard of for longest goes
+    // Above this, the group unused for longest is forgotten.
+    static constexpr size_t max_groups = 1024;
 
     Group &group_of(uint64_t group);
     static bool nothing_moves(Group &group, int32_t rank, const wire::Calls &report);

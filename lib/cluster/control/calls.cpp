@@ -1,3 +1,4 @@
+// Names of call kinds, data types and operations, and the text of a call record.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/calls.h"
 
@@ -45,7 +46,7 @@ constexpr const char *ops[] = {"",    "sum",  "avg", "prod", "min",
 static_assert(std::size(kinds) == size_t(CallKind::set_consistency) + 1);
 static_assert(std::size(dtypes) == DTRAIN_U64 + 1 && std::size(ops) == DTRAIN_ADASUM + 1);
 
-// Numbers come from other processes.
+// The numbers come from other processes, so they are checked.
 template <size_t n> const char *pick(const char *const (&names)[n], uint8_t i) {
     return i < n ? names[i] : "?";
 }
@@ -68,7 +69,7 @@ std::string describe(const CallRecord &record) {
     if (record.dtype != 0) add(" %s", pick(dtypes, record.dtype));
     if (record.kind == CallKind::postscale)
         add(" by %.17g", std::bit_cast<double>(record.count));
-    else if (has_layout(record.kind)) // of which the record has a hash
+    else if (has_layout(record.kind)) // the record holds only a hash of the layout
         add(" counts/displs #%08x", uint32_t(record.count));
     else if (record.dtype != 0)
         add("[%llu]", static_cast<unsigned long long>(record.count));

@@ -1,4 +1,4 @@
-// Call records in words, and where two ranks' calls differ.
+// Describes call records in words, for errors that compare the calls of two ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "wire/call_record.h"

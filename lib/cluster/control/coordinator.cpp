@@ -1,3 +1,4 @@
+// The coordinator's dispatch of events, and its handling of members that leave or are lost.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/coordinator.h"
 
@@ -8,7 +9,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr int64_t first_line = 2 * second; // of the log, while members are missing
+constexpr int64_t first_line = 2 * second; // in the log, while members are missing
 
 } // namespace
 
@@ -37,21 +38,25 @@ Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, 
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
     if (lobby_.size() >= wire::max_unseated)
-        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "too many come at once", actions);
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "too many processes connect at once",
+               actions);
     links_[event.link] = {event.member, event.remote, event.local, false};
     lobby_[event.link] = now + wire::seating_timeout;
 }
 
-// Whoever says nothing after its handshake is no member, and may be one of very many.
+// A process that says nothing after its handshake is no member, and may be one of very many.
 void Coordinator::show_out(int64_t now, Actions &actions) {
     while (!lobby_.empty() && lobby_.begin()->second <= now)
-        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "it did not say what it came for", actions);
+        refuse(lobby_.begin()->first, DTRAIN_ERR_BUSY, "it sent no request after the handshake",
+               actions);
 }
 
 void Coordinator::turned_away(const TurnedAway &event, int64_t now) {
     if (!gathering_) return;
     gathering_->turned_away(event.member, event.remote, event.text);
-    if (event.member >= 0) tell_soon(now); // else it spoke of nothing that concerns the members
+    if (event.member >= 0)
+        // Otherwise it claimed to be no member, so members need not know.
+        tell_soon(now);
 }
 
 void Coordinator::received(Link link, const wire::Message &message, int64_t now, Actions &actions) {
@@ -68,10 +73,10 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
     else if (at->second.seated)
         handle(link, message, now, actions);
     else
-        refuse(link, DTRAIN_ERR_STATE, "join first", actions);
+        refuse(link, DTRAIN_ERR_STATE, "it must join first", actions);
 }
 
-// Of a member that was admitted.
+// Handles a message of an admitted member.
 void Coordinator::handle(Link link, const wire::Message &message, int64_t now, Actions &actions) {
     int32_t member = links_[link].member;
     if (const auto *over = std::get_if<wire::Over>(&message)) {
@@ -115,7 +120,7 @@ void Coordinator::lose(int32_t member, const std::string &why, bool silent, Acti
     if (!state_.alive(member)) return;
     if (auto seat = seats_.find(member); seat != seats_.end())
         refuse(seat->second, DTRAIN_ERR_FENCED,
-               "the job goes on without this process, which counted as lost: " + why, actions);
+               "the job goes on without this process, which counts as lost: " + why, actions);
     remove(state_.lost(member, why, silent), actions);
 }
 
@@ -190,7 +195,8 @@ void Coordinator::to_all(wire::Message message, Actions &actions) {
     for (const auto &[member, link] : seats_) actions.emplace_back(Send{link, one});
 }
 
-// Unlike any other of the job, even that of a coordinator on the other side of a partition.
+// Differs from any other uid of the job, even that of a coordinator on the other side of a
+// partition.
 uint64_t Coordinator::new_group() {
     uint64_t who = mix(uint64_t(state_.coordinator) + 1);
     return mix(state_.job + mix(who + mix(state_.epoch << 20 | ++groups_made_)));

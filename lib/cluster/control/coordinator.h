@@ -1,13 +1,14 @@
-// The hub of a job's control connections: who is in, who is alive, and what concerns a group.
+// The hub of a job's control connections: it knows which members have joined and live, and passes
+// on events of groups.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pure state machine. It gathers the members, tells everybody the roster, then watches: a member
-// whose connection ends without a Leave, or that is silent for the heartbeat timeout, is lost for
-// good (and fenced, should it come back). Nothing is said of a silent one until it is clear that
-// not this side is the one that was cut off, or did not run. Messages of members to each other pass
+// A pure state machine. It gathers the members, sends the roster to all, then watches them: a
+// member whose connection ends without a Leave, or that is silent for the heartbeat timeout, is
+// lost for good (and is fenced if it comes back). A silent member is not reported until it is clear
+// that this side was not the one that was cut off or did not run. Messages between members pass
 // through here. After a takeover it first waits for the members to come (reunion.h).
 //
-// A partition never leaves two halves of a job running, but for a job of two, where both go on
+// A partition never leaves two halves of a job running, except in a job of two, where both go on
 // alone.
 #pragma once
 #include "cluster/control/call_book.h"
@@ -27,8 +28,8 @@ namespace dtrain::cluster {
 class Coordinator {
   public:
     Coordinator(const Settings &settings, int64_t now); // of a new job
-    // Successor of state.coordinator, which is in state.gone. dead: its process is known to be
-    // gone.
+    // Successor of state.coordinator, which is in state.gone. dead: the old coordinator's process
+    // is known to have ended.
     Coordinator(const Settings &settings, Membership state, bool dead, int64_t now);
 
     void accepted(const Accepted &event, int64_t now, Actions &actions);
@@ -46,7 +47,7 @@ class Coordinator {
     struct Connection {
         int32_t member;
         std::string remote, local;
-        bool seated = false; // the member was admitted on it
+        bool seated = false; // the member was admitted on this connection
     };
 
     void handle(Link link, const wire::Message &message, int64_t now, Actions &actions);
@@ -78,10 +79,10 @@ class Coordinator {
     struct Doubt {
         int32_t member;
         int64_t when;
-        bool deposed; // it has another coordinator, or looks for one
+        bool deposed; // the member has another coordinator, or looks for one
         bool held;    // not lost yet
         std::string why;
-        int64_t own_pause = 0; // for how long this process had not looked
+        int64_t own_pause = 0; // for how long this process had not checked
     };
     void watch(int64_t now, Actions &actions);
     void doubt(Doubt doubt, Actions &actions);
@@ -90,7 +91,7 @@ class Coordinator {
     int64_t next_judgement() const;
     int64_t hold() const { return 2 * pace_.interval; }
 
-    // coordinator_groups.cpp: messages of members to each other; false: malformed
+    // coordinator_groups.cpp: messages between members; they return false if it is malformed
     bool from_member(int32_t member, const wire::Message &message, int64_t now, Actions &actions);
     bool group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions);
     bool calls(int32_t member, const wire::Calls &report, Actions &actions);
@@ -104,22 +105,23 @@ class Coordinator {
     Membership state_;
     std::map<Link, Connection> links_;
     std::map<int32_t, Link> seats_; // by member
-    std::map<Link, int64_t> lobby_; // who has no seat, and until when it may stay; oldest first
+    // Connections without a seat, and until when each may stay; oldest first.
+    std::map<Link, int64_t> lobby_;
 
     std::optional<Gathering> gathering_;
     int64_t started_, next_line_, last_line_ = 0;
     std::optional<Reunion> reunion_;
-    std::map<Link, int32_t> calls_out_; // members that are being called
+    std::map<Link, int32_t> calls_out_; // members being called
     Link next_call_;
 
-    // Who left, until the others are told. Jobs mostly end with everybody leaving at once: then
-    // hardly anybody is left to be told.
+    // Members that left, until the others are told. Jobs mostly end with all members leaving at
+    // once; then hardly any member remains to be told.
     std::vector<wire::Gone> left_;
     int64_t tell_at_ = INT64_MAX;
 
     Pace pace_;
     Watch watch_;
-    std::vector<Doubt> doubts_; // members that may live and think the same of us
+    std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
     CallBook call_book_;
     ShrinkBook shrinks_;
     uint64_t groups_made_ = 0;

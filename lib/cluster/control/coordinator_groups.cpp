@@ -1,4 +1,4 @@
-// Messages of members to each other, most of them about a group.
+// The coordinator's handling of messages between members, most of them about a group.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/coordinator.h"
 

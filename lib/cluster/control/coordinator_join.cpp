@@ -1,4 +1,4 @@
-// The coordinator until the job runs: gathering a new one, collecting members after a takeover.
+// The coordinator until the job runs: it gathers a new job, or collects members after a takeover.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/coordinator.h"
 #include "cluster/host/socket.h"
@@ -9,7 +9,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int64_t line_interval = 10 * second;
-constexpr size_t roster_chunk = 64; // members per message, which keeps it far below max_frame
+constexpr size_t roster_chunk = 64; // members per message; keeps it far below max_frame
 
 } // namespace
 
@@ -25,8 +25,9 @@ void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &
     to(connection.member, wire::Waiting{}, actions);
 }
 
-// Who has proven that it belongs to the job ends it when it can never be complete. Others may be
-// strangers, or of a job before: the members are told, and go on waiting.
+// If a process that has proven to belong to the job can never join, the job ends, since it can
+// never be complete. Others may be strangers, or belong to an earlier job: the members are told,
+// and go on waiting.
 void Coordinator::refuse_joining(Link link, Status status, const std::string &why, bool hopeless,
                                  int64_t now, Actions &actions) {
     const std::string who = member_name(links_[link].member, settings_.identity.workers) + " (" +
@@ -38,21 +39,21 @@ void Coordinator::refuse_joining(Link link, Status status, const std::string &wh
     tell_soon(now);
 }
 
-// A line for the log about who has come, but not one for each stranger.
+// Schedules a log line about which members have come, but not one line for each stranger.
 void Coordinator::tell_soon(int64_t now) {
     next_line_ = std::min(next_line_, std::max(now, last_line_ + second));
 }
 
-// Programs make one job after another at the same address: a member that has left waits for the
-// others to leave, too. One that was lost can only be another process of its number.
+// Programs run one job after another at the same address: a member that has left waits for the
+// others to leave, too. A process with the number of a lost member can only be another one.
 void Coordinator::join_later(Link link, Actions &actions) {
     auto gone = state_.gone.find(links_[link].member);
     if (phase_ != Phase::over && gone != state_.gone.end() && !gone->second.left)
         return refuse(link, DTRAIN_ERR_STATE,
                       "a job goes on here without this process: " + gone->second.text, actions);
     refuse(link, DTRAIN_ERR_BUSY,
-           phase_ == Phase::over ? "it has not closed its job before, which is over"
-                                 : text("it is in a job already, which has not ended (%d of %d "
+           phase_ == Phase::over ? "it has not closed its previous job, which is over"
+                                 : text("it is still in another job, which has not ended (%d of %d "
                                         "members left)",
                                         state_.alive_count(), state_.size()),
            actions);
@@ -83,7 +84,7 @@ void Coordinator::start(int64_t now, Actions &actions) {
                             {state_.peers.begin() + long(first), state_.peers.begin() + long(end)}},
                actions);
     }
-    for (const auto &[member, link] : seats_) // they have the most to do now
+    for (const auto &[member, link] : seats_) // their members have the most to do now
         if (link != local_link) watch_.start(member, now, pace_.timeout);
 }
 
@@ -111,14 +112,14 @@ void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Act
     state_.epoch = std::max(state_.epoch, rejoin.epoch);
     for (const wire::Gone &gone : rejoin.gone) {
         if (!state_.alive(gone.member)) continue;
-        // The predecessor had told this one, and cannot take it back.
+        // The predecessor has reported this loss to the member, which cannot be undone.
         if (auto seat = seats_.find(gone.member); seat != seats_.end())
             refuse(seat->second, DTRAIN_ERR_FENCED,
                    "the job goes on without this process: " + gone.text, actions);
         remove(gone, actions);
     }
     if (!state_.alive(member))
-        return refuse(link, DTRAIN_ERR_FENCED, "it left itself out", actions);
+        return refuse(link, DTRAIN_ERR_FENCED, "it reported itself as gone", actions);
     for (const wire::ShrinkReply &reply : rejoin.shrinks) shrinks_.remember(reply);
     if (!state_.alive(state_.coordinator))
         return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
@@ -160,7 +161,7 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     std::set<int32_t> missing = reunion_->missing();
     reunion_.reset();
     for (int32_t member : missing)
-        remove(state_.lost(member, "it did not come to the new coordinator", true), actions);
+        remove(state_.lost(member, "it did not connect to the new coordinator", true), actions);
     phase_ = Phase::running;
     state_.epoch++;
     wire::Welcome welcome{state_.epoch, {}};

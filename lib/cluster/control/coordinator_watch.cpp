@@ -1,4 +1,4 @@
-// The coordinator's eye on its members' health.
+// How the coordinator watches its members' health.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/coordinator.h"
 
@@ -16,9 +16,9 @@ void Coordinator::watch(int64_t now, Actions &actions) {
     judge(now, actions);
 }
 
-// The member is lost, but it may live: then it is this side that may be cut off, or was not
-// running. Some members say so themselves, others are noticed a little later, so the loss is held
-// for a while.
+// The member seems lost but may live; then this side may be the one that is cut off or was not
+// running. Some members report this themselves, others are noticed a little later, so the loss is
+// held back for a while.
 void Coordinator::doubt(Doubt doubt, Actions &actions) {
     const int32_t member = doubt.member;
     if (!state_.alive(member)) return;
@@ -44,7 +44,7 @@ void Coordinator::take_back_doubt(int32_t member, int64_t now) {
     if (std::erase_if(doubts_, is_silent) > 0) watch_.start(member, now);
 }
 
-// If more members are doubted at about the same time than are left, they go on, and this side does
+// If more members are doubted at about the same time than remain, they go on, and this side does
 // not.
 void Coordinator::judge(int64_t now, Actions &actions) {
     if (phase_ == Phase::over) return;
@@ -57,8 +57,8 @@ void Coordinator::judge(int64_t now, Actions &actions) {
             pause > 0 ? text(", which did not run for %lld ms", static_cast<long long>(pause / ms))
                       : "";
         return end(DTRAIN_ERR_FENCED,
-                   text("the job went on without this process%s: %zu members were lost to it at "
-                        "once, %s: %s",
+                   text("the job went on without this process%s: it lost %zu members at once; "
+                        "the last one, %s: %s",
                         own.c_str(), doubts_.size(), state_.name(doubts_.back().member).c_str(),
                         doubts_.back().why.c_str()),
                    actions);

@@ -1,3 +1,4 @@
+// Checks each process that joins, and describes which members are missing.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/gathering.h"
 
@@ -16,8 +17,9 @@ Status check_size(const wire::Join &join, int32_t workers, int32_t servers) {
                     join.version_min, join.version_max, control_version);
     if (join.workers != workers || join.servers != servers)
         return fail(DTRAIN_ERR_CONFIG,
-                    "it expects %d workers and %d servers, rank 0 expects %d and %d", join.workers,
-                    join.servers, workers, servers);
+                    "it expects %d workers and %d servers, rank 0 expects %d and %d; start all "
+                    "processes with the same numbers",
+                    join.workers, join.servers, workers, servers);
     return DTRAIN_OK;
 }
 

@@ -13,17 +13,17 @@ class Gathering {
   public:
     Gathering(int32_t workers, int32_t servers);
 
-    // Takes a member in; DTRAIN_ERR_CONFIG or _VERSION and this thread's error text when it cannot
-    // be. remote: its address without a port ("": this process). hopeless: nor can any other
-    // process that was started as this one was, so that its seat stays empty.
+    // Admits a member. DTRAIN_ERR_CONFIG or _VERSION, with this thread's error text, if it cannot
+    // be admitted. remote: its address without a port ("": this process). hopeless: no other
+    // process that was started in the same way can be admitted either, so its seat stays empty.
     Status admit(int32_t member, const std::string &remote, const wire::Join &join, bool &hopeless);
-    // Somebody could not join; `member` (-1: nobody knows) says whom it took itself for.
+    // A process could not join. `member`: the number that it claimed (-1: unknown).
     void turned_away(int32_t member, const std::string &remote, const std::string &why);
 
     bool complete() const { return joined_ == seats_.size(); }
     bool has(int32_t member) const { return seats_[size_t(member)].here; }
     const wire::Peer &peer(int32_t member) const { return seats_[size_t(member)].peer; }
-    std::vector<wire::Peer> take_members(); // in order; once complete
+    std::vector<wire::Peer> take_members(); // in order; only once complete
     // "6 of 8 joined (ranks 0-3,6 and server 1); missing rank 4 (never seen), rank 5 (seen from
     // 10.0.0.5, refused: wrong secret)"
     std::string state() const;

@@ -1,3 +1,4 @@
+// The member's protocol while it joins and while the job runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/member_protocol.h"
 
@@ -10,7 +11,8 @@ namespace {
 
 constexpr int64_t first_retry = 1 * ms, slowest_retry = 20 * ms;
 constexpr int64_t first_line = 2 * second, line_interval = 10 * second;
-constexpr int64_t join_grace = 200 * ms; // rank 0's own timeout, with its better text, goes first
+// Rank 0's own timeout, with its better text, expires first.
+constexpr int64_t join_grace = 200 * ms;
 constexpr size_t max_outbox = 256;
 
 bool for_the_program(const wire::Message &message, const Membership &state) {
@@ -20,8 +22,8 @@ bool for_the_program(const wire::Message &message, const Membership &state) {
     return std::holds_alternative<wire::CallsWanted>(message);
 }
 
-// What the control plane needs of it. The rest, most of which is addresses, is the program's: lists
-// of all members, on all members, are what a large job's start is made of.
+// What the control plane needs to know of a peer. The rest, mostly addresses, is the program's:
+// lists of all members on all members make up the cost of starting a large job.
 wire::Peer known_of(const wire::Peer &peer) {
     return {.role = peer.role,
             .index = peer.index,
@@ -106,13 +108,13 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
     if (const auto *over = std::get_if<wire::Over>(&message)) {
         if (phase_ != Phase::joining || over->status != DTRAIN_ERR_BUSY)
             return end(over->status, over->text, actions);
-        actions.emplace_back(Close{link_}); // a job before this one has not ended there
+        actions.emplace_back(Close{link_}); // an earlier job has not ended there
         return dial_later(over->text, now);
     }
     if (phase_ == Phase::joining) {
         if (const auto *w = std::get_if<wire::Waiting>(&message)) {
             admitted_ = true;
-            obstacle_ = w->text.empty() ? "it waits for others" : w->text;
+            obstacle_ = w->text.empty() ? "it waits for other members" : w->text;
             if (w->text.empty()) return;
             actions.emplace_back(Report{*w});
         } else if (auto *r = std::get_if<wire::Roster>(&message)) {
@@ -178,8 +180,8 @@ void MemberProtocol::shrunk(const wire::ShrinkReply &reply, Actions &actions) {
 void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
     link_ = 0;
     connected_ = false;
-    if (phase_ == Phase::joining && !admitted_) // perhaps it was of a job before, that ended
-        dial_later("it ended: " + why, now);
+    if (phase_ == Phase::joining && !admitted_) // perhaps it belonged to an earlier job that ended
+        dial_later("the connection ended: " + why, now);
     else if (phase_ == Phase::joining)
         end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
     else if (phase_ == Phase::running)

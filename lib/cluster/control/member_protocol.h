@@ -1,9 +1,10 @@
 // A member's side of the control protocol: joining, heartbeats, and finding a new coordinator.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A pure state machine. When the coordinator is lost or leaves, it turns to the lowest member that
-// is alive (perhaps itself); one where nobody listens any more is gone, one that cannot be reached
-// is passed over. All of that is bounded; a member that finds nobody is fenced.
+// A pure state machine. When the coordinator is lost or leaves, the member turns to the lowest
+// member that is alive (perhaps itself). A candidate at whose address no process listens any more
+// is gone; one that cannot be reached is passed over. All of this is bounded in time; a member that
+// finds no coordinator is fenced.
 #pragma once
 #include "cluster/control/membership.h"
 #include "cluster/control/pace.h"
@@ -28,9 +29,9 @@ class MemberProtocol {
     void tick(int64_t now, Actions &actions);
     int64_t next_deadline() const;
 
-    // To the coordinator, now or when there is one again; DTRAIN_ERR_BUSY, DTRAIN_ERR_STATE.
+    // Sends to the coordinator, now or when there is one again; DTRAIN_ERR_BUSY, DTRAIN_ERR_STATE.
     Status post(wire::Message message, Actions &actions);
-    // As post(); returns the number of the attempt, which the ShrinkReply bears, too.
+    // As post(); also returns the attempt's number, which the ShrinkReply carries, too.
     Status shrink(wire::ShrinkRequest request, uint32_t &attempt, Actions &actions);
     void leave(Actions &actions);
 
@@ -69,29 +70,33 @@ class MemberProtocol {
     int32_t self_;
     Phase phase_ = Phase::idle;
     Membership state_;
-    Link link_ = 0, next_link_ = 3; // own numbers are 3 modulo 4; the coordinator's calls 1
-    bool connected_ = false;        // link_ is up
-    bool admitted_ = false;         // while joining: the coordinator has said that it gathers us
+    // Own numbers are 3 modulo 4, those of the coordinator's calls 1.
+    Link link_ = 0, next_link_ = 3;
+    bool connected_ = false; // link_ is up
+    // While joining: the coordinator has confirmed that it waits for the others, too.
+    bool admitted_ = false;
     Pace pace_;
     Watch watch_;
 
-    int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // connecting
-    std::string obstacle_;           // what kept it from joining so far
-    std::vector<wire::Peer> roster_; // as far as it has come
+    int64_t started_ = 0, retry_at_ = INT64_MAX, backoff_ = 0, next_line_ = 0; // while connecting
+    std::string obstacle_;           // what has kept it from joining so far
+    std::vector<wire::Peer> roster_; // the part received so far
 
-    int32_t candidate_ = -1;     // seeking
-    int32_t dialled_again_ = -1; // the last one that was
+    int32_t candidate_ = -1;     // while seeking
+    int32_t dialled_again_ = -1; // the last candidate dialed a second time
     bool clean_ = false, dead_ = false;
-    // While a crowd leaves: candidates until the next pause, and between that and the one after it.
+    // While many members leave at once: number of candidates until the next pause, and number
+    // between that pause and the one after it.
     int32_t strides_left_ = 0, stride_ = 1;
-    std::optional<wire::Gone> untold_; // of a silent one: perhaps it is this member that is cut off
+    // Loss of a silent coordinator, not reported yet: perhaps this member is the one cut off.
+    std::optional<wire::Gone> untold_;
     std::set<int32_t> unreachable_;
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;
 
-    std::vector<wire::Message> outbox_;     // while there is no coordinator
+    std::vector<wire::Message> outbox_;     // used while there is no coordinator
     std::map<uint64_t, uint32_t> attempts_; // shrinks begun, by group
     std::vector<wire::ShrinkRequest> shrinking_;
-    std::vector<wire::ShrinkReply> shrunk_; // the last ones
+    std::vector<wire::ShrinkReply> shrunk_; // the last replies
 };
 
 } // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// A member without a coordinator, until it has found the next one.
+// A member that has lost its coordinator, until it has found the next one.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/member_protocol.h"
 
@@ -7,7 +7,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr int seek_timeouts = 4; // heartbeat timeouts until it gives up
+constexpr int seek_timeouts = 4; // number of heartbeat timeouts until it gives up
 
 } // namespace
 
@@ -37,9 +37,9 @@ void MemberProtocol::coordinator_gone(const wire::Gone &gone, bool dead, int64_t
         seek(now, actions);
 }
 
-// Jobs mostly end with everybody leaving at once: no new coordinator is needed then. So where one
-// has left this member pauses before it calls on the next, and the pauses come ever more rarely: of
-// a crowd that leaves each calls on a few others, and one that stays has soon called on all.
+// Jobs mostly end with all members leaving at once; no new coordinator is needed then. So when a
+// candidate has left, this member pauses before it calls the next, and pauses ever more rarely: in
+// a crowd that leaves, each member calls only a few others, and one that stays has soon called all.
 void MemberProtocol::seek_later(int64_t now) {
     strides_left_ = stride_;
     stride_ *= 2;
@@ -55,7 +55,7 @@ void MemberProtocol::seek(int64_t now, Actions &actions) {
         if (candidate_ == self_ || !listener.empty())
             return dial(candidate_, listener, now, actions);
     }
-    end(DTRAIN_ERR_FENCED, "no other coordinator is left", actions);
+    end(DTRAIN_ERR_FENCED, "no member is left that could be the coordinator", actions);
 }
 
 wire::Rejoin MemberProtocol::rejoin() const {
@@ -64,7 +64,7 @@ wire::Rejoin MemberProtocol::rejoin() const {
     return message;
 }
 
-// A process that ends closes what it had not answered yet. The next attempt is refused.
+// A process that ends closes connections that it had not answered yet; the next attempt is refused.
 void MemberProtocol::candidate_unreached(const DialFailed &event, int64_t now, Actions &actions) {
     if (event.status == DTRAIN_ERR_PEER && std::exchange(dialled_again_, candidate_) != candidate_)
         return dial(candidate_, state_.peers[size_t(candidate_)].listener, now, actions);

@@ -1,4 +1,4 @@
-// Who is in a job and who is gone, as every member knows it.
+// Which members are in a job and which are gone, as every member knows it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/host/names.h"
@@ -10,17 +10,17 @@ namespace dtrain::cluster {
 
 struct Membership {
     uint64_t job = 0;                   // random, the same on all members
-    uint64_t epoch = 0;                 // counts changes of membership
+    uint64_t epoch = 0;                 // number of changes of membership
     int32_t coordinator = 0;            // member
-    std::vector<wire::Peer> peers;      // without addresses of transports, which only programs need
-    std::map<int32_t, wire::Gone> gone; // for good
+    std::vector<wire::Peer> peers;      // without transport addresses, which only programs need
+    std::map<int32_t, wire::Gone> gone; // members gone for good
 
     int32_t size() const { return int32_t(peers.size()); }
     bool has(int32_t m) const { return m >= 0 && m < size(); }
     bool alive(int32_t m) const { return has(m) && !gone.contains(m); }
     int32_t alive_count() const { return size() - int32_t(gone.size()); }
     std::string name(int32_t m) const { return member_name(peers[size_t(m)]); }
-    // silent: its process may still be there.
+    // silent: its process may still exist.
     wire::Gone lost(int32_t m, const std::string &why, bool silent) const {
         return {epoch + 1, m, false, name(m) + " lost: " + why, silent};
     }

@@ -1,3 +1,4 @@
+// Distributes events to the member and the coordinator of a process, and passes on their actions.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/node.h"
 
@@ -120,7 +121,7 @@ void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
     early_.clear();
 }
 
-// What is for the other half of this process goes there; the rest goes out.
+// Passes actions for the other half of this process to it, and returns the rest.
 Actions Node::route(Actions raw, int64_t now) {
     Actions out;
     std::deque<Action> queue(std::make_move_iterator(raw.begin()),

@@ -1,7 +1,8 @@
-// One process's part of the control protocol: its member, and the coordinator when that is here.
+// One process's part of the control protocol: its member, and the coordinator if it runs in this
+// process.
 // SPDX-License-Identifier: Apache-2.0
 //
-// step(event, now) -> actions, with no clock, socket or thread of its own.
+// step(event, now) -> actions; it has no clock, socket or thread.
 #pragma once
 #include "cluster/control/coordinator.h"
 #include "cluster/control/member_protocol.h"
@@ -25,7 +26,7 @@ class Node {
     bool coordinates() const { return coordinator_.has_value(); }
 
   private:
-    // Somebody who looks here for a new coordinator, before this member has lost the old one.
+    // A member that looks for a new coordinator here before this member has lost the old one.
     struct Early {
         Accepted accepted;
         std::optional<wire::Rejoin> rejoin;
@@ -45,7 +46,7 @@ class Node {
     const Settings settings_;
     MemberProtocol member_;
     std::optional<Coordinator> coordinator_;
-    Link own_link_ = 0; // the member's name for local_link
+    Link own_link_ = 0; // the member's number for local_link
     std::map<Link, Early> early_;
 };
 

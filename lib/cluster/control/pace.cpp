@@ -1,3 +1,4 @@
+// Computes heartbeat times from the options and from how crowded the hosts are.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/pace.h"
 
@@ -10,14 +11,14 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr double members_to_double = 8; // so many more per core need twice as long
+constexpr double members_to_double = 8; // this many more per core need twice as long
 constexpr double most_patience = 4;
 constexpr int64_t usual_leaving = 20 * ms;
 
-// The most members per core that any machine has.
+// The largest number of members per core on any machine.
 double most_crowded(std::span<const wire::Peer> peers) {
     struct Crowd {
-        uint32_t members = 0, cores = UINT32_MAX; // in thousandths
+        uint32_t members = 0, cores = UINT32_MAX; // cores in thousandths
     };
     std::map<std::pair<std::string_view, uint64_t>, Crowd> crowds; // by host and CPUs
     for (const wire::Peer &peer : peers) {

@@ -1,3 +1,4 @@
+// Tracks the members that come to a new coordinator.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/reunion.h"
 
@@ -28,7 +29,7 @@ std::vector<int32_t> Reunion::to_call(int64_t now) {
 }
 
 bool Reunion::goes_on() const {
-    size_t others = missing_.size() + (dead_ ? 0 : 1); // with the old coordinator
+    size_t others = missing_.size() + (dead_ ? 0 : 1); // plus the old coordinator
     return missing_.empty() || came_.size() > others;
 }
 

@@ -1,3 +1,4 @@
+// Collects the requests of a shrink, and decides it when all survivors have asked.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/shrink_book.h"
 
@@ -21,7 +22,7 @@ ShrinkBook::Answers ShrinkBook::request(int32_t member, const wire::ShrinkReques
     if (pending.members != request.members) {
         wire::ShrinkReply reply;
         reply.status = DTRAIN_ERR_MISMATCH;
-        reply.text = text("shrink: %s gave other members of the group than the rest",
+        reply.text = text("shrink: %s named other members of the group than the rest",
                           member_name(member, workers_).c_str());
         finish(key, reply, answers);
         return answers;

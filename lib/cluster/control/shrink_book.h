@@ -1,8 +1,9 @@
-// The coordinator's part of shrink: one decision for all that ask.
+// The coordinator's part of shrink: one decision for all members that ask.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A shrink is known by (group, attempt): every member counts its own attempts. Replies are kept,
-// and told to a new coordinator by those who got them, so that nobody gets a different one.
+// A shrink is identified by (group, attempt); every member counts its attempts. Replies are kept,
+// and members that have received one pass it to a new coordinator, so that all members get the same
+// reply.
 #pragma once
 #include "wire/control.h"
 
@@ -22,16 +23,17 @@ class ShrinkBook {
     using Alive = std::function<bool(int32_t)>;
     using NewGroup = std::function<uint64_t()>;
 
-    // alive(member); new_group() returns a uid never used before. workers: for texts.
+    // alive(member) tells whether it lives; new_group() returns a uid never used before. workers:
+    // for texts.
     ShrinkBook(Alive alive, NewGroup new_group, int32_t workers)
         : alive_(std::move(alive)), new_group_(std::move(new_group)), workers_(workers) {}
 
-    // `member` is alive and in request.members.
+    // `member` must be alive and in request.members.
     Answers request(int32_t member, const wire::ShrinkRequest &request, int64_t now);
-    Answers member_gone(); // somebody is not alive any more
+    Answers member_gone(); // a member is not alive any more
     Answers tick(int64_t now);
     int64_t next_deadline() const;
-    void remember(const wire::ShrinkReply &reply); // decided by an earlier coordinator
+    void remember(const wire::ShrinkReply &reply); // a reply of an earlier coordinator
 
   private:
     using Key = std::pair<uint64_t, uint32_t>; // group, attempt

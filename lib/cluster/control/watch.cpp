@@ -1,3 +1,4 @@
+// Measures each member's silence.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/watch.h"
 

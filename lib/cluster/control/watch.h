@@ -1,8 +1,8 @@
-// Heartbeats: when to send the next one, and who has been silent for too long.
+// Heartbeats: when to send the next one, and which members have been silent for too long.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Silence counts only while this process itself was running: when a check comes more than an
-// interval late, nobody is silent for as long.
+// Silence counts only while this process itself was running: when a check comes more than one
+// interval late, no member counts as silent for that time.
 #pragma once
 #include "cluster/control/pace.h"
 
@@ -17,7 +17,7 @@ class Watch {
     explicit Watch(const Pace &pace) : pace_(pace) {}
 
     void set(const Pace &pace) { pace_ = pace; }
-    // From now on it is watched; grace: for so long it may be silent besides.
+    // Starts watching the member. grace: extra time for which it may be silent at first.
     void start(int32_t member, int64_t now, int64_t grace = 0);
     void heard(int32_t member, int64_t now);
     void stop(int32_t member) { heard_.erase(member); }
@@ -25,7 +25,7 @@ class Watch {
 
     struct Silent {
         int32_t member;
-        int64_t ns; // for how long
+        int64_t ns; // length of the silence
     };
     struct Due {
         bool beat = false; // send a heartbeat to all
@@ -33,12 +33,12 @@ class Watch {
     };
     Due check(int64_t now);
     int64_t next_deadline() const { return heard_.empty() ? INT64_MAX : next_; }
-    int64_t own_pause(int64_t now) const; // for how long this process has not looked
+    int64_t own_pause(int64_t now) const; // for how long this process has not checked
 
   private:
     Pace pace_;
-    int64_t next_beat_ = 0, next_ = 0; // next_: when check() may have something to say
-    std::map<int32_t, int64_t> heard_; // by member: when last
+    int64_t next_beat_ = 0, next_ = 0; // next_: when check() may next report something
+    std::map<int32_t, int64_t> heard_; // by member: when it was last heard
 };
 
 } // namespace dtrain::cluster

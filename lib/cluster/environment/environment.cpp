@@ -1,3 +1,4 @@
+// Tries the sources of a process's identity in their order, and checks that they agree.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/environment.h"
 
@@ -31,7 +32,7 @@ Status from_dtrain(const Variables &env, Role wanted, Identity &out) {
     return only_one ? DTRAIN_OK : env.number("DTRAIN_RANK", 0, out.workers - 1, out.index);
 }
 
-// Where torch's processes meet; worker 0 of this job listens beside it.
+// The address at which torch's processes meet; worker 0 of this job listens beside it.
 Status master_address(const Variables &env, Identity &out) {
     std::string host = env.text("MASTER_ADDR");
     if (host.empty()) return fail(DTRAIN_ERR_CONFIG, "MASTER_ADDR is not set");
@@ -49,12 +50,12 @@ Status from_torch(const Variables &env, Identity &out) {
     return s == DTRAIN_OK ? s : fail_within(s, "RANK and WORLD_SIZE are set");
 }
 
-// Beside the first task's own port, where no task of TensorFlow is.
+// A port beside the first task's own port that no task of TensorFlow uses.
 Status rendezvous_of(const TfConfig &tf, std::string &out) {
     const auto &first = tf.chief.empty() ? tf.workers : tf.chief;
     if (!first.contains(0))
         return fail(DTRAIN_ERR_CONFIG,
-                    "TF_CONFIG does not tell where worker 0 is; set DTRAIN_RENDEZVOUS");
+                    "TF_CONFIG has no address of worker 0; set DTRAIN_RENDEZVOUS");
     Endpoint chief;
     Status s = parse_endpoint(first.at(0), "TF_CONFIG", chief);
     if (s != DTRAIN_OK) return fail(DTRAIN_ERR_CONFIG, "%s", std::string(error_text()).c_str());
@@ -68,7 +69,8 @@ Status rendezvous_of(const TfConfig &tf, std::string &out) {
     int32_t port = std::atoi(chief.port.c_str()) + 1;
     while (taken.contains(port)) port++;
     if (port > 65535)
-        return fail(DTRAIN_ERR_CONFIG, "TF_CONFIG: no port is left above %s", chief.port.c_str());
+        return fail(DTRAIN_ERR_CONFIG, "TF_CONFIG: there is no free port above %s",
+                    chief.port.c_str());
     out = "tcp://" + join_endpoint(chief.host, std::to_string(port));
     return DTRAIN_OK;
 }
@@ -95,7 +97,7 @@ Status from_tensorflow(const Variables &env, Identity &out) {
     return rendezvous_of(tf, out.rendezvous);
 }
 
-// The last processes are the servers, if there are any.
+// The last DTRAIN_SERVERS processes are the servers.
 Status from_launcher(const Variables &env, const Launched &launched, Identity &out) {
     if (env.has("DTRAIN_SERVERS"))
         if (Status s = env.number("DTRAIN_SERVERS", 0, launched.size - 1, out.servers);
@@ -120,8 +122,8 @@ Status from_launcher(const Variables &env, const Launched &launched, Identity &o
 }
 
 struct Told {
-    bool anything = false; // else this process is alone for want of another word
-    std::string evidence;  // of a launcher, that there is more than one process
+    bool anything = false; // otherwise this process is alone because no variable says more
+    std::string evidence;  // which launcher says that there is more than one process
 };
 
 Status from_environment(const Variables &env, Role wanted, Identity &out, Told &told) {
@@ -155,7 +157,9 @@ Status from_request(const IdentityRequest &request, Identity &out) {
     out.servers = request.servers;
     int32_t limit = request.role == Role::worker ? request.size : request.servers;
     if (request.size > most || request.servers < 0 || request.servers > most - request.size)
-        return fail(DTRAIN_ERR_INVALID, "a job of %d workers and %d servers; at most %d together",
+        return fail(DTRAIN_ERR_INVALID,
+                    "a job of %d workers and %d servers is too large; at most "
+                    "%d members together",
                     request.size, request.servers, most);
     if (request.index < 0 || request.index >= limit)
         return fail(DTRAIN_ERR_INVALID, "%s %d is not one of 0 to %d",
@@ -163,14 +167,15 @@ Status from_request(const IdentityRequest &request, Identity &out) {
     return DTRAIN_OK;
 }
 
-// Whoever is to meet others must know where, and whoever is told where, how many they are.
+// A process that is to meet others must know where; a process that is told where must know how many
+// there are.
 Status check_meeting(const IdentityRequest &request, const Identity &found, const Told &told) {
     if (found.members() == 1) {
         if (request.rendezvous.empty() || request.rendezvous == "env" || told.anything)
             return DTRAIN_OK;
         return fail(DTRAIN_ERR_CONFIG,
-                    "rendezvous \"%.200s\", but nothing says of how many processes: give size and "
-                    "rank, or set DTRAIN_SIZE and DTRAIN_RANK (DTRAIN_SIZE=1: this one alone)",
+                    "rendezvous \"%.200s\", but the number of processes is unknown: give size and "
+                    "rank, or set DTRAIN_SIZE and DTRAIN_RANK (DTRAIN_SIZE=1: this process alone)",
                     request.rendezvous.c_str());
     }
     if (!found.rendezvous.empty()) return DTRAIN_OK;
@@ -192,7 +197,8 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     Identity found, launched;
     Told told;
     bool ask = request.rendezvous.empty() || request.rendezvous == "env";
-    if (request.size < 0) return fail(DTRAIN_ERR_INVALID, "a job of %d workers", request.size);
+    if (request.size < 0)
+        return fail(DTRAIN_ERR_INVALID, "a job cannot have %d workers", request.size);
     Status s = request.size > 0 ? from_request(request, found)
                                 : from_environment(env, request.role, found, told);
     if (s != DTRAIN_OK) return s;
@@ -211,7 +217,8 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     }
     told.anything |= request.size > 0;
     if (s = check_meeting(request, found, told); s != DTRAIN_OK) return s;
-    // A listener of the environment's job, not of another one that its rank 0 joins by itself.
+    // The listener belongs to the environment's job, not to another job that its rank 0 joins
+    // itself.
     if (found.member() == 0 && env.has("DTRAIN_LISTEN_FD") &&
         found.rendezvous == env.text("DTRAIN_RENDEZVOUS"))
         s = env.number("DTRAIN_LISTEN_FD", 0, 1 << 20, found.listen_fd);

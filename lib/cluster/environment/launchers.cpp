@@ -1,3 +1,4 @@
+// The table of launchers, and how their variables are read.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/launchers.h"
 
@@ -13,14 +14,14 @@ constexpr int32_t most = int32_t(wire::max_members);
 
 struct Launcher {
     const char *name;
-    const char *rank, *size; // a row without a size says only that there are more processes
-    const char *other_size;  // when `size` is not set
+    const char *rank, *size; // a row without a size says only that there is more than one process
+    const char *other_size;  // used if `size` is not set
     const char *local_rank, *local_size;
-    bool (*applies)(const Variables &); // nullptr: whenever one of them is set
+    bool (*applies)(const Variables &); // nullptr: whenever one of the variables is set
 };
 
 // Batch scripts and the shells of allocations have the variables of the whole allocation, but are
-// one process; some versions give them the numbers of special steps, from here on.
+// one process. Some versions give them the numbers of special steps, from this one on.
 constexpr uint64_t first_special_step = 0xfffffff0;
 
 bool in_slurm_step(const Variables &env) {
@@ -30,7 +31,7 @@ bool in_slurm_step(const Variables &env) {
     return error == std::errc{} && *end == 0 && number < first_special_step;
 }
 
-// In the order in which they are asked: a launcher before the one that it may itself be started by.
+// In the order in which they are tried: a launcher before the one that may have started it.
 constexpr Launcher launchers[] = {
     {"Horovod", "HOROVOD_RANK", "HOROVOD_SIZE", nullptr, "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
      nullptr},
@@ -58,7 +59,7 @@ bool speaks(const Launcher &launcher, const Variables &env) {
     return env.has(launcher.rank) || (launcher.size != nullptr && env.has(launcher.size));
 }
 
-// The job's size must be given besides: by DTRAIN_SIZE, as with TF_CONFIG's sparse form.
+// The job's size must come from DTRAIN_SIZE, as with TF_CONFIG's sparse form.
 Status without_size(const Launcher &launcher, const Variables &env, Launched &out) {
     if (Status s = env.number(launcher.rank, 0, most - 1, out.rank); s != DTRAIN_OK) return s;
     out.evidence = text("%s=%d says that this is rank %d (%s)", launcher.rank, out.rank, out.rank,
@@ -91,7 +92,8 @@ Status ask(const Launcher &launcher, const Variables &env, Launched &out) {
 
 Status find_launched(const Variables &env, std::optional<Launched> &out) {
     for (const Launcher &launcher : launchers) {
-        // Who was counted by one launcher is not asked for a number for the sake of another.
+        // A process counted by one launcher is not asked for DTRAIN_SIZE because of another
+        // launcher.
         if (!speaks(launcher, env) || (out && launcher.size == nullptr)) continue;
         Launched found;
         if (Status s = ask(launcher, env, found); s != DTRAIN_OK) return s;

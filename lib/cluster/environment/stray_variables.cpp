@@ -1,3 +1,4 @@
+// Compares the names of environment variables with those that dtrain reads.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/stray_variables.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::string_view ours = "DTRAIN_";
 constexpr std::string_view free_prefixes[] = {"DTRAIN_TEST_", "DTRAIN_PLUGIN_"};
-// Besides the options.
+// Variables of dtrain that are not options.
 constexpr std::string_view others[] = {
     "DTRAIN_OPTIONS",    "DTRAIN_RANK",         "DTRAIN_SIZE",       "DTRAIN_ROLE",
     "DTRAIN_SERVERS",    "DTRAIN_SERVER_INDEX", "DTRAIN_RENDEZVOUS", "DTRAIN_LISTEN_FD",

@@ -1,4 +1,4 @@
-// Environment variables that look like ours and mean nothing: most likely misspelled.
+// Finds environment variables that look like dtrain's but have no effect: most likely misspelled.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace dtrain::cluster {
 
-// A line for the log about each "DTRAIN_..." of an environment (as `environ`) that nobody reads,
-// with the nearest name that somebody does. DTRAIN_TEST_... belongs to tests, DTRAIN_PLUGIN_... to
-// plugins.
+// One log line for each "DTRAIN_..." variable of an environment (in the form of `environ`) that
+// nothing reads, with the nearest name that is read. DTRAIN_TEST_... is reserved for tests,
+// DTRAIN_PLUGIN_... for plugins.
 std::vector<std::string> stray_variables(const char *const *environment);
 
 } // namespace dtrain::cluster

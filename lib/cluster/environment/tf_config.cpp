@@ -1,3 +1,4 @@
+// Parses and checks the JSON of TF_CONFIG.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/tf_config.h"
 
@@ -11,7 +12,7 @@
 namespace dtrain::cluster {
 namespace {
 
-using Json = nlohmann::json; // only functions of it that do not throw on what was checked before
+using Json = nlohmann::json; // uses only functions that do not throw on values checked before
 
 constexpr size_t max_text = 1 << 20;
 
@@ -24,7 +25,7 @@ constexpr size_t max_text = 1 << 20;
     return fail(DTRAIN_ERR_CONFIG, "TF_CONFIG: %s", what);
 }
 
-// A number, or a string of digits; -1 when it is neither, or too large.
+// A number from a JSON number or a string of digits; -1 if it is neither, or too large.
 int32_t index_of(const Json &json) {
     if (json.is_number_integer()) {
         auto n = json.get<int64_t>();
@@ -38,14 +39,14 @@ int32_t index_of(const Json &json) {
 }
 
 Status add(const char *job, int32_t index, const Json &address, TfConfig::Addresses &out) {
-    if (index < 0) return bad("cluster.%s has an index that is none", job);
+    if (index < 0) return bad("cluster.%s has an index that is not a number", job);
     if (!address.is_string() || address.get_ref<const std::string &>().empty())
         return bad("cluster.%s[%d] is not \"host:port\"", job, index);
     out[index] = address.get_ref<const std::string &>();
     return DTRAIN_OK;
 }
 
-// ["host:port", ...], or {"1": "host:port"} (sparse).
+// Reads ["host:port", ...], or {"1": "host:port"} (sparse).
 Status read_job(const Json &cluster, const char *job, TfConfig::Addresses &out, bool &sparse) {
     auto at = cluster.find(job);
     if (at == cluster.end()) return DTRAIN_OK;
@@ -77,7 +78,7 @@ Status read_task(const Json &task, TfConfig &out) {
     if (type == task.end() || !type->is_string()) return bad("task.type is missing");
     const auto &name = type->get_ref<const std::string &>();
     out.index = index == task.end() ? 0 : index_of(*index);
-    if (out.index < 0) return bad("task.index is not a number from 0 on");
+    if (out.index < 0) return bad("task.index is not a number >= 0");
     using Task = TfConfig::Task;
     if (name == "evaluator") return out.task = Task::evaluator, DTRAIN_OK;
     const TfConfig::Addresses *job = nullptr;
@@ -95,9 +96,9 @@ Status read_task(const Json &task, TfConfig &out) {
 } // namespace
 
 Status parse_tf_config(std::string_view text, TfConfig &out) {
-    if (text.size() > max_text) return bad("longer than 1 MiB");
+    if (text.size() > max_text) return bad("it is longer than 1 MiB");
     Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) return bad("not a JSON object");
+    if (json.is_discarded() || !json.is_object()) return bad("it is not a JSON object");
     TfConfig fresh;
     auto cluster = json.find("cluster"), task = json.find("task");
     if (cluster != json.end())

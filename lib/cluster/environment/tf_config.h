@@ -1,4 +1,4 @@
-// TensorFlow's cluster description, as TF_CONFIG holds it.
+// Parses TensorFlow's cluster description, the value of TF_CONFIG.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -16,10 +16,10 @@ struct TfConfig {
     Task task = Task::chief;
     int32_t index = 0;
     Addresses chief, workers, ps; // "master" counts as chief; all empty: a job of one process
-    bool sparse = false;          // workers names only some of them, so their number is unknown
+    bool sparse = false;          // "worker" lists only some of them, so their number is unknown
 };
 
-// DTRAIN_ERR_CONFIG saying what is wrong with it.
+// DTRAIN_ERR_CONFIG: the text says what is wrong with it.
 Status parse_tf_config(std::string_view text, TfConfig &out);
 
 } // namespace dtrain::cluster

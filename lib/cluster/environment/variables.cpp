@@ -1,3 +1,4 @@
+// Reads environment variables and checks their values.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/variables.h"
 

@@ -1,4 +1,4 @@
-// Environment variables, read with care.
+// Reads environment variables and checks their values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -19,7 +19,7 @@ class Variables {
     std::string text(const char *name) const; // "" counts as not set
     bool has(const char *name) const { return !text(name).empty(); }
     bool has_any(std::initializer_list<const char *> names) const;
-    // Required, in [least, limit]; DTRAIN_ERR_CONFIG naming it.
+    // A required number in [least, limit]; DTRAIN_ERR_CONFIG names the variable.
     Status number(const char *name, int32_t least, int32_t limit, int32_t &out) const;
 
   private:

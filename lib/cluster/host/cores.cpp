@@ -1,3 +1,4 @@
+// Reads the affinity mask and the CPU quotas of the control groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/cores.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr uint32_t unlimited = UINT32_MAX;
 
-// "max 100000" or "150000 100000": microseconds of CPU per period. In thousandths.
+// Parses "max 100000" or "150000 100000": microseconds of CPU time per period. In thousandths.
 uint32_t quota_in(const std::string &folder) {
     const Stream file = read_stream((folder + "/cpu.max").c_str());
     long long quota = 0, period = 0;
@@ -25,8 +26,8 @@ uint32_t quota_in(const std::string &folder) {
     return uint32_t(std::clamp(1000 * quota / period, 1LL, 1LL << 30));
 }
 
-// Of the control group of this process and those around it: the first line of the file is
-// "0::/a/b".
+// The smallest quota of this process's control group and those around it. The first line of the
+// file is "0::/a/b".
 uint32_t quota() {
     char line[4096] = "";
     const Stream file = read_stream("/proc/self/cgroup");

@@ -1,3 +1,4 @@
+// Estimates the file descriptors that a process needs in its job.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/descriptors.h"
 
@@ -10,9 +11,9 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr uint64_t per_peer = 2; // in shared memory: a socket each way
+constexpr uint64_t per_peer = 2; // shared memory: a socket in each direction
 constexpr uint64_t most_window_members = 64;
-constexpr uint64_t spare = 8; // windows, files, what is opened for a moment
+constexpr uint64_t spare = 8; // windows, files, short-lived descriptors
 
 using Count = unsigned long long;
 
@@ -21,10 +22,10 @@ using Count = unsigned long long;
 DescriptorNeed DescriptorNeed::of(const Identity &identity) {
     const auto members = uint64_t(identity.members());
     if (members < 2) return {};
-    // The coordinator has a control connection to everybody, the others one to it; each listens.
+    // The coordinator has a control connection to every member, the others one to it; each listens.
     const bool coordinates = identity.member() == 0;
     const uint64_t control = coordinates ? members : 2;
-    // To get the memory that all on a host share.
+    // Connections to pass the window memory that all ranks on a host share.
     const uint64_t window = coordinates ? std::min(members - 1, most_window_members) : 1;
     const auto tree = uint64_t(std::bit_width(members - 1)); // peers of a rank in a binomial tree
     const uint64_t most = control + per_peer * (members - 1) + spare;
@@ -37,7 +38,7 @@ DescriptorRoom DescriptorRoom::now() {
     DescriptorRoom room{0, limits.rlim_cur, limits.rlim_max};
     if (const Folder folder = open_folder("/proc/self/fd")) {
         while (const dirent *entry = readdir(folder.get())) room.open += entry->d_name[0] != '.';
-        room.open--; // the folder's own
+        room.open--; // the descriptor of the folder itself
     }
     return room;
 }
@@ -54,7 +55,7 @@ Status check_descriptors(const Identity &identity, const DescriptorRoom &room, L
     if (identity.member() == 0 && room.open + need.most > room.limit)
         log.write(DTRAIN_LOG_WARN,
                   "ulimit -n is %llu, which may be too few file descriptors for a job of %d "
-                  "processes: calls in which all send to all, as all-to-all, need up to %llu",
+                  "processes: calls in which all ranks send to all (all-to-all) need up to %llu",
                   Count(room.limit), identity.members(), Count(room.open + need.most));
     return DTRAIN_OK;
 }

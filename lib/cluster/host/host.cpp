@@ -1,3 +1,4 @@
+// Identifies the running machine and network namespace.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/host.h"
 

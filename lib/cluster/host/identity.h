@@ -1,4 +1,4 @@
-// Who a process is in its job, before it has spoken to anybody.
+// A process's place in its job, as known before it has contacted any other process.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Identity {
     int32_t workers = 1; // of the whole job
     int32_t servers = 0;
     std::string rendezvous;  // "tcp://...", "file://...", "oob"; "" for a job of one process
-    int32_t master_port = 0; // of torch's MASTER_PORT: the port in `rendezvous`, or 0
+    int32_t master_port = 0; // torch's MASTER_PORT if `rendezvous` has it, else 0
     int32_t listen_fd = -1;  // a listening socket that worker 0 inherited, or -1
 
     // Members of a job are numbered workers first, then servers.

@@ -1,3 +1,4 @@
+// Lists the addresses of this host, best first.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/interfaces.h"
 
@@ -28,7 +29,8 @@ void add(std::vector<std::string> &all, const std::string &one) {
 std::vector<std::string> own_addresses() {
     std::vector<std::string> out;
     std::vector<SocketAddress> there;
-    for (const char *abroad : {"192.0.2.1", "2001:db8::1"}) // of documentation: RFC 5737, RFC 3849
+    // Documentation addresses: RFC 5737, RFC 3849.
+    for (const char *abroad : {"192.0.2.1", "2001:db8::1"})
         if (resolve_numeric({abroad, "9"}, there) == DTRAIN_OK)
             add(out, local_address_towards(there));
     ifaddrs *list = nullptr;

@@ -1,4 +1,4 @@
-// The addresses of this host.
+// The network addresses of this host.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/host/socket.h"
@@ -8,9 +8,9 @@
 
 namespace dtrain::cluster {
 
-// Numeric ones by which other hosts may reach this one: those that packets to the rest of the world
-// would leave by first, then the others of IPv4 and of IPv6. None of the loopback, and no
-// link-local ones, which mean nothing elsewhere.
+// Numeric addresses by which other hosts may reach this one: first those from which packets to the
+// rest of the world would leave, then the others of IPv4 and of IPv6. No loopback addresses, and no
+// link-local ones, which mean nothing on other hosts.
 std::vector<std::string> own_addresses();
 
 } // namespace dtrain::cluster

@@ -1,3 +1,4 @@
+// Formats the names of members and lists of them.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/names.h"
 

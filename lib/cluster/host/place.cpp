@@ -1,3 +1,4 @@
+// Formats and parses the places where processes listen.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/place.h"
 
@@ -49,7 +50,7 @@ Status Place::parse(const std::string &text, const char *what, Place &out) {
     if (size_t at = text.find('@'); at != std::string::npos) {
         const auto [end, error] = std::from_chars(text.data(), text.data() + at, place.host, 16);
         if (error != std::errc{} || end != text.data() + at)
-            return fail(DTRAIN_ERR_INVALID, "%s: \"%.200s\" is no list of addresses", what,
+            return fail(DTRAIN_ERR_INVALID, "%s: \"%.200s\" is not a list of addresses", what,
                         text.c_str());
         rest = text.substr(at + 1);
     }
@@ -79,8 +80,8 @@ Status Place::candidates(std::vector<SocketAddress> &out) const {
     }
     if (!out.empty()) return DTRAIN_OK;
     return fail(DTRAIN_ERR_NOT_FOUND,
-                "it is on another host, and of its addresses (%s) none leads there from this one; "
-                "option listen.address names one that does",
+                "it is on another host, and none of its addresses (%s) leads there from this host; "
+                "set option listen.address to one that does",
                 passed.c_str());
 }
 

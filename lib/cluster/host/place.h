@@ -1,4 +1,4 @@
-// Where a process listens, in a text that travels to other hosts.
+// Where a process listens, as a text that is sent to other hosts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/host/socket.h"
@@ -10,26 +10,27 @@
 namespace dtrain::cluster {
 
 struct Place {
-    // Processes of this host may use its loopback; those of others may have the same addresses on
-    // networks of their own (docker0), which lead nowhere.
+    // Identifies the host. Its own processes may use its loopback address; other hosts may have the
+    // same addresses on private networks (docker0), which do not lead to this one.
     uint64_t host = 0;
-    std::vector<Endpoint> endpoints; // numeric; whoever comes tries them in turn
+    std::vector<Endpoint> endpoints; // numeric; peers try them in turn
 
-    // "5f3a77e1@10.0.0.4:4711,[fd00::4]:4711": at most wire::max_address - 1 bytes, so perhaps not
-    // all of them.
+    // "5f3a77e1@10.0.0.4:4711,[fd00::4]:4711": at most wire::max_address - 1 bytes, so it may omit
+    // endpoints.
     std::string text() const;
-    // DTRAIN_ERR_INVALID naming `what`. A text without a host is one endpoint for all.
+    // DTRAIN_ERR_INVALID; the text begins with `what`. A text without a host number is one endpoint
+    // for all.
     static Status parse(const std::string &text, const char *what, Place &out);
-    // Those that may lead there from this host, the best first; not empty, but on
-    // DTRAIN_ERR_NOT_FOUND, which says why.
+    // The endpoints that may lead there from this host, the best first. Not empty, except on
+    // DTRAIN_ERR_NOT_FOUND, whose text says why.
     Status candidates(std::vector<SocketAddress> &out) const;
 };
 
-// By which a socket that listens can be reached: its address, or all of this host's when it listens
-// at all of them.
+// The place at which a listening socket can be reached: its address, or all addresses of this host
+// if it listens on all.
 Place place_of(int listener);
 
-// A number for host_identity().
+// host_identity() as a number.
 uint64_t host_number();
 
 } // namespace dtrain::cluster

@@ -1,3 +1,4 @@
+// Resolves names, and opens sockets that listen or connect.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/socket.h"
 
@@ -26,7 +27,7 @@ Endpoint numeric(const sockaddr_storage &storage, socklen_t length) {
     getnameinfo(reinterpret_cast<const sockaddr *>(&storage), length, host, sizeof host, port,
                 sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
     std::string_view text = host;
-    if (text.starts_with("::ffff:")) text.remove_prefix(7); // IPv4 through a socket of both
+    if (text.starts_with("::ffff:")) text.remove_prefix(7); // IPv4 on a socket for both
     return {std::string(text), port};
 }
 
@@ -49,7 +50,7 @@ Status listen_at(const SocketAddress &address, bool both_families, Fd &out) {
             return fail(DTRAIN_ERR_BUSY,
                         "%s: the port is in use by another program; choose another one",
                         name_of(address).c_str());
-        Status s = fail_errno(error, "listening at %s", name_of(address).c_str());
+        Status s = fail_errno(error, "listening on %s", name_of(address).c_str());
         return error == EADDRNOTAVAIL ? DTRAIN_ERR_NOT_FOUND : s;
     }
     out = std::move(fd);
@@ -112,8 +113,8 @@ Status resolve(const Endpoint &endpoint, int64_t deadline_ns, std::vector<Socket
     if (error == EAI_INPROGRESS)
         return fail(DTRAIN_ERR_TIMEOUT,
                     "host \"%.100s\": the resolver has not answered within %.1f s (option "
-                    "join.timeout); give the number instead, or see what delays \"getent hosts "
-                    "%.100s\" (/etc/resolv.conf)",
+                    "join.timeout); give a numeric address instead, or find out what delays "
+                    "\"getent hosts %.100s\" (/etc/resolv.conf)",
                     host, double(monotonic_clock().now_ns() - begin_ns) / double(second), host);
     return error == 0 ? take(list, host, out) : unresolved(host, error);
 }
@@ -132,7 +133,7 @@ Status listen_everywhere(const std::string &port, Fd &out) {
     Status s = listen_at(all[0], true, out);
     if (s == DTRAIN_OK || s == DTRAIN_ERR_BUSY) return s;
     if (s = resolve_numeric({"0.0.0.0", port}, all); s != DTRAIN_OK)
-        return s; // there is no IPv6 here
+        return s; // this machine has no IPv6
     return listen_at(all[0], false, out);
 }
 
@@ -153,11 +154,12 @@ Status begin_connect(const SocketAddress &address, Fd &out) {
     Fd fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd) return fail_errno(errno, "socket");
     set_flag(fd.get(), IPPROTO_TCP, TCP_NODELAY);
+    // If interrupted, connecting goes on in the background.
     if (connect(fd.get(), reinterpret_cast<const sockaddr *>(&address.storage), address.length) !=
             0 &&
-        errno != EINPROGRESS && errno != EINTR) { // interrupted, it goes on in the background
+        errno != EINPROGRESS && errno != EINTR) {
         if (errno == ECONNREFUSED)
-            return fail(DTRAIN_ERR_NOT_FOUND, "connection refused, nobody listens there");
+            return fail(DTRAIN_ERR_NOT_FOUND, "connection refused, no process listens there");
         return fail_errno(errno, "connecting to %s", name_of(address).c_str());
     }
     out = std::move(fd);

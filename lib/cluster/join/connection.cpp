@@ -1,3 +1,4 @@
+// Reads and writes the handshake and the frames of a control connection.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/connection.h"
 
@@ -8,8 +9,9 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr size_t read_size = 16 << 10; // per call, so that nobody keeps the others waiting
-constexpr size_t handshake_size = 512; // read before authentication
+// Bytes per call, so that no connection keeps the others waiting.
+constexpr size_t read_size = 16 << 10;
+constexpr size_t handshake_size = 512; // bytes read before authentication
 
 wire::Nonce fresh_nonce() {
     wire::Nonce nonce;
@@ -29,7 +31,7 @@ Status Connection::ready_to_write() {
     if (state_ == State::connecting) {
         if (int error = connect_result(fd_.get()); error != 0)
             return error == ECONNREFUSED
-                       ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused, nobody listens there")
+                       ? fail(DTRAIN_ERR_NOT_FOUND, "connection refused, no process listens there")
                        : fail_errno(error, "connecting");
         state_ = State::handshaking;
         if (Status s = handshake_.advance(in_, out_); s < 0) return s;
@@ -38,7 +40,7 @@ Status Connection::ready_to_write() {
 }
 
 Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
-    if (state_ == State::connecting) return ready_to_write(); // its error, if it has one
+    if (state_ == State::connecting) return ready_to_write(); // returns the socket's error, if any
     Status end = read_some();
     if (state_ == State::draining) { // only to notice the end
         in_.clear();
@@ -47,7 +49,7 @@ Status Connection::ready_to_read(std::vector<wire::Message> &messages) {
     if (state_ == State::handshaking) {
         Status s = handshake_.advance(in_, out_);
         if (s < 0) {
-            flush(); // so that the other side can say why, too
+            flush(); // so that the other side can report the reason, too
             return s;
         }
         if (s == DTRAIN_OK) state_ = State::open;
@@ -81,8 +83,8 @@ Status Connection::take_frames(std::vector<wire::Message> &messages) {
         at += used;
         messages.push_back(std::move(message));
     }
-    if (at == in_.size())             // nothing is kept for messages that seldom come
-        in_ = std::vector<uint8_t>(); // "= {}" would keep it
+    if (at == in_.size())             // no buffer is kept for messages that seldom come
+        in_ = std::vector<uint8_t>(); // "= {}" would keep the memory
     else
         in_.erase(in_.begin(), in_.begin() + long(at));
     return DTRAIN_OK;
@@ -101,7 +103,7 @@ Status Connection::flush() {
         ssize_t n = ::send(fd_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return DTRAIN_OK;
-        // What the peer said before it went (its Leave) is still to be read; then reading fails.
+        // The peer's last messages (its Leave) may still have to be read; then reading fails.
         if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) {
             deaf_ = true;
             break;
@@ -109,7 +111,7 @@ Status Connection::flush() {
         if (n < 0) return fail_errno(errno, "sending");
         sent_ += size_t(n);
     }
-    out_ = std::vector<uint8_t>(); // a roster may have been in it
+    out_ = std::vector<uint8_t>(); // it may have held a roster
     sent_ = 0;
     return DTRAIN_OK;
 }

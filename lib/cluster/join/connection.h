@@ -20,28 +20,31 @@ class Connection {
     };
 
     Connection(Fd fd, wire::Handshake::Side side, const std::string &secret, int32_t self,
-               int32_t peer, int64_t deadline, uint16_t meeting = 0); // as wire::Handshake's
+               // peer, meeting: as in wire::Handshake
+               int32_t peer, int64_t deadline, uint16_t meeting = 0);
 
     State state() const { return state_; }
     int fd() const { return fd_.get(); }
     int32_t peer() const { return handshake_.peer(); }
-    // Dialling: which address it is meant for, also while there is no answer from there.
+    // When dialing: the address that was dialed, known even before that peer answers.
     const Endpoint &where() const { return where_; }
     void set_where(Endpoint where) { where_ = std::move(where); }
     int64_t deadline() const { return deadline_; } // of the handshake, or of draining
     bool dialling() const { return side_ == wire::Handshake::Side::dialler; }
     bool wants_to_write() const { return state_ == State::connecting || sent_ < out_.size(); }
 
-    // What the socket is ready for. Errors end the connection: fail() text says why, and a peer
-    // that just closed it is DTRAIN_ERR_PEER. When the state becomes `open`, the handshake is done.
+    // To be called when the socket is ready. An error ends the connection; the fail() text says
+    // why, and DTRAIN_ERR_PEER means that the peer has just closed it. When the state becomes
+    // `open`, the handshake is done.
     Status ready_to_write();
     Status ready_to_read(std::vector<wire::Message> &messages);
 
-    Status send(std::span<const uint8_t> frame); // queues and tries; DTRAIN_ERR_LIMIT: too slow
-    void drain(int64_t deadline); // no more reading or sending; done once !wants_to_write()
-    // Instead, when there is time to wait for the peer, whenever the socket is ready: true once it
-    // has closed the connection, too. Closing with bytes unread would reset it, and what was said
-    // last may be lost.
+    // Queues and tries to send; DTRAIN_ERR_LIMIT: the peer reads too slowly.
+    Status send(std::span<const uint8_t> frame);
+    void drain(int64_t deadline); // no more send() or reading; done once !wants_to_write()
+    // Alternative to drain() when there is time to wait for the peer: call it whenever the socket
+    // is ready; it returns true once the peer has closed the connection, too. Closing with unread
+    // bytes would reset the connection, and the last messages might be lost.
     bool wind_up();
 
   private:
@@ -56,8 +59,8 @@ class Connection {
     int64_t deadline_;
     Endpoint where_;
     std::vector<uint8_t> in_, out_;
-    size_t sent_ = 0;   // bytes of out_
-    bool deaf_ = false; // the peer reads no more; what it said before is still to be read
+    size_t sent_ = 0;   // bytes of out_ that are sent
+    bool deaf_ = false; // the peer reads no more; what it sent before is still to be read
 };
 
 } // namespace dtrain::cluster

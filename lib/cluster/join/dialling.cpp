@@ -1,10 +1,12 @@
+// Starts attempts in their order, and collects the reasons of their failures.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/dialling.h"
 
 namespace dtrain::cluster {
 namespace {
 
-// What says more about the other side than that one address does not lead there.
+// Ranks failures by how much they say about the other side, rather than about one address that does
+// not lead there.
 int weight(Status status) {
     if (status == DTRAIN_ERR_AUTH) return 3;
     if (status == DTRAIN_ERR_PEER) return 2;
@@ -30,7 +32,7 @@ void Dialling::failed(const Endpoint &where, Status status, const std::string &w
     under_way_--;
     failures_++;
     if (status == DTRAIN_ERR_NOT_FOUND) refusals_++;
-    if (status == DTRAIN_ERR_AUTH) candidates_.resize(begun_); // it is the right one, and refuses
+    if (status == DTRAIN_ERR_AUTH) candidates_.resize(begun_); // the right peer, which refuses
     if (failures_ == 1 || weight(status) > weight(status_)) status_ = status;
     if (text_.size() > enough) return;
     text_ += (text_.empty() ? "" : "; ") + join_endpoint(where.host, where.port) + ": " + why;

@@ -1,3 +1,4 @@
+// Turns the readiness of sockets into events for the node, and performs the node's actions.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/driver.h"
 
@@ -14,11 +15,11 @@
 namespace dtrain::cluster {
 namespace {
 
-// Data of epoll entries that are no links.
+// Data of the epoll entries that are not links.
 constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1;
 constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
 
-// An attempt's number is that of its Dial and which one it is: odd, as a Dial's.
+// Number of an attempt: the number of its Dial combined with its index; odd, as a Dial's.
 constexpr int attempt_shift = 48;
 Link attempt_of(Link dial, size_t number) { return dial | Link(number) << attempt_shift; }
 Link dial_of(Link attempt) { return attempt & ((Link{1} << attempt_shift) - 1); }
@@ -86,7 +87,8 @@ void Driver::work(int64_t now) {
     expire(now);
     listen_again(now);
     run({}, now);
-    // After the sockets: what has arrived counts as heard before anybody counts as silent.
+    // After the sockets: messages that have arrived are processed before any member counts as
+    // silent.
     if (now >= node_.next_deadline()) run(node_.step(Tick{}, now), now);
 }
 
@@ -155,7 +157,7 @@ void Driver::advance(Link link, int64_t now) {
     dials_.erase(dial);
 }
 
-// This attempt is the connection from now on; the others are given up.
+// Makes this attempt the connection; the other attempts are given up.
 Link Driver::settle(Link attempt) {
     const Link link = dial_of(attempt);
     auto node = connections_.extract(attempt);
@@ -169,7 +171,7 @@ Link Driver::settle(Link attempt) {
 
 void Driver::send(const Send &send, int64_t now) {
     auto at = connections_.find(send.link);
-    if (at == connections_.end()) return; // it broke; the event is on its way
+    if (at == connections_.end()) return; // it broke; the event will follow
     if (send.message != encoded_) {
         frame_.clear();
         wire::append_frame(*send.message, frame_);
@@ -196,13 +198,14 @@ void Driver::close(Link link, int64_t now) {
 
 void Driver::accept_all(int64_t now) {
     for (size_t i = 0; i < wire::max_strangers; i++) {
-        if (!make_room_for_stranger(now)) { // they wait in the system's queue
+        if (!make_room_for_stranger(now)) { // further connections wait in the kernel's queue
             epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
             return;
         }
         Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && (errno == EMFILE || errno == ENFILE)) {
-            // Without a free descriptor it would stay readable for ever: take it and close it.
+            // Without a free descriptor the listener would stay readable forever: accept one
+            // connection with the reserve descriptor and close it.
             reserve_.reset();
             Fd victim(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
             victim.reset();
@@ -221,8 +224,8 @@ void Driver::accept_all(int64_t now) {
     }
 }
 
-// A member may need a while for its answer, more so where hundreds start on a few cores: if each
-// that comes drove out one that is about to be heard, they would come again and again.
+// A member may need a while for its answer, more so where hundreds start on a few cores. If each
+// new connection displaced one that is about to answer, they would come again and again.
 bool Driver::make_room_for_stranger(int64_t now) {
     size_t strangers = 0;
     Link oldest = 0;
@@ -257,7 +260,7 @@ void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now)
     if (added != 0) broken(link, fail_errno(errno, "epoll_ctl"), now);
 }
 
-void Driver::remove(Link link) { // closing the descriptor takes it out of epoll
+void Driver::remove(Link link) { // closing the descriptor removes it from epoll
     connections_.erase(link);
 }
 
@@ -300,14 +303,14 @@ Link Driver::opened(Link link, Connection &connection) {
         return link;
     }
     link = settle(link);
-    // A member that cannot listen is no candidate for taking over; nothing else needs it.
+    // A member that cannot listen is no candidate for taking over; nothing else needs its listener.
     Status s = listener_ ? DTRAIN_OK : listen_beside(connection);
     events_.push_back(
         Dialled{link, s == DTRAIN_OK ? place_of(listener_.get()).text() : std::string()});
     return link;
 }
 
-// Opens the own listener: as far as the coordinator's may be reached, too.
+// Opens this member's listener, reachable as far as the coordinator's is.
 Status Driver::listen_beside(const Connection &connection) {
     const std::string own = local_endpoint(connection.fd()).host;
     const bool local = is_loopback(own) && rendezvous_.is_local();
@@ -335,14 +338,14 @@ void Driver::broken(Link link, Status status, int64_t now) {
         events_.push_back(Closed{link, why});
     } else if (connection.dialling() && connection.state() != State::draining) {
         if (status == DTRAIN_ERR_PEER)
-            why = "it closed the connection during the handshake (it ends, has no file descriptors "
-                  "left (ulimit -n), or is no process of dtrain)";
+            why = "it closed the connection during the handshake (it is ending, has no file "
+                  "descriptors left (ulimit -n), or is not a process of dtrain)";
         if (auto dial = dials_.find(dial_of(link)); dial != dials_.end())
             dial->second.failed(connection.where(), status, why);
         remove(link);
         return advance(dial_of(link), now);
     } else if (connection.state() == State::handshaking && status != DTRAIN_ERR_PEER &&
-               status != DTRAIN_ERR_BUSY) { // of another job, which it goes on looking for
+               status != DTRAIN_ERR_BUSY) { // BUSY: another job answered; the dial goes on
         events_.push_back(
             TurnedAway{connection.peer(), remote_endpoint(connection.fd()).host, why});
     }
@@ -357,8 +360,8 @@ void Driver::expire(int64_t now) {
     for (Link link : late) {
         bool connecting = connections_[link]->state() == Connection::State::connecting;
         broken(link,
-               fail(DTRAIN_ERR_TIMEOUT,
-                    connecting ? "no answer to connecting" : "no answer in the handshake"),
+               fail(DTRAIN_ERR_TIMEOUT, connecting ? "no answer to the connection attempt"
+                                                   : "no answer in the handshake"),
                now);
     }
     std::vector<Link> waiting; // for another attempt
@@ -382,12 +385,14 @@ Status Driver::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t no
 }
 
 void Driver::leave(int64_t now) {
-    // First: who hears that this member leaves and still finds it listening would wait for it.
+    // The listener is closed first: a member that learns that this one leaves and still finds it
+    // listening would wait for it.
     listener_.reset();
     rendezvous_.close();
     for (Action &action : node_.leave())
-        if (!std::holds_alternative<Close>(action)) perform(action, now); // all are closed here
-    const std::string text = error_text(); // perhaps why this member leaves
+        // all connections are closed below
+        if (!std::holds_alternative<Close>(action)) perform(action, now);
+    const std::string text = error_text(); // perhaps the reason why this member leaves
     wind_up(now + leave_timeout);
     set_error_text(text.c_str());
     drop_all();

@@ -1,7 +1,7 @@
-// Drives a Node with sockets: epoll, the listener, dialling, deadlines.
+// Drives a Node with sockets: epoll, the listener, dialing, deadlines.
 // SPDX-License-Identifier: Apache-2.0
 //
-// One caller at a time; never blocks, but while joining for a name's address.
+// One caller at a time. It never blocks, except while joining, to resolve a name.
 #pragma once
 #include "cluster/control/node.h"
 #include "cluster/join/connection.h"
@@ -24,20 +24,20 @@ class Driver {
     void work(int64_t now);
     void wake(); // makes event_fd() readable until the next work()
 
-    // What is for the program, in order.
+    // The reports for the program, in order.
     std::vector<wire::Message> take_reports() { return std::exchange(reports_, {}); }
     bool has_reports() const { return !reports_.empty(); }
     Status post(wire::Message message, int64_t now);
     Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
-    void drop_all();         // closes everything without a word
-    void leave(int64_t now); // closes everything; waits a little for the peers to close it, too
+    void drop_all();         // closes everything without telling peers
+    void leave(int64_t now); // closes everything; waits briefly for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }
     const Pace &pace() const { return node_.pace(); }
 
   private:
     using Connections = std::map<Link, std::unique_ptr<Connection>>;
 
-    void run(Actions actions, int64_t now); // and of the events that they cause
+    void run(Actions actions, int64_t now); // the actions, and those of the events that they cause
     void perform(Action &action, int64_t now);
     void dial(const Dial &dial, int64_t now);
     Status find(const std::string &address, std::vector<SocketAddress> &out);
@@ -51,7 +51,7 @@ class Driver {
     void remove(Link link);
     void update_interest(Link link, const Connection &connection);
     void ready(Link link, uint32_t events, int64_t now);
-    Link opened(Link link, Connection &connection); // the number that it has from now on
+    Link opened(Link link, Connection &connection); // returns the connection's number from now on
     void broken(Link link, Status status, int64_t now);
     void expire(int64_t now);
     bool make_room_for_stranger(int64_t now);
@@ -61,15 +61,17 @@ class Driver {
 
     std::string secret_, listen_address_;
     int32_t self_;
-    int64_t join_deadline_; // of looking up names, too
+    int64_t join_deadline_; // bounds the resolving of names, too
     Node node_;
     Rendezvous rendezvous_;
     Fd epoll_, wake_, reserve_, listener_;
     Connections connections_;
-    std::map<Link, Dialling> dials_; // their attempts are connections with numbers of their own
+    std::map<Link, Dialling> dials_; // their attempts are connections with their own numbers
     Link next_accepted_ = 2;
-    int64_t full_until_ = 0; // of strangers: then the oldest makes room; 0: it is not, and listens
-    std::shared_ptr<const wire::Message> encoded_; // what frame_ holds, during run()
+    // Until then no connection is accepted, since too many are unauthenticated; afterwards the
+    // oldest of these is closed. 0: not full.
+    int64_t full_until_ = 0;
+    std::shared_ptr<const wire::Message> encoded_; // the message encoded in frame_, during run()
     std::vector<uint8_t> frame_;
     std::deque<Event> events_;
     std::vector<wire::Message> reports_;

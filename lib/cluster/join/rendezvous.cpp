@@ -1,3 +1,4 @@
+// The three kinds of rendezvous: a TCP address, a file, and the program's all-gather.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/join/rendezvous.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::string_view tcp = "tcp://", file = "file://";
 constexpr char file_head[] = "dtrain-rendezvous ";
-constexpr char oob_failed = '!'; // before an error text instead of an address
+constexpr char oob_failed = '!'; // precedes an error text in place of an address
 
 bool is_number(const std::string &host) {
     in6_addr any;
@@ -28,22 +29,22 @@ bool is_number(const std::string &host) {
            inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
-// All of `data` into a new file; removed again on failure.
+// Writes all of `data` into a new file; removes the file on failure.
 Status write_whole(const std::string &path, const std::string &data) {
     Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd) return fail_errno(errno, "rendezvous file %s", path.c_str());
+    if (!fd) return fail_errno(errno, "rendezvous file \"%s\"", path.c_str());
     ssize_t n = write(fd.get(), data.data(), data.size());
     if (n == ssize_t(data.size())) return DTRAIN_OK;
     int error = n < 0 ? errno : ENOSPC;
     unlink(path.c_str());
-    return fail_errno(error, "rendezvous file %s", path.c_str());
+    return fail_errno(error, "rendezvous file \"%s\"", path.c_str());
 }
 
 bool means_loopback(const std::string &host) { return host == "localhost" || is_loopback(host); }
 
 std::string likely_address(const std::vector<SocketAddress> &there) {
     if (std::string own = local_address_towards(there); !own.empty()) return own;
-    // Worker 0's own name may mean its loopback (Debian's 127.0.1.1).
+    // Worker 0's own name may resolve to its loopback (Debian's 127.0.1.1).
     const std::vector<std::string> all = own_addresses();
     return all.empty() ? "" : all[0];
 }
@@ -102,7 +103,8 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
     }
     if (where == "oob") {
         kind_ = Kind::oob;
-        if (oob == nullptr) return fail(DTRAIN_ERR_INVALID, "rendezvous oob needs its callback");
+        if (oob == nullptr)
+            return fail(DTRAIN_ERR_INVALID, "rendezvous oob: the oob callback is NULL");
         return DTRAIN_OK;
     }
     return fail(DTRAIN_ERR_INVALID,
@@ -138,15 +140,15 @@ Status Rendezvous::listen(int64_t deadline_ns, Fd &listener) {
 
 Status Rendezvous::listen_tcp(int64_t deadline_ns, Fd &listener) const {
     if (endpoint_.port == "0")
-        return fail(DTRAIN_ERR_INVALID, "rendezvous %s: the port must not be 0",
+        return fail(DTRAIN_ERR_INVALID, "rendezvous \"%s\": the port must not be 0",
                     identity_.rendezvous.c_str());
     Status s = DTRAIN_ERR_BUSY;
     for (size_t i = 0; i < ports_.size() && s == DTRAIN_ERR_BUSY; i++)
         s = listen_tcp(ports_[i], deadline_ns, listener);
     if (s != DTRAIN_ERR_BUSY || identity_.master_port == 0) return s;
     return fail(DTRAIN_ERR_BUSY,
-                "MASTER_PORT=%d is torch's own port, and those where rank 0 may listen beside it "
-                "(%s, %s, %s, %s) are all in use; choose another MASTER_PORT, or set "
+                "MASTER_PORT=%d is torch's own port, and the ports where rank 0 may listen beside "
+                "it (%s, %s, %s, %s) are all in use; choose another MASTER_PORT, or set "
                 "DTRAIN_RENDEZVOUS to tcp://HOST:PORT for all",
                 identity_.master_port, ports_[0].c_str(), ports_[1].c_str(), ports_[2].c_str(),
                 ports_[3].c_str());
@@ -170,7 +172,7 @@ Status Rendezvous::publish(const Fd &listener) {
     return kind_ == Kind::file ? write_file(place) : gather(place);
 }
 
-// The meeting is the end of the nonce, by which rank 0 knows its own file again.
+// The meeting is the end of the nonce, by which rank 0 recognizes its own file.
 Status Rendezvous::write_file(const std::string &place) {
     uint64_t nonce = 0;
     wire::random_bytes(&nonce, sizeof nonce);
@@ -183,7 +185,7 @@ Status Rendezvous::write_file(const std::string &place) {
     if (rename(fresh.c_str(), path_.c_str()) != 0) {
         int error = errno;
         unlink(fresh.c_str());
-        return fail_errno(error, "rendezvous file %s", path_.c_str());
+        return fail_errno(error, "rendezvous file \"%s\"", path_.c_str());
     }
     written_ = line;
     return DTRAIN_OK;
@@ -192,8 +194,9 @@ Status Rendezvous::write_file(const std::string &place) {
 Status Rendezvous::read_file(std::string &place) {
     Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!fd && errno == ENOENT)
-        return fail(DTRAIN_ERR_NOT_FOUND, "%s is not there yet", path_.c_str());
-    if (!fd) return fail_errno(errno, "rendezvous file %s", path_.c_str());
+        return fail(DTRAIN_ERR_NOT_FOUND, "rendezvous file \"%s\" does not exist yet",
+                    path_.c_str());
+    if (!fd) return fail_errno(errno, "rendezvous file \"%s\"", path_.c_str());
     char line[512];
     const ssize_t n = read(fd.get(), line, sizeof line - 1);
     line[std::max<ssize_t>(n, 0)] = 0;
@@ -201,13 +204,14 @@ Status Rendezvous::read_file(std::string &place) {
     unsigned long long nonce = 0;
     static_assert(wire::max_address == 256);
     if (std::sscanf(line, "dtrain-rendezvous %255s %*d %llx", address, &nonce) != 2)
-        return fail(DTRAIN_ERR_NOT_FOUND, "%s is no rendezvous file of dtrain", path_.c_str());
+        return fail(DTRAIN_ERR_NOT_FOUND, "\"%s\" is not a rendezvous file of dtrain",
+                    path_.c_str());
     place = address;
     meeting_ = uint16_t(nonce);
     return DTRAIN_OK;
 }
 
-// What travels: the meeting and the place, or oob_failed and an error text.
+// The data exchanged: the meeting and the place, or oob_failed and an error text.
 Status Rendezvous::gather(const std::string &place) {
     constexpr size_t blob = wire::max_address + sizeof "ffff ";
     std::vector<char> mine(blob), all(blob * size_t(identity_.members()));
@@ -224,7 +228,7 @@ Status Rendezvous::gather(const std::string &place) {
     const std::string told = all.data();
     if (told.empty())
         return fail(DTRAIN_ERR_CONFIG,
-                    "rendezvous: the oob callback did not pass on what rank 0 gave");
+                    "rendezvous: the oob callback did not pass on rank 0's contribution");
     if (told[0] == oob_failed)
         return identity_.member() == 0
                    ? DTRAIN_OK
@@ -264,7 +268,7 @@ void Rendezvous::close() {
     Fd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
     char line[512];
     ssize_t n = fd ? read(fd.get(), line, sizeof line) : -1;
-    // Another job may have put its own there.
+    // Another job may have put its own file there.
     if (n == ssize_t(written_.size()) && std::memcmp(line, written_.data(), size_t(n)) == 0)
         unlink(path_.c_str());
     written_.clear();

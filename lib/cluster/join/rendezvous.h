@@ -1,19 +1,19 @@
-// Where worker 0 listens: how it tells, and how the others learn it.
+// Where worker 0 listens: how it announces that, and how the others learn it.
 // SPDX-License-Identifier: Apache-2.0
 //
 //   tcp://host:port   worker 0 listens there. A numeric address of this machine, and localhost, are
 //                     bound as they are; for a name, which may mean something else to the others
 //                     (a service, Debian's 127.0.1.1, ::1), it listens on all interfaces.
 //   file:///path      worker 0 writes its addresses there. A file from an earlier job does no harm:
-//                     nobody listens at its addresses, and it is read again until somebody does.
+//                     no process listens at its addresses, and it is read again until one does.
 //   oob               the program's all-gather; called once, from open()
 //
 // For the last two it listens on all interfaces, or at option listen.address. The others try all
 // addresses that it may have.
 //
-// Where torch's MASTER_PORT is all that is known, that port is taken, and the next ones may be
-// those of other jobs: worker 0 listens at the first that is free of ports_beside(), and the others
-// try them in turn. Should two jobs come to the same one, they are told apart by meeting().
+// If only torch's MASTER_PORT is known, that port is taken, and the next ones may be those of other
+// jobs: worker 0 listens at the first free port of ports_beside(), and the others try these in
+// turn. If two jobs use the same one, meeting() tells them apart.
 #pragma once
 #include "cluster/host/identity.h"
 #include "cluster/host/place.h"
@@ -23,31 +23,31 @@
 
 namespace dtrain::cluster {
 
-// The numeric address by which the others of a job with this rendezvous most likely reach this
-// host; "" when only processes of this host can. Fails only as resolve() does by its deadline:
-// names that do not exist, joining will tell of.
+// The numeric address by which the other members of a job with this rendezvous most likely reach
+// this host; "" if only processes of this host can. Fails only like resolve() at its deadline:
+// joining reports names that do not exist.
 Status own_address(const std::string &rendezvous, int64_t deadline_ns, std::string &out);
 
-// Below the ports that systems give to outgoing connections, and far from MASTER_PORT.
+// Ports below those that systems use for outgoing connections, and far from MASTER_PORT.
 std::array<uint16_t, 4> ports_beside(int32_t master_port);
 
 class Rendezvous {
   public:
-    // DTRAIN_ERR_INVALID on a malformed one. listen_address: the option, or "".
+    // DTRAIN_ERR_INVALID if it is malformed. listen_address: the option's value, or "".
     Status parse(const Identity &identity, const std::string &listen_address,
                  dtrain_oob_allgather_fn oob, void *oob_arg);
-    // Worker 0: opens `listener` and makes its address known. Others: calls oob when that is the
-    // way.
+    // Worker 0: opens `listener` and makes its address known. Others: call oob if it is the
+    // rendezvous.
     Status open(int64_t deadline_ns, Fd &listener);
-    // Where worker 0 may listen, the best first; DTRAIN_ERR_NOT_FOUND: not known yet (text says
+    // Where worker 0 may listen, the best first. DTRAIN_ERR_NOT_FOUND: not known yet (the text says
     // why).
     Status find(int64_t deadline_ns, std::vector<SocketAddress> &addresses);
-    // Of the job, once it has opened, or found something: see wire::Handshake.
+    // Identifies the job, after open() or a successful find(): see wire::Handshake.
     uint16_t meeting() const { return meeting_; }
-    // Only processes of this host can come; of who has found where.
+    // Whether only processes of this host can connect, judged by the place that was found.
     bool is_local() const;
-    void close();                                            // worker 0: takes the file away
-    bool single() const { return identity_.members() == 1; } // nothing to do
+    void close();                                            // worker 0: removes the file
+    bool single() const { return identity_.members() == 1; } // no rendezvous is needed
 
   private:
     enum class Kind { tcp, file, oob };
@@ -63,12 +63,12 @@ class Rendezvous {
     Identity identity_;
     Kind kind_ = Kind::tcp;
     Endpoint endpoint_;              // tcp
-    std::vector<std::string> ports_; // tcp: which take turns
-    Unshared given_;                 // the launcher's listener
+    std::vector<std::string> ports_; // tcp: tried in turn
+    Unshared given_;                 // the listener from the launcher
     std::string path_;               // file
-    std::string written_;            // the file's content, when this process wrote it
-    std::string listen_host_;        // file, oob: the option, or ""
-    std::string place_;              // oob: what came out
+    std::string written_;            // the file's content, if this process wrote it
+    std::string listen_host_;        // file, oob: the option's value, or ""
+    std::string place_;              // oob: the result of the all-gather
     uint16_t meeting_ = 0;
     size_t turn_ = 0;
     dtrain_oob_allgather_fn oob_ = nullptr;

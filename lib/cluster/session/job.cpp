@@ -1,3 +1,4 @@
+// Checks the parameters of a join, and passes the functions of a job on to its state.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job.h"
 #include "cluster/host/cores.h"
@@ -20,18 +21,20 @@ Status check(const JoinParams &params) {
     const char *what = me.role == Role::worker ? "rank" : "server index";
     if (me.workers < 1 || me.servers < 0 || me.workers > int32_t(wire::max_members) ||
         me.servers > int32_t(wire::max_members) - me.workers)
-        return fail(DTRAIN_ERR_INVALID, "a job of %d workers and %d servers; 1 to %zu members",
+        return fail(DTRAIN_ERR_INVALID,
+                    "a job of %d workers and %d servers is not possible; it "
+                    "must have 1 to %zu members",
                     me.workers, me.servers, wire::max_members);
     if (me.index < 0 || me.index >= limit)
         return fail(DTRAIN_ERR_INVALID, "%s %d is not one of 0 to %d", what, me.index, limit - 1);
     if (params.transports.size() > wire::max_transports)
-        return fail(DTRAIN_ERR_LIMIT, "%zu transports; at most %zu", params.transports.size(),
-                    wire::max_transports);
+        return fail(DTRAIN_ERR_LIMIT, "%zu transports are too many; at most %zu",
+                    params.transports.size(), wire::max_transports);
     for (const TransportAddress &t : params.transports)
         if (t.name.empty() || t.name.size() > wire::max_transport_name ||
             t.bytes.size() > wire::max_transport_address)
             return fail(DTRAIN_ERR_LIMIT,
-                        "transport \"%.40s\" has an address of %zu bytes; at most %zu",
+                        "transport \"%.40s\" has an address of %zu bytes; at most %zu are possible",
                         t.name.c_str(), t.bytes.size(), wire::max_transport_address);
     if (params.heartbeat_timeout_ns < 2 * params.heartbeat_interval_ns)
         return fail(DTRAIN_ERR_CONFIG,
@@ -63,7 +66,7 @@ Settings settings_of(const JoinParams &params) {
 
 Status check_members(std::span<const int32_t> members) {
     if (members.empty() || members.size() > wire::max_members)
-        return fail(DTRAIN_ERR_INVALID, "a group of %zu members", members.size());
+        return fail(DTRAIN_ERR_INVALID, "a group cannot have %zu members", members.size());
     return DTRAIN_OK;
 }
 
@@ -73,22 +76,23 @@ std::vector<int32_t> list(std::span<const int32_t> members) {
 
 Status read_secret(const std::string &path, std::string &secret) {
     Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return fail_errno(errno, "option secret.file: %s", path.c_str());
+    if (!fd) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
     struct stat file {};
     if (fstat(fd.get(), &file) != 0)
-        return fail_errno(errno, "option secret.file: %s", path.c_str());
+        return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
     if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return fail(DTRAIN_ERR_CONFIG,
-                    "option secret.file: others than its owner may use %s (mode %04o), so it is no "
-                    "secret; chmod 600 it (of a Kubernetes volume, defaultMode: 0400)",
+                    "option secret.file: users other than its owner have access to \"%s\" (mode "
+                    "%04o), so it is not secret; chmod 600 it (for a Kubernetes volume, "
+                    "defaultMode: 0400)",
                     path.c_str(), unsigned(file.st_mode & 07777));
     char buffer[4097];
     ssize_t n = read(fd.get(), buffer, sizeof buffer);
-    if (n < 0) return fail_errno(errno, "option secret.file: %s", path.c_str());
+    if (n < 0) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
     while (n > 0 && (buffer[n - 1] == '\n' || buffer[n - 1] == '\r')) n--;
     if (n == 0 || n == ssize_t(sizeof buffer))
-        return fail(DTRAIN_ERR_CONFIG, "option secret.file: %s is empty or longer than 4096 bytes",
-                    path.c_str());
+        return fail(DTRAIN_ERR_CONFIG,
+                    "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
     secret.assign(buffer, size_t(n));
     explicit_bzero(buffer, sizeof buffer);
     return DTRAIN_OK;
@@ -140,10 +144,11 @@ void Job::give_up() { state_->give_up(); }
 
 Status Job::send(int32_t member, uint32_t channel, std::span<const uint8_t> bytes) {
     if (member < 0 || size_t(member) >= state_->members.size())
-        return fail(DTRAIN_ERR_INVALID, "member %d of %zu", member, state_->members.size());
+        return fail(DTRAIN_ERR_INVALID, "member %d does not exist; the job has %zu members", member,
+                    state_->members.size());
     if (bytes.size() > wire::max_relay)
-        return fail(DTRAIN_ERR_LIMIT, "a message of %zu bytes; at most %zu", bytes.size(),
-                    wire::max_relay);
+        return fail(DTRAIN_ERR_LIMIT, "a message of %zu bytes is too long; at most %zu",
+                    bytes.size(), wire::max_relay);
     return state_->post(wire::Relay{self(), member, channel, {bytes.begin(), bytes.end()}});
 }
 

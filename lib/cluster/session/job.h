@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Worker 0's process holds the coordinator; every member keeps one authenticated control connection
-// to it. When it is lost or leaves, the lowest member alive takes over. Members are numbered
-// workers first, then servers. A group (communicator) is a 64-bit uid and an ordered list of
-// members; the job keeps no list of groups: whoever speaks of one names its members.
+// to it. When the coordinator is lost or leaves, the lowest member alive takes over. Members are
+// numbered workers first, then servers. A group (communicator) is a 64-bit uid and an ordered list
+// of members; the job keeps no list of groups, so each message about a group names its members.
 //
-// THREADS: all functions from any thread. The observer is called only from work() and shrink(), one
-// call at a time, never before join() has returned; it may call everything but work(), shrink() and
-// leave(), and these must not be called with a lock held that the observer takes.
+// THREADS: all functions may be called from any thread. The observer is called only from work() and
+// shrink(), one call at a time, never before join() has returned. It may call everything except
+// work(), shrink() and leave(), and these must not be called with a lock held that the observer
+// takes.
 #pragma once
 #include "base/log.h"
 #include "base/options.h"
@@ -25,7 +26,8 @@
 
 namespace dtrain::cluster {
 
-using TransportAddress = wire::Transport; // name "tcp", at most wire::max_transport_address bytes
+// Its name is, for example, "tcp"; its bytes are at most wire::max_transport_address.
+using TransportAddress = wire::Transport;
 
 struct Member {
     Role role = Role::worker;
@@ -34,31 +36,32 @@ struct Member {
     std::string host;  // equal for members on the same running machine; opaque
     std::vector<TransportAddress> transports;
     uint64_t cpus = 0;    // equal for members of a host that may use the same CPUs
-    std::string location; // of the host, the outermost first: "zone/rack"; "": not told
+    std::string location; // of the host, outermost level first: "zone/rack"; "": unknown
     bool serves = false;  // a worker that serves tables beside the dedicated servers
 };
 
 class Observer {
   public:
     virtual ~Observer() = default;
-    // DTRAIN_ERR_PEER; text: "rank 3 (10.0.0.4:7001 pid 991) lost: connection closed". Once per
-    // member. silent: its process may still be there; else what it sent may still arrive.
+    // DTRAIN_ERR_PEER; text: "rank 3 (10.0.0.4:7001 pid 991) lost: connection closed". Called once
+    // per member. silent: its process may still exist; otherwise messages that it sent may still
+    // arrive.
     virtual void member_lost(int32_t member, Status status, const std::string &text,
                              bool silent) = 0;
-    virtual void member_left(int32_t member) = 0; // by leave()
-    // Somebody else called abort() or fail_group(), or the coordinator found a mismatch.
-    // guilty: a member, or -1. from: see fail_group(). May come more than once, and for a group not
-    // (or no longer) known here.
+    virtual void member_left(int32_t member) = 0; // it called leave()
+    // Another member called abort() or fail_group(), or the coordinator found a mismatch. guilty: a
+    // member, or -1. from: see fail_group(). May be called more than once, and for a group that is
+    // not (or no longer) known here.
     virtual void group_failed(uint64_t group, Status status, const std::string &text,
                               int32_t guilty, uint64_t from) = 0;
     // Another rank of the group stalls: answer with report_calls(), stalled = false.
     virtual void calls_wanted(uint64_t group) = 0;
-    // In answer to a stalled report: that rank's last call is number `seq` (0: none yet), which is
-    // before the one that stalls here.
+    // In answer to a report with stalled = true: that rank's last call is number `seq` (0: none
+    // yet), which is before the call that stalls here.
     virtual void rank_behind(uint64_t group, int32_t rank, uint64_t seq) = 0;
     virtual void message(int32_t from, uint32_t channel, std::span<const uint8_t> bytes) = 0;
     // DTRAIN_ERR_FENCED (the job went on without this member) or another error. The job is over
-    // here: every group fails with it. Once.
+    // here, and every group fails with this error. Called once.
     virtual void job_failed(Status status, const std::string &text) = 0;
 };
 
@@ -68,7 +71,7 @@ struct JoinParams {
     void *oob_arg = nullptr;
     int64_t timeout_ns = -1; // < 0: none
     int64_t heartbeat_interval_ns = 0, heartbeat_timeout_ns = 0;
-    std::string listen_address; // "": by the route to the rendezvous
+    std::string listen_address; // "": chosen by the route to the rendezvous
     std::string secret;         // "": no authentication
     std::string location;       // of this host: option "topology"
     bool serves = false;        // option "ps.serve"
@@ -76,9 +79,11 @@ struct JoinParams {
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
 };
-// Fills timeout, heartbeat, listen_address, location and secret (from secret or secret.file).
+// Fills timeout, heartbeat, listen_address, location and secret (from option secret or
+// secret.file).
 Status read_join_options(const Options &options, JoinParams &params);
-// Monotonic, of joining that begins now; INT64_MAX: none. timeout_ns: 0: option join.timeout.
+// The monotonic deadline of a join that begins now; INT64_MAX: none. timeout_ns 0: option
+// join.timeout.
 int64_t join_deadline(const Options &options, int64_t timeout_ns);
 
 using wire::group_tags, wire::TagSet; // bit t of word t / 64: tag id t is in use
@@ -91,32 +96,33 @@ struct ShrinkResult {
 
 class Job {
   public:
-    // Blocking, bounded by the timeout; meanwhile logs who is missing. On failure nothing is left.
+    // Blocking, bounded by the timeout; meanwhile logs which members are missing. On failure
+    // nothing remains.
     static Status join(const JoinParams &params, std::unique_ptr<Job> &job_p);
-    ~Job(); // leave(), unless done
+    ~Job(); // calls leave() if it was not called
 
     uint64_t id() const;                        // random, the same on all members
     int32_t self() const;                       // own member number
     const std::vector<Member> &members() const; // fixed from join() on
-    // DTRAIN_OK, or why this member cannot be reached any more (DTRAIN_ERR_PEER, with text). Ask
-    // after having made a group: a member may have been lost before the group was known here.
+    // DTRAIN_OK, or why this member cannot be reached any more (DTRAIN_ERR_PEER, with text). Call
+    // it after creating a group: a member may have been lost before the group was known here.
     Status member_status(int32_t member) const;
-    Status status() const; // DTRAIN_OK, or what job_failed() was told, with text
+    Status status() const; // DTRAIN_OK, or the error passed to job_failed(), with text
 
     // To be called when event_fd() is readable (epoll, poll), or CLOCK_MONOTONIC has reached
     // next_deadline_ns() (INT64_MAX: never; it may become earlier only while event_fd() is
-    // readable, too). Without it this member counts as silent. Does not block.
+    // readable, too). Without these calls this member counts as silent. Does not block.
     int event_fd() const;
     int64_t next_deadline_ns() const;
     void work();
 
-    // There was no memory for work(): the job is over here, and the others see this member lost.
+    // Memory was lacking for work(): the job is over here, and the others see this member as lost.
     void give_up();
 
-    // The rest never waits, but for shrink(). DTRAIN_ERR_STATE once the job is over.
+    // The following functions never wait, except shrink(). DTRAIN_ERR_STATE once the job is over.
 
-    // At most wire::max_relay bytes to any member (also this one), through the coordinator, in
-    // order; may be lost when a coordinator is. DTRAIN_ERR_BUSY: too much is queued.
+    // Sends at most wire::max_relay bytes to any member (also this one), through the coordinator,
+    // in order; they may be lost when a coordinator is. DTRAIN_ERR_BUSY: too much is queued.
     Status send(int32_t member, uint32_t channel, std::span<const uint8_t> bytes);
     // The other members of the group get group_failed(DTRAIN_ERR_ABORTED, reason).
     Status abort(uint64_t group, std::span<const int32_t> members, const std::string &reason,
@@ -125,17 +131,19 @@ class Job {
     // this number have ended here, so they may still succeed elsewhere.
     Status fail_group(uint64_t group, std::span<const int32_t> members, Status status,
                       const std::string &text, int32_t guilty, uint64_t from = 0);
-    // The last calls of this rank in the group (oldest first, at most wire::max_calls). stalled:
-    // the last of them makes no progress; the coordinator then asks the other ranks for theirs. A
-    // difference fails the group on all members with DTRAIN_ERR_MISMATCH, naming both sides. stuck:
-    // it has made none for too long; when this is so on all members, DTRAIN_ERR_TIMEOUT.
+    // Reports this rank's last calls in the group (oldest first, at most wire::max_calls). stalled:
+    // the last of them makes no progress; the coordinator then asks the other ranks for their
+    // calls. A difference fails the group on all members with DTRAIN_ERR_MISMATCH, naming both
+    // sides. stuck: it has made no progress for too long; when all members report this, the group
+    // fails with DTRAIN_ERR_TIMEOUT.
     Status report_calls(uint64_t group, std::span<const int32_t> members, bool stalled,
                         std::span<const CallRecord> calls, bool stuck = false);
-    // Agrees with the other members alive on who is left. Blocking; calls work() itself.
+    // Agrees with the other living members on the survivors. Blocking; calls work() itself.
     // DTRAIN_ERR_TIMEOUT names the members that did not call it; DTRAIN_ERR_LIMIT: no tag is free.
     Status shrink(uint64_t group, std::span<const int32_t> members, const TagSet &used,
                   int64_t timeout_ns, ShrinkResult &result);
-    // Tells the others; no observer calls after it. Bounded, does not wait for anybody.
+    // Tells the others; the observer is not called afterwards. Bounded in time; does not wait for
+    // other members.
     void leave();
 
     Job(const Job &) = delete;

@@ -1,3 +1,4 @@
+// Waits for the job to be complete, delivers reports to the observer, and waits in shrink().
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job_state.h"
 
@@ -48,8 +49,9 @@ void Job::State::warn_of_strangers() {
     for (const Member &member : members) hosts.insert(member.host);
     if (hosts.size() < 2 || log_ == nullptr) return;
     log_->write(DTRAIN_LOG_WARN,
-                "this job spans %zu hosts without a secret: whoever reaches its ports can join it, "
-                "read what it sends, and end it; option secret.file (or secret) keeps others out",
+                "this job spans %zu hosts without a secret: any process that reaches its ports can "
+                "join it, read its messages, and end it; set option secret.file (or secret) to "
+                "keep others out",
                 hosts.size());
 }
 
@@ -124,7 +126,7 @@ void Job::State::tell(const wire::Message &report) {
 }
 
 void Job::State::leave() {
-    if (getpid() != process_) return; // its connections are the parent's; they are only closed here
+    if (getpid() != process_) return; // the connections are the parent's; here they are only closed
     std::lock_guard deliver(delivery_);
     std::lock_guard lock(mutex_);
     if (left_) return;
@@ -144,7 +146,7 @@ void Job::State::give_up() {
         left_ = true;
         driver_.drop_all();
         status_ = DTRAIN_ERR_NO_MEMORY;
-        text_ = "no memory for the job's control messages"; // of what is kept for this
+        text_ = "no memory for the job's control messages"; // uses memory reserved for this
         for (Waiter *waiter : waiters_) eventfd_write(waiter->wake.get(), 1);
     }
     observer_.job_failed(status_, text_);
@@ -162,7 +164,7 @@ Status Job::State::post(wire::Message message) {
 Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
     Waiter waiter{request.group, 0, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::nullopt};
     if (!waiter.wake) return fail_errno(errno, "shrink: eventfd");
-    // The coordinator gives up earlier: its answer, with the better text, has to be here by then.
+    // The coordinator gives up earlier, so that its answer, with the better text, arrives by then.
     const int64_t timeout = request.timeout_ns < 0 ? INT64_MAX : request.timeout_ns,
                   deadline = later(now_ns(), timeout);
     request.timeout_ns = timeout - timeout / 8;
@@ -171,8 +173,8 @@ Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
         if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
         waiters_.push_back(&waiter);
         Status s = driver_.shrink(std::move(request), waiter.attempt, now_ns());
-        driver_
-            .wake(); // there may be an earlier deadline, and the reply is already here if it is own
+        // There may be an earlier deadline; a coordinator in this process has already answered.
+        driver_.wake();
         if (s != DTRAIN_OK) return waiters_.pop_back(), s;
     }
     Status s = DTRAIN_IN_PROGRESS;
@@ -189,7 +191,8 @@ Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
         lock.unlock();
         if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());
     }
-    std::lock_guard told(delivery_); // the caller knows by now who was lost before the answer
+    // By then the caller knows which members were lost before the answer.
+    std::lock_guard told(delivery_);
     std::lock_guard lock(mutex_);
     std::erase(waiters_, &waiter);
     return s;
@@ -233,7 +236,7 @@ void Job::State::wait(int64_t until, int other_fd) const {
     pollfd fds[2] = {{driver_.event_fd(), POLLIN, 0}, {other_fd, POLLIN, 0}};
     int64_t ns = std::clamp<int64_t>(until - now_ns(), 0, 3600 * second);
     timespec timeout{ns / second, ns % second};
-    ppoll(fds, other_fd >= 0 ? 2 : 1, &timeout, nullptr); // a signal only makes it look early
+    ppoll(fds, other_fd >= 0 ? 2 : 1, &timeout, nullptr); // a signal only makes it return early
 }
 
 } // namespace dtrain::cluster

@@ -1,4 +1,4 @@
-// What is behind a Job: the driver under a lock, and the way of its reports to the observer.
+// The state behind a Job: the driver under a lock, and the delivery of its reports to the observer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "cluster/join/driver.h"
@@ -14,7 +14,7 @@ class Job::State {
   public:
     State(const JoinParams &params, Settings settings);
 
-    Status open(const JoinParams &params); // until the job is complete
+    Status open(const JoinParams &params); // returns when the job is complete
     void work();
     void leave();
     void give_up();
@@ -30,7 +30,7 @@ class Job::State {
     int event_fd() const { return driver_.event_fd(); }
 
   private:
-    // Somebody in shrink().
+    // A thread in shrink().
     struct Waiter {
         uint64_t group;
         uint32_t attempt;
@@ -40,15 +40,16 @@ class Job::State {
 
     Status joining(std::vector<wire::Message> reports, bool &done);
     void warn_of_strangers();
-    void note(const wire::Message &report); // what must be known before the observer is told
+    // Records what must be known before the observer is called.
+    void note(const wire::Message &report);
     void tell(const wire::Message &report);
     void wait(int64_t until, int other_fd) const;
     Status outcome(const Waiter &waiter, ShrinkResult &result) const; // IN_PROGRESS: none yet
 
     Observer &observer_;
     Log *log_;
-    mutable std::mutex mutex_; // of all below
-    std::mutex delivery_;      // held around the observer's functions; taken before mutex_
+    mutable std::mutex mutex_; // guards everything below
+    std::mutex delivery_;      // held while the observer is called; taken before mutex_
     Driver driver_;
     std::vector<wire::Message> early_; // reports that came together with the roster
     std::vector<Waiter *> waiters_;

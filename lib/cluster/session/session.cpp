@@ -1,3 +1,4 @@
+// Joins a job, connects its members' transports, and passes events on to groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/session.h"
 
@@ -45,7 +46,7 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
     session->workers_ = uint32_t(params.identity.workers);
     if (Status s = Job::join(join, session->job_); s != DTRAIN_OK) return s;
     Status s = session->connect_mesh();
-    // From here on somebody answers for this member, also when it leaves at once.
+    // From here on the helper answers for this member, even if it leaves at once.
     helper.add(session.get());
     if (s != DTRAIN_OK) return s;
     session->set_wait_policy();
@@ -85,7 +86,7 @@ bool Session::has_rails() const {
 
 void Session::set_wait_policy() {
     const auto &members = job_->members();
-    // Ranks that were bound to CPUs of their own do not share them.
+    // Ranks that were bound to different CPUs do not share them.
     const Member &own = members[self()];
     auto local = std::count_if(members.begin(), members.end(), [&](const Member &m) {
         return m.host == own.host && m.cpus == own.cpus;
@@ -138,7 +139,7 @@ TagSet Session::used_tags() {
     return tags_;
 }
 
-// ---- what the data plane sees ----
+// ---- events of the data plane ----
 
 void Session::peer_broken(uint32_t member, const char *text) {
     char whole[error_text_size];
@@ -151,7 +152,7 @@ void Session::peer_broken(uint32_t member, const char *text) {
 
 bool Session::alive(uint32_t member) { return job_->member_status(int32_t(member)) == DTRAIN_OK; }
 
-// ---- what the control plane says ----
+// ---- events of the control plane ----
 
 template <class F> void Session::for_group(uint64_t uid, F &&f) {
     agent_.locked([&] {
@@ -160,7 +161,8 @@ template <class F> void Session::for_group(uint64_t uid, F &&f) {
     });
 }
 
-// The news of its end may have overtaken what it sent before: its connections end by themselves.
+// The news of a member's end may have overtaken data that it sent before: poll what has arrived;
+// its connections end by themselves.
 void Session::take_what_has_come() {
     for (auto &device : agent_.devices())
         for (int i = 0; i < most_polls && agent_.poll(*device) > 0; i++) {

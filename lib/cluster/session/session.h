@@ -1,8 +1,8 @@
-// A context's membership in one job: the job's control plane joined with the data plane.
+// A context's membership in one job: connects the job's control plane with the data plane.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns what the control plane says (a member died, a group failed) into failures of the groups
-// that it concerns, and what the data plane sees (a broken connection, a stall) into reports.
+// Turns events of the control plane (a member died, a group failed) into failures of the groups
+// concerned, and events of the data plane (a broken connection, a stall) into reports.
 #pragma once
 #include "cluster/session/job.h"
 #include "engine/agent.h"
@@ -23,19 +23,19 @@
 
 namespace dtrain::cluster {
 
-// A communicator, or whatever else depends on members. Its functions are called under the agent's
-// lock.
+// A communicator, or any other object that depends on members. Its functions are called under the
+// agent's lock.
 class Group {
   public:
     virtual ~Group() = default;
     virtual bool contains(uint32_t member) const = 0;
-    // silent: nothing more comes from it; else what it sent may still arrive.
+    // silent: nothing more comes from the member; otherwise messages that it sent may still arrive.
     virtual void member_lost(uint32_t member, const char *text, bool silent) = 0;
     virtual void member_left(uint32_t member) = 0;
-    // A connection to it broke, over: the last one. If it died, or left after having sent what is
-    // still needed, the control plane will say so.
+    // A connection to the member broke; over: it was the last one. If the member died, or left
+    // after sending what is still needed, the control plane will say so.
     virtual void peer_broken(uint32_t member, const char *text, bool over) = 0;
-    // from: calls before this number may still succeed; 0: nothing can.
+    // from: calls before this number may still succeed; 0: no call can.
     virtual void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) = 0;
     virtual void calls_wanted() = 0;
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
@@ -45,12 +45,12 @@ struct SessionParams {
     Identity identity;
     dtrain_oob_allgather_fn oob = nullptr;
     void *oob_arg = nullptr;
-    int64_t deadline_ns = INT64_MAX; // monotonic; of all of joining
+    int64_t deadline_ns = INT64_MAX; // monotonic; for all of joining
 };
 
 class Session final : public Observer, public engine::Background, public engine::Mesh::Listener {
   public:
-    // Blocking. All references outlive the session.
+    // Blocking. All references must outlive the session.
     static Status join(engine::Agent &agent, engine::Helper &helper, const Options &options,
                        const SessionParams &params, std::shared_ptr<Session> &out);
     ~Session() override; // leaves the job
@@ -60,35 +60,35 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Agent &agent() { return agent_; }
     engine::Staging &staging() { return *staging_; } // under the agent's lock
     const Options &options() const { return options_; }
-    // Option op.timeout: looking one up takes longer than a small operation.
+    // Option op.timeout, kept here since looking it up takes longer than a small operation.
     int64_t op_timeout_ns() const { return op_timeout_ns_; }
-    // Of a call that asks for this one; 0: the option's. < 0: none.
+    // The time limit of a call with this timeout parameter; 0: the option's value. < 0: none.
     int64_t time_limit(int64_t timeout_ns) const {
         return timeout_ns != 0 ? timeout_ns : op_timeout_ns_;
     }
-    // The same, on the agent's clock; INT64_MAX: none.
+    // The same as a deadline on the agent's clock; INT64_MAX: none.
     int64_t deadline(int64_t timeout_ns) const;
-    // The timeout of what has to be over by then.
+    // The timeout for an operation that must end by this deadline.
     int64_t timeout_until(int64_t deadline_ns) const;
-    // When a call's time is over, it has so much for telling others of its failure.
+    // When a call's time is over, it has this much more time to tell others of its failure.
     static constexpr int64_t goodbye_ns = 200 * ms;
     int64_t stall_limit_ns() const { return stall_limit_ns_; }
     uint32_t self() const { return uint32_t(job_->self()); }
     const std::vector<Member> &members() const { return job_->members(); }
     uint32_t workers() const { return workers_; }
-    // Whether two members may have several rails between them.
+    // Whether any two members may have several rails between them.
     bool has_rails() const;
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
     const Identity &identity() const { return identity_; }
     // How many ranks of this host share a core, at least 1.
     uint32_t ranks_per_core() const { return ranks_per_core_; }
 
-    // A group hears of what concerns it from add_group() until remove_group() returns. Adding one
-    // with a member that is lost already fails it at once.
+    // A group is told of events that concern it from add_group() until remove_group() returns.
+    // Adding a group with a member that is already lost fails the group at once.
     void add_group(uint64_t uid, Group *group);
     void remove_group(uint64_t uid, Group *group);
 
-    // Tag ids of groups of this context. take(): false when it is used already.
+    // Tag ids of groups of this context. take_tag(): false if the tag is in use.
     bool take_tag(uint32_t tag);
     void free_tag(uint32_t tag);
     TagSet used_tags();

@@ -1,3 +1,4 @@
+// Checks a call's arguments, and derives its spec and record.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/call.h"
 
@@ -32,16 +33,18 @@ Status check_numbers(const Call &call, int32_t size) {
                     kind_name(call.kind), call.op);
     if (has_op(call.kind) && call.op == DTRAIN_ADASUM &&
         (call.kind != Kind::allreduce || !device::is_floating(call.dtype)))
-        return fail(DTRAIN_ERR_UNSUPPORTED, "%s of %s: adasum is for allreduce of floating dtypes",
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "%s of %s: adasum is only for allreduce of floating-point dtypes",
                     kind_name(call.kind), device::dtype_name(call.dtype));
     if (has_op(call.kind) && !device::op_valid(call.op, call.dtype))
-        return fail(DTRAIN_ERR_INVALID, "%s: %s is for integers, not for %s", kind_name(call.kind),
-                    device::op_name(call.op), device::dtype_name(call.dtype));
+        return fail(DTRAIN_ERR_INVALID, "%s: op %s is only for integers, not for %s",
+                    kind_name(call.kind), device::op_name(call.op), device::dtype_name(call.dtype));
     if (has_root(call.kind) && (call.root < 0 || call.root >= size))
         return fail(DTRAIN_ERR_INVALID, "%s: root %d is not a rank of this communicator (0 to %d)",
                     kind_name(call.kind), call.root, size - 1);
     if (call.kind == Kind::neighbor_average && !device::is_floating(call.dtype))
-        return fail(DTRAIN_ERR_INVALID, "%s: weights are for f32, f64, f16 and bf16, not for %s",
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s: weighted averages are for f32, f64, f16 and bf16, not for %s",
                     kind_name(call.kind), device::dtype_name(call.dtype));
     if (call.ragged && call.counts == nullptr)
         return fail(DTRAIN_ERR_INVALID, "%s: counts is NULL", kind_name(call.kind));
@@ -69,7 +72,8 @@ CollectiveSpec spec_of(const Call &call, int32_t rank, int32_t size) {
     return spec;
 }
 
-// The buffers are where they have to be, and either apart or exactly in place.
+// Checks that no needed buffer is NULL, and that send and receive buffer either do not overlap or
+// are exactly in place.
 Status check_buffers(const Call &call, CollectiveSpec &spec) {
     uint64_t in = input_bytes(spec), out = output_bytes(spec);
     const char *name = kind_name(call.kind);
@@ -91,7 +95,7 @@ Status check_buffers(const Call &call, CollectiveSpec &spec) {
     bool allowed = !(call.kind == Kind::alltoall && call.ragged);
     if (!allowed || send - base.input != recv - base.output)
         return fail(DTRAIN_ERR_INVALID,
-                    "%s: send and receive buffer overlap, but not as for an "
+                    "%s: send and receive buffer overlap, but not in the way of an "
                     "operation in place",
                     name);
     return DTRAIN_OK;
@@ -133,8 +137,9 @@ cluster::CallRecord record_of(const Call &call, int32_t size) {
     record.op = has_op(call.kind) ? uint8_t(call.op) : uint8_t(0);
     record.root = has_root(call.kind) || over_graph(call.kind) ? call.root : -1;
     record.count = call.count;
-    // Ragged counts and displacements must agree, except in all_to_allv, where each rank has its
-    // own: schedules of several messages cut the blocks where the buffer does.
+    // Counts and displacements of ragged calls must agree on all ranks, because schedules of
+    // several messages cut the blocks where the buffer does. The exception is all_to_allv, where
+    // each rank has its own.
     if (call.ragged && call.kind != Kind::alltoall) {
         record.count = call.displs != nullptr;
         for (int32_t r = 0; r < size; r++) {

@@ -1,4 +1,4 @@
-// What a collective is: checks, names, sizes of buffers.
+// The names of kinds and algorithms, and the checks and buffer sizes of a collective.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/collective.h"
 
@@ -28,7 +28,8 @@ constexpr const char *algorithm_names[algorithm_count] = {
     "direct",      "ring",  "recursive_doubling", "halving_doubling", "binomial_tree",
     "double_tree", "bruck", "hierarchical",       "hierarchical_tree"};
 
-constexpr uint64_t max_bytes = uint64_t{1} << 62; // of one buffer: sums of two cannot overflow
+// Limit of one buffer: the sum of two cannot overflow.
+constexpr uint64_t max_bytes = uint64_t{1} << 62;
 
 bool whole_vector(Kind kind) {
     return kind == Kind::allreduce || kind == Kind::reduce || kind == Kind::broadcast ||
@@ -39,7 +40,7 @@ Status check_blocks(const CollectiveSpec &spec, std::span<const uint64_t> counts
                     std::span<const uint64_t> displs) {
     size_t n = size_t(spec.size);
     if ((!counts.empty() && counts.size() != n) || (!displs.empty() && displs.size() != n))
-        return fail(DTRAIN_ERR_INVALID, "%s: counts or displacements not one per rank",
+        return fail(DTRAIN_ERR_INVALID, "%s: counts or displacements must have one entry per rank",
                     kind_name(spec.kind));
     uint64_t most = max_bytes / spec.element_bytes, total = 0;
     for (size_t i = 0; i < n; i++) {
@@ -47,7 +48,7 @@ Status check_blocks(const CollectiveSpec &spec, std::span<const uint64_t> counts
         uint64_t begin = displs.empty() ? total : displs[i];
         if (count > most || begin > most - count || total > most - count)
             return fail(DTRAIN_ERR_LIMIT,
-                        "%s: block %zu of %" PRIu64 " elements lies beyond 2^62 bytes",
+                        "%s: block %zu of %" PRIu64 " elements ends beyond 2^62 bytes",
                         kind_name(spec.kind), i, count);
         total += count;
     }
@@ -82,9 +83,10 @@ Status validate(const CollectiveSpec &spec) {
         return fail(DTRAIN_ERR_INVALID, "alltoall in place needs equal counts");
     if (over_graph(spec.kind) != (spec.graph != nullptr) ||
         (spec.graph != nullptr && spec.graph->size() != spec.size))
-        return fail(DTRAIN_ERR_INVALID, "%s: no graph of its %d ranks", name, spec.size);
+        return fail(DTRAIN_ERR_INVALID, "%s: the graph is missing or does not have %d ranks", name,
+                    spec.size);
     if (spec.in_place && over_graph(spec.kind) && spec.kind != Kind::neighbor_average)
-        return fail(DTRAIN_ERR_INVALID, "%s is not done in place", name);
+        return fail(DTRAIN_ERR_INVALID, "%s cannot run in place", name);
     if (whole_vector(spec.kind)) {
         if (spec.count > max_bytes / spec.element_bytes)
             return fail(DTRAIN_ERR_LIMIT, "%s: %" PRIu64 " elements are more than 2^62 bytes", name,

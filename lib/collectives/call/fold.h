@@ -1,4 +1,4 @@
-// Any number of ranks for algorithms that want a power of two.
+// Reduces any number of ranks to a power of two, for algorithms that require one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <bit>
@@ -6,10 +6,10 @@
 
 namespace dtrain::collectives {
 
-// With n = 2^k + extra ranks, the first 2 * extra of them form pairs (0, 1), (2, 3), ...: one gives
-// its data to the other, the keeper, and waits for the result. The 2^k keepers and single ranks are
-// the participants, numbered in the order of their ranks. The keeper is the odd one of a pair, or
-// `favourite` (which thus always participates).
+// With n = 2^k + extra ranks, the first 2 * extra of them form pairs (0, 1), (2, 3), ...: one rank
+// of a pair sends its data to the other, the keeper, and waits for the result. The 2^k keepers and
+// unpaired ranks are the participants, numbered in the order of their ranks. The keeper is the odd
+// rank of a pair, unless the even one is `favourite` (which thus always participates).
 class Fold {
   public:
     Fold(int32_t size, int32_t rank, int32_t favourite = -1)
@@ -23,8 +23,7 @@ class Fold {
         if (participant >= extra_) return participant + extra_;
         return 2 * participant == favourite_ ? favourite_ : 2 * participant + 1;
     }
-    // The first rank whose data the participant stands for; of all participants together: 0 ..
-    // size.
+    // The first rank whose data the participant holds. The participants together cover 0 .. size.
     int32_t first_rank(int32_t participant) const {
         return participant < extra_ ? 2 * participant : participant + extra_;
     }
@@ -38,7 +37,7 @@ class Fold {
     const bool paired;   // has a mate
     const bool keeper;   // participates
     const int32_t mate;  // meaningful if paired
-    const int32_t index; // as participant (of the keeper, for one that gives its data away)
+    const int32_t index; // of the participant; a rank that is not a keeper has its keeper's
 };
 
 } // namespace dtrain::collectives

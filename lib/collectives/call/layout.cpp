@@ -1,4 +1,4 @@
-// Where blocks lie in a buffer.
+// Computes where blocks lie in a buffer.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/layout.h"
 

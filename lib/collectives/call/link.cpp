@@ -1,4 +1,4 @@
-// All ranks' schedules as one graph.
+// Joins all ranks' schedules into one graph and checks that their messages fit together.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/link.h"
 

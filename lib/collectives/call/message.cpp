@@ -1,3 +1,4 @@
+// Moves one point-to-point message through a transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/message.h"
 
@@ -11,7 +12,7 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr int64_t look_ns = 200 * us; // a receive from anybody, in each transport at a time
+constexpr int64_t look_ns = 200 * us; // how long a receive from any rank stays in one transport
 
 } // namespace
 
@@ -32,7 +33,7 @@ bool MessageOperation::run(engine::Agent &agent) {
         if (!pending_) pending_ = hand_over() == DTRAIN_OK;
         if (pending_) agent.poll(*params_.mesh->device(current()));
         is_through = ended_ && outcome_.status == DTRAIN_OK;
-        // What is wrong will be found again once it is posted.
+        // Errors are found again, and reported, once the message is posted.
         goes_on = pending_ && policy.spin_ns != 0;
     };
     while (agent.alone(look) && goes_on && idle.pass()) {
@@ -59,7 +60,7 @@ int MessageOperation::advance(engine::Agent &agent) {
     }
     Status s = hand_over();
     pending_ = s == DTRAIN_OK;
-    bool again = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // not now
+    bool again = s == DTRAIN_ERR_BUSY || engine::connection_lost(s); // try again later
     if (!pending_ && !again) fail(agent, {.status = s}, error_text());
     agent.set_polled(this, again || (pending_ && !params_.elsewhere.empty()));
     move_ns_ = agent.now() + look_ns;
@@ -68,7 +69,7 @@ int MessageOperation::advance(engine::Agent &agent) {
 
 Status MessageOperation::hand_over() {
     bool sends = params_.direction == Direction::send;
-    // A receive from anybody comes before all later ones of its tag, wherever those look.
+    // A receive from any rank precedes all later receives of its tag, whichever transport they use.
     uint32_t member = sends ? params_.member : UINT32_MAX;
     uint64_t tag = sends ? params_.tag : params_.tag & ~engine::source_mask;
     engine::MessageOrder &order = params_.mesh->order();
@@ -84,7 +85,7 @@ Status MessageOperation::hand_over() {
     return s;
 }
 
-// When it has matched meanwhile, it ends as usual.
+// Withdraws the receive to try the next transport. If it has matched meanwhile, it ends as usual.
 int MessageOperation::look_elsewhere(engine::Agent &agent) {
     bool stays = params_.elsewhere.empty() || moving_ || outcome_.status != DTRAIN_OK;
     if (stays || agent.now() < move_ns_) return 0;
@@ -103,7 +104,7 @@ void MessageOperation::event(engine::Completion *self, const dtrain_tp_done_t &e
     }
     const bool received = message.params_.direction == Direction::receive;
     const bool is_lost = engine::connection_lost(event.status); // the listener finds out why
-    message.lost_ = is_lost && !received; // who receives may get another message
+    message.lost_ = is_lost && !received; // a receive may still get another message
     message.ended_ = !is_lost;
     if (is_lost) return message.wake();
     engine::Outcome &outcome = message.outcome_;
@@ -138,7 +139,7 @@ void MessageOperation::stalled(engine::Agent &) {
 }
 
 void MessageOperation::timed_out(engine::Agent &agent) {
-    std::string text = "recv: timed out; nothing came";
+    std::string text = "recv: timed out; no message arrived";
     if (params_.direction == Direction::send) {
         std::string trouble = params_.mesh->trouble(params_.member);
         text = "send to rank " + std::to_string(params_.rank) + ": timed out; " +

@@ -1,4 +1,4 @@
-// One point-to-point message.
+// The operation that moves one point-to-point message.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/executor.h"
@@ -16,18 +16,18 @@ class MessageOperation final : public engine::Operation, private engine::Complet
         Direction direction = Direction::send;
         engine::Mesh *mesh = nullptr;
         engine::OperationListener *listener = nullptr;
-        int32_t rank = -1;                    // the peer's; -1: anybody
-        uint32_t member = 0;                  // the peer; for a receive from anybody one of them
-        std::vector<uint32_t> elsewhere = {}; // from anybody: one for each other transport
+        int32_t rank = -1;   // rank of the peer; -1: any rank
+        uint32_t member = 0; // member of the peer; from any rank: one member of the first transport
+        std::vector<uint32_t> elsewhere = {}; // from any rank: one member for each other transport
         uint64_t tag = 0, mask = 0;
         void *buffer = nullptr;
         uint64_t bytes = 0;
     };
     MessageOperation(engine::Request *completed, Params &&params, bool on_stack = false);
 
-    // Instead of posting it, for a blocking call: moves the message without the agent's bookkeeping
-    // as long as there is nothing else to do and the peer answers soon. False: post it, begun or
-    // not.
+    // For a blocking call, before it is posted: moves the message without the agent's bookkeeping
+    // while there is no other work and the peer answers soon. False: the caller must post it,
+    // whether or not it has begun.
     bool run(engine::Agent &agent);
 
     void start(engine::Agent &agent) override;
@@ -41,21 +41,22 @@ class MessageOperation final : public engine::Operation, private engine::Complet
 
   private:
     static void event(engine::Completion *self, const dtrain_tp_done_t &event);
-    void wake(); // once it is posted
+    void wake(); // does nothing before it is posted
     void end();
-    Status hand_over(); // when it is its turn
+    Status hand_over(); // hands it to the transport when it is its turn; else BUSY
     uint32_t current() const { return at_ == 0 ? params_.member : params_.elsewhere[at_ - 1]; }
     int look_elsewhere(engine::Agent &agent);
 
     const Params params_;
-    engine::Agent *agent_ = nullptr;                      // once it is posted
-    bool pending_ = false, ended_ = false, lost_ = false; // in the transport, done, not any more
-    // A receive that looks in several transports is in one at a time, so that it gets one message.
-    size_t at_ = 0;       // in which
-    bool moving_ = false; // withdrawn from there, to go on
-    int64_t move_ns_ = 0; // when
+    engine::Agent *agent_ = nullptr;                      // set when it is posted
+    bool pending_ = false, ended_ = false, lost_ = false; // in the transport; done; connection lost
+    // A receive from several transports is in one of them at a time, so that it gets only one
+    // message.
+    size_t at_ = 0;       // the transport in which it is now
+    bool moving_ = false; // being withdrawn, to move to the next one
+    int64_t move_ns_ = 0; // when to move on
     engine::Outcome outcome_;
-    char text_[error_text_size]; // "" at first; the rest costs more than a small message
+    char text_[error_text_size]; // "" at first; clearing all of it costs more than a small message
 };
 
 } // namespace dtrain::collectives

@@ -1,4 +1,4 @@
-// A call that was checked, and what follows from it: made once, posted any number of times.
+// A checked call and everything derived from it: prepared once, posted any number of times.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/call/call.h"
@@ -11,18 +11,19 @@
 namespace dtrain::collectives {
 
 struct Prepared {
-    // schedule: by messages; wide_average: the same with sums in another format.
+    // The way the call takes. The first three use the shared-memory window, schedule uses messages;
+    // wide_average is schedule with sums in another format.
     enum class Way : uint8_t { exchange, allreduce, transfer, schedule, wide_average };
 
     Call call;
-    std::vector<uint64_t> arrays; // the call's counts and displacements, when it keeps its own
+    std::vector<uint64_t> arrays; // copies of counts and displacements, if it must keep them
     CollectiveSpec spec;
     cluster::CallRecord record;
     uint64_t result_bytes = 0;
-    uint64_t block_bytes = 0, blocks = 0; // of the window's rings
+    uint64_t block_bytes = 0, blocks = 0; // size and number of its blocks in the window's rings
     Way way = Way::schedule;
-    std::shared_ptr<const engine::Plan> plan; // known from the first time on
-    bool is_valid = false;                    // for the same call again
+    std::shared_ptr<const engine::Plan> plan; // set when it was first posted
+    bool is_valid = false;                    // valid for another call with equal arguments
 };
 
 } // namespace dtrain::collectives

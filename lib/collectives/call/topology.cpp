@@ -1,3 +1,4 @@
+// Numbers the groups of ranks at each level.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/topology.h"
 
@@ -9,7 +10,7 @@ namespace dtrain::collectives {
 Topology::Topology(std::span<const std::vector<std::string>> paths) {
     const size_t depth = paths.empty() ? 0 : paths[0].size();
     for (size_t level = 0; level < depth; level++) {
-        // A group is a name within all that surrounds it: two racks may each have a host "a".
+        // Group names count only within their surroundings: two racks may each have a host "a".
         std::map<std::vector<std::string>, int32_t> numbers;
         std::vector<int32_t> groups, sizes;
         for (const std::vector<std::string> &path : paths) {

@@ -1,4 +1,4 @@
-// Which ranks are near each other.
+// Describes which ranks are near each other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -8,20 +8,21 @@
 
 namespace dtrain::collectives {
 
-// Groups within groups, the innermost level (hosts) first. Levels that say nothing (everyone in a
-// group of its own, or all in one) are left out, so without levels all ranks are alike.
+// Nested groups, the innermost level (hosts) first. Levels without information (each rank in a
+// group of its own, or all in one) are left out; without levels all ranks are equally near.
 class Topology {
   public:
     Topology() = default;
-    // paths[r]: of rank r from the innermost name outwards, all of the same length.
+    // paths[r]: the group names of rank r from the innermost outwards; all paths have the same
+    // length.
     explicit Topology(std::span<const std::vector<std::string>> paths);
 
-    // Members' hosts with their locations ("zone/rack", the outermost first); those that tell less
-    // are together at the levels of which they say nothing.
+    // Builds it from the members' hosts and locations ("zone/rack", the outermost first). Members
+    // with shorter locations share one group at the levels that they do not name.
     static Topology of(std::span<const std::string> hosts, std::span<const std::string> locations);
 
     uint32_t levels() const { return uint32_t(groups_.size()); }
-    // Numbers of groups count from 0 in the order of their first ranks.
+    // Groups are numbered from 0 in the order of their first ranks.
     int32_t group(uint32_t level, int32_t rank) const { return groups_[level][size_t(rank)]; }
     int32_t group_count(uint32_t level) const { return shapes_[level].count; }
     int32_t largest_group(uint32_t level) const { return shapes_[level].largest; }

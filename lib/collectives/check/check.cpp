@@ -1,4 +1,4 @@
-// Proves that schedules of all ranks do together what the collective promises.
+// Proves that the schedules of all ranks together do what the collective promises.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/check/check.h"
 
@@ -15,7 +15,7 @@ using engine::Step;
 
 namespace {
 
-// A set of ranks per step, as bits.
+// For each step a set of ranks, as bits.
 class Knowledge {
   public:
     Knowledge(uint32_t steps, size_t ranks)
@@ -35,8 +35,8 @@ class Knowledge {
     std::vector<uint64_t> bits_;
 };
 
-// Dependencies and messages of the whole graph, in an order in which they may happen; shorter than
-// the graph when some steps wait for each other.
+// Orders the dependencies and messages of the whole graph as they may happen. The result is shorter
+// than the graph if some steps wait for each other.
 std::vector<uint32_t> causal_order(const Linked &linked) {
     std::vector<uint32_t> missing(linked.size()), order;
     for (uint32_t id = 0; id < linked.size(); id++) {
@@ -62,7 +62,8 @@ Status check_bounds(const CollectiveSpec &spec, const Schedule &schedule) {
         uint64_t size = memory.size_of(place.space) * spec.element_bytes;
         return place.offset % spec.element_bytes || bytes > size || place.offset > size - bytes;
     };
-    auto overlap = [&](const Place &a, const Place &b, uint64_t bytes) { // but not the same place
+    // The same place is no overlap.
+    auto overlap = [&](const Place &a, const Place &b, uint64_t bytes) {
         uint64_t src = memory.address(a.space, a.offset / spec.element_bytes);
         uint64_t dst = memory.address(b.space, b.offset / spec.element_bytes);
         uint64_t distance = src < dst ? dst - src : src - dst;
@@ -88,7 +89,8 @@ Status check_bounds(const CollectiveSpec &spec, const Schedule &schedule) {
 
 Status check_barrier(const Linked &linked) {
     auto ranks = int32_t(linked.schedules.size());
-    Knowledge knowledge(linked.size() + uint32_t(ranks), size_t(ranks)); // of steps, then of ranks
+    // One set per step, then one per rank.
+    Knowledge knowledge(linked.size() + uint32_t(ranks), size_t(ranks));
     for (uint32_t id : causal_order(linked)) {
         knowledge.add(id, linked.owner[id]);
         for (uint32_t dependent : linked.waiting_for(id)) knowledge.merge(id, dependent);
@@ -98,20 +100,20 @@ Status check_barrier(const Linked &linked) {
     for (int32_t rank = 0; ranks > 1 && rank < ranks; rank++)
         for (int32_t other = 0; other < ranks; other++)
             if (!knowledge.has(linked.size() + uint32_t(rank), other))
-                return fail(DTRAIN_ERR_INVALID, "rank %d can leave before rank %d has come", rank,
-                            other);
+                return fail(DTRAIN_ERR_INVALID, "rank %d can leave before rank %d has arrived",
+                            rank, other);
     return DTRAIN_OK;
 }
 
 Status check(std::span<const CollectiveSpec> specs, std::span<const Schedule> schedules,
              uint64_t seed) {
     if (specs.empty() || specs.size() != schedules.size())
-        return fail(DTRAIN_ERR_INVALID, "%zu schedules for %zu ranks", schedules.size(),
+        return fail(DTRAIN_ERR_INVALID, "there are %zu schedules for %zu ranks", schedules.size(),
                     specs.size());
     for (size_t rank = 0; rank < specs.size(); rank++) {
         if (Status s = validate(specs[rank]); s < 0) return s;
         if (specs[rank].rank != int32_t(rank) || specs[rank].size != int32_t(specs.size()))
-            return fail(DTRAIN_ERR_INVALID, "spec %zu is that of another rank", rank);
+            return fail(DTRAIN_ERR_INVALID, "spec %zu belongs to another rank", rank);
     }
     Linked linked;
     if (Status s = link(schedules, linked); s < 0) return s;

@@ -1,4 +1,4 @@
-// Part of the checker: one message at a time suffices.
+// Part of the checker: proves that one message at a time per rank suffices.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/check/check_parts.h"
 
@@ -10,7 +10,8 @@ using engine::StepKind;
 
 namespace {
 
-// A send and its receive end together, when both may begin: they share what they wait for.
+// Treats a send and its receive as one node, because they end together: both wait for what either
+// waits for.
 class Rendezvous {
   public:
     explicit Rendezvous(const Linked &linked)
@@ -48,11 +49,11 @@ class Rendezvous {
   private:
     static constexpr uint32_t none = no_step;
 
-    // Of a message: its receive.
+    // The node of a message is its receive.
     uint32_t node(uint32_t id) const {
         return linked_.step(id).kind == StepKind::send ? linked_.match[id] : id;
     }
-    // Each step of this kind waits for the one before it, on each rank.
+    // Makes each step of this kind wait for the one before it, on each rank.
     void put_in_order(bool (*is_one)(StepKind)) {
         uint32_t before = none;
         for (uint32_t id = 0; id < linked_.size(); id++) {

@@ -1,4 +1,4 @@
-// The parts of check(), each able to find its own kind of fault.
+// The parts of check(), each of which finds one kind of error.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/call/link.h"
@@ -9,16 +9,16 @@
 
 namespace dtrain::collectives {
 
-// Steps stay inside their memory, are aligned to elements and never write the input.
+// Steps must stay inside their memory, be aligned to elements and never write the input.
 Status check_bounds(const CollectiveSpec &spec, const engine::Schedule &schedule);
 
-// Steps that touch the same element, one of them writing, are ordered by dependencies.
+// Steps that touch the same element must be ordered by dependencies if one of them writes.
 Status check_races(const CollectiveSpec &spec, const engine::Schedule &schedule);
 
-// A rank's last step can only come after every rank has begun.
+// A rank's last step must not be able to come before every rank has begun.
 Status check_barrier(const Linked &linked);
 
-// All ranks finish even if each has one send and one receive in flight at a time, in the order of
+// All ranks must finish even if each has only one send and one receive in flight, in the order of
 // its steps, and no send completes before its receive has begun. The executor relies on it.
 Status check_order(const Linked &linked);
 
@@ -26,10 +26,11 @@ Status check_order(const Linked &linked);
 Status check_run(std::span<const CollectiveSpec> specs, const Linked &linked, uint64_t seed,
                  bool rendezvous);
 
-// What a step touches: 0 to 2 of the three, besides its terms.
+// Whether a step reads src, reads dst or writes dst (0 to 2 of the three), besides reading its
+// terms.
 constexpr bool reads_src(engine::StepKind kind) {
     return kind != engine::StepKind::recv && kind != engine::StepKind::scale &&
-           kind != engine::StepKind::weigh; // reads its terms
+           kind != engine::StepKind::weigh; // reads only its terms
 }
 constexpr bool reads_dst(engine::StepKind kind) {
     return kind == engine::StepKind::reduce || kind == engine::StepKind::scale;

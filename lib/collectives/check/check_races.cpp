@@ -11,7 +11,7 @@ using engine::Step;
 
 namespace {
 
-// Which steps of one rank must have ended before a step begins: one bit per pair.
+// Which steps of one rank must have ended before a step begins: one bit per pair of steps.
 class Order {
   public:
     explicit Order(const Schedule &schedule)
@@ -35,8 +35,9 @@ class Order {
     std::vector<uint64_t> bits_;
 };
 
-// Who wrote each element last and who has read it since, going through the steps in their order
-// (which the dependencies respect). If each access is ordered after those, all conflicts are.
+// Tracks the last writer of each element and its readers since, going through the steps in their
+// order (which the dependencies respect). If each access is ordered after those, all conflicts are
+// ordered.
 class Accesses {
   public:
     Accesses(const CollectiveSpec &spec, const Schedule &schedule)
@@ -45,7 +46,7 @@ class Accesses {
 
     // Both return a conflicting step that `step` is not ordered after, or no_step.
     uint32_t read(const Place &place, uint64_t bytes, uint32_t step) {
-        if (place.space == Space::input && !input_is_shared_) return no_step; // nobody writes it
+        if (place.space == Space::input && !input_is_shared_) return no_step; // no step writes it
         return each(place, bytes, [&](Cell &cell) {
             readers_.push_back({step, cell.last_reader});
             cell.last_reader = uint32_t(readers_.size());
@@ -65,7 +66,7 @@ class Accesses {
   private:
     struct Cell {
         uint32_t writer = no_step;
-        uint32_t last_reader = 0; // index in readers_ + 1
+        uint32_t last_reader = 0; // index in readers_ + 1; 0: none
     };
     struct Reader {
         uint32_t step, previous;

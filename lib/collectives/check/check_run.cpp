@@ -69,7 +69,7 @@ class Run {
         const Symbol *own = to.kind == StepKind::recv_reduce ? at(recv, to.src) : nullptr;
         for (uint64_t i = 0; i < to.bytes / element_; i++) {
             if (!data[i].defined() || (own && !own[i].defined()))
-                return fail(DTRAIN_ERR_INVALID, "%s: reads what nobody wrote",
+                return fail(DTRAIN_ERR_INVALID, "%s: reads memory that was never written",
                             describe(linked_, data[i].defined() ? recv : send).c_str());
             dst[i] = own ? combined(own[i], data[i]) : data[i];
         }
@@ -86,7 +86,7 @@ class Run {
         const Symbol *src = reads_src(step.kind) ? at(id, step.src) : dst;
         for (uint64_t i = 0; i < step.bytes / element_; i++) {
             if (!src[i].defined() || (reads_dst(step.kind) && !dst[i].defined()))
-                return fail(DTRAIN_ERR_INVALID, "%s: reads what nobody wrote",
+                return fail(DTRAIN_ERR_INVALID, "%s: reads memory that was never written",
                             describe(linked_, id).c_str());
             if (step.kind == StepKind::copy) dst[i] = src[i];
             if (step.kind == StepKind::reduce) dst[i] = combined(dst[i], src[i]);
@@ -104,7 +104,7 @@ class Run {
             for (uint32_t t = step.first_term; t < step.first_term + step.terms_count; t++) {
                 const Symbol &part = at(id, terms[t].src)[i];
                 if (!part.defined())
-                    return fail(DTRAIN_ERR_INVALID, "%s: reads what nobody wrote",
+                    return fail(DTRAIN_ERR_INVALID, "%s: reads memory that was never written",
                                 describe(linked_, id).c_str());
                 sum = weighed(sum, part, terms[t].weight);
             }
@@ -126,8 +126,8 @@ class Run {
     uint64_t random_;
     std::vector<SymbolMemory> memories_;
     std::vector<uint32_t> missing_, ready_;
-    std::vector<bool> begun_;                  // and waits for its peer
-    std::vector<std::vector<Symbol>> payload_; // eager: what is under way, by send
+    std::vector<bool> begun_;                  // steps that have begun and wait for their peers
+    std::vector<std::vector<Symbol>> payload_; // eager sends: data in transit, by send
     uint32_t ended_ = 0;
 };
 

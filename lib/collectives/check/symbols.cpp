@@ -1,4 +1,4 @@
-// Symbolic data of the checker.
+// The checker's symbolic data: running steps on it, and comparing results.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/check/symbols.h"
 
@@ -29,7 +29,7 @@ SymbolMemory::SymbolMemory(const CollectiveSpec &spec, uint64_t scratch_bytes)
     if (spec.kind == Kind::broadcast && spec.rank == spec.root)
         for (uint64_t i = 0; i < output; i++)
             cells_[address(Space::output, i)] = symbol_of(spec.rank, i);
-    if (spec.kind == Kind::barrier) // its messages mean nothing
+    if (spec.kind == Kind::barrier) // a barrier's messages carry no data
         std::fill(cells_.begin(), cells_.end(), symbol_of(spec.rank, 0));
 }
 
@@ -100,7 +100,7 @@ void Expectation::expect_from_neighbors(const CollectiveSpec &spec) {
     uint64_t bytes = spec.count * spec.element_bytes, target = 0;
     for (const Edge &edge : spec.graph->into(spec.rank)) {
         std::span<const Edge> out = spec.graph->out_of(edge.from);
-        uint64_t block = 0; // of the sender's
+        uint64_t block = 0; // number of the sender's block
         while (spec.kind == Kind::neighbor_alltoall && out[block].to != spec.rank) block++;
         expect_block(specs_[size_t(edge.from)], block * bytes, bytes, target);
         target += bytes;
@@ -112,7 +112,7 @@ Status Expectation::explain(const CollectiveSpec &spec, uint64_t element, Symbol
     char what[64] = "holds something else";
     if (!got.defined()) snprintf(what, sizeof what, "was never written");
     if (got.defined() && got.sum == want.sum)
-        snprintf(what, sizeof what, "was summed up in another order than elsewhere");
+        snprintf(what, sizeof what, "was summed in another order than on other ranks");
     uint64_t first = spec.kind == Kind::reduce_scatter ? Layout(spec).offset(spec.rank) : 0;
     for (int32_t rank = 0; got.defined() && rank < int32_t(specs_.size()); rank++) {
         uint64_t part = symbol_of(rank, element + first / spec.element_bytes).sum;
@@ -142,7 +142,7 @@ Status Expectation::compare(int32_t rank, const SymbolMemory &memory) {
         if (cells[at].sum != want.sum || (cells[at] != want && !any_shape))
             return explain(spec, at - begin, cells[at], want);
         if (any_shape && spec.kind == Kind::allreduce)
-            totals_[at - begin] = cells[at]; // all others must have added in this order
+            totals_[at - begin] = cells[at]; // all other ranks must have added in this order
     }
     return DTRAIN_OK;
 }

@@ -1,4 +1,4 @@
-// Symbolic data of the checker: what an element was made of.
+// The checker's symbolic data: which contributions an element consists of.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/call/collective.h"
@@ -12,8 +12,8 @@
 
 namespace dtrain::collectives {
 
-// `sum` tells the contributions, in any order; `shape` also how they were combined, but not which
-// operand came first.
+// `sum` identifies the contributions, in any order; `shape` also identifies how they were combined,
+// except which operand came first.
 struct Symbol {
     uint64_t sum = 0, shape = 0; // shape 0: undefined
     bool defined() const { return shape != 0; }
@@ -28,7 +28,7 @@ constexpr Symbol combined(Symbol a, Symbol b) {
     return {a.sum + b.sum, mix(a.shape + b.shape) | 1};
 }
 constexpr Symbol averaged(Symbol a) { return {mix(a.sum), mix(a.shape) | 1}; }
-// A weighted sum so far and its next part: here the order counts.
+// Adds the next part of a weighted sum, for which the order counts.
 constexpr Symbol weighed(Symbol sum, Symbol part, double weight) {
     uint64_t w = mix(std::bit_cast<uint64_t>(weight));
     return {mix(sum.sum) + mix(part.sum + w), mix(mix(sum.shape) + mix(part.shape + w)) | 1};
@@ -40,7 +40,7 @@ class SymbolMemory {
     SymbolMemory(const CollectiveSpec &spec, uint64_t scratch_bytes);
 
     uint64_t size_of(engine::Space space) const { return sizes_[size_t(space)]; }
-    // Two spaces share memory where these meet.
+    // The address of an element. Two spaces share memory where their addresses are equal.
     uint64_t address(engine::Space space, uint64_t element) const {
         return bases_[size_t(space)] + element;
     }
@@ -55,12 +55,13 @@ class SymbolMemory {
     std::vector<Symbol> cells_;
 };
 
-// What the cells of each rank's buffers (without scratch) must hold in the end.
+// The values that each rank's buffers (without scratch) must hold in the end.
 class Expectation {
   public:
     explicit Expectation(std::span<const CollectiveSpec> specs);
 
-    // Compares the memory of `rank`. ERR_INVALID naming the element and what is wrong with it.
+    // Compares the memory of `rank`. ERR_INVALID names the first wrong element and what is wrong
+    // with it.
     Status compare(int32_t rank, const SymbolMemory &memory);
 
   private:
@@ -71,8 +72,8 @@ class Expectation {
     Status explain(const CollectiveSpec &spec, uint64_t element, Symbol got, Symbol want) const;
 
     std::span<const CollectiveSpec> specs_;
-    std::vector<Symbol> totals_; // all-reduce: its shape from the first rank compared
-    std::vector<Symbol> output_; // of the rank being compared; undefined: must not be touched
+    std::vector<Symbol> totals_; // all-reduce: taken from the first rank compared
+    std::vector<Symbol> output_; // of the rank being compared; undefined: must stay untouched
 };
 
 } // namespace dtrain::collectives

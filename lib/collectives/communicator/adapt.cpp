@@ -1,3 +1,4 @@
+// Keeps the times of tried algorithms by shape of call, and decides.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/adapt.h"
 
@@ -6,7 +7,7 @@
 namespace dtrain::collectives {
 namespace {
 
-// Equal on all ranks, unlike in_place.
+// Compares what is equal on all ranks; in_place is not.
 bool same_shape(const CollectiveSpec &a, const CollectiveSpec &b) {
     return a.kind == b.kind && a.root == b.root && a.element_bytes == b.element_bytes &&
            a.count == b.count && a.average == b.average;
@@ -54,7 +55,7 @@ std::optional<Algorithm> Adaptation::next(const CollectiveSpec &spec, uint64_t s
     Shape *shape = find(spec, true);
     if (shape == nullptr || shape->decided) return shape != nullptr ? shape->decided : std::nullopt;
     size_t candidate = shape->calls++ % shape->candidates.size();
-    // The first try of each makes the plan: it is slower.
+    // The first try of each algorithm is not timed: it also builds the plan, so it is slower.
     if (shape->calls > shape->candidates.size())
         running_.push_back({sequence, size_t(shape - shapes_.data()), candidate});
     return shape->candidates[candidate].algorithm;

@@ -2,8 +2,8 @@
 // (option tuning.adapt).
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which call tries what follows from the number of the call among those of its shape, and the
-// decision from times that all ranks have agreed on, so every rank always takes the same algorithm.
+// The number of a call among those of its shape determines the algorithm that it tries, and the
+// decision uses times that all ranks have agreed on; so every rank always takes the same algorithm.
 #pragma once
 #include "collectives/cost/choose.h"
 
@@ -19,28 +19,29 @@ namespace dtrain::collectives {
 class Adaptation {
   public:
     static constexpr size_t most_candidates = 3;
-    static constexpr double most_ratio = 2;   // what is predicted worse is never tried
+    static constexpr double most_ratio = 2;   // algorithms predicted to be slower are not tried
     static constexpr uint64_t tries = 6;      // of each candidate
-    static constexpr size_t most_shapes = 32; // the first ones; others go by the prediction
-    using Times = std::array<double, most_candidates>; // of the fastest try, in ns; 0: not known
+    static constexpr size_t most_shapes = 32; // the first ones; other shapes follow the prediction
+    using Times = std::array<double, most_candidates>; // of the fastest try, in ns; 0: unknown
 
     explicit Adaptation(const NetworkModel &model) : model_(model) {}
 
-    // By the thread that makes calls, in their order. due(): before this call of the shape the
-    // ranks have to agree: on the maximum of measured(), which decide() is given.
+    // Called by the thread that makes the calls, in their order. due() is true when, before this
+    // call of the shape, the ranks must agree on the maximum of measured(), which decide() then
+    // takes.
     bool due(const CollectiveSpec &spec);
     Times measured(const CollectiveSpec &spec);
     Algorithm decide(const CollectiveSpec &spec, const Times &agreed);
-    // The algorithm of the next call, which is number `sequence`; none: the prediction decides.
+    // The algorithm of the next call, whose number is `sequence`; none: the prediction decides.
     std::optional<Algorithm> next(const CollectiveSpec &spec, uint64_t sequence);
 
-    // Any thread: this call has ended well.
+    // Any thread. The call has ended successfully.
     void ended(uint64_t sequence, int64_t elapsed_ns);
 
   private:
     struct Shape {
         CollectiveSpec spec;
-        std::vector<Candidate> candidates; // the prediction's order
+        std::vector<Candidate> candidates; // in the order of the prediction
         Times fastest{};
         uint64_t calls = 0;
         std::optional<Algorithm> decided;
@@ -49,7 +50,7 @@ class Adaptation {
         uint64_t sequence;
         size_t shape, candidate;
     };
-    Shape *find(const CollectiveSpec &spec, bool make); // the mutex is held
+    Shape *find(const CollectiveSpec &spec, bool make); // mutex_ must be held
 
     const NetworkModel model_;
     std::mutex mutex_;

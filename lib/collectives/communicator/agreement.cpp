@@ -1,3 +1,4 @@
+// Compares what the ranks want: first by a hash, and in full only if the hashes differ.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/agreement.h"
 
@@ -11,8 +12,8 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint32_t max_text = 64 << 10; // bytes of a rank's
-constexpr size_t shown = 150;           // of a line
+constexpr uint32_t max_text = 64 << 10; // limit of one rank's text, in bytes
+constexpr size_t shown = 150;           // limit of a line in an error, in bytes
 
 struct Said {
     Status status = DTRAIN_OK;
@@ -42,7 +43,7 @@ Status differs(const char *call, std::string_view first, size_t rank, std::strin
                 b.data());
 }
 
-// Of all ranks. What they say of themselves is bounded before it is believed.
+// Gathers the statements of all ranks. Their sizes come from other processes, so they are bounded.
 Status gather(Communicator &comm, int64_t deadline_ns, Status status, const std::string &text,
               std::vector<Said> &all) {
     struct Head {
@@ -86,7 +87,7 @@ Status judge(const char *call, const std::vector<Said> &all) {
                         all[r].text.c_str());
     for (size_t r = 1; r < all.size(); r++)
         if (all[r].text != all[0].text) return differs(call, all[0].text, r, all[r].text);
-    return fail(DTRAIN_ERR_MISMATCH, "%s: the ranks do not give the same", call);
+    return fail(DTRAIN_ERR_MISMATCH, "%s: the ranks give different arguments", call);
 }
 
 } // namespace

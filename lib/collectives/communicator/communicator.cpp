@@ -1,5 +1,5 @@
-// Calls on a communicator: order, choice of the way, posting. See also communicator_create.cpp and
-// communicator_faults.cpp.
+// Makes calls on a communicator: keeps their order, chooses the way and posts them. See also
+// communicator_create.cpp and communicator_faults.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "dtrain.h"
@@ -22,8 +22,9 @@
 namespace dtrain::collectives {
 namespace {
 
-// In shared memory the others are done sooner than a sleeper would be awake again; over messages,
-// who yields takes more from them than that.
+// Factor on the time to wait in the caller's thread. In shared memory the other ranks finish sooner
+// than a sleeping thread would wake up. Over messages, a yielding thread would take more time from
+// them than that.
 constexpr int64_t inline_patience = 4;
 
 uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
@@ -55,8 +56,7 @@ Status Communicator::note_call(cluster::CallRecord record) {
     return ticket(record, ignored);
 }
 
-// Programs make the same call again and again: then it is known to be right, and which way it
-// takes.
+// Programs repeat the same call, so its checks and its way are kept until the next different call.
 Status Communicator::prepare(const Call &call, Prepared &p) {
     if (p.is_valid && call == p.call) return DTRAIN_OK;
     p.is_valid = false;
@@ -65,7 +65,7 @@ Status Communicator::prepare(const Call &call, Prepared &p) {
     p.call = call;
     p.record = record_of(call, size());
     p.result_bytes = output_bytes(p.spec);
-    p.is_valid = !call.ragged; // what the counts point to may change
+    p.is_valid = !call.ragged; // counts may change behind the pointer
     p.way = needs_wide_sums(p.spec, call.dtype) ? Way::wide_average : Way::schedule;
     bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
     if (window_ == nullptr || by_messages) return DTRAIN_OK;
@@ -107,7 +107,7 @@ Status Communicator::post_prepared(Prepared &prepared, const CallOptions &option
 Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options,
                                    std::unique_lock<std::mutex> &order) {
     if (prepared.way == Way::wide_average) [[unlikely]] {
-        const Prepared average = prepared; // the sum's call may replace it
+        const Prepared average = prepared; // a copy, because posting the sum may replace prepared_
         order.unlock();
         return post_wide_average(*this, average, options);
     }
@@ -121,7 +121,7 @@ Status Communicator::prepare_persistent(const Call &call, Prepared &out) {
     out.call = call;
     const uint64_t **arrays[] = {&out.call.counts, &out.call.displs, &out.call.recv_counts,
                                  &out.call.recv_displs};
-    out.arrays.reserve(members_.size() * std::size(arrays)); // so that none moves
+    out.arrays.reserve(members_.size() * std::size(arrays)); // so that no array moves
     for (const uint64_t **array : arrays) {
         if (!call.ragged || *array == nullptr) continue;
         size_t first = out.arrays.size();
@@ -202,19 +202,20 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
     };
     if (!options.blocking)
         return go(*new (*options.request) Operation(options.request, w, args..., *this, false));
-    // A blocking call needs no memory: it is over when this function returns.
+    // A blocking call needs no heap memory: it is over when this function returns.
     Operation operation(options.request, w, args..., *this, true);
     return go(operation);
 }
 
-// A window operation that its caller has run to its end: the agent does not know of it.
+// Records a window operation that its caller has run to the end without the agent.
 void Communicator::note_end(const WindowOperation &operation) {
     agent_.record(operation, {});
     if (explainer_ != nullptr)
         explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
 }
 
-// The fast path: no lock, no hand-over, as long as the others are about as fast.
+// The fast path: takes no lock and involves no other thread while the other ranks are about as
+// fast.
 bool Communicator::run_inline(WindowOperation &operation) {
     engine::WaitPolicy policy = agent_.policy();
     policy.yield_ns *= inline_patience;
@@ -241,8 +242,8 @@ CollectiveSpec Communicator::chunked_spec(const Prepared &prepared) const {
     return spec;
 }
 
-// When a shape's algorithms have been tried often enough, the ranks agree on what they took: before
-// the same call on all of them, which waits for the others once.
+// True when a shape's algorithms have been tried often enough, so that the ranks must agree on the
+// times first. It is true before the same call on all ranks.
 bool Communicator::agrees_first(const Prepared &prepared) {
     return prepared.way == Way::schedule && !prepared.call.ragged && !agreeing_ &&
            adaptation_->due(chunked_spec(prepared));
@@ -272,12 +273,12 @@ Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns,
                           kind_name(spec.kind),
                           static_cast<unsigned long long>(typical_bytes(spec)), size(),
                           algorithm_name(algorithm));
-    return prepare(call, prepared); // which may have been the call that was just made
+    return prepare(call, prepared); // prepared may have been replaced by the agreement's call
 }
 
 Status Communicator::post_schedule(Prepared &prepared, const CallOptions &options,
                                    const Ticket &mine, std::unique_lock<std::mutex> &order) {
-    const Call call = prepared.call; // another thread may replace it once the order is unlocked
+    const Call call = prepared.call; // a copy: another thread may replace it once order is unlocked
     CollectiveSpec spec = chunked_spec(prepared);
     if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
@@ -301,7 +302,8 @@ Status Communicator::post_schedule(Prepared &prepared, const CallOptions &option
     params.output = call.recv;
     params.dtype = call.dtype;
     params.op =
-        call.op == DTRAIN_AVG ? uint32_t{DTRAIN_SUM} : call.op; // divided by a step of its own
+        // For AVG, the schedule divides in an extra step.
+        call.op == DTRAIN_AVG ? uint32_t{DTRAIN_SUM} : call.op;
     params.result_bytes = output_bytes(spec);
     params.name = kind_name(spec.kind);
     params.bytes = typical_bytes(spec);
@@ -348,7 +350,7 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
     params.rank = peer;
     params.member = members_[uint32_t(peer)];
     params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
-    params.buffer = const_cast<void *>(buffer); // sends do not write
+    params.buffer = const_cast<void *>(buffer); // sends only read the buffer
     params.bytes = bytes;
     return post_message(std::move(params), options);
 }

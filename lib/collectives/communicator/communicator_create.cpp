@@ -1,4 +1,4 @@
-// Making and ending communicators.
+// Creates and destroys communicators.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "collectives/communicator/plan_cache.h"
@@ -12,12 +12,13 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t world_uid = 1;
-// Each rank maps all of it when it starts.
+// Limit of a window's size, because each rank maps all of it at the start.
 constexpr uint64_t largest_window = 16 << 20;
-constexpr uint64_t written_chunk = 1 << 20; // of pieces that are written remotely
+// Piece size of transports that write into the peer's memory
+constexpr uint64_t written_chunk = 1 << 20;
 constexpr int64_t window_patience = 30 * second;
 
-// What a transport says of one message, measured between two ranks with a core each.
+// A transport's latency and bandwidth for one message between two ranks with a core each.
 struct Reach {
     double latency_ns = 0, ns_per_byte = 0;
 
@@ -31,12 +32,12 @@ struct Reach {
             ns_per_byte = std::max(ns_per_byte, 1e9 / double(bandwidth_bps) / rails);
     }
     double overhead_ns() const {
-        return std::min(latency_ns * 3 / 8, 2500.0); // system calls cost no more
+        return std::min(latency_ns * 3 / 8, 2500.0); // overhead is at most that of system calls
     }
 };
 
 NetworkModel network_model(const Reach &far, const Reach &near, uint32_t ranks_per_core) {
-    // What processors do takes longer when ranks share them: on one host sending is such work.
+    // Processor work takes longer when ranks share cores; on one host that includes sending.
     const double shared = ranks_per_core;
     return {.latency_ns = far.latency_ns - 2 * far.overhead_ns(),
             .overhead_ns = far.overhead_ns() * shared,
@@ -52,7 +53,7 @@ NetworkModel network_model(const Reach &far, const Reach &near, uint32_t ranks_p
 uint64_t derived_uid(uint64_t parent, uint64_t seq) {
     uint64_t h = (parent * 0x9e3779b97f4a7c15u) ^ (seq + 0x7f4a7c15u);
     h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
-    return (h ^ h >> 32) | 1u << 1; // never that of the world
+    return (h ^ h >> 32) | 1u << 1; // never equals world_uid
 }
 
 } // namespace
@@ -62,7 +63,8 @@ Communicator::Communicator(std::shared_ptr<cluster::Session> session, std::vecto
     : session_(std::move(session)), agent_(session_->agent()), members_(std::move(members)),
       member_ids_(members_.begin(), members_.end()), uid_(uid), tag_id_(tag_id),
       topology_(find_topology()),
-      // Nothing left over from one that had the same tag matches.
+      // Starts from uid, so that leftover messages of an earlier communicator with this tag do not
+      // match.
       fingerprint_(uid), plans_(std::make_unique<PlanCache>()), gone_(members_.size()),
       failed_(members_.size()) {
     auto me = std::find(members_.begin(), members_.end(), session_->self());
@@ -87,7 +89,7 @@ Communicator::~Communicator() {
     };
     agent_.locked(
         [&] { break_with(DTRAIN_ERR_CANCELED, -1, "the communicator was destroyed", 0); });
-    // What is in a transport is withdrawn, at the worst by dropping its connection.
+    // The transports withdraw pending operations, if necessary by dropping the connection.
     while (!empty())
         if (agent_.work() == 0) sched_yield();
     agent_.locked([&] {
@@ -105,7 +107,8 @@ Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector
                           std::unique_ptr<Communicator> &out) {
     if (members.size() > engine::max_ranks) {
         session->free_tag(tag_id);
-        return fail(DTRAIN_ERR_LIMIT, "a communicator of %zu ranks; the most are %u",
+        return fail(DTRAIN_ERR_LIMIT,
+                    "a communicator of %zu ranks is too large; the maximum is %u ranks",
                     members.size(), engine::max_ranks);
     }
     std::unique_ptr<Communicator> made(
@@ -120,20 +123,20 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
                                 std::unique_ptr<Communicator> &out) {
     std::vector<uint32_t> workers(session->workers());
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
-    session->take_tag(0); // the first
+    session->take_tag(0); // the world is the first communicator
     const int64_t deadline_ns = session->deadline(timeout_ns);
     Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
     if (s == DTRAIN_OK) out->is_world_ = true;
     return s;
 }
 
-// ---- set-up: what must be the same on all ranks is rank 0's choice ----
+// ---- set-up: rank 0 decides what must be equal on all ranks ----
 
 Status Communicator::set_up(int64_t deadline_ns) {
     Setup setup = {};
     if (rank_ == 0) offer(setup);
-    // Any model has it go down a tree, whose connections a barrier of so many needs, too. With
-    // fewer, all need one to rank 0.
+    // With so many ranks any model chooses a tree for the broadcast; barriers need its connections,
+    // too. With fewer ranks all need a connection to rank 0 anyway.
     if (uint32_t(size()) > max_window_ranks)
         plans_->set_choice({.latency_ns = 1, .overhead_ns = 1}, std::nullopt);
     if (size() > 1)
@@ -144,7 +147,7 @@ Status Communicator::set_up(int64_t deadline_ns) {
             return fail_within(s, "making a communicator of %d ranks", size());
     if (uid_ == world_uid && size() > 1 && session_->has_rails())
         if (Status s = check_rails(deadline_ns); s != DTRAIN_OK) return s;
-    // A rank's own option comes first; its devices have heard of it.
+    // A rank's own option wins; its devices already use it.
     if (uid_ == world_uid && setup.eager_bytes != 0 &&
         session_->options().number("eager.bytes") < 0)
         limit_eager(setup.eager_bytes);
@@ -172,12 +175,12 @@ void Communicator::offer(Setup &setup) {
     setup.chunk_bytes = usual_chunk;
     setup.algorithm = -1;
     setup.adapts = int32_t(options.number("tuning.adapt"));
-    Algorithm algorithm; // "auto" and "window" are the same: none that uses messages
+    Algorithm algorithm; // "auto" and "window" parse to none: no algorithm over messages
     if (parse_algorithm(options.text("allreduce.algorithm"), algorithm))
         setup.algorithm = int32_t(algorithm);
     transport::Device *device = mesh.device(members_[0]);
     bool same = true;
-    Reach far, near; // the slowest transport decides
+    Reach far, near; // the slowest transport counts
     const std::string &own_host = session_->job().members()[session_->self()].host;
     for (size_t r = 0; r < members_.size(); r++) {
         const dtrain_tp_attr_t &attr = mesh.device(members_[r])->attr();
@@ -185,8 +188,8 @@ void Communicator::offer(Setup &setup) {
         const bool is_remote = session_->job().members()[members_[r]].host != own_host;
         const uint32_t rails = mesh.rails(members_[r]);
         far.slow_down_to(attr, is_remote, rails);
-        // Each message waits for the place that it is written to, so pieces are larger; but all
-        // rails need some.
+        // Transports that write into the peer's memory wait for each message's target address, so
+        // pieces are larger; but there must be pieces for all rails.
         if (mesh.device(members_[r])->has(DTRAIN_TP_CAP_PUT))
             setup.chunk_bytes = std::max(setup.chunk_bytes, written_chunk / rails);
         if (topology_.levels() > 0 && topology_.group(0, int32_t(r)) == topology_.group(0, 0))
@@ -239,24 +242,27 @@ Status Communicator::attach_window(const Setup &setup, int64_t deadline_ns) {
     return fail(DTRAIN_ERR_TIMEOUT, "rank 0 did not share its memory in time");
 }
 
-// All ranks use the window, or none.
+// All ranks use the window, or none does.
 Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
     Status mine = DTRAIN_OK;
     if (rank_ != 0) {
-        // Messages will do; who waits to the end leaves no time to say so.
+        // Messages work without a window. Waiting only half of the time leaves the other half for
+        // agreeing on that.
         const int64_t now_ns = agent_.clock().now_ns();
         mine = attach_window(setup, now_ns + std::min(window_patience, (deadline_ns - now_ns) / 2));
     }
     if (mine != DTRAIN_OK)
-        agent_.log().write(DTRAIN_LOG_WARN, "rank %u could not attach to the shared memory: %s",
-                           rank_, error_text());
+        agent_.log().write(
+            DTRAIN_LOG_WARN,
+            "rank %u could not attach to the shared memory, messages are used instead: %s", rank_,
+            error_text());
     engine::Mesh &mesh = session_->mesh();
     if (mine == DTRAIN_OK)
         peer_memory_ =
             std::make_unique<PeerMemory>(*mesh.device(members_[0]), mesh, members_, *opening_,
                                          rank_, session_->options().text("shm.copy") != "ring");
     uint8_t good = mine == DTRAIN_OK ? 1 : 0, all = 0;
-    // Still over messages, by way of rank 0, to which everyone is connected by now.
+    // These two calls still use messages, through rank 0, to which all ranks are connected by now.
     Status s = run_until({.kind = Kind::reduce,
                           .send = &good,
                           .recv = &all,
@@ -280,9 +286,9 @@ Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
 
 // ---- from other communicators ----
 
-// A tag that is free on all ranks and taken now on those that join. Other threads may be about to
-// take one for another communicator that shares some of the ranks: then none gets it, and they look
-// elsewhere, each at places of its own.
+// Finds a tag that is free on all ranks, and takes it on those that join. Another thread may be
+// taking the same tag for another communicator that shares some of the ranks. Then neither gets it,
+// and both retry, each in its own sequence of tags.
 Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag) {
     for (uint64_t attempt = 0;; attempt++) {
         cluster::TagSet mine = session_->used_tags(), used{};
@@ -361,7 +367,7 @@ Status Communicator::duplicate_until(int64_t deadline_ns, std::unique_ptr<Commun
 
 Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
     const int64_t deadline_ns = deadline(0);
-    // Whoever still waits in the old one must not wait for ever.
+    // Breaks the old communicator, so that no rank keeps waiting in it.
     agent_.locked([&] {
         const uint64_t open = first_open();
         if (break_with(DTRAIN_ERR_ABORTED, int32_t(rank_), "a rank shrinks the communicator", 0))
@@ -373,7 +379,7 @@ Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
         s != DTRAIN_OK)
         return s;
     if (!session_->take_tag(result.tag_id))
-        return fail(DTRAIN_ERR_BUSY, "another thread made a communicator while this one shrank");
+        return fail(DTRAIN_ERR_BUSY, "shrink: another thread made a communicator at the same time");
     std::vector<uint32_t> members(result.survivors.begin(), result.survivors.end());
     return make(session_, std::move(members), result.group, result.tag_id, deadline_ns, out);
 }

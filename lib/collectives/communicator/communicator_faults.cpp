@@ -1,4 +1,4 @@
-// What happens to a communicator when something goes wrong. All under the agent's lock but abort(),
+// Handles failures of a communicator. Everything here runs under the agent's lock, except abort(),
 // status() and failed_ranks().
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t report_interval = 1 * second;
 constexpr int64_t first_log = 2 * second, log_interval = 10 * second;
 constexpr size_t reported_calls = 16;
-// How often who waits has to look in vain: once all is known, and while something may be on its
-// way, or the control plane may know better who is to blame.
+// How many times an operation must find no progress before it fails: once everything is known, and
+// while messages may be in transit or the control plane may still name the rank at fault.
 constexpr uint32_t last_look = 2, patient_looks = 50; // 0.1 to 0.5 s
 
 } // namespace
@@ -27,7 +27,7 @@ Status Communicator::faulty() {
     return fail(fault_.status, "the communicator is broken: %s", fault_.text);
 }
 
-// Once a rank is lost, it is a matter of time.
+// A lost rank counts, because the communicator will break sooner or later.
 Status Communicator::status() {
     Status s = faulty();
     if (s != DTRAIN_OK) return s;
@@ -58,9 +58,9 @@ Status Communicator::abort(const char *reason) {
     return session_->job().abort(uid_, member_ids_, text, open);
 }
 
-// The calls from this number on fail now; those before may have all they need, and so may messages
-// (unless from is 0): they fail when they wait in vain. Returns whether it was not broken before:
-// the first fault counts.
+// Breaks the communicator: calls from this number on fail now. Earlier calls, and messages unless
+// from is 0, may have all the data they need: they fail only if they stall. The first fault counts;
+// returns whether this is it.
 bool Communicator::break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from) {
     const uint64_t before = broken_from_.load(std::memory_order_relaxed);
     if (from >= before) return false;
@@ -78,10 +78,11 @@ bool Communicator::break_with(Status status, int32_t guilty_rank, const char *te
     return before == whole;
 }
 
-// from: what they called before has ended here.
+// from: all earlier calls have ended on this rank.
 void Communicator::tell_others(uint64_t from) {
     int32_t guilty = fault_.rank >= 0 ? member_ids_[size_t(fault_.rank)] : -1;
-    // The control connection may be the one that broke: then the others find out by themselves.
+    // On failure, the control connection itself may be broken; then the others find out by
+    // themselves.
     (void)session_->job().fail_group(uid_, member_ids_, fault_.status, fault_.text, guilty, from);
 }
 
@@ -90,7 +91,7 @@ uint64_t Communicator::next_call() {
     return seq_ + 1;
 }
 
-// The first call that has not ended here.
+// The first call that has not ended on this rank.
 uint64_t Communicator::first_open() {
     uint64_t first = next_call();
     for (const engine::Operation *operation : in_flight_)
@@ -118,9 +119,9 @@ Communicator::Gone *Communicator::gone(uint32_t member) {
     return at == members_.end() ? nullptr : &gone_[size_t(at - members_.begin())];
 }
 
-// Waiting in vain counts from now on: what came before may be on its way to be seen. Who waits for
-// a rank that was gone before the news has no more time by it: else ranks that tell each other what
-// they found would look one after the other.
+// Restarts the count of stalls, because data sent before the news may still be in transit.
+// Operations that wait for a rank that was gone earlier get no extra time; otherwise ranks that
+// tell each other their findings would time out one after the other.
 void Communicator::look_again(const Gone *news) {
     for (engine::Operation *operation : in_flight_) {
         const auto awaited = [&](const Gone &rank) {
@@ -131,8 +132,8 @@ void Communicator::look_again(const Gone *news) {
     }
 }
 
-// Who is gone may have sent all that is still needed: only who waits in vain fails
-// (operation_stalled()).
+// A lost rank may have sent everything that is still needed, so only operations that stall on it
+// fail (operation_stalled()).
 void Communicator::member_lost(uint32_t member, const char *text, bool silent) {
     Gone *rank = gone(member);
     if (rank == nullptr) return;
@@ -146,7 +147,7 @@ void Communicator::member_left(uint32_t member) {
     Gone *rank = gone(member);
     if (rank == nullptr || rank->lost) return;
     any_gone_ = true;
-    rank->known = true; // which tells more than that its connection broke
+    rank->known = true; // better evidence than a broken connection
     rank->why = "rank " + std::to_string(rank - gone_.data()) + " has left the job";
     look_again(rank);
 }
@@ -218,7 +219,8 @@ void Communicator::operation_stalled(engine::Operation &operation) {
         const uint64_t from = is_message ? next_call() : operation.sequence;
         if (break_with(DTRAIN_ERR_PEER, int32_t(rank - gone_.data()), rank->why.c_str(), from))
             tell_others(from);
-        if (is_message) fail_operation(operation); // a collective has ended, and may be gone
+        // A collective has ended and may already be destroyed.
+        if (is_message) fail_operation(operation);
         return;
     }
     if (is_broken() && operation.stalls >= patient_looks) return fail_operation(operation);

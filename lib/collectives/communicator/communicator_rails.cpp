@@ -1,4 +1,6 @@
-// Which rails work. A network card that does not reach the other hosts would be found only when
+// Finds out which rails work. A network card that does not reach the other hosts would be noticed
+// only when large data is sent, and would end the job; so each rank tries all rails to one other
+// host at the start.
 // large data is sent, and end the job; so each rank tries all rails to one other host at the start.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
@@ -9,11 +11,11 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr int64_t patience_ns = 10'000'000'000;
-constexpr size_t most_rails = 64; // that are tried
+constexpr size_t most_rails = 64; // the rails beyond are not tried
 
 } // namespace
 
-// The next rank on another host, else the next one.
+// The next rank on another host, or the next rank if there is none.
 uint32_t Communicator::far_neighbour() const {
     const auto host = [this](uint32_t r) {
         return session_->members()[members_[r % members_.size()]].host;
@@ -23,7 +25,7 @@ uint32_t Communicator::far_neighbour() const {
     return (rank_ + 1) % uint32_t(members_.size());
 }
 
-// The first rail is not judged: who cannot use it has said so, or will.
+// Rail 0 is not tested: a rank that cannot use it fails with its own error.
 void Communicator::try_rails(std::span<uint8_t> works, int64_t deadline_ns) {
     engine::Mesh &mesh = session_->mesh();
     const uint32_t rank = far_neighbour(), member = members_[rank];
@@ -40,8 +42,10 @@ void Communicator::try_rails(std::span<uint8_t> works, int64_t deadline_ns) {
         for (uint32_t i = 1; i < rails; i++) {
             works[i] = mesh.is_up(member, i);
             if (!works[i])
-                agent_.log().write(DTRAIN_LOG_WARN, "rail %u is left out on all ranks; rank %u: %s",
-                                   i, rank, mesh.trouble(member, i).c_str());
+                agent_.log().write(
+                    DTRAIN_LOG_WARN,
+                    "rail %u is left out on all ranks; it does not reach rank %u: %s", i, rank,
+                    mesh.trouble(member, i).c_str());
         }
     });
 }
@@ -50,7 +54,7 @@ Status Communicator::check_rails(int64_t deadline_ns) {
     std::array<uint8_t, most_rails> mine, all{};
     mine.fill(1);
     try_rails(mine, deadline_ns);
-    // Small messages, which take the first rail.
+    // Small messages use only the first rail.
     Status s = run_until({.kind = Kind::reduce,
                           .send = mine.data(),
                           .recv = all.data(),

@@ -1,4 +1,4 @@
-// A communicator of some ranks, given by a list (a process set).
+// Makes a communicator from a list of ranks (a process set).
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/agreement.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 Status check_list(std::span<const int32_t> ranks, int32_t size) {
     std::vector<bool> named(size_t(size), false);
-    if (ranks.empty()) return fail(DTRAIN_ERR_INVALID, "subset: no ranks");
+    if (ranks.empty()) return fail(DTRAIN_ERR_INVALID, "subset: no ranks are given");
     for (int32_t rank : ranks) {
         if (rank < 0 || rank >= size)
             return fail(DTRAIN_ERR_INVALID, "subset: rank %d is not in this communicator (0 to %d)",

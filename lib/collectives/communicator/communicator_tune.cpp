@@ -1,4 +1,4 @@
-// Fitting the cost model to the machine, and using what was fitted.
+// Fits the cost model to the machine, and applies a tuning file.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/host/cores.h"
 #include "collectives/communicator/communicator.h"
@@ -19,11 +19,11 @@ constexpr uint64_t chunked_bytes = 4 << 20;
 constexpr uint64_t eager_sizes[] = {2 << 10,  4 << 10,  8 << 10,   16 << 10,
                                     32 << 10, 64 << 10, 128 << 10, 256 << 10};
 constexpr uint64_t least_eager = 1 << 10;
-constexpr double clearly = 0.95; // less is noise
+constexpr double clearly = 0.95; // smaller differences are noise
 
 } // namespace
 
-// Of the job, not of this communicator: what was measured serves its parts, too.
+// Describes the job, not this communicator, so that a tuning file serves parts of the job, too.
 Machine Communicator::machine() const {
     Machine machine;
     machine.cpu = cpu_name();
@@ -35,7 +35,7 @@ Machine Communicator::machine() const {
     machine.hosts = hosts.size();
     machine.bandwidth = UINT64_MAX;
     for (uint32_t member : members_) {
-        if (member == members_[rank_]) continue; // no transport leads to itself
+        if (member == members_[rank_]) continue; // no transport leads to the rank itself
         transport::Device &device = *session_->mesh().device(member);
         names.insert(std::string(device.name()));
         machine.bandwidth = std::min(machine.bandwidth, uint64_t(device.attr().bandwidth_bps));
@@ -45,7 +45,8 @@ Machine Communicator::machine() const {
     return machine;
 }
 
-// The option's file, if it is of this machine, in place of what the transports say of themselves.
+// Replaces the transports' own figures with those of the tuning file, if it was made on this
+// machine.
 void Communicator::apply_tuning(Setup &setup) const {
     std::string path(session_->options().text("tuning.file"));
     if (path.empty() || size() == 1) return;
@@ -58,14 +59,14 @@ void Communicator::apply_tuning(Setup &setup) const {
     }
     std::string differs = difference(tuning.machine, machine());
     if (!differs.empty()) {
-        // Parts of the job may use other transports than all of it.
+        // A part of the job may use fewer transports than the whole job: that is no reason to warn.
         log.write(uint32_t(size()) == session_->workers() ? DTRAIN_LOG_WARN : DTRAIN_LOG_INFO,
                   "tuning file %s is of another machine or job: %s; the built-in cost model is "
                   "used",
                   path.c_str(), differs.c_str());
         return;
     }
-    NetworkModel model = tuning.model; // what it does not know stays as it is
+    NetworkModel model = tuning.model; // the file has no figures for ranks of one host
     model.host_latency_ns = setup.model.host_latency_ns;
     model.host_overhead_ns = setup.model.host_overhead_ns;
     model.host_ns_per_byte = setup.model.host_ns_per_byte;
@@ -75,7 +76,7 @@ void Communicator::apply_tuning(Setup &setup) const {
     setup.eager_bytes = tuning.eager_bytes;
 }
 
-// All ranks at the same point of the order of calls.
+// Called by all ranks at the same point in the order of calls.
 void Communicator::set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages) {
     agent_.locked([&] { session_->staging().widen(chunk_bytes); });
     std::lock_guard order(order_);
@@ -85,7 +86,8 @@ void Communicator::set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, boo
     prepared_.is_valid = false;
 }
 
-// The largest size at which reading everything from everyone is not slower than the pipeline.
+// Finds the largest size at which reading everything from all ranks is not slower than the
+// pipeline.
 Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &best) {
     for (uint64_t bytes : exchange_sizes) {
         double exchange, pipeline;
@@ -99,8 +101,8 @@ Status Communicator::find_exchange_limit(Measurement &measurement, uint64_t &bes
     return DTRAIN_OK;
 }
 
-// Of the transport between the two halves of the ranks, where messages are measured. Returns what
-// the limit was.
+// Sets the limit of the transport between the two halves of the ranks, over which messages are
+// measured. Returns the old limit.
 uint64_t Communicator::limit_eager(uint64_t bytes) {
     const int32_t other = (rank_ + size() / 2) % size();
     const transport::Device &measured = *session_->mesh().device(members_[other]);
@@ -113,11 +115,11 @@ uint64_t Communicator::limit_eager(uint64_t bytes) {
     return before;
 }
 
-// The largest size at which a message need not wait for its receiver to be as fast; the least of a
-// few medians in turn, since one alone is disturbed easily.
+// Finds the largest size at which an eager message is as fast as one that waits for its receiver.
+// Compares the least of several medians, taken in turn, because a single one is easily disturbed.
 Status Communicator::find_eager_limit(Measurement &measurement, uint64_t &best) {
     for (uint64_t bytes : eager_sizes) {
-        double least[2] = {HUGE_VAL, HUGE_VAL}; // waiting, eager
+        double least[2] = {HUGE_VAL, HUGE_VAL}; // rendezvous, eager
         for (int turn = 0; turn < 6; turn++) {
             double ns;
             limit_eager(turn % 2 ? UINT64_MAX : least_eager);
@@ -153,14 +155,14 @@ Status Communicator::measure(Tuning &out) {
     Measurement measurement(*this);
     Status s = measurement.network(out.model);
     if (s == DTRAIN_OK) {
-        std::lock_guard order(order_); // chunks are compared with the algorithms it leads to
+        std::lock_guard order(order_); // chunks are measured with the algorithms that it leads to
         plans_->set_choice(out.model, std::nullopt);
     }
     if (s == DTRAIN_OK && window_ != nullptr)
         s = find_exchange_limit(measurement, out.exchange_bytes);
     const uint64_t eager_bytes = limit_eager(UINT64_MAX);
     if (s == DTRAIN_OK) s = find_eager_limit(measurement, out.eager_bytes);
-    limit_eager(out.eager_bytes); // chunks go with it
+    limit_eager(out.eager_bytes); // chunk sizes depend on it
     if (s == DTRAIN_OK) s = find_chunk(measurement, out.chunk_bytes);
     limit_eager(eager_bytes);
     set_limits(exchange_bytes, chunk_bytes, by_messages);
@@ -168,7 +170,7 @@ Status Communicator::measure(Tuning &out) {
 }
 
 Status Communicator::tune(const char *path) {
-    if (size() == 1) return fail(DTRAIN_ERR_INVALID, "tuning needs at least two ranks");
+    if (size() == 1) return fail(DTRAIN_ERR_INVALID, "tune: tuning needs at least two ranks");
     Tuning tuning;
     if (Status s = measure(tuning); s != DTRAIN_OK) return fail_within(s, "tuning");
     int32_t written = DTRAIN_OK;
@@ -182,7 +184,7 @@ Status Communicator::tune(const char *path) {
     std::string text = error_text();
     if (Status s = run(call); s != DTRAIN_OK) return s;
     if (mine != DTRAIN_OK) return fail(mine, "%s", text.c_str());
-    return written == DTRAIN_OK ? written : fail(written, "rank 0 could not write %s", path);
+    return written == DTRAIN_OK ? written : fail(written, "tune: rank 0 could not write %s", path);
 }
 
 } // namespace dtrain::collectives

@@ -1,3 +1,4 @@
+// Writes the log lines and the table of option explain.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/explain.h"
 
@@ -15,7 +16,7 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-constexpr size_t shown = 3; // other algorithms
+constexpr size_t shown = 3; // how many other algorithms a line lists
 
 std::string in_us(double ns) {
     char text[32];
@@ -23,7 +24,7 @@ std::string in_us(double ns) {
     return std::isnan(ns) ? "-" : text;
 }
 
-// Why calls in shared memory go the way they go; nullptr: over messages.
+// Why a call in shared memory takes its way; nullptr: the call uses messages.
 const char *window_rule(std::string_view way) {
     if (way == "window exchange") return "inside a host and small: all publish, all read";
     if (way == "window direct") return "inside a host, all ranks' buffers are shared memory";
@@ -73,7 +74,7 @@ void Explainer::ended(const engine::Operation &operation, int64_t elapsed_ns) {
     trace::Record record;
     operation.describe(record);
     Kind ignored;
-    if (!find_kind(record.name, ignored)) return; // a message
+    if (!find_kind(record.name, ignored)) return; // a message is not a collective
     std::lock_guard lock(mutex_);
     bool is_new = false;
     Row &row = row_of(record, is_new);

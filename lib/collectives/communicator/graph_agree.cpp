@@ -1,4 +1,4 @@
-// All ranks of a communicator make one graph.
+// Makes one graph on all ranks of a communicator.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/graph_agree.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int32_t not_stated = -1;
 
-// What each rank tells the others of its edges, before the lists.
+// What each rank tells the others about its edges, before the lists follow.
 struct Wish {
     double self_weight = 0;
     int32_t in_count = 0, out_count = not_stated;
@@ -22,7 +22,7 @@ struct InEdge {
     int32_t from = 0, reserved = 0;
 };
 
-// Alone, a rank may name another: to be told that there is none.
+// A single rank may list one neighbor, so that it gets the error that the neighbor does not exist.
 bool possible(int32_t count, int32_t size) { return count >= 0 && count < std::max(size, 2); }
 
 Status refuse_lists(const dtrain_graph_params_t &p, int32_t size) {
@@ -30,15 +30,17 @@ Status refuse_lists(const dtrain_graph_params_t &p, int32_t size) {
                  p.in_weights != nullptr || p.out_neighbors != nullptr || p.self_weight != 0;
     if (p.kind != DTRAIN_GRAPH_CUSTOM && given)
         return fail(DTRAIN_ERR_INVALID,
-                    "neighbours and weights are for DTRAIN_GRAPH_CUSTOM, not for kind %u", p.kind);
+                    "neighbors and weights are only for DTRAIN_GRAPH_CUSTOM, not for kind %u",
+                    p.kind);
     for (int32_t count : {p.in_count, p.out_count})
         if (!possible(count, size))
-            return fail(DTRAIN_ERR_INVALID, "%d neighbours among %d ranks", count, size);
+            return fail(DTRAIN_ERR_INVALID, "%d neighbors among %d ranks", count, size);
     if ((p.in_count > 0 && p.in_neighbors == nullptr) ||
         (p.out_count > 0 && p.out_neighbors == nullptr))
-        return fail(DTRAIN_ERR_INVALID, "a list of neighbours is NULL");
+        return fail(DTRAIN_ERR_INVALID,
+                    "in_neighbors or out_neighbors is NULL, but its count is not 0");
     if (p.in_weights == nullptr && p.self_weight != 0)
-        return fail(DTRAIN_ERR_INVALID, "a self_weight without in_weights");
+        return fail(DTRAIN_ERR_INVALID, "a self_weight without in_weights is not possible");
     return DTRAIN_OK;
 }
 
@@ -54,7 +56,7 @@ Status refuse(const dtrain_graph_params_t &p, int32_t size) {
     return refuse_lists(p, size);
 }
 
-// The numbers come from other processes.
+// Checks the counts again, because they come from other processes.
 Status check_counts(const std::vector<Wish> &wishes) {
     auto size = int32_t(wishes.size());
     uint64_t in = 0, out = 0;
@@ -62,13 +64,14 @@ Status check_counts(const std::vector<Wish> &wishes) {
         const Wish &wish = wishes[size_t(rank)];
         if (!possible(wish.in_count, size) ||
             (wish.out_count != not_stated && !possible(wish.out_count, size)))
-            return fail(DTRAIN_ERR_INVALID, "rank %d gives %d and %d neighbours among %d ranks",
-                        rank, wish.in_count, wish.out_count, size);
+            return fail(DTRAIN_ERR_INVALID,
+                        "rank %d gives %d in-neighbors and %d out-neighbors among %d ranks", rank,
+                        wish.in_count, wish.out_count, size);
         in += uint64_t(wish.in_count);
         out += uint64_t(std::max(wish.out_count, 0));
     }
     if (in <= max_edges && out <= max_edges) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_LIMIT, "%llu edges; the most are %llu",
+    return fail(DTRAIN_ERR_LIMIT, "the graph has %llu edges; the maximum is %llu",
                 static_cast<unsigned long long>(std::max(in, out)),
                 static_cast<unsigned long long>(max_edges));
 }
@@ -84,7 +87,7 @@ Status allgather(Communicator &comm, int64_t deadline_ns, const T &mine, std::ve
                           deadline_ns);
 }
 
-// counts[rank] items of each rank, one list after the other.
+// Gathers counts[rank] items of each rank into one array, in the order of the ranks.
 template <class T>
 Status allgather(Communicator &comm, int64_t deadline_ns, const std::vector<T> &mine,
                  std::vector<uint64_t> counts, std::vector<T> &all) {
@@ -119,7 +122,7 @@ Status gather_edges(Communicator &comm, int64_t deadline_ns, const dtrain_graph_
     return DTRAIN_OK;
 }
 
-// Those who stated whom they send to have to mean the same edges as the receivers.
+// If a rank lists its out_neighbors, they must be the ranks that list it in their in_neighbors.
 Status compare_senders(Communicator &comm, int64_t deadline_ns, const dtrain_graph_params_t &params,
                        const std::vector<Wish> &wishes, const Graph &graph) {
     std::vector<int32_t> mine, all;
@@ -138,12 +141,13 @@ Status compare_senders(Communicator &comm, int64_t deadline_ns, const dtrain_gra
         auto [a, b] = std::mismatch(stated.begin(), stated.end(), heard.begin(), heard.end());
         if (a == stated.end() && b == heard.end()) continue;
         bool too_many = b == heard.end() || (a != stated.end() && *a <= *b);
-        return fail(DTRAIN_ERR_MISMATCH,
-                    too_many
-                        ? "rank %d says that it sends to rank %d, which does not expect it, or "
-                          "says so twice"
-                        : "rank %d does not say that it sends to rank %d, which expects it",
-                    rank, too_many ? *a : *b);
+        return fail(
+            DTRAIN_ERR_MISMATCH,
+            too_many ? "rank %d lists rank %d in out_neighbors, but that rank does not list it in "
+                       "in_neighbors, or it is listed twice"
+                     : "rank %d does not list rank %d in out_neighbors, but that rank lists it "
+                       "in in_neighbors",
+            rank, too_many ? *a : *b);
     }
     return DTRAIN_OK;
 }

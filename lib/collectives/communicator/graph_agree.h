@@ -1,4 +1,4 @@
-// All ranks of a communicator make one graph.
+// Makes one graph on all ranks of a communicator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/communicator/communicator.h"
@@ -7,10 +7,10 @@
 
 namespace dtrain::collectives {
 
-// Collective, blocking: every rank comes to the same verdict, and a graph that is refused leaves
-// the communicator as it was. params: checked here; the arrays are not needed afterwards.
-// ERR_INVALID or ERR_LIMIT as said in graph.h; ERR_MISMATCH: the ranks want different graphs, or a
-// rank's out_neighbors are not those that hear of it.
+// Collective, blocking: every rank reaches the same verdict, and a refused graph leaves the
+// communicator as it was. params: checked here; their arrays are not needed afterwards. ERR_INVALID
+// or ERR_LIMIT as in graph.h; ERR_MISMATCH: the ranks want different graphs, or a rank's
+// out_neighbors are not the ranks that receive from it.
 Status agree_on_graph(Communicator &comm, const dtrain_graph_params_t &params,
                       std::shared_ptr<const Graph> &out);
 

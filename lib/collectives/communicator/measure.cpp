@@ -1,3 +1,4 @@
+// Measures messages, sums and copies for the cost model.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/measure.h"
 
@@ -15,7 +16,8 @@ constexpr uint32_t tag = 0x7475;                                  // of the mess
 
 } // namespace
 
-// The other half of the ranks: on several hosts most likely on another one.
+// The matching rank in the other half of the ranks: with several hosts it is most likely on another
+// host.
 int32_t Measurement::partner() const {
     int32_t half = comm_.size() / 2, rank = comm_.rank();
     return rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
@@ -97,7 +99,8 @@ Status Measurement::network(NetworkModel &out) {
     };
     if (Status s = median(30, reduce, reduce_ns); s != DTRAIN_OK) return s;
     if (Status s = median(30, copy, copy_ns); s != DTRAIN_OK) return s;
-    // A message takes 2 overheads and a latency; one in a stream holds a processor up for one.
+    // A message takes 2 overheads and a latency; in a stream each message occupies a processor for
+    // one overhead.
     double one_way = there_and_back / 2;
     double each = std::max(0.0, in_stream - there_and_back) / (streamed - 1);
     out.overhead_ns = std::min(each, one_way / 2);

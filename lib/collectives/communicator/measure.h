@@ -1,4 +1,4 @@
-// Measures what the cost model needs, between the ranks of a communicator.
+// Measures the parameters of the cost model between the ranks of a communicator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/communicator/communicator.h"
@@ -7,24 +7,24 @@
 
 namespace dtrain::collectives {
 
-// Collective and blocking, as its functions. Ranks work in pairs, all pairs at the same time, so
-// that what they share is shared as in a job; the slowest pair counts.
+// Collective and blocking, as are all its functions. Ranks work in pairs, all pairs at the same
+// time, so that shared resources are shared as in a job; the slowest pair counts.
 class Measurement {
   public:
     explicit Measurement(Communicator &comm) : comm_(comm) {}
 
-    // Latency and overhead by small messages there and back and in a stream, the link by large
-    // ones, sums and copies by doing them.
+    // Measures latency and overhead with small messages in round trips and in a stream, the link
+    // with large messages, sums and copies by doing them.
     Status network(NetworkModel &out);
-    // Of messages of so many bytes, there and back.
+    // Measures the round trip of messages of this size, in ns.
     Status messages(uint64_t bytes, double &ns);
-    // Median of what an all-reduce takes on the slowest rank, in ns.
+    // Measures the median time of an all-reduce on the slowest rank, in ns.
     Status allreduce(uint64_t bytes, double &ns);
 
   private:
     using Work = std::function<Status()>;
-    Status median(int samples, const Work &work, double &ns); // of the slowest rank
-    Status exchange(void *buffer, uint64_t bytes);            // there and back
+    Status median(int samples, const Work &work, double &ns); // on the slowest rank
+    Status exchange(void *buffer, uint64_t bytes);            // a round trip
     Status stream(void *buffer, int messages);
     Status send(void *buffer, uint64_t bytes);
     Status receive(void *buffer, uint64_t bytes);

@@ -1,3 +1,4 @@
+// Looks up plans, and builds missing ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/plan_cache.h"
 
@@ -8,7 +9,7 @@
 namespace dtrain::collectives {
 namespace {
 
-// Within one communicator rank and size are always the same.
+// Compares two specs. Within one communicator rank and size are always equal.
 bool same(const CollectiveSpec &a, const CollectiveSpec &b) {
     return a.kind == b.kind && a.root == b.root && a.element_bytes == b.element_bytes &&
            a.count == b.count && a.average == b.average && a.adasum == b.adasum &&

@@ -1,4 +1,4 @@
-// Plans of the calls that were made before, so that the hot path builds nothing.
+// Caches the plans of earlier calls, so that the hot path builds none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/cost/price.h"
@@ -14,13 +14,13 @@ namespace dtrain::collectives {
 
 class PlanCache {
   public:
-    // `forced`: for all-reduce, in place of the cheapest algorithm on this network.
+    // `forced`: the algorithm for all-reduce, in place of the cheapest one on this network.
     void set_choice(const NetworkModel &model, std::optional<Algorithm> forced) {
         model_ = model;
         forced_ = forced;
     }
-    // A plan for the spec, made or found. Ragged calls are made anew each time. `wanted`: in place
-    // of the choice, unless that is forced.
+    // Finds or makes a plan for the spec. Plans of ragged calls are made anew each time. `wanted`:
+    // replaces the choice, unless an algorithm is forced.
     Status get(const CollectiveSpec &spec, bool ragged, std::optional<Algorithm> wanted,
                std::shared_ptr<const engine::Plan> &out);
 
@@ -29,7 +29,7 @@ class PlanCache {
         CollectiveSpec spec;
         std::optional<Algorithm> wanted;
         std::shared_ptr<const engine::Plan> plan;
-        uint64_t used; // when, in calls
+        uint64_t used; // call number of the last use
     };
     Status make(const CollectiveSpec &spec, std::optional<Algorithm> wanted,
                 std::shared_ptr<const engine::Plan> &out) const;

@@ -1,3 +1,4 @@
+// Checks the factors of scaled reductions, and scales their input and result.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/scaled_call.h"
 
@@ -13,7 +14,7 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t elements_per_step = 256 << 10; // the agent has other work, too
+constexpr uint64_t elements_per_step = 256 << 10; // bounded, because the agent has other work, too
 
 Status check(const Call &call, const Scaling &scaling, int32_t rank, int32_t size,
              CollectiveSpec &spec) {
@@ -23,16 +24,18 @@ Status check(const Call &call, const Scaling &scaling, int32_t rank, int32_t siz
         return fail(DTRAIN_ERR_UNSUPPORTED, "%s: only reductions have a prescale or postscale",
                     kind_name(call.kind));
     if (!std::isfinite(scaling.before) || !std::isfinite(scaling.after))
-        return fail(DTRAIN_ERR_INVALID, "%s: prescale %g, postscale %g: must be finite numbers",
+        return fail(DTRAIN_ERR_INVALID,
+                    "%s: prescale %g, postscale %g: both must be finite numbers",
                     kind_name(call.kind), scaling.before, scaling.after);
     if (Status s = check_call(call, rank, size, spec); s != DTRAIN_OK) return s;
     if (!device::is_floating(call.dtype))
-        return fail(DTRAIN_ERR_UNSUPPORTED, "%s: prescale and postscale are for floats, not for %s",
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "%s: prescale and postscale are only for floating-point dtypes, not for %s",
                     kind_name(call.kind), device::dtype_name(call.dtype));
     return DTRAIN_OK;
 }
 
-// Waits for the plain call, then scales the result.
+// Waits for the unscaled call, then scales the result.
 class ScaledCall final : public Sequence {
   public:
     ScaledCall(Communicator &comm, const Call &plain, uint64_t result_bytes, double factor,
@@ -60,12 +63,12 @@ class ScaledCall final : public Sequence {
     const Call plain_;
     const uint64_t count_;
     const double factor_;
-    const std::unique_ptr<uint8_t[]> input_; // what the call reads, if it is a copy of its own
+    const std::unique_ptr<uint8_t[]> input_; // the scaled copy that the call reads, or NULL
     uint64_t done_ = 0;
 };
 
-// The scaled input: in the receive buffer where it has room, in place where that is allowed to
-// change, else in memory of its own.
+// Scales the input: into the receive buffer if it is large enough, in place if the input may be
+// overwritten, else into newly allocated memory.
 Status scale_input(const CollectiveSpec &spec, double factor, Call &call,
                    std::unique_ptr<uint8_t[]> &own) {
     const uint64_t bytes = input_bytes(spec);
@@ -84,7 +87,7 @@ Status scale_input(const CollectiveSpec &spec, double factor, Call &call,
     return DTRAIN_OK;
 }
 
-// Ranks that scale the result of an all-reduce by other factors would go on with other results.
+// Compares the factors, because ranks with different ones would continue with different results.
 Status agree_on(const Call &call, const Scaling &scaling, Communicator &comm) {
     if (call.kind != Kind::allreduce || scaling.after == 1) return DTRAIN_OK;
     return comm.note_call(
@@ -116,7 +119,8 @@ Status post_scaled(Communicator &comm, const Call &call, const CallOptions &opti
         return DTRAIN_OK;
     }
     Status s = comm.post(plain, plain_options);
-    if (s == DTRAIN_OK && after != 1 && options.request->outcome().status == DTRAIN_OK) // blocking
+    // The call was blocking.
+    if (s == DTRAIN_OK && after != 1 && options.request->outcome().status == DTRAIN_OK)
         device::multiply(plain.recv, plain.recv, result / spec.element_bytes, plain.dtype, after);
     return s;
 }

@@ -5,8 +5,8 @@
 
 namespace dtrain::collectives {
 
-// Communicator::post() with options.scaling. The input is scaled by the calling thread, where there
-// is room into the receive buffer; the result when the call is done, in place.
+// Communicator::post() with options.scaling. The calling thread scales the input, if possible into
+// the receive buffer; the result is scaled in place when the call is done.
 Status post_scaled(Communicator &comm, const Call &call, const CallOptions &options);
 
 } // namespace dtrain::collectives

@@ -1,3 +1,4 @@
+// How the agent runs a sequence of calls.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/sequence.h"
 
@@ -37,7 +38,7 @@ Sequence::Step Sequence::call(const Call &call) {
 }
 
 Sequence::Step Sequence::broken(Status status, int32_t rank) {
-    char text[error_text_size]; // what the communicator does may replace it
+    char text[error_text_size]; // a copy, because the communicator's work may replace it
     std::snprintf(text, sizeof text, "%s", error_text());
     engine::Outcome outcome = {.status = status, .peer = rank};
     comm_.operation_failed(*this, outcome, text);
@@ -51,7 +52,7 @@ void Sequence::out_of_memory(engine::Agent &agent, const char *text) {
     fail(agent, outcome, text);
 }
 
-// A call in work is one of the communicator's, too, and ends by the same failure.
+// The call in progress is also an operation of the communicator and ends by the same failure.
 void Sequence::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
     if (outcome_.status != DTRAIN_OK) return;
     outcome_ = outcome;

@@ -1,3 +1,4 @@
+// Computes averages as sums in another format, followed by a division.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/wide_average.h"
 
@@ -15,7 +16,7 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t elements_per_step = 256 << 10; // the agent has other work, too
+constexpr uint64_t elements_per_step = 256 << 10; // bounded, because the agent has other work, too
 
 struct Freed {
     bool is_huge = false;
@@ -28,8 +29,8 @@ struct Freed {
 };
 using Memory = std::unique_ptr<uint8_t[], Freed>;
 
-// For one call. The kernel clears large pages in a fraction of the time, which else is half of the
-// call's.
+// Allocates memory for one call. Huge pages, because the kernel clears them in a fraction of the
+// time; clearing small pages takes half of the call's time.
 Memory take_memory(uint64_t bytes) {
     constexpr uint64_t huge = 2 << 20;
     if (bytes < huge) return Memory(new (std::nothrow) uint8_t[bytes]);
@@ -40,19 +41,20 @@ Memory take_memory(uint64_t bytes) {
     return out;
 }
 
-// The sums of a call: its input in another format, added up in place, and where its result goes.
+// The sums of one call: its input converted to another format and added up in place, and where the
+// result goes.
 struct Sums {
     Memory memory;
-    uint8_t *own = nullptr; // of the result
+    uint8_t *own = nullptr; // first sum that belongs to this rank's result
     void *result = nullptr;
-    uint64_t count = 0; // of the result
+    uint64_t count = 0; // elements of the result
     uint32_t dtype = 0, size = 0;
     device::SumFormat format = {};
 
     uint64_t bytes(uint64_t elements) const {
         return elements * format.parts * device::dtype_size(format.dtype);
     }
-    // The elements of the result from `first` on.
+    // Computes `elements` elements of the result from `first` on.
     void divide(uint64_t first, uint64_t elements) const {
         device::from_sums(static_cast<uint8_t *>(result) + first * device::dtype_size(dtype),
                           own + bytes(first), elements, dtype, size);
@@ -81,7 +83,7 @@ Status take_input(const Prepared &average, Sums &out) {
     return DTRAIN_OK;
 }
 
-// `counts` are the call's, until it is posted.
+// `counts` must live until the call is posted.
 Call sum_call(const Call &average, const Sums &sums, std::vector<uint64_t> &counts) {
     Call call = average;
     call.dtype = sums.format.dtype;
@@ -119,7 +121,7 @@ class WideAverage final : public Sequence {
     uint64_t done_ = 0;
 };
 
-// The caller's request tells of its own bytes, not of the sum's.
+// The caller's request reports the bytes of the result, not those of the sums.
 Status run_blocking(Communicator &comm, const Call &call, const Sums &sums, uint64_t result_bytes,
                     CallOptions options) {
     engine::Request &caller = *options.request, sum;
@@ -149,7 +151,7 @@ Status post_wide_average(Communicator &comm, const Prepared &average, const Call
     std::vector<uint64_t> counts;
     const Call call = sum_call(average.call, sums, counts);
     const uint64_t result_bytes = average.result_bytes;
-    // What the ranks have to agree on is the average; the sum's own record follows from it.
+    // The ranks compare the average's record; the sum's own record follows from it.
     const cluster::CallRecord record = average.record;
     if (options.blocking) {
         if (Status s = comm.note_call(record); s != DTRAIN_OK) return s;

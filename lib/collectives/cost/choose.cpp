@@ -1,4 +1,4 @@
-// Which algorithm a collective should use.
+// Chooses the algorithm of a collective.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cost/choose.h"
 
@@ -14,7 +14,7 @@ bool has_hosts(const CollectiveSpec &spec) {
     return spec.topology != nullptr && spec.topology->levels() > 0;
 }
 
-// Those that need hosts are others in disguise without them.
+// Without hosts, the hierarchical algorithms equal other algorithms.
 bool makes_sense(const CollectiveSpec &spec, Algorithm algorithm) {
     return has_hosts(spec) ||
            (algorithm != Algorithm::hierarchical && algorithm != Algorithm::hierarchical_tree);
@@ -30,11 +30,11 @@ double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
     return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
 }
 
-// Formulas are rough where some ranks are nearer than others, so what they do not rule out is
-// simulated, in fewer chunks.
+// Formulas are imprecise where some ranks are nearer than others. So algorithms that they do not
+// rule out are simulated, with fewer chunks.
 void simulate(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model,
               std::vector<Candidate> &found) {
-    constexpr int32_t most_ranks = 64; // a few milliseconds, once for a shape of calls
+    constexpr int32_t most_ranks = 64; // takes a few milliseconds, once per shape of calls
     constexpr double doubt = 3;
     constexpr uint64_t most_chunks = 16;
     if (spec.size > most_ranks) return;
@@ -61,7 +61,8 @@ bool is_uniform(const CollectiveSpec &spec) {
 
 std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model) {
     bool uniform = is_uniform(spec);
-    // The counts of alltoall differ by rank; there is no choice without equal ones anyway.
+    // The counts of alltoall differ by rank; without equal counts only one algorithm is left
+    // anyway.
     uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
     std::vector<Candidate> found;
     for (int i = 0; i < algorithm_count; i++)

@@ -1,4 +1,4 @@
-// Which algorithm a collective should use.
+// Chooses the algorithm of a collective.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/cost/price.h"
@@ -12,12 +12,13 @@ struct Candidate {
     Algorithm algorithm;
     double ns; // predicted
 };
-// The algorithms that support the spec, the cheapest first; in the order of Algorithm when equal.
+// The algorithms that support the spec, the cheapest first; equal ones in the order of Algorithm.
 std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model);
 
-// The cheapest prediction among the algorithms that support the spec; the first one in the order of
-// Algorithm when equal. Reads only what is equal on all ranks, so all ranks choose alike if they
-// use the same model. `forced` overrides the prediction: UNSUPPORTED when it does not do this.
+// Chooses the algorithm with the cheapest prediction among those that support the spec; among
+// equals the first in the order of Algorithm. Reads only what is equal on all ranks, so all ranks
+// choose the same if they use the same model. `forced` overrides the prediction: UNSUPPORTED if it
+// does not support the spec.
 Status choose(const CollectiveSpec &spec, const NetworkModel &model,
               std::optional<Algorithm> forced, Algorithm &out);
 

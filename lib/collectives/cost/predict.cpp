@@ -1,9 +1,9 @@
-// What a collective costs: closed formulas for price()'s model.
+// Predicts the cost of a collective with closed formulas for price()'s model.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A transfer of m bytes is k chunks of s = m / k. One chunk needs hop(s) from the sender's
-// processor to the receiver's; the next one follows after the busiest resource is free again, the
-// gap. Rounds that overlap chunk by chunk therefore cost max(hop, k * gap) each.
+// A transfer of m bytes consists of k chunks of s = m / k. One chunk needs hop(s) from the sender's
+// processor to the receiver's. The next one follows when the busiest resource is free again, after
+// the gap. Rounds that overlap chunk by chunk therefore cost max(hop, k * gap) each.
 #include "collectives/cost/price.h"
 #include "collectives/schedule/build.h"
 #include "engine/tag.h"
@@ -35,10 +35,10 @@ class Formula {
 
   private:
     struct Chunks {
-        double count, bytes; // of each, on average
+        double count, bytes; // of each chunk, on average
         double largest = bytes;
     };
-    // `transfers`: as for Plan::limit_messages().
+    // `transfers`: as in Plan::limit_messages().
     Chunks cut(double bytes, double transfers = 1) const {
         double most = std::max(1.0, std::floor(engine::max_messages / transfers));
         double count = std::clamp(std::ceil(bytes / chunk_), 1.0, most);
@@ -47,12 +47,12 @@ class Formula {
     double hop(double bytes, double work = 0) const {
         return 2 * o_ + latency_ + bytes * (wire_ + work);
     }
-    // Between two chunks of a stream that a rank receives, works on and passes on.
+    // Time between two chunks of a stream that a rank receives, works on and passes on.
     double gap(double bytes, double work = 0) const {
         return std::max(2 * o_ + bytes * work, bytes * wire_);
     }
-    // Rounds in which every rank passes on what it received in the round before; a chunk that could
-    // be sent waits for the sum of another.
+    // Rounds in which every rank passes on what it received in the round before. A chunk that is
+    // ready to be sent waits for the sum of another.
     double rounds(double count, Chunks chunks, double work = 0) const {
         double stream = chunks.count * gap(chunks.bytes, work);
         if (chunks.count > 1) stream += chunks.bytes * work;
@@ -76,7 +76,7 @@ class Formula {
     const double n_, m_, chunk_, o_, latency_, wire_, sum_, copy_, ranks_per_core_;
 };
 
-// A rank sends to and (or) receives from all others; its processor has other work meanwhile.
+// A rank sends to, receives from, or does both with all others, while its processor has other work.
 double Formula::exchange(bool sends, bool receives, double work) const {
     Chunks chunks = cut(kind_ == Kind::barrier ? 1 : m_);
     double messages = (n_ - 1) * chunks.count, wire = chunks.bytes * wire_;
@@ -87,8 +87,8 @@ double Formula::exchange(bool sends, bool receives, double work) const {
     return std::max({links, last_out, processor});
 }
 
-// What is left of the sums in rank order when the last chunk arrives: `last` of its sums at least,
-// and what did not fit into the time in which the last `overlapped` chunks came.
+// The sums in rank order that remain when the last chunk arrives: at least `last` sums of it, and
+// those that did not fit into the time in which the last `overlapped` chunks arrived.
 double Formula::sums_at_end(double last, double overlapped) const {
     Chunks chunks = cut(m_);
     return std::max(last * chunks.bytes * sum_,
@@ -112,7 +112,7 @@ double Formula::direct() const {
     case Kind::broadcast: return exchange(true, false);
     case Kind::scatter: return exchange(true, false, copied);
     case Kind::gather: return exchange(false, true, copied);
-    case Kind::neighbor_average: // nothing to choose from
+    case Kind::neighbor_average: // only one algorithm
     case Kind::neighbor_allgather:
     case Kind::neighbor_alltoall: break;
     }
@@ -139,13 +139,14 @@ double Formula::recursive_doubling() const {
     if (kind_ == Kind::allgather) return doubling_blocks(n_, m_, false) + m_ * copy_;
     Chunks chunks = cut(m_, 2);
     if (!folded()) return rounds(log2_down(), chunks, sum_);
-    // Who folds receives once more; its mate gets the result a hop later, unless it is the only
-    // one.
+    // A rank that folds receives once more. Its mate gets the result a hop later, unless it is the
+    // only mate.
     return rounds(log2_down() + 1, chunks, sum_) + (lonely_fold() ? 2 * o_ : hop(chunks.bytes));
 }
 
-// Collects `blocks` blocks in rounds that double what is held; the last lot is smaller if that is
-// no power of two. It waits only for the rounds that collect it: in a tree those of a smaller tree.
+// Collects `blocks` blocks in rounds that double the number of blocks held; the last set is smaller
+// unless `blocks` is a power of two. It waits only for the rounds that collect it: in a tree, those
+// of a smaller tree.
 double Formula::doubling_blocks(double blocks, double block, bool tree) const {
     if (blocks <= 1) return 0;
     double held = 1, before = 0, time = 0;
@@ -157,7 +158,7 @@ double Formula::doubling_blocks(double blocks, double block, bool tree) const {
     if (tree && last < held) before = doubling_blocks(last, block, true);
     Chunks chunks = cut(last * block);
     double own = before + round(chunks), after = chunks.count * std::max(o_, chunks.bytes * wire_);
-    // The root of a gather may take it while the largest lot is on its way.
+    // The root of a gather may receive it while the largest set is in transit.
     if (kind_ == Kind::gather && own < time) after = std::max(0.0, after - o_ - latency_);
     return std::max(own, time + after);
 }
@@ -172,10 +173,10 @@ double Formula::halving_doubling() const {
     if (scatters) time += m_ * copy_;
     if (!folded()) return time;
     Chunks chunks = cut(total, 2);
-    time += round(chunks, sum_); // and the first round's chunks come through the same link
+    time += round(chunks, sum_); // the first round's chunks use the same link
     if (!lonely_fold() && chunks.count > 1) time += total / 2 * wire_;
     if (kind_ == Kind::allreduce) time += hop(chunks.bytes);
-    // Chunks of the folds and of the rounds get into each other's way; how much, measured on the
+    // Chunks of the folds and of the rounds delay each other; the factors were measured in the
     // simulation.
     if (chunks.count > 1) {
         if (kind_ == Kind::allreduce) time += total * wire_ * (lonely_fold() ? 0.8 : 0.35);
@@ -190,7 +191,7 @@ double Formula::halving_doubling() const {
 double Formula::binomial_tree() const {
     if (kind_ == Kind::gather || kind_ == Kind::scatter) return doubling_blocks(n_, m_, true);
     if (kind_ == Kind::barrier) return barrier_in_tree();
-    // The longest path has a hop per bit; the root serves one more child before it, or after it.
+    // The longest path has one hop per bit. The root serves one more child before or after it.
     Chunks chunks = cut(m_);
     double depth = log2_down(), children = log2_up(), wire = chunks.bytes * wire_;
     double up = std::max(o_ + chunks.bytes * sum_, wire), down = std::max(o_, wire);
@@ -202,8 +203,8 @@ double Formula::binomial_tree() const {
     return first_up + first_down + more * std::max(2 * o_ + chunks.bytes * sum_, wire);
 }
 
-// Twice the tree's longest path, on which hardly anybody is at work at the same time; but a core
-// has four messages, two of them to others, of each of its ranks to see to.
+// Twice the longest path of the tree, on which few ranks work at the same time. But a core handles
+// four messages, two of them sends, for each of its ranks.
 double Formula::barrier_in_tree() const {
     const double own = o_ / ranks_per_core_, wire = wire_, depth = log2_down(),
                  children = log2_up(), between = std::max(own, wire);
@@ -211,9 +212,9 @@ double Formula::barrier_in_tree() const {
     return std::max(2 * path + copy_, 4 * o_);
 }
 
-// The sums between two pairs of chunks. Where summing is slower than the link, the first children's
-// chunks pile up in front of the second children's (first come, first served), so that each level
-// lags; how far, measured on the simulation.
+// Time of the sums between two pairs of chunks. If summing is slower than the link, the first
+// children's chunks queue ahead of the second children's (first come, first served), so each level
+// lags; the size of the lag was measured in the simulation.
 double Formula::sums_of_trees(double sum, double wire, double height) const {
     if (sum <= wire) return 2 * sum;
     double lag = wire > 0 ? 2 + 2 * sum / (3 * wire) : height + 1;
@@ -224,12 +225,12 @@ double Formula::double_tree() const {
     Chunks chunks = cut(m_ / 2, 4); // of each half
     double wire = chunks.bytes * wire_, sum = chunks.bytes * sum_, more = chunks.count - 1;
     double up = hop(chunks.bytes, sum_), down = hop(chunks.bytes);
-    // On each level a second child comes later; the topmost may have none. Where summing is the
-    // bottleneck, the next chunk of the first child comes between.
+    // On each level the second child comes later; the topmost rank may have only one. If summing is
+    // the bottleneck, the first child's next chunk comes between.
     double later_up = std::max(o_ + sum, wire), later_down = std::max(o_, wire);
     if (sum >= wire) later_up += sum * std::min(more, 1.5);
     // Between two pairs of chunks: a transfer over the busiest link for each child and parent, and
-    // those that wait behind what leaves have ready from the start.
+    // the transfers that wait behind chunks that leaves have ready from the start.
     if (kind_ == Kind::allreduce) {
         double height = log2_down(), slots = height - !folded(), peers = std::min(n_, 4.0);
         double links = peers * wire + (n_ > 3 ? std::max(wire, sum) : 0);
@@ -254,7 +255,7 @@ double Formula::bruck() const {
             double blocks = whole + std::max(0.0, std::fmod(n_, 2 * distance) - distance);
             time += round(cut(blocks * m_)) + 2 * blocks * m_ * copy_;
         }
-        // The last lot may not have to wait for the round before.
+        // The last set may not have to wait for the round before.
         double held = std::bit_ceil(uint32_t(size_)) >> 1;
         return folded() && n_ - held <= held / 2 ? time - latency_ - o_ : time;
     }
@@ -281,7 +282,7 @@ double predict(Kind kind, Algorithm algorithm, int32_t size, uint64_t bytes,
     case Algorithm::binomial_tree: return formula.binomial_tree();
     case Algorithm::double_tree: return formula.double_tree();
     case Algorithm::bruck: break;
-    case Algorithm::hierarchical: return formula.ring(); // without hosts they are the same
+    case Algorithm::hierarchical: return formula.ring(); // equal without hosts
     case Algorithm::hierarchical_tree: return formula.recursive_doubling();
     }
     return formula.bruck();

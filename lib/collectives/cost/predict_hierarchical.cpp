@@ -1,4 +1,4 @@
-// What a collective costs where some ranks are nearer than others.
+// Predicts the cost of a collective where some ranks are nearer than others.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/elementary.h"
 #include "collectives/call/topology.h"
@@ -10,8 +10,8 @@
 namespace dtrain::collectives {
 namespace {
 
-// As the steps of an algorithm that knows nothing of hosts meet it, in rank order: some stay
-// inside.
+// The network as seen by an algorithm that ignores hosts and goes in rank order: some of its steps
+// stay inside a host.
 NetworkModel mixed(const Topology &topology, Kind kind, Algorithm algorithm, int32_t size,
                    const NetworkModel &model) {
     const double hosts = topology.group_count(0), members = topology.largest_group(0);
@@ -19,7 +19,8 @@ NetworkModel mixed(const Topology &topology, Kind kind, Algorithm algorithm, int
     const bool is_tree =
         algorithm == Algorithm::binomial_tree || algorithm == Algorithm::double_tree;
     const double out = is_ring ? hosts / size : logarithm(hosts) / logarithm(size);
-    // Around the ring one rank of a host sends out, in a tree few, else all at the same time.
+    // Around the ring one rank of a host sends to other hosts, in a tree few ranks, else all at the
+    // same time.
     const bool is_rooted = kind == Kind::reduce || kind == Kind::broadcast ||
                            kind == Kind::gather || kind == Kind::scatter;
     const bool is_lone =
@@ -35,10 +36,11 @@ NetworkModel mixed(const Topology &topology, Kind kind, Algorithm algorithm, int
 }
 
 struct Inside {
-    double first, stream; // until a leader has everybody's first chunk, or sent it; all of them
+    // Time until a leader has received or sent all members' first chunks; then all their chunks.
+    double first, stream;
 };
 
-// The host's part before or after what happens between hosts.
+// The part inside a host, before or after the part between hosts.
 Inside inside(double members, double shard, const NetworkModel &m, double work, double chunk) {
     double first = std::min(shard, chunk), messages = members * std::ceil(shard / chunk);
     double wire = m.host_ns_per_byte;
@@ -55,19 +57,19 @@ double allreduce(const Topology &topology, bool tree, uint64_t bytes, const Netw
     const double shard = double(bytes) / leaders, chunk = double(chunk_bytes);
     const Inside up = inside(most - 1, shard, model, model.reduce_ns_per_byte, chunk),
                  down = inside(most - 1, shard, model, 0, chunk);
-    // The leaders of a host share its link: while one's message is on its way, others send.
+    // The leaders of a host share its link: while one's message is in transit, others send.
     const double link = tree ? 0
                              : 2 * (hosts - 1) / hosts * double(bytes) * model.ns_per_byte +
                                    2 * (2 * model.overhead_ns + model.latency_ns);
     const double across = std::max(
         link, predict(Kind::allreduce, tree ? Algorithm::recursive_doubling : Algorithm::ring,
                       int32_t(hosts), uint64_t(std::ceil(shard)), model, chunk_bytes));
-    // Chunks of the three parts overlap; what does not hide is the first of each.
+    // Chunks of the three parts overlap; only the first chunk of each part remains visible.
     return std::max({up.first + across + down.first, up.stream + down.stream,
                      0.8 * (up.stream + down.stream) + across});
 }
 
-// Of whole numbers from 1 on.
+// For whole numbers from 1 on.
 double floor_log2(double n) { return std::ilogb(n); }
 double ceil_log2(double n) { return floor_log2(n) + (std::scalbn(1.0, std::ilogb(n)) < n); }
 
@@ -76,7 +78,7 @@ struct Path {
     double hop(double bytes) const { return 2 * overhead + latency + bytes * (wire + work); }
 };
 
-// Broadcast and reduce: the first chunk's way, and the pace of the next ones at the root.
+// Broadcast and reduce: the path of the first chunk, and the interval of the next ones at the root.
 double rooted(double hosts, double members, bool tree, double bytes, const Path &far,
               const Path &near, double chunk_bytes) {
     const double chunks = std::max(1.0, std::ceil(bytes / chunk_bytes)), chunk = bytes / chunks;
@@ -87,7 +89,7 @@ double rooted(double hosts, double members, bool tree, double bytes, const Path 
                              (tree ? 0 : far.overhead);
     const double gap = std::max(
         {processor, children(hosts) * chunk * far.wire, children(members) * chunk * near.wire});
-    // On a tree's longest way, some wait for their parent's other child.
+    // On the longest path of a tree, some ranks wait for their parent's other child.
     auto way = [&](double n, const Path &path) {
         double waits = tree ? ceil_log2(n) - depth(n) : 0;
         return depth(n) * path.hop(chunk) +
@@ -96,8 +98,8 @@ double rooted(double hosts, double members, bool tree, double bytes, const Path 
     return way(hosts, far) + way(members, near) + (chunks - 1) * gap;
 }
 
-// All-gather and reduce-scatter of blocks: a ring between hosts for each leader, on one link, and
-// the exchange inside, which hides behind it but for a chunk.
+// All-gather and reduce-scatter of blocks: a ring between hosts for each leader, over one link, and
+// the exchange inside the host, which overlaps with it except for one chunk.
 double of_blocks(double hosts, double members, double leaders, double block, const Path &far,
                  const Path &near, double chunk_bytes) {
     const double set = block * members / leaders, chunk = std::min(set, chunk_bytes),

@@ -1,4 +1,4 @@
-// What a collective costs: simulation of every step.
+// Computes the cost of a collective by simulating every step.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cost/price.h"
 #include "collectives/call/link.h"
@@ -41,14 +41,14 @@ class Simulation {
   private:
     enum class Phase : uint8_t {
         ready,    // its dependencies are done
-        issued,   // a send: the processor has handed it to the link out
-        arriving, // a receive: the first byte is at the link in
-        arrived,  // a receive: the last byte is there
+        issued,   // a send: the processor has handed it to the outgoing link
+        arriving, // a receive: the first byte has reached the incoming link
+        arrived,  // a receive: the last byte has arrived
         done
     };
     struct Event {
         double time;
-        uint64_t order; // of equal times: first come, first served
+        uint64_t order; // for equal times: first come, first served
         Phase phase;
         uint32_t id;
         bool operator>(const Event &other) const {
@@ -60,12 +60,12 @@ class Simulation {
     };
     struct Rank {
         double processor_free = 0;
-        Link local; // to others of its host
+        Link local; // to other ranks of its host
     };
 
     void at(double time, Phase phase, uint32_t id) { events_.push({time, order_++, phase, id}); }
 
-    // When a resource that is free at `free` will have worked for `cost` from now on.
+    // Occupies a resource that is free at `free` for `cost` from now on; returns when it is done.
     double occupy(double &free, double cost) { return free = std::max(free, now_) + cost; }
 
     size_t host(int32_t rank) const {
@@ -106,7 +106,7 @@ class Simulation {
             double(step.bytes) * (is_local(id) ? model_.host_ns_per_byte : model_.ns_per_byte);
         switch (event.phase) {
         case Phase::ready:
-        case Phase::arrived: // a receive needs both
+        case Phase::arrived: // a receive needs both phases
             if (receives(step.kind) && !half_[id]) {
                 half_[id] = true;
                 break;
@@ -133,10 +133,10 @@ class Simulation {
     const Linked &linked_;
     const NetworkModel &model_;
     const Topology *const topology_; // nullptr: each rank is a host
-    std::vector<uint32_t> missing_;  // dependencies not done
-    std::vector<bool> half_;         // receives that are ready or have arrived, not both
+    std::vector<uint32_t> missing_;  // dependencies that are not done
+    std::vector<bool> half_;         // receives that are either ready or have arrived
     std::vector<Rank> ranks_;
-    std::vector<Link> hosts_; // to other hosts
+    std::vector<Link> hosts_; // links to other hosts
     std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
     uint64_t order_ = 0;
     double now_ = 0;

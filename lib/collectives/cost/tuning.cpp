@@ -1,3 +1,4 @@
+// Reads and writes tuning files, and compares machines.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cost/tuning.h"
 
@@ -14,11 +15,11 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr std::string_view magic = "dtrain-tuning ", version = "2", check = "crc32c = ";
-constexpr double most_ns = 1e10; // of any time
+constexpr double most_ns = 1e10; // limit of any time
 constexpr uint64_t most_number = uint64_t{1} << 50;
 constexpr size_t most_name = 256;
 
-// Every line of the file but the first and the last: a key and where its value is.
+// All lines of the file except the first and the last: a key, and where its value is stored.
 struct Field {
     const char *key;
     std::string Machine::*name;
@@ -77,7 +78,7 @@ std::string check_line(std::string_view text) {
     return line;
 }
 
-// Takes the first line off `text`, without its end; false: there is none.
+// Removes the first line from `text`; `line` gets it without its end. False: there is no line.
 bool take_line(std::string_view &text, std::string_view &line) {
     size_t end = text.find('\n');
     if (end == std::string_view::npos) return false;
@@ -86,7 +87,7 @@ bool take_line(std::string_view &text, std::string_view &line) {
     return true;
 }
 
-// A name as a value in the file: on one line, of bounded length.
+// Makes a name fit for a value in the file: one line of bounded length.
 std::string clean(std::string_view name) {
     std::string out(name.substr(0, most_name));
     for (char &c : out)
@@ -136,7 +137,8 @@ Status parse_tuning(std::string_view text, Tuning &out) {
     if (text.size() > max_tuning_bytes || !take_line(rest, line) || !line.starts_with(magic))
         return fail(DTRAIN_ERR_CORRUPT, "it is not a tuning file");
     if (line.substr(magic.size()) != version)
-        return fail(DTRAIN_ERR_VERSION, "its format is not version %s, which this library reads",
+        return fail(DTRAIN_ERR_VERSION,
+                    "its format is not version %s, the only one that this library reads",
                     std::string(version).c_str());
     Tuning tuning;
     for (const Field &field : fields) {
@@ -144,7 +146,7 @@ Status parse_tuning(std::string_view text, Tuning &out) {
         if (!take_line(rest, line) || !line.starts_with(start))
             return fail(DTRAIN_ERR_CORRUPT, "\"%s\" is missing", field.key);
         if (!set_value(field, line.substr(start.size()), tuning))
-            return fail(DTRAIN_ERR_CORRUPT, "the value of \"%s\" cannot be", field.key);
+            return fail(DTRAIN_ERR_CORRUPT, "the value of \"%s\" is not valid", field.key);
     }
     std::string_view checked = text.substr(0, text.size() - rest.size());
     if (!rest.starts_with(check)) return fail(DTRAIN_ERR_CORRUPT, "its end is missing");

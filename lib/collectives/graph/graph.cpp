@@ -1,4 +1,4 @@
-// The graph itself, and what it must be like.
+// Stores a weighted graph and checks its edges and weights.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/graph/graph.h"
 
@@ -30,8 +30,8 @@ Status check_weight(double weight, int32_t from, int32_t to, bool is_signed) {
     return DTRAIN_OK;
 }
 
-// Follows edges that carry something, forwards or backwards, from rank 0 on; returns a rank that is
-// not reached, or -1.
+// Follows edges with nonzero weights from rank 0 on, forwards or backwards. Returns a rank that it
+// does not reach, or -1.
 int32_t unreached(const Graph &graph, bool forwards) {
     std::vector<bool> reached(size_t(graph.size()));
     std::vector<int32_t> next = {0};
@@ -87,8 +87,8 @@ Status check_edges(int32_t size, std::span<const double> self, std::span<const E
                             "the edge from rank %d to rank %d is not within the %d ranks",
                             edge.from, edge.to, size);
         if (edge.from == edge.to)
-            return fail(DTRAIN_ERR_INVALID,
-                        "rank %d names itself as its neighbour; use self_weight", edge.from);
+            return fail(DTRAIN_ERR_INVALID, "rank %d names itself as its neighbor; use self_weight",
+                        edge.from);
         if (Status s = check_weight(edge.weight, edge.from, edge.to, is_signed); s != DTRAIN_OK)
             return s;
     }
@@ -116,15 +116,17 @@ Status check_mixing(const Graph &graph, bool rows_only) {
         for (const Edge &edge : graph.out_of(rank)) column += edge.weight;
         if (std::fabs(column - 1) > tolerance)
             return fail(DTRAIN_ERR_INVALID,
-                        "the weights that rank %d's value is given sum to %.9g, not to 1, so "
+                        "the weights given to rank %d's value sum to %.9g, not to 1, so "
                         "averages would drift from the mean; use doubly stochastic weights, or "
                         "DTRAIN_GRAPH_ROWS_ONLY if that is meant",
                         rank, column);
     }
     if (int32_t rank = unreached(graph, true); rank >= 0)
-        return fail(DTRAIN_ERR_INVALID, "not connected: nothing of rank 0 reaches rank %d", rank);
+        return fail(DTRAIN_ERR_INVALID, "not connected: no path leads from rank 0 to rank %d",
+                    rank);
     if (int32_t rank = unreached(graph, false); rank >= 0)
-        return fail(DTRAIN_ERR_INVALID, "not connected: nothing of rank %d reaches rank 0", rank);
+        return fail(DTRAIN_ERR_INVALID, "not connected: no path leads from rank %d to rank 0",
+                    rank);
     return DTRAIN_OK;
 }
 

@@ -1,4 +1,4 @@
-// The graphs that have names, and default weights.
+// Makes the named graphs and the default weights.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/graph/graph.h"
 
@@ -9,12 +9,12 @@
 namespace dtrain::collectives {
 namespace {
 
-// Whom rank hears of; may name a rank twice, and itself.
+// The ranks from which a rank receives; may contain duplicates and the rank itself.
 using Neighbors = std::vector<int32_t>;
 
 Neighbors ring(int32_t rank, int32_t size) { return {(rank + 1) % size, (rank + size - 1) % size}; }
 
-// A torus of rows x columns, as square as the number of ranks allows.
+// A torus of rows x columns, as square as the number of ranks permits.
 Neighbors grid(int32_t rank, int32_t size) {
     int32_t rows = 1;
     for (int32_t r = 1; r <= size / r; r++)
@@ -41,8 +41,8 @@ Neighbors full(int32_t, int32_t size) {
     return found;
 }
 
-// Every rank weighs itself and its neighbours alike: doubly stochastic where all ranks see the same
-// distances.
+// Gives a rank and its neighbors equal weights. The result is doubly stochastic if all ranks have
+// the same distances to their neighbors.
 void uniform_weights(std::vector<Edge> &edges, std::vector<double> &self) {
     std::vector<int32_t> degree(self.size());
     for (const Edge &edge : edges) degree[size_t(edge.to)]++;
@@ -61,8 +61,8 @@ Status metropolis_weights(int32_t size, std::vector<Edge> &edges, std::vector<do
             bool only_in = i == out.size() || (i < in.size() && in[i].from < out[i].to);
             const Edge &edge = only_in ? in[i] : out[i];
             return fail(DTRAIN_ERR_INVALID,
-                        "rank %d hears of rank %d but not the other way round; such a graph "
-                        "needs weights of its own",
+                        "rank %d receives from rank %d but not the other way around; such a graph "
+                        "needs in_weights",
                         edge.to, edge.from);
         }
     }
@@ -83,7 +83,7 @@ Status make_graph(uint32_t kind, int32_t size, Graph &out) {
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
         if (edges.size() + found.size() > max_edges)
-            return fail(DTRAIN_ERR_LIMIT, "over %d ranks it has more than %llu edges", size,
+            return fail(DTRAIN_ERR_LIMIT, "over %d ranks the graph has more than %llu edges", size,
                         static_cast<unsigned long long>(max_edges));
         for (int32_t other : found)
             if (other != rank) edges.push_back({other, rank, 0});

@@ -1,4 +1,4 @@
-// How fast a graph mixes: its second eigenvalue.
+// Computes how fast a graph mixes: its second eigenvalue.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/graph/graph.h"
 
@@ -8,7 +8,7 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr int squarings = 30; // of B: the rest of B^(2^30) in its root is below 1e-8
+constexpr int squarings = 30; // of B: the error of the 2^30-th root is then below 1e-8
 
 class Matrix {
   public:
@@ -23,7 +23,7 @@ class Matrix {
                 for (size_t j = 0; j < n_; j++) out.row(i)[j] += row(i)[k] * row(k)[j];
         return out;
     }
-    // Divides by the largest element, which it returns; 0: there is none but 0.
+    // Divides by the largest element and returns it; 0 if all elements are 0.
     double normalize() {
         double most = 0;
         for (double x : cells_) most = std::max(most, std::fabs(x));
@@ -37,8 +37,8 @@ class Matrix {
     std::vector<double> cells_;
 };
 
-// W minus what makes the common average: the same eigenvalues, with 0 in place of one 1. (The rows
-// of W sum to one, so this is Brauer's theorem.)
+// W minus the matrix of the common average: it has the same eigenvalues, with 0 in place of one 1.
+// (The rows of W sum to one, so Brauer's theorem applies.)
 Matrix deflated(const Graph &graph) {
     Matrix b{size_t(graph.size())};
     for (size_t i = 0; i < b.size(); i++) {
@@ -50,12 +50,14 @@ Matrix deflated(const Graph &graph) {
 
 } // namespace
 
-// Gelfand's formula: the modulus is the limit of |B^m|^(1/m), whatever the multiplicity and the
-// angle of the largest eigenvalues; squaring doubles m.
+// Uses Gelfand's formula: the modulus is the limit of |B^m|^(1/m), regardless of the multiplicity
+// and the angle of the largest eigenvalues; each squaring doubles m.
 Status second_eigenvalue(const Graph &graph, double &modulus) {
     if (graph.size() > max_spectrum_ranks)
-        return fail(DTRAIN_ERR_LIMIT, "the spectral gap of a graph of %d ranks; the most are %d",
-                    graph.size(), max_spectrum_ranks);
+        return fail(
+            DTRAIN_ERR_LIMIT,
+            "the spectral gap cannot be computed for a graph of %d ranks; the maximum is %d",
+            graph.size(), max_spectrum_ranks);
     Matrix b = deflated(graph);
     double scale = b.normalize(), log_norm = std::log(scale), exponent = 1;
     for (int i = 0; i < squarings && scale > 0; i++) {

@@ -1,4 +1,5 @@
-// Makes one rank's schedule of a collective: who does what.
+// Builds one rank's schedule of a collective: finds the builder for kind and algorithm, and runs
+// it.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/schedule/build.h"
 
@@ -20,8 +21,8 @@ struct Builder {
     Kind kind;
     void (*build)(Plan &);
     int32_t max_size = no_limit;
-    bool any_counts = true;     // does the v-variant, too
-    bool powers_of_two = false; // only
+    bool any_counts = true;     // supports the v-variant, too
+    bool powers_of_two = false; // only for a power of two ranks
 };
 
 constexpr Builder builders[] = {
@@ -88,7 +89,7 @@ bool supports(Kind kind, Algorithm algorithm, int32_t size, bool uniform) {
 
 Status build(const CollectiveSpec &spec, Algorithm algorithm, engine::Schedule &out) {
     if (Status s = validate(spec); s < 0) return s;
-    if (spec.adasum && spec.size > 1) { // whatever the algorithm for sums
+    if (spec.adasum && spec.size > 1) { // adasum ignores the algorithm, which is for sums
         Plan plan(spec, out);
         adasum_allreduce(plan);
         return plan.status();
@@ -100,7 +101,8 @@ Status build(const CollectiveSpec &spec, Algorithm algorithm, engine::Schedule &
         return fail(DTRAIN_ERR_UNSUPPORTED, "%s has no algorithm \"%s\" for %d ranks%s",
                     kind_name(spec.kind), algorithm_name(algorithm), spec.size,
                     uniform ? "" : " with counts that differ");
-    if (spec.size == 1) builder = find(spec.kind, direct, 1, uniform); // a copy at most
+    // A single rank needs a copy at most.
+    if (spec.size == 1) builder = find(spec.kind, direct, 1, uniform);
     Plan plan(spec, out);
     builder->build(plan);
     return plan.status();

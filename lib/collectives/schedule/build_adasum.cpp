@@ -1,10 +1,10 @@
-// Adasum: all-reduce that adds what is orthogonal and averages what is parallel.
+// Adasum: an all-reduce that adds orthogonal vectors and averages parallel ones.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Maleki et al.: Scaling Distributed Training with Adaptive Summation, MLSys 2021 (vector
-// halving, distance doubling). After round k groups of 2^(k + 1) neighbours hold their result, each
-// member a part of it. The dot products of two groups' vectors are sums over the members' parts,
-// which the joined group adds up by recursive doubling: x + y and y + x are the same bits, so all
+// halving, distance doubling). After round k groups of 2^(k + 1) neighbors hold their result, each
+// member a part of it. The dot products of two groups' vectors are sums over the members' parts.
+// The joined group adds them up by recursive doubling: x + y and y + x have the same bits, so all
 // members blend with equal factors.
 #include "collectives/call/fold.h"
 #include "collectives/call/layout.h"
@@ -13,7 +13,7 @@
 namespace dtrain::collectives {
 namespace {
 
-// The part of the vector that a participant holds, in `count` of the smallest parts.
+// The part of the vector that a participant holds; `count` is in units of the smallest part.
 struct Held {
     int32_t first, count;
 };
@@ -46,7 +46,7 @@ class Adasum {
         return std::max(part(lower).bytes, part(upper).bytes);
     }
 
-    // The whole vector of the mate, which does not participate.
+    // Blends in the whole vector of the mate, which does not participate.
     void join_mate(Extent other) {
         Extent sums = plan_.scratch(Plan::sums_bytes), own = plan_.out(0, bytes_);
         plan_.recv(fold_.mate, other);
@@ -93,7 +93,8 @@ class Adasum {
 
 void adasum_allreduce(Plan &plan) {
     uint64_t bytes = input_bytes(plan.spec);
-    constexpr uint64_t transfers = 2 + 32; // of a pair: there, back, and sums in every round
+    // Per pair: the vector there and back, and sums in every round.
+    constexpr uint64_t transfers = 2 + 32;
     plan.limit_messages(transfers, bytes);
     Fold fold(plan.size, plan.rank);
     Extent result = plan.out(0, bytes);

@@ -1,4 +1,4 @@
-// A binomial tree below the root: log2(n) latencies. Vectors flow through it in chunks.
+// A binomial tree below the root: log2(n) latencies. Vectors pass through it in chunks.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/layout.h"
 #include "collectives/schedule/builders.h"
@@ -9,8 +9,8 @@
 namespace dtrain::collectives {
 namespace {
 
-// Positions count from the root: 0 is the root. The subtree of position p is [p, p + span(p)), its
-// children p + 1, p + 2, p + 4, ... below that.
+// Positions count from the root, which is 0. The subtree of position p is [p, p + span(p)); its
+// children are p + 1, p + 2, p + 4, ... within the subtree.
 class Tree {
   public:
     Tree(const Plan &plan, int32_t root)
@@ -18,12 +18,13 @@ class Tree {
 
     int32_t rank_of(int32_t at) const { return (at + root_) % size_; }
     int32_t parent() const { return rank_of(position & (position - 1)); }
-    // Distance to the parent: how far the subtree may reach.
+    // Distance to the parent, and limit of the subtree's size.
     int32_t reach(int32_t at) const {
         return at ? at & -at : int32_t(std::bit_ceil(uint32_t(size_)));
     }
     int32_t span(int32_t at) const { return std::min(reach(at), size_ - at); }
-    // Calls f(position of the child), nearest first, or farthest (with the largest subtree) first.
+    // Calls f(position of the child): nearest child first, or (backwards) farthest first, which has
+    // the largest subtree.
     template <class F> void each_child(F f) const {
         for (int32_t d = 1; d < reach(position) && position + d < size_; d *= 2) f(position + d);
     }
@@ -52,7 +53,7 @@ void broadcast_chunk(Plan &plan, const Tree &tree, Extent chunk) {
     tree.each_child_backwards([&](int32_t child) { plan.send(tree.rank_of(child), chunk); });
 }
 
-// How the blocks of a subtree lie in a rank's scratch: packed, by position.
+// Where the blocks of a subtree lie in a rank's scratch: packed, in the order of positions.
 std::vector<uint64_t> begins_of(const Tree &tree, const Layout &blocks) {
     std::vector<uint64_t> begins{0};
     for (int32_t i = 0; i < tree.span(tree.position); i++)
@@ -60,7 +61,8 @@ std::vector<uint64_t> begins_of(const Tree &tree, const Layout &blocks) {
     return begins;
 }
 
-// Both sides of a transfer cut it where the root's buffer does.
+// Calls f(first byte, packed position, bytes) for each run: both sides of a transfer cut it where
+// the root's buffer is cut.
 template <class F> void each_run_of(const Tree &tree, const Layout &blocks, int32_t position, F f) {
     uint64_t at = 0;
     blocks.each_run(tree.rank_of(position), tree.span(position),
@@ -162,7 +164,7 @@ void binomial_scatter(Plan &plan) {
               own);
 }
 
-// What the bytes hold means nothing; the copies make `heard` wait for all children.
+// The bytes carry no data; the copies make `heard` wait for all children.
 void binomial_barrier(Plan &plan) {
     plan.limit_messages(1, 1);
     Tree tree(plan, 0);

@@ -1,5 +1,6 @@
-// Bruck's algorithms: in round k something goes to the rank at distance 2^k, for any number of
-// ranks; ceil(log2(n)) latencies, for short blocks. SPDX-License-Identifier: Apache-2.0
+// Bruck's algorithms, for any number of ranks: in round k each rank sends to a rank at distance
+// 2^k. They take ceil(log2(n)) latencies; for short blocks.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Source: Bruck, Ho, Kipnis, Upfal, Weathersby: Efficient algorithms for all-to-all communications
 // in multiport message-passing systems, IEEE Transactions on Parallel and Distributed Systems 8
@@ -20,8 +21,8 @@ int32_t before(const Plan &plan, int32_t distance) {
     return (plan.rank - distance + plan.size) % plan.size;
 }
 
-// Collects everyone's block in scratch, packed in the order rank, rank + 1, ... `begins` gets where
-// each begins, and the end.
+// Collects all ranks' blocks in scratch, packed in the order rank, rank + 1, ... `begins` gets the
+// offset of each block, and the end.
 Extent gather_rotated(Plan &plan, const Layout &blocks, std::vector<uint64_t> &begins) {
     begins.assign(1, 0);
     for (int32_t i = 0; i < plan.size; i++)
@@ -53,7 +54,7 @@ void bruck_allgather(Plan &plan) {
     });
 }
 
-// Everything to everyone, then sums in rank order.
+// Gathers everything on every rank, then sums in rank order.
 void bruck_allreduce(Plan &plan) {
     uint64_t bytes = input_bytes(plan.spec);
     plan.limit_messages(1, bytes * uint64_t(plan.size));
@@ -70,17 +71,17 @@ void bruck_allreduce(Plan &plan) {
     plan.copy(sum, plan.out(0, bytes));
 }
 
-// Equal blocks. Block i of the rotated buffer still has to travel the distance i.
+// For equal blocks. Block i of the rotated buffer still has to travel the distance i.
 void bruck_alltoall(Plan &plan) {
     uint64_t block = plan.spec.count * plan.spec.element_bytes, n = uint64_t(plan.size);
     plan.limit_messages(1, block * (n / 2 + 1));
     Extent all = plan.scratch(block * n), packed = plan.scratch(block * n),
            arrived = plan.scratch(block * n);
-    uint64_t head = uint64_t(plan.size - plan.rank) * block; // bytes from the own block to the end
+    uint64_t head = uint64_t(plan.size - plan.rank) * block; // from this rank's block to the end
     plan.copy(plan.in(block * n - head, head), all.part(0, head));
     plan.copy(plan.in(0, block * n - head), all.part(head, block * n - head));
     for (int32_t distance = 1; distance < plan.size; distance *= 2) {
-        // Blocks whose number has this bit come in runs of `distance`.
+        // Blocks whose number has this bit set lie in runs of `distance`.
         auto each_run = [&](auto f) {
             uint64_t at = 0;
             for (auto i = uint64_t(distance); i < n; i += 2 * uint64_t(distance)) {
@@ -101,8 +102,8 @@ void bruck_alltoall(Plan &plan) {
                   plan.out(uint64_t(before(plan, i)) * block, block));
 }
 
-// In round k a rank tells that it has heard, directly or not, from the 2^k ranks before it. What
-// the byte holds means nothing; the copies make it wait for the messages of all earlier rounds.
+// In round k a rank reports that it has heard, directly or not, from the 2^k ranks before it. The
+// byte carries no data; the copies make it wait for the messages of all earlier rounds.
 void dissemination_barrier(Plan &plan) {
     plan.limit_messages(1, 1);
     auto rounds = uint64_t(std::bit_width(uint32_t(plan.size - 1)));

@@ -1,4 +1,4 @@
-// Everyone sends to everyone whom it concerns: one latency, n - 1 messages per rank.
+// Each rank sends directly to every rank that needs its data: one latency, n - 1 messages per rank.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/layout.h"
 #include "collectives/schedule/builders.h"
@@ -6,13 +6,13 @@
 namespace dtrain::collectives {
 namespace {
 
-// The peer of round 1 .. n - 1: in each round every rank sends to one and receives from one.
+// The peers of rounds 1 .. n - 1: in each round every rank sends to one rank and receives from one.
 int32_t peer_after(const Plan &plan, int32_t round) { return (plan.rank + round) % plan.size; }
 int32_t peer_before(const Plan &plan, int32_t round) {
     return (plan.rank - round + plan.size) % plan.size;
 }
 
-// dst = sum over all ranks, in rank order, of what each sends here and of `own`.
+// dst = the sum, in rank order, of `own` and what all other ranks send to this rank.
 void sum_in_rank_order(Plan &plan, Extent own, Extent dst) {
     Extent slots = plan.scratch(own.bytes * uint64_t(plan.size - 1));
     auto slot = [&](int32_t peer) {
@@ -23,7 +23,8 @@ void sum_in_rank_order(Plan &plan, Extent own, Extent dst) {
         int32_t peer = peer_before(plan, round);
         plan.recv(peer, slot(peer));
     }
-    // The sum grows where rank 0's part is: dst, unless own sends may still read that.
+    // The sum accumulates where rank 0's part lies: in dst, unless this rank's sends may still read
+    // it.
     Extent sum = plan.rank == 0 ? dst : slot(0);
     if (plan.rank == 0) plan.copy(own, dst);
     for (int32_t peer = 1; peer < plan.size; peer++)
@@ -107,7 +108,8 @@ void direct_scatter(Plan &plan) {
 
 void direct_alltoall(Plan &plan) {
     Layout sent(plan.spec), received = Layout::of_output(plan.spec);
-    // In place the outgoing blocks move aside first: a rank cannot know when they have left.
+    // In place, the outgoing blocks are copied first, because a rank cannot know when they have
+    // been sent.
     Extent source = plan.in(0, sent.end());
     if (plan.spec.in_place) {
         source = plan.scratch(sent.end());
@@ -126,8 +128,7 @@ void direct_alltoall(Plan &plan) {
 
 void direct_barrier(Plan &plan) {
     plan.limit_messages(1, 1);
-    Extent marks =
-        plan.scratch(uint64_t(plan.size)); // one byte per rank; what is in it is nobody's
+    Extent marks = plan.scratch(uint64_t(plan.size)); // one byte per rank, which carries no data
     for (int32_t round = 1; round < plan.size; round++) {
         int32_t from = peer_before(plan, round);
         plan.send(peer_after(plan, round), marks.part(uint64_t(plan.rank), 1));

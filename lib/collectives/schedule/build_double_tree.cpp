@@ -1,6 +1,6 @@
-// Two binary trees that carry half of the vector each: an inner rank of one tree is a leaf of the
-// other, so everyone's bandwidth is used in both directions; about 2 log2(n) latencies plus the
-// bytes, in chunks.
+// Two binary trees that carry half of the vector each. An inner rank of one tree is a leaf of the
+// other, so all ranks use their bandwidth in both directions. Takes about 2 log2(n) latencies plus
+// the bytes, in chunks.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Sanders, Speck, Traeff: Two-tree algorithms for full bandwidth broadcast, reduction and
@@ -13,15 +13,15 @@
 namespace dtrain::collectives {
 namespace {
 
-// A rank's neighbours in one tree; -1: none.
+// A rank's neighbors in one tree; -1: none.
 struct Node {
     int32_t parent = -1;
     std::array<int32_t, 2> children{-1, -1};
     bool leaf() const { return children[0] < 0 && children[1] < 0; }
 };
 
-// The in-order binary tree over 1 .. n: odd numbers are leaves, the height of a number is that of
-// its lowest bit. 0 stands for nobody.
+// The in-order binary tree over 1 .. n: odd numbers are leaves; the lowest set bit of a number
+// gives its height. 0 means none.
 int32_t parent_of(int32_t number, int32_t n) {
     int32_t bit = number & -number, parent = (number ^ bit) | bit << 1;
     return parent <= n ? parent : number ^ bit;
@@ -36,8 +36,8 @@ int32_t right_child(int32_t number, int32_t n) {
     return 0;
 }
 
-// Members are 0 .. n - 1. The second tree renumbers them so that leaves become inner: mirrored for
-// an even n, shifted by one for an odd n.
+// Members are 0 .. n - 1. The second tree renumbers them so that leaves become inner nodes:
+// mirrored for an even n, shifted by one for an odd n.
 int32_t number_of(int32_t member, int32_t n, int tree) {
     if (tree == 0) return member + 1;
     return n % 2 == 0 ? n - member : (member + 1) % n + 1;
@@ -61,12 +61,13 @@ int32_t top_of(int32_t n, int tree) {
 
 using Trees = std::array<Node, 2>;
 
-// Over all ranks: all-reduce.
+// Over all ranks, for all-reduce.
 Trees trees_of_all(const Plan &plan) {
     return {node_of(plan.rank, plan.size, 0), node_of(plan.rank, plan.size, 1)};
 }
 
-// Over all but the root, which stands above both: member i is the rank i + 1 places after it.
+// Over all ranks but the root, which is above both trees: member i is the rank i + 1 places after
+// the root.
 Trees trees_below_root(const Plan &plan) {
     int32_t n = plan.size - 1, root = plan.spec.root;
     auto rank_of = [&](int32_t member) {
@@ -86,8 +87,8 @@ Trees trees_below_root(const Plan &plan) {
     return trees;
 }
 
-// Calls f(tree, first byte, bytes) for the chunks of both halves in turn; the order is the same on
-// all ranks, so that messages of both trees between one pair keep their numbers.
+// Calls f(tree, first byte, bytes) for the chunks of both halves in turn. The order is equal on all
+// ranks, so that messages of both trees between the same pair keep their numbers.
 template <class F> void each_chunk_of_halves(Plan &plan, F f) {
     uint64_t element = plan.spec.element_bytes, bytes = plan.spec.count * element;
     uint64_t half = part_begin(plan.spec.count, 2, 1) * element;

@@ -1,5 +1,5 @@
-// Recursive doubling: whole vectors (or all blocks so far) with partners at distance 1, 2, 4, ...;
-// log2(n) latencies, for short vectors.
+// Recursive doubling: exchanges whole vectors (or all blocks so far) with partners at distance 1,
+// 2, 4, ... Takes log2(n) latencies; for short vectors.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in
@@ -15,13 +15,13 @@
 namespace dtrain::collectives {
 namespace {
 
-// Sums grow in turn in two slots of scratch, since the partner reads one while the next is made,
-// and the last one in the output.
+// Sums alternate between two slots of scratch, because the partner reads one while the next is
+// computed; the last sum goes to the output.
 class Sums {
   public:
     Sums(Plan &plan, Extent own, Extent sum, int32_t additions)
         : plan_(plan), current_(own), out_(sum), left_(additions) {
-        // In place, the only sum must not overwrite what is being sent.
+        // In place, the only sum must not overwrite the data that is being sent.
         bool in_place = own.space == sum.space || plan.spec.in_place;
         aside_ = additions == 1 && in_place;
         int32_t slots = aside_ ? 1 : std::min(additions - 1, 2);
@@ -70,7 +70,7 @@ void doubling_allreduce(Plan &plan) {
     doubling_allreduce_among(plan, Team::everyone(plan), plan.in(0, bytes), plan.out(0, bytes));
 }
 
-// Powers of two.
+// For a power of two ranks.
 void doubling_allgather(Plan &plan) {
     Layout blocks(plan.spec);
     plan.limit_messages(blocks.packed() ? 1 : uint64_t(plan.size), blocks.end());

@@ -1,5 +1,5 @@
 // Recursive halving and doubling: every round halves (doubles) the bytes, with partners at distance
-// n/2 .. 1 (1 .. n/2); 2 log2(n) latencies and the least bytes for powers of two.
+// n/2 .. 1 (1 .. n/2). Takes 2 log2(n) latencies, and moves the fewest bytes for powers of two.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Rabenseifner: Optimization of collective reduction operations, ICCS 2004.
@@ -26,21 +26,21 @@ Bounds equal_parts(const CollectiveSpec &spec, int32_t parts) {
     return bounds;
 }
 
-// Where sums grow: `bytes` of the vector from `begin` on.
+// The memory in which sums accumulate: it holds the vector from byte `begin` on.
 struct Window {
     Extent memory;
     uint64_t begin = 0;
 };
 
-// The part of `window` that holds these participants' parts.
+// The bytes of `window` that belong to the parts of these participants.
 Extent within(const Window &window, const Bounds &bounds, Range range) {
     uint64_t begin = bounds[size_t(range.first)];
     uint64_t end = bounds[size_t(range.first + range.count)];
     return window.memory.part(begin - window.begin, end - begin);
 }
 
-// The half of the vector that a participant keeps in the first round, or all of it for one that has
-// taken its mate's.
+// Holds the half of the vector that a participant keeps in the first round, or the whole vector for
+// a participant that received its mate's.
 Window window_in_scratch(Plan &plan, const Fold &fold, const Bounds &bounds) {
     int32_t half =
         fold.paired || fold.participants == 1 ? fold.participants : fold.participants / 2;
@@ -49,7 +49,8 @@ Window window_in_scratch(Plan &plan, const Fold &fold, const Bounds &bounds) {
     return {plan.scratch(bounds[size_t(kept.first + half)] - begin), begin};
 }
 
-// Leaves the sum over all ranks of the own part in `sums`. Takes the mate's vector first.
+// Leaves the sum of this rank's own part over all ranks in `sums`. Receives the mate's vector
+// first.
 void reduce_by_halving(Plan &plan, const Fold &fold, const Bounds &bounds, const Window &sums) {
     Window source{plan.in(0, bounds.back()), 0};
     Range held{0, fold.participants};
@@ -103,7 +104,7 @@ void halving_reduce(Plan &plan) {
         plan.rank == root ? Window{plan.out(0, bytes), 0} : window_in_scratch(plan, fold, bounds);
     reduce_by_halving(plan, fold, bounds, sums);
     plan.finish(within(sums, bounds, {fold.index, 1}));
-    // A binomial tree towards the root gathers the parts.
+    // Gathers the parts on the root with a binomial tree.
     int32_t distance = fold.index ^ fold.index_of(root);
     for (int32_t held = 1; held < fold.participants; held *= 2) {
         int32_t partner = fold.rank_of(fold.index ^ held), mine = fold.index & ~(held - 1);

@@ -1,11 +1,11 @@
-// Level by level: inside each host, then between hosts, and back.
+// All-reduce level by level: inside each host, then between hosts, and back.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The members of a group share the work: each of its leaders adds up one shard of everybody's
-// vector, then sums that with the leaders of the same shard in the other groups (which may be
-// groups of groups), and in the end hands it to its own group. So each byte crosses the slow links
-// as rarely as it can. Groups of different sizes have as many leaders as the smallest has members;
-// the tree has one, for short vectors.
+// The members of a group share the work: each of its leaders sums one shard of all members'
+// vectors, then sums it with the leaders of the same shard in the other groups (which may be groups
+// of groups), and finally distributes it in its own group. So each byte crosses the slow links as
+// rarely as possible. All groups have as many leaders as the smallest group has members; the tree
+// has one leader, for short vectors.
 //
 // Source: Jia et al.: Highly scalable deep learning training system with mixed-precision, 2018
 // (hierarchical all-reduce), with every member leading a shard.
@@ -19,7 +19,7 @@ namespace {
 using Base = void (*)(Plan &, const Team &, Extent, Extent);
 
 struct Shape {
-    Base between; // the outermost groups
+    Base between; // between the outermost groups
     bool one_leader;
 };
 

@@ -1,8 +1,9 @@
 // All-gather and reduce-scatter level by level. The members of a group share the work: each leader
-// deals with some of its group's blocks, goes around a ring with the leaders of the same share in
-// the other groups (which may be groups of groups), and the group exchanges what its leaders have.
-// So each block enters and leaves a host once. Groups have as many leaders as the smallest has
-// members. SPDX-License-Identifier: Apache-2.0
+// handles some of its group's blocks and exchanges them around a ring with the leaders of the same
+// share in the other groups (which may be groups of groups); then the group exchanges what its
+// leaders have. So each block enters and leaves a host once. All groups have as many leaders as the
+// smallest group has members.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Source: as build_hierarchical.cpp; for all-gather also Traeff: Efficient allgather for regular
 // SMP-clusters, EuroPVM/MPI 2006.
@@ -15,7 +16,7 @@
 namespace dtrain::collectives {
 namespace {
 
-using Ranks = std::vector<int32_t>; // whose blocks; ascending
+using Ranks = std::vector<int32_t>; // the ranks whose blocks are meant; ascending
 using Sets = std::vector<Ranks>;    // by member of a team
 
 void merge(Ranks &into, const Ranks &more) {
@@ -36,7 +37,7 @@ class Blocks {
         plan.limit_messages(2 * uint64_t(plan.size), layout_.end());
     }
 
-    // Calls f(first byte, bytes) for each contiguous run of these blocks.
+    // Calls f(first byte, bytes) for each contiguous run of these ranks' blocks.
     template <class F> void each_run(const Ranks &ranks, F f) const {
         uint64_t begin = 0, bytes = 0;
         for (int32_t rank : ranks) {
@@ -67,7 +68,7 @@ class Blocks {
     const Layout layout_;
 };
 
-// How a team's work is divided at a level.
+// How a level divides a team's work.
 struct Division {
     Division(const Plan &plan, const Team &team, uint32_t level, const Sets &sets)
         : groups(plan, team, level), mine(groups.own()) {
@@ -85,7 +86,7 @@ struct Division {
     }
     size_t leaders() const { return shares.size(); }
     bool leads() const { return place < leaders(); }
-    // Of a share, what a member of this group does not have by itself.
+    // The blocks of a share that a member of this group does not already have.
     Ranks without(size_t share, size_t member) const {
         Ranks all = all_of(shares[share]), rest;
         std::set_difference(all.begin(), all.end(), own_sets[member].begin(),
@@ -94,13 +95,14 @@ struct Division {
     }
 
     Level groups;
-    const Ranks &mine;        // the group
-    size_t place = 0;         // of the plan's rank in it
-    std::vector<Sets> shares; // by leader: of each group, whose blocks
+    const Ranks &mine;        // the plan's rank's group
+    size_t place = 0;         // position of the plan's rank in it
+    std::vector<Sets> shares; // by leader: for each group, the ranks whose blocks it handles
     Sets own_sets;            // by member of the group
 };
 
-// On return every member has all blocks of all sets; each begins with its own. In `all`.
+// When it returns, every member has all blocks of all sets in `all`. Each member begins with its
+// own set.
 void gather(Plan &plan, const Blocks &blocks, const Team &team, uint32_t level, const Sets &sets,
             Extent all) {
     const int32_t size = team.size();
@@ -130,8 +132,8 @@ void gather(Plan &plan, const Blocks &blocks, const Team &team, uint32_t level, 
     }
 }
 
-// On return each member has the sums of its own set in `sum`; what it adds is in `own`, which may
-// be the same memory.
+// When it returns, each member has the sums of its own set in `sum`. It adds its data from `own`,
+// which may be the same memory.
 void scatter(Plan &plan, const Blocks &blocks, const Team &team, uint32_t level, const Sets &sets,
              Extent own, Extent sum) {
     const int32_t size = team.size();

@@ -1,5 +1,5 @@
 // Broadcast and reduce along a tree that follows the hosts: between the leaders of groups, then
-// inside of each. The root leads its group, the first member any other.
+// inside each group. The root leads its group; other groups are led by their first member.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Karonis, de Supinski, Foster, Gropp, Lusk, Bresnahan: Exploiting hierarchy in parallel
@@ -12,13 +12,13 @@
 namespace dtrain::collectives {
 namespace {
 
-// This rank's neighbours in the tree.
+// This rank's neighbors in the tree.
 struct Node {
-    int32_t parent = -1;           // the root has none
-    std::vector<int32_t> children; // the farthest and those with the largest subtrees first
+    int32_t parent = -1;           // -1: the root
+    std::vector<int32_t> children; // the farthest, with the largest subtrees, first
 };
 
-// How the members of one group hang together: position 0 is its leader's.
+// The tree among the members of one group: the leader has position 0.
 using Shape = void (*)(int32_t size, int32_t at, int32_t &parent, std::vector<int32_t> &children);
 
 void chain(int32_t size, int32_t at, int32_t &parent, std::vector<int32_t> &children) {
@@ -82,7 +82,7 @@ void broadcast(Plan &plan, Shape shape) {
 void reduce(Plan &plan, Shape shape) {
     const uint64_t all = input_bytes(plan.spec);
     Node node = node_of(plan, shape);
-    std::reverse(node.children.begin(), node.children.end()); // the nearest are done first
+    std::reverse(node.children.begin(), node.children.end()); // the nearest finish first
     plan.limit_messages(1, all);
     const bool is_root = node.parent < 0;
     const Extent sums = is_root ? plan.out(0, all) : plan.scratch(node.children.empty() ? 0 : all);

@@ -1,4 +1,4 @@
-// Neighbours in a graph exchange their vectors directly.
+// The neighbors in a graph exchange their vectors directly.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/graph/graph.h"
 #include "collectives/schedule/builders.h"
@@ -6,21 +6,21 @@
 namespace dtrain::collectives {
 namespace {
 
-// Chunks of each neighbour that may wait to be weighed. They are received into scratch memory; no
-// more is needed in place, since a chunk is overwritten only when it has left, and for that the
-// neighbours need earlier chunks only.
+// Limits the chunks of each neighbor that wait in scratch memory to be weighed. In place needs no
+// more: a chunk is overwritten only when it has been sent, and for that the neighbors need only
+// earlier chunks.
 constexpr uint64_t chunks_ahead = 4;
 
 } // namespace
 
-// dst = sum over the row, in the order of the ranks: over a graph whose rows are alike, all ranks
-// get the same bits.
+// dst = weighted sum over the row, in the order of the ranks: if all rows of the graph are alike,
+// all ranks get the same bits.
 void direct_neighbor_average(Plan &plan) {
     uint64_t bytes = input_bytes(plan.spec);
     plan.limit_messages(1, bytes);
     const std::vector<Edge> row = plan.spec.graph->row(plan.rank);
     const uint64_t in_count = row.size() - 1, chunk = std::min(plan.chunk(), bytes);
-    std::vector<Extent> slots; // in_count for each chunk, used in turn
+    std::vector<Extent> slots; // in_count slots per chunk, used in turn
     for (uint64_t at = 0; at < bytes && slots.size() < chunks_ahead * in_count; at += chunk)
         for (uint64_t k = 0; k < in_count; k++) slots.push_back(plan.scratch(chunk));
     size_t next = 0;

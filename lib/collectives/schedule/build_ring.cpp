@@ -1,5 +1,5 @@
-// Around the ring: every rank talks to its two neighbours only. Moves the least bytes that any
-// algorithm can, takes n - 1 (all-reduce: 2(n - 1)) latencies; chunks overlap consecutive rounds.
+// Around the ring: every rank communicates only with its two neighbors. Moves the fewest bytes
+// possible and takes n - 1 (all-reduce: 2(n - 1)) latencies; chunks of consecutive rounds overlap.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations,
@@ -15,12 +15,13 @@ namespace {
 
 int32_t right_of(const Plan &plan) { return (plan.rank + 1) % plan.size; }
 int32_t left_of(const Plan &plan) { return (plan.rank - 1 + plan.size) % plan.size; }
-// The block that a rank deals with when it counts backwards from its own.
+// The block that a rank handles when it counts `steps` backwards from its own.
 int32_t block_back(const Plan &plan, int32_t steps) {
     return (plan.rank - steps + 2 * plan.size) % plan.size;
 }
 
-// The last n - 1 rounds: block(i) of rank i goes round; first is where the own one is sent from.
+// The last n - 1 rounds: block(i) of rank i goes around the ring; `first` is the source of this
+// rank's own block.
 template <class Block> void gather_around(Plan &plan, Extent first, Block block) {
     for (int32_t round = 0; round < plan.size - 1; round++) {
         plan.send(right_of(plan), round == 0 ? first : block(block_back(plan, round)));
@@ -63,7 +64,7 @@ void ring_reduce_scatter(Plan &plan) {
     Layout blocks(plan.spec);
     plan.limit_messages(uint64_t(plan.size - 1), blocks.largest());
     auto own = [&](int32_t index) { return plan.in(blocks.offset(index), blocks.bytes(index)); };
-    // Partial sums in turn: one is sent while the next arrives.
+    // The slots of partial sums alternate: one is sent while the next arrives.
     std::array<Extent, 2> slots;
     if (plan.size > 2) slots = {plan.scratch(blocks.largest()), plan.scratch(blocks.largest())};
     Extent sent = own(block_back(plan, 1));

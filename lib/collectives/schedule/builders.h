@@ -1,5 +1,5 @@
-// The algorithms. Each writes the steps of one rank for size > 1 (the
-// neighbours' kinds: for any); build() has checked the spec.
+// The algorithms. Each writes the steps of one rank for size > 1 (over a graph: for any size).
+// build() has checked the spec.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/schedule/plan.h"

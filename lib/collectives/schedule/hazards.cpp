@@ -20,7 +20,7 @@ void Hazards::read(uint64_t begin, uint64_t end, uint32_t step, std::vector<uint
     auto it = split(begin);
     split(end);
     for (uint64_t at = begin; at < end; at = it->second.end, ++it) {
-        if (it == segments_.end() || it->first > at) { // a gap: nobody has written it
+        if (it == segments_.end() || it->first > at) { // a gap: never written
             uint64_t gap_end = it == segments_.end() || it->first > end ? end : it->first;
             it = segments_.emplace_hint(it, at, Segment{gap_end, nobody, {}});
         }
@@ -36,7 +36,7 @@ void Hazards::write(uint64_t begin, uint64_t end, uint32_t step, std::vector<uin
         const Segment &segment = it->second;
         for (uint32_t reader : segment.readers)
             if (reader != step) deps.push_back(reader);
-        // Readers waited for the writer already.
+        // The readers already waited for the writer.
         if (segment.readers.empty() && segment.writer != nobody) deps.push_back(segment.writer);
     }
     segments_.erase(first, last);

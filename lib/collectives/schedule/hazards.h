@@ -7,11 +7,11 @@
 
 namespace dtrain::collectives {
 
-// One memory as the steps so far left it: an interval map from bytes to who wrote them last and who
-// has read them since. Steps are reported in the order of the schedule.
+// The accesses to one memory by the steps so far: an interval map from bytes to their last writer
+// and their readers since. Steps are reported in the order of the schedule.
 class Hazards {
   public:
-    // Step `step` reads (writes) [begin, end); appends the earlier steps it must wait for.
+    // Step `step` reads (writes) [begin, end). Appends the earlier steps for which it must wait.
     void read(uint64_t begin, uint64_t end, uint32_t step, std::vector<uint32_t> &deps);
     void write(uint64_t begin, uint64_t end, uint32_t step, std::vector<uint32_t> &deps);
 

@@ -1,4 +1,4 @@
-// The members of a team by their groups of one level of the topology.
+// Divides the members of a team into their groups at one level of the topology.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/call/topology.h"
@@ -13,7 +13,7 @@ namespace dtrain::collectives {
 
 class Level {
   public:
-    // Among the team's members, by their groups of this level.
+    // Divides the team's members by their groups at this level.
     Level(const Plan &plan, const Team &team, uint32_t level) {
         std::map<int32_t, size_t> places;
         members_ = team.ranks().size();
@@ -26,12 +26,12 @@ class Level {
         }
         for (const auto &group : groups_) smallest_ = std::min(smallest_, group.size());
     }
-    // Neither all in one group, nor each in a group of its own.
+    // False if all members are in one group, or each is in a group of its own.
     bool divides() const { return groups_.size() > 1 && groups_.size() < members_; }
     const std::vector<int32_t> &own() const { return groups_[own_]; }
     const std::vector<std::vector<int32_t>> &groups() const { return groups_; }
     size_t smallest() const { return smallest_; }
-    // The leaders of a shard, one of each group.
+    // The leaders of a shard, one from each group.
     std::vector<int32_t> leaders(size_t shard) const {
         std::vector<int32_t> ranks;
         for (const auto &group : groups_) ranks.push_back(group[shard]);
@@ -43,7 +43,7 @@ class Level {
     size_t members_ = 0, own_ = 0, smallest_ = SIZE_MAX;
 };
 
-// From `level` outwards, the first one that divides the team; false: none does.
+// Finds the first level from `level` outwards that divides the team; false if there is none.
 inline bool find_level(const Plan &plan, const Team &team, uint32_t &level) {
     const Topology *topology = plan.spec.topology;
     const uint32_t levels = topology == nullptr ? 0 : topology->levels();

@@ -1,4 +1,4 @@
-// Writes one rank's schedule: chunks, message numbers, dependencies.
+// Writes one rank's schedule: chunks, message numbers and dependencies.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/schedule/plan.h"
 
@@ -71,7 +71,7 @@ void Plan::blend(int32_t peer, Extent other, Extent own, Extent sums) {
     if (own.bytes > 0) on_sums(StepKind::blend, peer, other, own, sums.offset);
 }
 
-// Not cut: there is one set of sums for all of it.
+// Does not cut the step, because there is one set of sums for all of it.
 void Plan::on_sums(StepKind kind, int32_t peer, Extent src, Extent dst, uint64_t sums) {
     Step step;
     step.kind = kind;

@@ -1,11 +1,12 @@
-// Writes one rank's schedule: a builder states the steps in program order, the plan does the rest.
+// Writes one rank's schedule: a builder states the steps in program order, and the plan does the
+// rest.
 // SPDX-License-Identifier: Apache-2.0
 //
 // The plan cuts steps into chunks, numbers the messages and derives the dependencies from the
-// memory that the steps touch, so that everything runs concurrently that may. Builders therefore
-// read as sequential programs, and chunks of consecutive rounds overlap by themselves.
+// memory that the steps touch, so that everything that may run concurrently does. Therefore
+// builders read as sequential programs, and chunks of consecutive rounds overlap automatically.
 //
-// A send may complete only when its peer has posted the receive. A builder thus must never receive
+// A send may complete only when its peer has posted the receive. So a builder must never receive
 // into memory that it sends in the same round.
 #pragma once
 #include "collectives/call/collective.h"
@@ -32,12 +33,12 @@ struct Weighed {
 
 class Plan {
   public:
-    // For a valid spec. `out` is replaced.
+    // The spec must be valid. `out` is replaced.
     Plan(const CollectiveSpec &spec, engine::Schedule &out);
 
-    // Before the first step: the busiest pair exchanges `transfers` messages, the largest of
-    // `bytes` before they are cut; equal on both sides. Grows the chunk so that message numbers
-    // suffice.
+    // Call before the first step: states that the busiest pair exchanges `transfers` messages, and
+    // the largest has `bytes` before it is cut; equal on both sides. Increases the chunk so that
+    // message numbers suffice.
     void limit_messages(uint64_t transfers, uint64_t bytes);
 
     Extent in(uint64_t offset, uint64_t bytes) const {
@@ -46,21 +47,21 @@ class Plan {
     Extent out(uint64_t offset, uint64_t bytes) const {
         return {engine::Space::output, offset, bytes};
     }
-    Extent scratch(uint64_t bytes); // new, undefined
+    Extent scratch(uint64_t bytes); // new memory, undefined
 
-    // Steps. Nothing is emitted for 0 bytes. Both extents of a step have the same size.
+    // The steps. Nothing is emitted for 0 bytes. Both extents of a step have the same size.
     void send(int32_t peer, Extent src);
     void recv(int32_t peer, Extent dst);
     void recv_reduce(int32_t peer, Extent own, Extent dst); // dst = own op received
     void copy(Extent src, Extent dst);                      // skipped when they are the same memory
     void reduce(Extent src, Extent dst);                    // dst = dst op src
-    void finish(Extent sum);                                // AVG: divides what is summed up
-    // ADASUM: `own` is this rank's vector, `other` the peer's, or parts of them.
+    void finish(Extent sum);                                // AVG: divides the sum
+    // For ADASUM: `own` is (a part of) this rank's vector, `other` that of the peer's.
     static constexpr uint64_t sums_bytes = 3 * sizeof(double);
-    void dots(int32_t peer, Extent other, Extent own, Extent sums); // emitted for 0 bytes, too
+    void dots(int32_t peer, Extent other, Extent own, Extent sums); // also emitted for 0 bytes
     void add_sums(Extent src, Extent dst);
-    void blend(int32_t peer, Extent other, Extent own, Extent sums); // own = both
-    // dst = weighted sum of the terms, in one step: at most a chunk.
+    void blend(int32_t peer, Extent other, Extent own, Extent sums); // own = both blended
+    // dst = weighted sum of the terms, in one step of at most a chunk.
     void weigh(std::span<const Weighed> terms, Extent dst);
 
     // Calls f(first byte, bytes) for each chunk of a transfer.
@@ -69,7 +70,7 @@ class Plan {
     }
     uint64_t chunk() const { return chunk_; }
 
-    // OK, or UNSUPPORTED: more messages per pair than there are numbers.
+    // OK, or UNSUPPORTED if there are more messages per pair than numbers.
     Status status() const { return status_; }
 
     const CollectiveSpec &spec;
@@ -77,14 +78,14 @@ class Plan {
 
   private:
     struct Located {
-        Hazards *memory; // nullptr: nobody ever writes it
+        Hazards *memory; // nullptr: no step writes it
         uint64_t begin;
     };
     Located locate(engine::Place place);
     void emit(engine::StepKind kind, int32_t peer, const Extent *src, const Extent *dst);
     void on_sums(engine::StepKind kind, int32_t peer, Extent src, Extent dst, uint64_t sums);
     void add(engine::Step step, bool reads_src, bool reads_dst, bool writes_dst);
-    void read(engine::Place src, uint64_t bytes); // notes it for the step being made
+    void read(engine::Place src, uint64_t bytes); // adds a read to the step being made
 
     engine::Schedule &schedule_;
     uint64_t chunk_;

@@ -1,4 +1,4 @@
-// Some of the ranks, in an order: those among whom a part of a schedule runs.
+// Some of the ranks, in an order, that run a part of a schedule among themselves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/schedule/plan.h"
@@ -12,7 +12,7 @@ namespace dtrain::collectives {
 
 class Team {
   public:
-    // The plan's rank is one of them.
+    // The plan's rank must be one of them.
     Team(const Plan &plan, std::vector<int32_t> ranks) : ranks_(std::move(ranks)) {
         while (ranks_[size_t(index)] != plan.rank) index++;
     }
@@ -31,9 +31,9 @@ class Team {
     std::vector<int32_t> ranks_;
 };
 
-// All-reduce within a team: sum = the sum over its members of their `own`, which is either apart
-// from `sum` or the same memory. A rank's calls of them must not share pairs with other parts of
-// the schedule, whose messages are cut differently.
+// All-reduce within a team: sum = the sum of all members' `own`, which is either apart from `sum`
+// or the same memory. Ranks that exchange messages in such a call must not exchange any in other
+// parts of the schedule, which cut them differently.
 void ring_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
 void doubling_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
 

@@ -1,3 +1,4 @@
+// Maps the other ranks' registered memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/peer_memory.h"
 

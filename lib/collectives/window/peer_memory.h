@@ -1,4 +1,4 @@
-// The other ranks' memory: what is registered is mapped here when it is used first.
+// Access to the other ranks' memory: registered memory is mapped here at its first use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/window/peer_processes.h"
@@ -11,27 +11,27 @@
 
 namespace dtrain::collectives {
 
-// Where a rank's buffers lie in memory that it shares; small enough for a window's header.
+// Where a rank's buffers lie in shared memory; small enough for a window's header.
 struct SharedBuffers {
     uint8_t handle[16] = {};
-    uint64_t bytes = 0;          // of the memory; 0: the buffers are not shared
+    uint64_t bytes = 0;          // size of the shared memory; 0: the buffers are not shared
     uint64_t send = 0, recv = 0; // offsets
 
-    // Holds the registration until the request is complete.
+    // Keeps the registration in use until the request is complete.
     static SharedBuffers find(memory::Registry &registry, const transport::Device &device,
                               const void *send, const void *recv, uint64_t bytes,
                               engine::Request &request);
-    // Both buffers lie inside.
+    // Whether both buffers lie inside.
     bool cover(uint64_t length) const {
         return bytes >= length && send <= bytes - length && recv <= bytes - length;
     }
 };
 
-// Used by one operation at a time; attach() and the destructor under the agent's lock.
+// Used by one operation at a time; attach() and the destructor run under the agent's lock.
 class PeerMemory {
   public:
-    // members: rank -> member of the mesh; they and the window outlive this. by_kernel: memory that
-    // is not registered may be read, too.
+    // members: rank -> member of the mesh. They and the window must outlive this. by_kernel:
+    // unregistered memory may be read through the kernel.
     PeerMemory(transport::Device &device, engine::Mesh &mesh, std::span<const uint32_t> members,
                const Window &window, uint32_t rank, bool by_kernel)
         : processes(window, uint32_t(members.size()), rank, by_kernel), device_(device),
@@ -39,12 +39,12 @@ class PeerMemory {
     ~PeerMemory();
     const transport::Device &device() const { return device_; }
 
-    // The first byte of what the buffers lie in, nullptr until attach() succeeded.
+    // The address of the shared memory in this process, or nullptr until attach() has succeeded.
     uint8_t *find(uint32_t rank, const SharedBuffers &buffers);
-    // Maps it. BUSY: again after progress.
+    // Maps the memory. BUSY: call it again after progress.
     Status attach(uint32_t rank, const SharedBuffers &buffers);
 
-    PeerProcesses processes; // for memory that is not registered
+    PeerProcesses processes; // for unregistered memory
 
   private:
     struct Mapped {
@@ -52,9 +52,9 @@ class PeerMemory {
         uint64_t bytes;
         dtrain_tp_win_t *window;
         uint8_t *address;
-        uint64_t used; // when, in calls of find()
+        uint64_t used; // call number of find() at the last use
     };
-    static constexpr size_t most = 32; // per rank; the longest unused goes
+    static constexpr size_t most = 32; // per rank; the least recently used is unmapped
 
     transport::Device &device_;
     engine::Mesh &mesh_;

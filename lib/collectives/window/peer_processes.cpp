@@ -1,3 +1,4 @@
+// Reads other ranks' memory with process_vm_readv().
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/peer_processes.h"
 
@@ -16,7 +17,8 @@ namespace {
 
 constexpr int end_ms = 200;
 
-// Of one that is being killed, the kernel cannot read any more a moment before it is gone.
+// Whether the process ends soon: shortly before a killed process is gone, the kernel can no longer
+// read its memory.
 bool ends(pid_t process) {
     const Fd fd(int(syscall(SYS_pidfd_open, process, 0)));
     if (!fd) return errno == ESRCH;
@@ -24,7 +26,7 @@ bool ends(pid_t process) {
     return poll(&end, 1, end_ms) > 0;
 }
 
-// 0, or an error number.
+// Returns 0 or an error number.
 int read_process(pid_t process, void *to, uint64_t from, uint64_t bytes) {
     while (bytes > 0) {
         iovec local = {to, bytes}, remote = {reinterpret_cast<void *>(from), bytes};
@@ -73,12 +75,13 @@ Status PeerProcesses::read(uint32_t rank, void *to, uint64_t from, uint64_t byte
     if (error == 0) return DTRAIN_OK;
     if (error == ESRCH || ends(found_[rank]))
         return fail(DTRAIN_ERR_PEER, "its process (%d) is gone", found_[rank]);
-    return fail(DTRAIN_ERR_IO,
-                "the kernel cannot copy %llu bytes at %#llx of its process (%d), where its "
-                "buffer is said to be: %s; if that is memory of a special kind, set "
-                "shm.copy=ring",
-                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(from),
-                found_[rank], strerrordesc_np(error));
+    return fail(
+        DTRAIN_ERR_IO,
+        "the kernel cannot copy %llu bytes at %#llx of its process (%d), the address of its "
+        "buffer: %s; if that is memory of a special kind, set option "
+        "shm.copy=ring",
+        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(from), found_[rank],
+        strerrordesc_np(error));
 }
 
 } // namespace dtrain::collectives

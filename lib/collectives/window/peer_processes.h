@@ -1,4 +1,4 @@
-// The processes of a window's other ranks, whose memory the kernel copies from.
+// Reads the memory of the window's other ranks through the kernel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/window/window.h"
@@ -9,19 +9,21 @@
 
 namespace dtrain::collectives {
 
-// Each rank introduces its process in the window, with a nonce that lies in its memory. Whether the
-// kernel lets a rank read the others' (the same user, ptrace_scope, a container's seccomp filter),
-// and knows them under the numbers that they told (pid namespaces), only trying tells.
+// Each rank publishes its process number in the window, with a nonce that also lies in its memory.
+// Whether the kernel permits reading the others' memory (same user, ptrace_scope, a container's
+// seccomp filter) and knows them under these numbers (pid namespaces) can only be found out by
+// trying.
 class PeerProcesses {
   public:
-    // Before the ranks agree to use the window, which outlives this. allowed: option shm.copy.
+    // Constructed before the ranks agree to use the window, which outlives this. allowed: option
+    // shm.copy.
     PeerProcesses(const Window &window, uint32_t ranks, uint32_t rank, bool allowed);
     PeerProcesses(const PeerProcesses &) = delete;
     PeerProcesses &operator=(const PeerProcesses &) = delete;
 
-    // All of them; tried once, by the operation whose turn it is.
+    // Whether all ranks can be read. Tried once, by the operation whose turn it is.
     bool are_in_reach();
-    // All of it, or why not.
+    // Reads all bytes, or fails with the reason.
     Status read(uint32_t rank, void *to, uint64_t from, uint64_t bytes) const;
 
   private:

@@ -1,3 +1,4 @@
+// Creates the shared memory of a window, and reserves and releases space in its rings.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window.h"
 

@@ -1,16 +1,18 @@
-// The memory that the ranks of a communicator share when all are on one host, and how it is used.
+// The memory that the ranks of a communicator share when all are on one host, and the rules for its
+// use.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each rank has an area that only it writes; the others read it. Counters have one writer each, lie
-// on lines of their own and only grow, over all operations of the communicator.
+// Each rank has an area that only this rank writes; the others read it. Each counter has one
+// writer, lies in a cache line of its own and only grows, over all operations of the communicator.
 //
 //   flags  operations' headers (two, used in turn) and the pipeline's counters
 //   ring   what the rank contributes and, in the pipeline, its results
 //
-// A position counts the bytes of the ring that operations have used so far; each rank knows from
-// the calls alone where the others' contributions lie. The ring is used all round and not the same
-// few slots again: to store into lines that another core still has in its cache takes several times
-// as long as to store into lines that have left it, so it should be twice a core's cache.
+// A position counts the bytes of the ring that operations have used so far; each rank can compute
+// from the calls alone where the others' contributions lie. Operations use the whole ring in turn
+// rather than the same few slots again, because a store into a line that another core still has in
+// its cache takes several times as long as a store into a line that has left it. So the ring should
+// be twice as large as a core's cache.
 #pragma once
 #include "engine/mesh.h"
 
@@ -22,14 +24,14 @@
 namespace dtrain::collectives {
 
 inline constexpr uint32_t max_window_ranks = 64;
-inline constexpr uint32_t ring_blocks = 4; // of the largest chunk for each rank
+inline constexpr uint32_t ring_blocks = 4; // blocks of the largest chunk for each rank
 inline constexpr size_t line_bytes = 128;  // two cache lines: the prefetcher fetches pairs
 
-// What a rank does; a tiny contribution travels along in the same cache line.
+// Announces a rank's operation; a tiny contribution fits into the same cache line.
 struct alignas(line_bytes) Header {
     static constexpr uint64_t inline_bytes = 48;
     std::atomic<uint64_t> number; // of the operation
-    uint64_t fingerprint;         // of the calls made so far
+    uint64_t fingerprint;         // of all calls made so far
     uint8_t data[inline_bytes];
 };
 
@@ -37,24 +39,24 @@ struct alignas(line_bytes) Counter {
     std::atomic<uint64_t> value;
 };
 
-// Of a rank's process, for peer_processes.h.
+// Identifies a rank's process, for peer_processes.h.
 struct alignas(line_bytes) Introduction {
     using Nonce = uint8_t[16];
-    pid_t process;    // 0: it is not to be read
-    uint64_t address; // of the same nonce in its memory
+    pid_t process;    // 0: do not read its memory
+    uint64_t address; // where the same nonce lies in its memory
     Nonce nonce;
 };
 
 struct RankFlags {
     Header headers[2];
-    Counter copied, reduced, released; // positions: everything before it is
+    Counter copied, reduced, released; // positions: everything before is copied, reduced, released
     Introduction introduction;
 };
 
 class Window {
   public:
-    // As rank 0: makes it; the others attach with the handle. Both under the agent's lock; attach()
-    // returns BUSY until the memory has come.
+    // Rank 0 creates the window; the others attach with the handle. Both run under the agent's
+    // lock; attach() returns BUSY until the memory has arrived.
     static Status create(transport::Device &device, uint32_t ranks, uint64_t area_bytes,
                          void *handle, std::unique_ptr<Window> &out);
     static Status attach(transport::Device &device, dtrain_tp_ep_t *creator, const void *handle,
@@ -66,18 +68,19 @@ class Window {
     uint8_t *at(uint32_t rank, uint64_t position) const {
         return area(rank) + flags_bytes + position % ring_bytes_;
     }
-    // Powers of two, as is every smaller chunk.
-    uint64_t chunk_bytes() const { return chunk_bytes_; } // most of one rank's piece of a block
+    // Both are powers of two, as is every smaller chunk.
+    uint64_t chunk_bytes() const { return chunk_bytes_; } // limit of one rank's piece of a block
     uint64_t exchange_bytes() const {
         return exchange_bytes_;
-    } // most that a rank publishes at once
+    } // limit of what a rank publishes at once
 
-    // The position of the first of `count` blocks for the next operation. A block is a chunk for
-    // each rank, or a power of two up to exchange_bytes(): none is split by the ring's end.
+    // Reserves `count` blocks for the next operation and returns the position of the first. A block
+    // is a chunk for each rank, or a power of two up to exchange_bytes(), so the ring's end splits
+    // none.
     uint64_t reserve(uint64_t block_bytes, uint64_t count);
-    // Nobody needs what the bytes before this position replace.
+    // Whether no rank needs any more the bytes that positions before this one overwrite.
     bool released(uint64_t position);
-    // This rank is one of those that keep it from being released.
+    // Whether this rank still keeps them from being released.
     bool holds(uint32_t rank, uint64_t position) const {
         return position > ring_bytes_ + flags(rank).released.value.load(std::memory_order_acquire);
     }
@@ -86,12 +89,14 @@ class Window {
         flags(rank).released.value.store(position, std::memory_order_release);
     }
 
-    // Tells those who sleep that something was stored.
+    // Wakes ranks that sleep until something is stored.
     void ring() const { device_.ops().window_ring(window_); }
 
-    // Operations on the window run one after the other: whose turn it is.
-    std::atomic<uint64_t> turn{0}; // how many are done
-    uint64_t announced = 0; // all ranks have announced so many, at least; of whose turn it is
+    // Operations on the window run one after the other: turn says which is next.
+    std::atomic<uint64_t> turn{0}; // number of finished operations
+    // Lower bound of the operations that all ranks have announced; used by the operation whose turn
+    // it is
+    uint64_t announced = 0;
 
   private:
     static constexpr uint64_t flags_bytes = 4096;
@@ -107,7 +112,8 @@ class Window {
     const uint32_t ranks_;
     const uint64_t chunk_bytes_, exchange_bytes_, ring_bytes_, stride_;
     uint64_t reserved_ = 0; // guarded by the order of the communicator's calls
-    uint64_t released_ = 0; // by all ranks, at least; of whose turn it is
+    // Lower bound of what all ranks have released; used by the operation whose turn it is
+    uint64_t released_ = 0;
 };
 
 } // namespace dtrain::collectives

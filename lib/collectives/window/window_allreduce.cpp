@@ -1,3 +1,4 @@
+// Large all-reduce and reduce in shared memory: the direct way and the pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_allreduce.h"
 #include "device/kernels.h"
@@ -10,7 +11,7 @@ namespace {
 
 uint64_t total(const CollectiveSpec &spec) { return spec.count * spec.element_bytes; }
 
-// Small calls are cut into two blocks, so that the stages overlap.
+// Cuts small calls into two blocks, so that the stages overlap.
 uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
     uint64_t half = std::bit_ceil(total(spec) / uint64_t(spec.size) / 2);
     return std::min(std::max(half, smallest_chunk), window.chunk_bytes());
@@ -19,7 +20,7 @@ uint64_t chunk_of(const CollectiveSpec &spec, const Window &window) {
 } // namespace
 
 bool WindowAllreduce::suits(const CollectiveSpec &spec) {
-    // Of two ranks, one sends and the other adds up: that is WindowTransfer's.
+    // In a reduce of two ranks, one sends and the other sums: WindowTransfer does that.
     return spec.kind == Kind::allreduce || (spec.kind == Kind::reduce && spec.size > 2);
 }
 
@@ -51,7 +52,7 @@ WindowAllreduce::WindowAllreduce(engine::Request *completed, const WindowCall &c
     piece_end_ = rank_ + 1 == ranks_ ? bytes_ : std::min(bytes_, begin_ + share);
 }
 
-// ---- direct: nobody else touches this piece in any of the buffers ----
+// ---- direct: no other rank touches this rank's piece in any of the buffers ----
 
 WindowOperation::Step WindowAllreduce::direct() {
     uint64_t bytes = std::min(piece_end_ - begin_, bytes_per_step);
@@ -71,7 +72,7 @@ WindowOperation::Step WindowAllreduce::direct() {
 // ---- pipeline ----
 
 WindowAllreduce::Piece WindowAllreduce::piece(uint64_t block, uint32_t owner) const {
-    // The last block is shared out evenly, on whole cache lines.
+    // The last block is divided evenly, in whole cache lines.
     uint64_t begin = block * chunk_ * ranks_;
     uint64_t length = std::min(chunk_ * ranks_, bytes_ - begin);
     uint64_t share = (length / ranks_ + 63) / 64 * 64;
@@ -105,7 +106,7 @@ bool WindowAllreduce::pipeline_lacks(uint32_t rank) const {
            (copied_ < blocks_ && call_.window->holds(rank, position(copied_ + 1)));
 }
 
-// What this rank contributes to the others' pieces.
+// Copies what this rank contributes to the others' pieces.
 bool WindowAllreduce::copy_in() {
     if (!call_.window->released(position(copied_ + 1))) return false;
     auto *send = static_cast<const uint8_t *>(call_.send);

@@ -1,3 +1,4 @@
+// The stages of large collectives in shared memory: announce, gather offers, map, work, end.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_bulk.h"
 
@@ -52,7 +53,7 @@ WindowOperation::Step WindowBulk::announce_buffers() {
     return Step::moved;
 }
 
-// All ranks see the same headers, so all take the same way.
+// All ranks see the same headers, so all choose the same way.
 WindowOperation::Step WindowBulk::gather() {
     for (; next_ < ranks_; next_++) {
         uint64_t bytes = touched_bytes(next_);
@@ -111,7 +112,7 @@ WindowOperation::Step WindowBulk::work() {
     return finish();
 }
 
-// The caller may write to its buffers again only when nobody touches them any more.
+// Waits for all ranks, because the caller may overwrite its buffers only when no rank touches them.
 WindowOperation::Step WindowBulk::finish() {
     for (; next_ < ranks_; next_++)
         if (touches(next_, rank_) && !has_published(next_, &RankFlags::reduced, end()))

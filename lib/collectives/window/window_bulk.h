@@ -1,4 +1,4 @@
-// Large collectives in shared memory.
+// What large collectives in shared memory have in common: the choice between direct and pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/window/peer_memory.h"
@@ -6,43 +6,44 @@
 
 namespace dtrain::collectives {
 
-// Of one step: the agent has other work, too.
+// Limits of one step, because the agent has other work, too.
 inline constexpr uint64_t bytes_per_step = 1 << 20; // direct
-inline constexpr uint32_t rounds_per_step = 8;      // of the pipeline's stages
+inline constexpr uint32_t rounds_per_step = 8;      // rounds of the pipeline's stages
 inline constexpr uint64_t smallest_chunk = 16 << 10;
 inline constexpr uint64_t cache_bytes = 32
                                         << 20; // results of larger calls do not stay in the cache
 
-// What a rank tells in its header: where its buffers are.
+// What a rank's header tells the others: where its buffers are.
 struct Offer {
     static constexpr uint64_t nowhere = UINT64_MAX;
     SharedBuffers shared;
-    uint64_t address = nowhere; // in its process, for the kernel to copy from
+    uint64_t address = nowhere; // in its process, for copies by the kernel
 };
 
-// When all buffers that others have to touch are shared, they load and store them as they are: the
-// direct way. When all ranks offer addresses, they do the same by having the kernel copy from them.
-// Otherwise the data goes block by block through the rings: the pipeline, which those begin at once
-// who offer neither.
+// Direct way: if all buffers that other ranks must touch are shared, the ranks load from and store
+// to them. If all ranks offer addresses, the kernel copies between their processes instead.
+// Otherwise the data goes block by block through the rings (the pipeline); a rank that offers
+// neither begins the pipeline at once.
 class WindowBulk : public WindowOperation {
   public:
     WindowBulk(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
                PeerMemory &peers, engine::OperationListener &listener, bool on_stack);
 
   protected:
-    // Bytes of the buffers of `rank` that others touch in the direct way; 0: none.
+    // Bytes of the buffers of `rank` that other ranks touch in the direct way; 0: none.
     virtual uint64_t touched_bytes(uint32_t rank) const = 0;
-    virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other than its own
-    // Whether the kernel shall copy, and from where. Whether it is worth while is the same on all
-    // ranks.
+    virtual bool touches(uint32_t rank, uint32_t owner) const = 0; // other ranks' buffers
+    // The address from which the kernel may copy, or nowhere. Whether a copy by the kernel is
+    // worthwhile must be decided equally on all ranks.
     virtual uint64_t offered_address() { return Offer::nowhere; }
-    // Part of it, some megabytes at most: moved, it is called again. sends_ and recvs_ hold the
-    // addresses of those whom this rank touches; by_kernel_: sends_ those in their processes.
+    // Does a part of the work, some megabytes at most; returns `moved` to be called again. sends_
+    // and recvs_ hold the addresses of the ranks that this rank touches; if by_kernel_, sends_ are
+    // addresses in their processes.
     virtual Step direct() = 0;
-    virtual Step pipeline() = 0; // as move()
+    virtual Step pipeline() = 0; // works as move()
     virtual bool pipeline_lacks(uint32_t rank) const = 0;
 
-    // What the ranks wait for: positions of the rings, counted by each rank's flags.
+    // The ranks wait for positions of the rings, which each rank's flags count.
     uint64_t end() const { return call_.position + call_.ring_bytes; }
     void publish(Counter RankFlags::*counter, uint64_t position) {
         (call_.window->flags(rank_).*counter).value.store(position, std::memory_order_release);
@@ -74,9 +75,9 @@ class WindowBulk : public WindowOperation {
     Offer offer_of(uint32_t rank) const;
 
     Offer own_;
-    bool all_shared_ = true; // of the ranks below next_
+    bool all_shared_ = true; // for the ranks below next_
     Stage stage_ = Stage::announce;
-    uint32_t next_ = 0; // rank
+    uint32_t next_ = 0; // the next rank to look at
 };
 
 } // namespace dtrain::collectives

@@ -1,3 +1,4 @@
+// Small collectives in shared memory: publish, then combine.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_exchange.h"
 #include "device/kernels.h"
@@ -11,7 +12,7 @@ namespace {
 
 bool rooted(Kind kind) { return kind == Kind::broadcast || kind == Kind::scatter; }
 
-// Elements of `rank`'s block, and of all blocks before it.
+// Number of elements of `rank`'s block, and of all blocks before it.
 uint64_t block_count(const CollectiveSpec &spec, uint32_t rank) {
     return spec.counts.empty() ? spec.count : spec.counts[rank];
 }
@@ -23,7 +24,7 @@ uint64_t displacement(const CollectiveSpec &spec, uint32_t rank) {
     return spec.displs.empty() ? block_start(spec, rank) : spec.displs[rank];
 }
 
-// Bytes that `rank` publishes; the blocks of a whole buffer lie packed in the slot.
+// Bytes that `rank` publishes. The blocks of a whole buffer lie packed in the slot.
 uint64_t published_bytes(const CollectiveSpec &spec, uint32_t rank) {
     auto ranks = uint32_t(spec.size);
     switch (spec.kind) {
@@ -58,10 +59,12 @@ uint64_t WindowExchange::block_bytes(const CollectiveSpec &spec) {
 
 bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window &window,
                            uint64_t allreduce_bytes) {
-    if (over_graph(spec.kind)) return false;                 // neighbours only
-    if (spec.kind == Kind::alltoall && ragged) return false; // nobody knows the others' layout
+    if (over_graph(spec.kind)) return false; // neighbors only
+    // A rank does not know the others' layouts.
+    if (spec.kind == Kind::alltoall && ragged) return false;
     uint64_t most = most_published(spec), limit = window.exchange_bytes();
-    // The pipeline moves less than reading everything from everyone, or nothing if it is shared.
+    // For large data, the pipeline moves less than reading everything from all ranks, or nothing if
+    // the buffers are shared.
     if (spec.kind == Kind::allreduce && most > allreduce_bytes) return false;
     bool reads_all = spec.kind == Kind::allreduce || spec.kind == Kind::reduce;
     return most <= limit && (!reads_all || most * (uint64_t(spec.size) - 1) <= 2 * limit);
@@ -88,7 +91,7 @@ void WindowExchange::publish() {
     } else if (bytes > 0) {
         device::copy(slot, from, bytes);
     }
-    announce(nullptr, 0); // the data is where it belongs
+    announce(nullptr, 0); // the data is already in place
     published_ = true;
 }
 
@@ -132,7 +135,7 @@ void WindowExchange::combine() {
         for (uint32_t r = 0; r < ranks_; r++)
             sources[r] = (r == rank_ ? static_cast<const uint8_t *>(call_.send) : contribution(r)) +
                          (scatters ? own : 0);
-        // In rank order on every rank, so that the results are equal bit by bit.
+        // In rank order on every rank, so that results are bitwise equal.
         device::reduce_many(recv, sources, ranks_, count, call_.dtype, call_.op);
         return;
     }

@@ -5,16 +5,16 @@
 
 namespace dtrain::collectives {
 
-// Everyone publishes a whole contribution, reads what it needs of the others' and combines: all
-// kinds, small sizes.
+// Each rank publishes its whole contribution, reads what it needs from the others and combines it.
+// Serves all kinds except those over a graph, for small sizes.
 class WindowExchange final : public WindowOperation {
   public:
     WindowExchange(engine::Request *completed, const WindowCall &call,
                    engine::OperationListener &listener, bool on_stack)
         : WindowOperation(completed, call, listener, on_stack),
           end_(call.position + call.ring_bytes) {}
-    // Equal on all ranks, as is what it takes of each rank's ring: one block of so many bytes.
-    // allreduce_bytes: from there on the pipeline moves less.
+    // Equal on all ranks, as is the space in each rank's ring: one block of block_bytes().
+    // allreduce_bytes: above this size the pipeline moves less data.
     static bool suits(const CollectiveSpec &spec, bool ragged, const Window &window,
                       uint64_t allreduce_bytes);
     static constexpr uint64_t default_allreduce_bytes = 16 << 10;

@@ -1,3 +1,4 @@
+// How the agent runs a collective in shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_operation.h"
 
@@ -6,10 +7,10 @@
 namespace dtrain::collectives {
 namespace {
 
-// The call with its arrays in `arrays`, which outlive it.
+// Returns the call with copies of its arrays in `arrays`, which must outlive it.
 WindowCall with_own(WindowCall call, std::vector<uint64_t> &arrays) {
     std::span<const uint64_t> *const spans[] = {&call.spec.counts, &call.spec.displs};
-    arrays.reserve(call.spec.counts.size() + call.spec.displs.size()); // so that none moves
+    arrays.reserve(call.spec.counts.size() + call.spec.displs.size()); // so that no array moves
     for (std::span<const uint64_t> *span : spans) {
         size_t first = arrays.size();
         arrays.insert(arrays.end(), span->begin(), span->end());
@@ -48,20 +49,20 @@ int WindowOperation::advance(engine::Agent &agent) {
         listener_.operation_ended(*this);
         agent.finish(this, {.bytes = call_.result_bytes}, "");
     } else if (s == Step::mismatch && !reported_) {
-        reported_ = true; // what differs is found by comparing the calls
+        reported_ = true; // comparing the calls finds the difference
         listener_.operation_stalled(*this);
     }
     if (s == Step::broken && !reported_) {
         reported_ = true;
-        char text[error_text_size]; // what the listener does may replace it
+        char text[error_text_size]; // a copy, because the listener's work may replace it
         std::snprintf(text, sizeof text, "rank %d: %s", broken_.peer, error_text());
         listener_.operation_failed(*this, broken_, text);
     }
     return s == Step::mismatch || s == Step::broken ? 0 : 1;
 }
 
-// Nothing of it is in a transport, so it may end at once. Its turn never ends: neither does
-// anything that comes after it on this window.
+// No transport holds any part of it, so it may end at once. Its turn never ends, so no later
+// operation on this window can run.
 void WindowOperation::fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) {
     listener_.operation_ended(*this);
     agent.finish(this, outcome, text);

@@ -18,24 +18,24 @@ struct WindowCall {
     void *recv = nullptr;
     uint32_t dtype = 0, op = 0;
     uint64_t fingerprint = 0;
-    uint64_t number = 0;   // of the operation on the window, from 1: its turn
+    uint64_t number = 0;   // of the operation on the window, from 1: decides its turn
     uint64_t position = 0; // of its first byte in the rings
     uint64_t ring_bytes = 0;
     uint64_t result_bytes = 0;
     uint32_t group = 0; // the communicator's tag number
 };
 
-// Small and blocking ones are driven by their caller (run()), without the agent; what does not end
-// soon is posted to the agent and polled there.
+// The caller runs small and blocking operations itself, without the agent; operations that do not
+// end soon are posted to the agent, which polls them.
 class WindowOperation : public engine::Operation {
   public:
-    // needs_lock: it can go on in the agent's hands only. broken: by a failure of its own.
+    // needs_lock: only the agent can continue. broken: the operation itself failed.
     enum class Step { idle, moved, done, mismatch, needs_lock, broken };
 
     WindowOperation(engine::Request *completed, const WindowCall &call,
                     engine::OperationListener &listener, bool on_stack);
 
-    // Does what can be done now.
+    // Does what is possible now, without waiting.
     Step step();
 
     void start(engine::Agent &agent) override;
@@ -51,12 +51,12 @@ class WindowOperation : public engine::Operation {
     void describe(trace::Record &record) const override;
 
   protected:
-    virtual Step move() = 0;                     // as step(), when it is its turn
-    virtual const char *way() const = 0;         // for the timeline
-    virtual bool lacks(uint32_t rank) const = 0; // it waits for this rank, after a move()
+    virtual Step move() = 0;                     // as step(), once it is its turn
+    virtual const char *way() const = 0;         // name of the way, for the timeline
+    virtual bool lacks(uint32_t rank) const = 0; // after a move(): whether it waits for this rank
 
-    // A header is used again two operations later, so all have to have announced the one in
-    // between: they have read it then.
+    // A header is used again two operations later. So all ranks must have announced the operation
+    // in between: then they have read the older header.
     bool may_announce() {
         uint64_t before = call_.number - 1;
         if (call_.window->announced >= before) return true;
@@ -64,7 +64,7 @@ class WindowOperation : public engine::Operation {
             if (lags(announced_)) return false;
         return true;
     }
-    // It has not announced the operation before.
+    // Whether this rank has not announced the previous operation.
     bool lags(uint32_t rank) const {
         const uint64_t before = call_.number - 1;
         const Header &last = call_.window->flags(rank).headers[before & 1];
@@ -77,7 +77,7 @@ class WindowOperation : public engine::Operation {
         own.number.store(call_.number, std::memory_order_release);
         call_.window->ring();
     }
-    enum class Peer { missing, there, differs }; // differs: it makes another call
+    enum class Peer { missing, there, differs }; // differs: the rank makes another call
     Peer look_at(uint32_t rank) const {
         const Header &of_peer = header(rank);
         if (of_peer.number.load(std::memory_order_acquire) < call_.number) return Peer::missing;
@@ -87,14 +87,15 @@ class WindowOperation : public engine::Operation {
         return call_.window->flags(rank).headers[call_.number & 1];
     }
     bool under_lock() const { return posted_; }
-    // With the text that dtrain::fail() left.
+    // Fails with the text of the last dtrain::fail().
     Step broken(Status status, int32_t rank) {
         broken_ = {.status = status, .peer = rank};
         return Step::broken;
     }
 
   private:
-    std::vector<uint64_t> kept_; // the caller's counts and displacements, when it does not wait
+    // Copies of the caller's counts and displacements, if it does not wait
+    std::vector<uint64_t> kept_;
 
   protected:
     const WindowCall call_;
@@ -102,9 +103,9 @@ class WindowOperation : public engine::Operation {
 
   private:
     engine::OperationListener &listener_;
-    uint32_t announced_ = 0; // ranks below have announced the operation before
-    bool posted_ = false;    // to the agent
-    bool reported_ = false;  // a mismatch or failure, to the listener
+    uint32_t announced_ = 0; // ranks below have announced the previous operation
+    bool posted_ = false;    // posted to the agent
+    bool reported_ = false;  // a mismatch or failure was reported to the listener
     engine::Outcome broken_;
 };
 

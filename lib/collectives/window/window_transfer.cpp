@@ -1,3 +1,4 @@
+// Large collectives that move or sum pieces in shared memory: the direct way and the pipeline.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/window/window_transfer.h"
 #include "device/kernels.h"
@@ -9,11 +10,12 @@ namespace dtrain::collectives {
 namespace {
 
 constexpr uint64_t largest_chunk = 128 << 10;
-constexpr uint64_t pieces_overlap = 8; // blocks of a short call, so that its stages overlap
+// Number of blocks of a short call, so that its stages overlap.
+constexpr uint64_t pieces_overlap = 8;
 
 bool adds_up(Kind kind) { return kind == Kind::reduce_scatter || kind == Kind::reduce; }
 
-// A giver has another piece for everyone, not the same for all.
+// Whether a giver has a different piece for each rank, rather than the same for all.
 bool has_many(Kind kind) {
     return kind == Kind::reduce_scatter || kind == Kind::scatter || kind == Kind::alltoall;
 }
@@ -34,10 +36,10 @@ bool gives_others(const CollectiveSpec &spec, uint32_t rank) {
     return gives(spec, rank) && !(to_root && rank == uint32_t(spec.root));
 }
 
-// From how many bytes in a piece on the kernel is faster, measured with up to 8 ranks by
-// bench/compare. It costs more for a byte, but spares the copy into the ring: one of two, or, as
-// all ranks read the same, one of as many as there are ranks. Where not everyone takes, those who
-// only give would be idle.
+// The smallest piece, in bytes, for which copies by the kernel are faster, measured with up to 8
+// ranks by bench/compare. The kernel costs more per byte, but spares the copy into the ring: one of
+// two copies or, if all ranks read the same data, one of as many as there are ranks. In kinds where
+// not all ranks take, the ranks that only give would be idle.
 uint64_t least_by_kernel(const CollectiveSpec &spec) {
     switch (spec.kind) {
     case Kind::alltoall: return 64 << 10;
@@ -60,7 +62,7 @@ bool WindowTransfer::suits(const CollectiveSpec &spec, bool ragged) {
     switch (spec.kind) {
     case Kind::allreduce:
     case Kind::barrier: return false;
-    case Kind::alltoall: return !ragged; // how many blocks, nobody knows
+    case Kind::alltoall: return !ragged; // the number of blocks is unknown
     default: return true;
     }
 }
@@ -79,7 +81,7 @@ SharedBuffers WindowTransfer::find_shared(memory::Registry &registry,
                                           const CollectiveSpec &spec, const void *send, void *recv,
                                           engine::Request &request) {
     auto rank = uint32_t(spec.rank);
-    // All-to-all in place overwrites what the others have not read yet.
+    // All-to-all in place overwrites data that the others have not read yet.
     if (!gives_others(spec, rank) || (spec.kind == Kind::alltoall && spec.in_place)) return {};
     bool is_broadcast = spec.kind == Kind::broadcast;
     const void *from = is_broadcast ? recv : send;
@@ -166,7 +168,7 @@ uint64_t WindowTransfer::offered_address() {
                                                     : Offer::nowhere;
 }
 
-// Straight from the giver's buffer.
+// Copies directly from the giver's buffer.
 Status WindowTransfer::take_piece(uint32_t from, uint64_t begin, uint64_t bytes) {
     const uint8_t *buffer = from == rank_ ? source() : sends_[from];
     const uint64_t offset = source_offset(rank_) + begin;
@@ -187,7 +189,8 @@ WindowOperation::Step WindowTransfer::direct() {
         begin_ += bytes;
         return begin_ == piece_bytes(rank_, rank_) ? Step::done : Step::moved;
     }
-    uint32_t q = (rank_ + turn_) % ranks_; // the own piece last: everyone begins with another
+    // The own piece comes last, and each rank begins with the piece of another one.
+    uint32_t q = (rank_ + turn_) % ranks_;
     if (gives(call_.spec, q) && piece_bytes(q, rank_) > 0) {
         uint64_t bytes = std::min(piece_bytes(q, rank_) - begin_, bytes_per_step);
         if (Status s = take_piece(q, begin_, bytes); s != DTRAIN_OK) return broken(s, int32_t(q));
@@ -205,7 +208,8 @@ WindowOperation::Step WindowTransfer::pipeline() {
     bool again = true;
     for (uint32_t round = 0; again && round < rounds_per_step; round++) {
         again = false;
-        // Who takes as well gives no more than two blocks ahead: they are still in the cache.
+        // A rank that also takes gives at most two blocks ahead, so that they are still in the
+        // cache.
         if (given_ < blocks_ && (!takes_ || given_ < taken_ + 2)) again = give_block();
         if (taken_ < given_) {
             int r = take_block();
@@ -232,7 +236,7 @@ bool WindowTransfer::give_block() {
             if (!touches(q, rank_)) continue;
             device::copy(slot(rank_, q, given_), source() + source_offset(q) + given_ * chunk_,
                          part_of(given_, piece_bytes(rank_, q)));
-            if (!has_many(call_.spec.kind)) break; // the others read the same
+            if (!has_many(call_.spec.kind)) break; // the others read the same piece
         }
     }
     given_++;

@@ -1,4 +1,4 @@
-// The other large collectives in shared memory.
+// The other large collectives in shared memory, which move or sum pieces between ranks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "collectives/call/layout.h"
@@ -7,18 +7,18 @@
 namespace dtrain::collectives {
 
 // Reduce-scatter, all-gather, broadcast, reduce of two ranks, gather, scatter, all-to-all: some
-// ranks give pieces, some take them, and who takes copies or adds up. Direct: straight from the
-// givers' buffers, so only these have to be shared. Pipeline: block by block through the givers'
-// rings; who only gives runs ahead as far as the ring allows.
+// ranks give pieces, and some take pieces, which they copy or sum. Direct: straight from the
+// givers' buffers, so only these need to be shared. Pipeline: block by block through the givers'
+// rings; a rank that only gives runs ahead as far as its ring allows.
 class WindowTransfer final : public WindowBulk {
   public:
     WindowTransfer(engine::Request *completed, const WindowCall &call, const SharedBuffers &buffers,
                    PeerMemory &peers, engine::OperationListener &listener, bool on_stack);
     static bool suits(const CollectiveSpec &spec, bool ragged);
-    // What a call takes of each rank's ring.
+    // The space that a call takes in each rank's ring.
     static uint64_t block_bytes(const CollectiveSpec &spec, const Window &window);
     static uint64_t blocks(const CollectiveSpec &spec, const Window &window);
-    // Which of this rank's memory the others touch.
+    // The part of this rank's memory that the others touch.
     static SharedBuffers find_shared(memory::Registry &registry, const transport::Device &device,
                                      const CollectiveSpec &spec, const void *send, void *recv,
                                      engine::Request &request);
@@ -33,7 +33,8 @@ class WindowTransfer final : public WindowBulk {
 
     bool give_block();
     int take_block(); // -1: mismatch
-    // Bytes [begin, begin + bytes) of the pieces for this rank; address(q): of that byte of q's.
+    // Sums bytes [begin, begin + bytes) of the pieces for this rank; address(q) is where they begin
+    // in rank q's piece.
     template <class F> void add_up(uint64_t begin, uint64_t bytes, F &&address);
     void copy_piece(uint32_t from, uint64_t begin, const uint8_t *address, uint64_t bytes);
     Status take_piece(uint32_t from, uint64_t begin, uint64_t bytes);
@@ -41,16 +42,16 @@ class WindowTransfer final : public WindowBulk {
     uint64_t piece_bytes(uint32_t from, uint32_t to) const;
     uint64_t source_offset(uint32_t to) const;
     uint64_t target_offset(uint32_t from) const;
-    uint64_t part_of(uint64_t block, uint64_t bytes) const; // bytes of a piece within this block
+    uint64_t part_of(uint64_t block, uint64_t bytes) const; // bytes of a piece in this block
     uint64_t position(uint64_t block) const { return call_.position + block * block_bytes_; }
     uint8_t *slot(uint32_t from, uint32_t to, uint64_t block) const;
 
     const Layout layout_;
     const uint64_t chunk_, block_bytes_, blocks_;
     const bool gives_, takes_;
-    uint64_t given_ = 0, taken_ = 0; // pipeline: blocks of this call
-    uint32_t turn_ = 1;              // direct: the next piece is that of rank_ + turn_
-    uint64_t begin_ = 0;             // and this its first byte that is missing
+    uint64_t given_ = 0, taken_ = 0; // pipeline: finished blocks of this call
+    uint32_t turn_ = 1;              // direct: the next piece is from rank_ + turn_
+    uint64_t begin_ = 0;             // first missing byte of that piece
 };
 
 } // namespace dtrain::collectives

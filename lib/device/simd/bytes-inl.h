@@ -1,7 +1,7 @@
-// Between f32 and int8: the largest magnitude, rounding to bytes and back.
+// Kernels between f32 and int8: the largest magnitude, rounding to bytes and back.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_BYTES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_BYTES_INL_H_
 #undef DTRAIN_DEVICE_SIMD_BYTES_INL_H_
@@ -19,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// As bits without the sign, which are in the order of the magnitudes, with NaN above infinity.
+// Returns bits without the sign, which are ordered like the magnitudes, with NaN above infinity.
 inline uint32_t largest(const float *src, uint64_t count) {
     using D = hn::CappedTag<float, 16>;
     const D d;
@@ -47,14 +47,14 @@ inline uint32_t largest(const float *src, uint64_t count) {
     return static_cast<uint32_t>(most);
 }
 
-// To nearest even.
+// Rounds to nearest even.
 struct Nearest {
     template <class D> HWY_INLINE hn::Vec<D> round(D, hn::Vec<D> v, uint64_t) const {
-        return v; // as the conversion to integers does
+        return v; // the conversion to integers rounds to nearest even
     }
 };
 
-// Down or up, up with the probability of the fraction.
+// Rounds down or up; up with the probability of the fraction.
 struct Random {
     uint32_t seed;
 

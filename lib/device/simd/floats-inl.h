@@ -1,7 +1,7 @@
-// What is done to floating-point vectors only: scaling, blending, dot products, conversions.
+// Kernels for floating-point vectors only: scaling, blending, dot products, conversions.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_FLOATS_INL_H_
 #undef DTRAIN_DEVICE_SIMD_FLOATS_INL_H_
@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A step (loops-inl.h) whose run8() is eight times run().
+// A step (loops-inl.h) whose run8() calls run() eight times.
 template <class Step> struct EightTimes {
     template <class D> HWY_INLINE void run8(D d, uint64_t i) const {
         const uint64_t lanes = hn::Lanes(d);
@@ -82,7 +82,7 @@ HWY_INLINE hn::Vec<D> load_wide(D d, const typename Format::Stored *p) {
 }
 
 // Element i goes into the partial sum i % 8 whatever the vector's size, so that all processors
-// compute the same.
+// compute the same result.
 template <class Format> struct Dots {
     using Stored = typename Format::Stored;
     static constexpr uint64_t partial = 8;
@@ -117,7 +117,7 @@ void dots(const void *first, const void *second, uint64_t count, double *sums) {
     for (size_t v = 0; v < Sums::vectors; v++) run.aa[v] = run.bb[v] = run.ab[v] = hn::Zero(run.d);
     uint64_t i = 0;
     for (; count - i >= Sums::partial; i += Sums::partial) run.add(a + i, b + i);
-    if (i < count) { // zeros make the last elements a full step
+    if (i < count) { // zeros complete the last step
         Stored rest_a[Sums::partial] = {}, rest_b[Sums::partial] = {};
         for (uint64_t k = 0; k < count - i; k++) {
             hwy::CopyBytes<sizeof(Stored)>(a + i + k, rest_a + k);
@@ -130,7 +130,7 @@ void dots(const void *first, const void *second, uint64_t count, double *sums) {
     sums[2] = run.total(run.ab);
 }
 
-// The same with 16 partial sums: of 8, processors wait for one addition before the next.
+// The same with 16 partial sums: with 8, processors wait for one addition before the next.
 template <class Format> struct Squares {
     using Stored = typename Format::Stored;
     static constexpr uint64_t partial = 16;
@@ -155,7 +155,7 @@ template <class Format> double squares(const void *values, uint64_t count) {
     for (size_t v = 0; v < Sums::vectors; v++) run.sums[v] = hn::Zero(run.d);
     uint64_t i = 0;
     for (; count - i >= Sums::partial; i += Sums::partial) run.add(a + i);
-    if (i < count) { // zeros make the last elements a full step
+    if (i < count) { // zeros complete the last step
         Stored rest[Sums::partial] = {};
         for (uint64_t k = 0; k < count - i; k++)
             hwy::CopyBytes<sizeof(Stored)>(a + i + k, rest + k);
@@ -168,7 +168,7 @@ template <class Format> double squares(const void *values, uint64_t count) {
     return s[0];
 }
 
-// From one format to another with the same lanes.
+// Converts from one format to another with the same lanes.
 template <class From, class To> struct ConvertStep : EightTimes<ConvertStep<From, To>> {
     using Lane = float;
     const typename From::Stored *src;

@@ -1,10 +1,11 @@
-// How elements lie in memory and in registers: loads and stores between the two.
+// How elements lie in memory and in registers, and how to load and store them.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A format has Stored (the element in memory), Lane (the element in a register), and for any tag d
 // of Lane: load(d, p) reads Lanes(d) elements, store(d, v, p) writes as many. load2() and store2()
-// take two full vectors at a time, whose lanes may hold the elements in another order, the same in
-// both. store() makes NaNs canonical. Included once per target, hence no ordinary include guard.
+// handle two full vectors at a time, whose lanes may hold the elements in another order, which is
+// the same in both functions. store() makes NaNs canonical. Included once per target, so it has no
+// ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_FORMATS_INL_H_
 #undef DTRAIN_DEVICE_SIMD_FORMATS_INL_H_
@@ -21,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D> struct Two { hn::Vec<D> first, second; };
 
-// load2() and store2() for a format whose load() and store() are as good.
+// load2() and store2() for a format in which they cannot be faster than load() and store().
 template <class Format, class Stored> struct OneByOne {
     template <class D> static HWY_INLINE Two<D> load2(D d, const Stored *p) {
         return {Format::load(d, p), Format::load(d, p + hn::Lanes(d))};
@@ -32,7 +33,7 @@ template <class Format, class Stored> struct OneByOne {
     }
 };
 
-// As bits, because Highway reads and writes less than 16 bytes of floats as an aligned float.
+// Loads and stores bits, because Highway accesses less than 16 bytes of floats as aligned floats.
 template <class T> struct Plain : OneByOne<Plain<T>, T> {
     using Stored = T;
     using Lane = T;
@@ -47,7 +48,7 @@ template <class T> struct Plain : OneByOne<Plain<T>, T> {
     }
 };
 
-// Bytes in 16-bit lanes, for the multiplication that bytes lack; stores the low half.
+// Bytes in 16-bit lanes, because there is no multiplication of bytes; stores the low half.
 struct WideByte : OneByOne<WideByte, uint8_t> {
     using Stored = uint8_t;
     using Lane = uint16_t;
@@ -60,8 +61,8 @@ struct WideByte : OneByOne<WideByte, uint8_t> {
     }
 };
 
-// The upper half of an f32. Two vectors are the even and the odd elements: that takes a shift and
-// a mask in place of the slower moves between 16-bit and 32-bit lanes.
+// The upper half of an f32. The two vectors are the even and the odd elements: this takes only a
+// shift and a mask, instead of slower moves between 16-bit and 32-bit lanes.
 struct Bf16 : OneByOne<Bf16, uint16_t> {
     using Stored = uint16_t;
     using Lane = float;
@@ -74,7 +75,7 @@ struct Bf16 : OneByOne<Bf16, uint16_t> {
         const hn::Rebind<uint16_t, D> halves;
         hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded(d, v))), halves, p);
     }
-#if HWY_TARGET != HWY_SCALAR // whose vector is a single f32
+#if HWY_TARGET != HWY_SCALAR // HWY_SCALAR has vectors of a single f32
     template <class D> static HWY_INLINE Two<D> load2(D d, const uint16_t *p) {
         const hn::Repartition<uint16_t, D> halves;
         const hn::Rebind<uint32_t, D> words;
@@ -92,7 +93,7 @@ struct Bf16 : OneByOne<Bf16, uint16_t> {
 #endif
 
   private:
-    // The upper half is v to nearest; a tie goes up only when that makes its last bit even.
+    // Rounds v to the nearest upper half; a tie goes up only if that makes its last bit even.
     template <class D> static HWY_INLINE auto rounded(D d, hn::Vec<D> v) {
         const hn::Rebind<uint32_t, D> words;
         const auto bits = hn::BitCast(words, canonical(d, v));
@@ -103,7 +104,7 @@ struct Bf16 : OneByOne<Bf16, uint16_t> {
 
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 
-// IEEE binary16 by the processor (F16C, AVX-512).
+// IEEE binary16, converted by the processor (F16C, AVX-512).
 struct F16 : OneByOne<F16, uint16_t> {
     using Stored = uint16_t;
     using Lane = float;
@@ -120,9 +121,9 @@ struct F16 : OneByOne<F16, uint16_t> {
 
 #else
 
-// IEEE binary16 by integer and f32 arithmetic: the exponent is rebiased by an exact multiplication
-// on load, which also normalises subnormals; on store subnormals are rounded by adding 0.5, whose
-// last bit is worth the least subnormal.
+// IEEE binary16, converted by integer and f32 arithmetic. On load, an exact multiplication rebiases
+// the exponent, which also normalizes subnormals. On store, subnormals are rounded by adding 0.5,
+// whose last bit equals the smallest subnormal.
 struct F16 : OneByOne<F16, uint16_t> {
     using Stored = uint16_t;
     using Lane = float;
@@ -164,15 +165,15 @@ struct F16 : OneByOne<F16, uint16_t> {
 
 #if HWY_TARGET == HWY_AVX3
 
-// bf16 rounded by AVX512-BF16, which Highway 1.0 has no target for.
+// bf16 rounded by AVX512-BF16, for which Highway 1.0 has no target.
 struct NativeBf16 : Bf16 {
     static HWY_INLINE void store2(hn::Full512<float> d, Two<hn::Full512<float>> v, uint16_t *p) {
-        // The instruction takes subnormals for zero and keeps the NaN's payload; both are rare.
+        // The instruction treats subnormals as zero and keeps a NaN's payload; both are rare.
         constexpr int subnormal_or_nan = 0x20 | 0x80 | 0x01;
         const __mmask16 even_special = _mm512_fpclass_ps_mask(v.first.raw, subnormal_or_nan);
         const __mmask16 odd_special = _mm512_fpclass_ps_mask(v.second.raw, subnormal_or_nan);
         if (HWY_UNLIKELY(!_mm512_kortestz(even_special, odd_special))) return Bf16::store2(d, v, p);
-        // As assembly, because the intrinsic needs a target that Highway's functions lack.
+        // In assembly, because the intrinsic requires a target that Highway's functions lack.
         __m512i rounded;
         __asm__("vcvtne2ps2bf16 %1, %2, %0" : "=v"(rounded) : "v"(v.first.raw), "v"(v.second.raw));
         const __m512i order = _mm512_loadu_si512(interleave);
@@ -180,7 +181,7 @@ struct NativeBf16 : Bf16 {
     }
 
   private:
-    // From all even elements and then all odd ones to their order in memory.
+    // Moves all even elements followed by all odd ones to their order in memory.
     static constexpr uint16_t interleave[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                               21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                               11, 27, 12, 28, 13, 29, 14, 30, 15, 31};

@@ -1,7 +1,7 @@
 // The loops over memory, for any format and operation.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_LOOPS_INL_H_
 #undef DTRAIN_DEVICE_SIMD_LOOPS_INL_H_
@@ -18,10 +18,10 @@ HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A step does elements i to i + Lanes(d) by run(d, i), eight times as many by run8(d, i).
+// A step processes elements i to i + Lanes(d) in run(d, i), and eight times as many in run8(d, i).
 
-// The elements from i on, fewer than a vector, with ever smaller tags: so the last elements go
-// through the same code as the others.
+// Processes the elements from i on, fewer than a vector, with ever smaller tags, so that the last
+// elements go through the same code as the others.
 template <class Step, class D> HWY_INLINE void tail(const Step &step, D d, uint64_t i, uint64_t n) {
     if (i + hn::Lanes(d) <= n) {
         step.run(d, i);
@@ -40,7 +40,7 @@ template <class Step> HWY_INLINE void for_all(const Step &step, uint64_t n) {
     if (i < n) tail(step, d, i, n);
 }
 
-// What becomes of the result of a reduction before it is stored.
+// What happens to the result of a reduction before it is stored.
 struct AsItIs {
     template <class D, class V> HWY_INLINE V apply(D, V v) const { return v; }
 };
@@ -54,15 +54,15 @@ template <class Lane> struct Divided {
     }
 };
 
-// dsts = srcs[0] op srcs[1] op ...; the running result stays in registers. Eight vectors per visit
-// of a source make up for changing between sources, and reading all sources side by side keeps more
-// of the memory busy than one after the other.
+// dsts = srcs[0] op srcs[1] op ...; the running result stays in registers. Processing eight vectors
+// per source makes up for switching between sources, and reading all sources side by side keeps
+// more of the memory busy than reading one after the other.
 template <class Op, class Format, class Last> struct ReduceStep {
     using Lane = typename Format::Lane;
     using Stored = typename Format::Stored;
     void *const *dsts;
     const void *const *srcs;
-    uint32_t m, n; // of dsts and srcs
+    uint32_t m, n; // number of dsts and srcs
     Last last;
 
     const Stored *source(uint32_t k, uint64_t i) const {
@@ -118,8 +118,8 @@ void mean(void *const *dsts, uint32_t m, const void *const *srcs, uint32_t n, ui
     for_all(ReduceStep<Sum, Format, Last>{dsts, srcs, m, n, last}, count);
 }
 
-// dst = weights[0] * srcs[0] + weights[1] * srcs[1] + ..., each product rounded before it is added:
-// a fused multiply-add, which some processors lack, would give other bits.
+// dst = weights[0] * srcs[0] + weights[1] * srcs[1] + ... Each product is rounded before it is
+// added: a fused multiply-add, which some processors lack, would give other bits.
 template <class Format> struct WeighStep {
     using Lane = typename Format::Lane;
     using Stored = typename Format::Stored;

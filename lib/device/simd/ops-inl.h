@@ -1,7 +1,7 @@
 // The operations on vectors.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_OPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_OPS_INL_H_
 #undef DTRAIN_DEVICE_SIMD_OPS_INL_H_
@@ -22,8 +22,8 @@ template <class D> HWY_INLINE hn::Vec<D> quiet_nan(D d) {
     return hn::BitCast(d, hn::Set(hn::RebindToUnsigned<D>(), bits));
 }
 
-// Which NaN an addition yields differs between processors, and between compilers too, since they
-// may swap operands: one NaN stands for all.
+// Replaces every NaN by the same one, because the NaN that an addition returns differs between
+// processors, and between compilers too, which may swap operands.
 template <class D> HWY_INLINE hn::Vec<D> canonical(D d, hn::Vec<D> v) {
     if constexpr (hwy::IsFloat<hn::TFromD<D>>())
         return hn::IfThenElse(hn::IsNaN(v), quiet_nan(d), v);
@@ -39,9 +39,9 @@ struct Prod {
     template <class V> static HWY_INLINE V apply(V a, V b) { return hn::Mul(a, b); }
 };
 
-// Of a NaN and a number, or of two zeros, the instructions return one operand by position. Asked
-// both ways round they differ just then, and joining the two bit patterns settles it: for MIN the
-// union keeps the sign of -0, for MAX the intersection drops it.
+// For a NaN and a number, or for two zeros, the instructions return one operand by position. So
+// both orders are computed: their results differ only in these cases, and combining the two bit
+// patterns decides. For MIN the union keeps the sign of -0, for MAX the intersection drops it.
 struct Min {
     template <class V> static HWY_INLINE V apply(V a, V b) {
         using D = hn::DFromV<V>;

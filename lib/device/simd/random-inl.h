@@ -1,7 +1,7 @@
-// Rounding at random, so that the mean is exact: a function of a seed and an element's number.
+// Random rounding that keeps the mean exact: a function of a seed and an element's number.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_RANDOM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_RANDOM_INL_H_
 #undef DTRAIN_DEVICE_SIMD_RANDOM_INL_H_
@@ -20,10 +20,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D> using Words = hn::Vec<hn::RebindToUnsigned<D>>;
 
-// 32 random bits for each of the elements from number `first` on.
+// Returns 32 random bits for each of the elements from number `first` on.
 template <class D> HWY_INLINE Words<D> random_words(D, uint32_t seed, uint32_t first) {
     const hn::RebindToUnsigned<D> words;
-    // A constant and a sum: Highway's Iota of a variable goes through memory.
+    // A constant Iota plus `first`, because Highway's Iota of a variable goes through memory.
     const auto number = hn::Add(hn::Iota(words, 0), hn::Set(words, first));
     // The finalizer of MurmurHash3 (Appleby, public domain).
     auto h = hn::Xor(hn::Set(words, seed), hn::Mul(number, hn::Set(words, 0x9e3779b9u)));
@@ -32,7 +32,7 @@ template <class D> HWY_INLINE Words<D> random_words(D, uint32_t seed, uint32_t f
     return hn::Xor(h, hn::ShiftRight<16>(h));
 }
 
-// The whole number below, or the one above with the probability of the fraction.
+// Rounds down to a whole number, or up with the probability of the fraction.
 template <class D> HWY_INLINE hn::Vec<D> whole_at_random(D d, hn::Vec<D> v, Words<D> random) {
     const hn::RebindToSigned<D> integers;
     const auto bits = hn::BitCast(integers, hn::ShiftRight<8>(random));
@@ -42,14 +42,14 @@ template <class D> HWY_INLINE hn::Vec<D> whole_at_random(D d, hn::Vec<D> v, Word
     return hn::Add(below, hn::IfThenElseZero(up, hn::Set(d, 1.0f)));
 }
 
-// Without its low bits, which are as much as the random ones are out of 2^bits.
+// Clears the low `bits` bits, after carrying with the probability of their value out of 2^bits.
 template <int bits, class V> HWY_INLINE V cut_at_random(V magnitude, V random) {
     return hn::ShiftLeft<bits>(
         hn::ShiftRight<bits>(hn::Add(magnitude, hn::ShiftRight<32 - bits>(random))));
 }
 
-// A number near v that the format has, as f32; v itself where that is larger than all of them, or
-// no number.
+// Returns a neighboring number of v in the format, as f32; v itself if it is beyond the largest
+// number, or not a number.
 template <class D> HWY_INLINE hn::Vec<D> snapped(D d, Bf16, hn::Vec<D> v, Words<D> random) {
     const hn::RebindToUnsigned<D> words;
     const auto bits = hn::BitCast(words, v);

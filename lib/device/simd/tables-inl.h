@@ -1,7 +1,7 @@
 // The kernels of one target as tables.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Included once per target, hence no ordinary include guard.
+// Included once per target, so it has no ordinary include guard.
 #if defined(DTRAIN_DEVICE_SIMD_TABLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef DTRAIN_DEVICE_SIMD_TABLES_INL_H_
 #undef DTRAIN_DEVICE_SIMD_TABLES_INL_H_
@@ -22,7 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace dtrain::device::HWY_NAMESPACE {
 
 template <class Format>
-inline constexpr DtypeKernels float_kernels = {.ops = {nullptr, // no op is 0
+inline constexpr DtypeKernels float_kernels = {.ops = {nullptr, // 0 is no op
                                                        &reduce<Sum, Format>, &mean<Format>,
                                                        &reduce<Prod, Format>, &reduce<Min, Format>,
                                                        &reduce<Max, Format>},
@@ -33,7 +33,7 @@ inline constexpr DtypeKernels float_kernels = {.ops = {nullptr, // no op is 0
                                                .squares = &squares<Format>,
                                                .weigh = &weigh<Format>};
 
-// Formats that are computed in f32.
+// For formats that are computed in f32.
 template <class Format> inline constexpr DtypeKernels half_kernels() {
     DtypeKernels kernels = float_kernels<Format>;
     kernels.widen = &convert<Format, Plain<float>>;
@@ -43,10 +43,10 @@ template <class Format> inline constexpr DtypeKernels half_kernels() {
 }
 template <class Format> inline constexpr DtypeKernels half = half_kernels<Format>();
 
-// Sums, products and bits are the same with and without a sign.
+// Sums, products and bitwise operations are equal for signed and unsigned integers.
 template <class T, class Unsigned = Plain<hwy::MakeUnsigned<T>>, class Product = Unsigned>
 inline constexpr DtypeKernels integer_kernels = {
-    .ops = {nullptr, // no op is 0
+    .ops = {nullptr, // 0 is no op
             &reduce<Sum, Unsigned>, &mean_of_integers<T>, &reduce<Prod, Product>,
             &reduce<Min, Plain<T>>, &reduce<Max, Plain<T>>, &reduce<BitAnd, Unsigned>,
             &reduce<BitOr, Unsigned>, &reduce<BitXor, Unsigned>},
@@ -55,7 +55,7 @@ inline constexpr DtypeKernels integer_kernels = {
 
 template <class Bf16Format> inline constexpr Kernels all_kernels(const char *target) {
     return {target,
-            {nullptr, // no dtype is 0
+            {nullptr, // 0 is no dtype
              &float_kernels<Plain<float>>, &float_kernels<Plain<double>>, &half<F16>,
              &half<Bf16Format>, &integer_kernels<int8_t, Plain<uint8_t>, WideByte>,
              &integer_kernels<uint8_t, Plain<uint8_t>, WideByte>, &integer_kernels<int16_t>,

@@ -1,3 +1,4 @@
+// Runs save and restore jobs, checks the files of a checkpoint, and holds the disk thread.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/archive.h"
 
@@ -17,10 +18,10 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t populated_bytes = 4 << 20, turn_bytes = 1 << 20; // at a time
+constexpr uint64_t populated_bytes = 4 << 20, turn_bytes = 1 << 20; // per step
 
-// f(path, what is known of it, which) for each file of the table in the checkpoint, in their order,
-// until it fails.
+// Calls f(path, seal, number) for each file of the table in the checkpoint, in order, until a call
+// fails.
 template <class F>
 Status for_each_file(const CheckpointFolder &folder, const Manifest &manifest,
                      const std::string &name, F &&f) {
@@ -37,7 +38,7 @@ Status for_each_file(const CheckpointFolder &folder, const Manifest &manifest,
     return DTRAIN_OK;
 }
 
-// Of a file that the manifest tells of.
+// The status of opening a file that the manifest lists: a missing file means a corrupt checkpoint.
 Status opened(const std::string &path, Status s) {
     if (s == DTRAIN_OK || access(path.c_str(), F_OK) == 0) return s;
     return fail_within(DTRAIN_ERR_CORRUPT, "a file is missing");
@@ -52,7 +53,7 @@ bool overlap(const Part &a, const Part &b) {
     return shared > 0;
 }
 
-// Each element of the table is in one of the ranges, which are firsts and ends.
+// Checks that each element of the table is in exactly one range. ranges: pairs of first and end.
 Status check_cover(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t length) {
     std::sort(ranges.begin(), ranges.end());
     ranges.emplace_back(length, length);
@@ -67,7 +68,7 @@ Status check_cover(std::vector<std::pair<uint64_t, uint64_t>> &ranges, uint64_t 
     return DTRAIN_OK;
 }
 
-// f(file, which) for each shard of a dense table, opened and checked.
+// Opens and checks each shard file of a dense table and calls f(file, number).
 template <class F>
 Status for_each_shard(const CheckpointFolder &folder, const Manifest &manifest,
                       const std::string &name, const TableParams &params, F &&f) {
@@ -103,7 +104,7 @@ Status for_each_row_file(const CheckpointFolder &folder, const Manifest &manifes
     return for_each_file(folder, manifest, name, look);
 }
 
-// f(file, which), of either kind.
+// Opens and checks each file of a dense or sparse table and calls f(file, number).
 template <class F>
 Status for_each_part(const CheckpointFolder &folder, const Manifest &manifest,
                      const std::string &name, const TableParams &params, F &&f) {
@@ -111,8 +112,8 @@ Status for_each_part(const CheckpointFolder &folder, const Manifest &manifest,
                              : for_each_shard(folder, manifest, name, params, f);
 }
 
-// Memory is touched before, so that it costs nothing under the lock; but what is changed until then
-// touches its own.
+// Finishes a gradual copy. Its memory is populated first, so that no page faults happen under the
+// lock, except those of values that change before that.
 Status finish_copy(const ArchiveJob &job, const Copying &copying) {
     const std::shared_ptr<GradualCopy> copy = job.copy();
     for (const GradualCopy::Target &target : copy->targets())
@@ -121,15 +122,15 @@ Status finish_copy(const ArchiveJob &job, const Copying &copying) {
                 !copying.populate(*target.memory, at, bytes))
                 return fail(
                     DTRAIN_ERR_NO_MEMORY,
-                    "no memory for the copy of table \"%s\" that is to be written: an array "
-                    "of it takes %llu bytes, of which there were %llu",
+                    "no memory to copy table \"%s\" for the checkpoint: an array takes %llu bytes, "
+                    "but only %llu were available",
                     job.name.c_str(), static_cast<unsigned long long>(target.bytes),
                     static_cast<unsigned long long>(at));
     auto state = GradualCopy::State::going;
     while (state == GradualCopy::State::going)
         copying.turn([&] { state = copy->advance(turn_bytes); });
     if (state == GradualCopy::State::done) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_CANCELED, "table \"%s\" was destroyed while it was saved",
+    return fail(DTRAIN_ERR_CANCELED, "table \"%s\" was destroyed while it was being saved",
                 job.name.c_str());
 }
 
@@ -144,7 +145,7 @@ Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
                                : write_shard(disk, path, job.name, own, *job.image);
 }
 
-// The checkpoint that the worker has chosen: it looks at it first.
+// Reads the manifest of the checkpoint that the worker has chosen.
 Status read_chosen(const ArchiveJob &job, const CheckpointFolder &folder, Manifest &manifest) {
     Status s = folder.read(job.request.argument, manifest);
     if (s == DTRAIN_ERR_NOT_FOUND)
@@ -153,7 +154,7 @@ Status read_chosen(const ArchiveJob &job, const CheckpointFolder &folder, Manife
     if (s == DTRAIN_OK && manifest.id != job.request.first)
         return fail(DTRAIN_ERR_CONFIG,
                     "%s is another checkpoint than the worker sees, so checkpoint.directory is not "
-                    "one shared folder, or it has just been replaced",
+                    "one shared folder, or the checkpoint has just been replaced",
                     folder.folder(manifest.step).c_str());
     return s;
 }
@@ -164,7 +165,7 @@ Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder,
     const uint64_t needed = ShardImage::bytes_of(image.params, image.part.count()),
                    granted = reserve(needed);
     if (granted < needed) return fail_for(Reason::memory_limit, needed, granted);
-    if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for what is restored");
+    if (!image.allocate()) return fail(DTRAIN_ERR_NO_MEMORY, "no memory for the restored table");
     return for_each_shard(
         folder, manifest, job.name, image.params, [&](ShardFile &file, uint32_t) -> Status {
             return overlap(file.part(), image.part) ? file.read(image) : DTRAIN_OK;
@@ -183,10 +184,10 @@ Status restore(const ArchiveJob &job, const CheckpointFolder &folder, const Rese
     Manifest manifest;
     if (Status s = read_chosen(job, folder, manifest); s != DTRAIN_OK) return s;
     uint64_t &updates = job.rows != nullptr ? job.rows->updates : job.image->updates;
-    updates = UINT64_MAX; // the lowest of the files
+    updates = UINT64_MAX; // becomes the minimum over the files
     Status s = job.rows != nullptr ? restore_rows(job, folder, manifest, reserve)
                                    : restore_shard(job, folder, manifest, reserve);
-    if (updates == UINT64_MAX) updates = 0; // the part is empty
+    if (updates == UINT64_MAX) updates = 0; // no file was read
     return s;
 }
 
@@ -206,7 +207,7 @@ Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::
             access(path.c_str(), F_OK) != 0)
             return fail(DTRAIN_ERR_CONFIG,
                         "server %u has written its part of table \"%s\" to a folder that this "
-                        "process does not see (%s is not there): checkpoint.directory has to name "
+                        "process does not see (%s is not there): checkpoint.directory must name "
                         "one shared folder on all servers and here",
                         i, name.c_str(), path.c_str());
     std::vector<Manifest::Part> &known = manifest.tables.back().parts;
@@ -221,9 +222,10 @@ Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::
     const auto [least, most] = std::minmax_element(clocks.begin(), clocks.end());
     if (*least == *most) return DTRAIN_OK;
     return fail(DTRAIN_ERR_PEER,
-                "table \"%s\": a worker was lost when clock %llu had ended on server %td and not "
-                "on server %td; let who is left change its mode (dtrain_table_set_consistency over "
-                "what dtrain_comm_shrink makes), then save",
+                "table \"%s\": a worker was lost when clock %llu had ended on server %td but not "
+                "on server %td; let the remaining workers change the table's mode "
+                "(dtrain_table_set_consistency with the communicator of dtrain_comm_shrink), then "
+                "save",
                 name.c_str(), static_cast<unsigned long long>(*most - 1), most - clocks.begin(),
                 least - clocks.begin());
 }
@@ -236,7 +238,7 @@ std::shared_ptr<GradualCopy> ArchiveJob::copy() const {
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve,
          const Copying &copying) {
     set_error_text("");
-    try { // the standard library's
+    try { // the standard library throws if memory is lacking
         job.status = job.request.kind == RequestKind::save ? save(job, folder, disk, copying)
                                                            : restore(job, folder, reserve);
         if (job.request.kind == RequestKind::save && job.status == DTRAIN_OK)
@@ -261,7 +263,7 @@ void ArchiveThread::stop() {
 
 Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
     std::lock_guard lock(mutex_);
-    if (ending_) return fail(DTRAIN_ERR_CANCELED, "the server leaves");
+    if (ending_) return fail(DTRAIN_ERR_CANCELED, "the server is leaving the job");
     if (!thread_.joinable())
         if (Status s = engine::start_thread(thread_, "dtrain-disk", [this] { work(); });
             s != DTRAIN_OK)
@@ -271,7 +273,8 @@ Status ArchiveThread::start(std::unique_ptr<ArchiveJob> job) {
     return DTRAIN_OK;
 }
 
-// Whoever else needs the lock has it at least half of the time.
+// Sleeps as long as it held the lock, so that other threads can have the lock at least half of the
+// time.
 void ArchiveThread::take_turn(ArchiveJob &job, const std::function<void()> &work) const {
     int64_t took = 0;
     owner_.locked([&] {

@@ -1,5 +1,5 @@
-// Parts of tables on their way to checkpoints and back, done by a thread of their own: a server
-// must not wait for a disk.
+// Saves parts of tables to checkpoints and restores them, in a separate thread, since a server must
+// not wait for a disk.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/checkpoint/checkpoint_folder.h"
@@ -20,59 +20,62 @@
 
 namespace dtrain::ps {
 
-// How the disk thread copies what others go on changing.
+// How the disk thread copies values that other threads keep changing.
 struct Copying {
-    // Runs what it is given under their lock.
+    // Runs the given function under the lock of those threads.
     std::function<void(const std::function<void()> &)> turn = [](const auto &work) { work(); };
-    // Touches memory that will be written; false: there is none.
+    // Allocates the pages of memory that will be written; false: there is no memory.
     std::function<bool(const Buffer &, uint64_t at, uint64_t bytes)> populate = &Buffer::populate;
 };
 
-// What a worker has asked a server for: to save its part of a table, or to read it.
+// A worker's request to a server: to save its part of a table, or to read it from a checkpoint.
 struct ArchiveJob {
     RequestHeader request; // save or restore
     std::string name;      // of the table
     uint32_t server = 0;
-    KeyPartition partition = KeyPartition(1); // of its keys, and how many servers there are
-    // Save: to be written; restore: to be filled. One of them.
+    KeyPartition partition = KeyPartition(1); // of the keys; also has the number of servers
+    // The image to write (save) or to fill (restore): `image` of a dense table, `rows` of a sparse
+    // one.
     std::unique_ptr<ShardImage> image;
     std::unique_ptr<RowImage> rows;
-    uint64_t charged = 0;      // to the server's limit, as long as the image is there
+    uint64_t charged = 0;      // bytes charged to the server's limit while the image exists
     Status status = DTRAIN_OK; // the outcome
     std::string text;
-    int64_t longest_turn = 0; // nanoseconds under the lock
-    bool lent = false;        // the image is of no use, its memory may be for another
+    int64_t longest_turn = 0; // in nanoseconds under the lock
+    bool lent = false;        // the image is obsolete, and its memory may serve another one
 
-    std::shared_ptr<GradualCopy> copy() const; // that has to be done first; nullptr: none
+    std::shared_ptr<GradualCopy> copy() const; // must be finished before writing; nullptr: none
 };
 
 class Archive {
   public:
-    // DTRAIN_OK: the outcome follows, by Server::on_archived().
+    // DTRAIN_OK: Server::on_archived() is called later with the outcome.
     virtual Status start(std::unique_ptr<ArchiveJob> job) = 0;
 
   protected:
     ~Archive() = default;
 };
 
-// Does it, now.
+// Runs a job in the calling thread.
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
          const Reserve &reserve = any_memory, const Copying &copying = {});
-// Whether the checkpoint has all of this table, by what its files begin with; DTRAIN_ERR_NOT_FOUND:
-// it does not have the table.
+// Checks by the headings of its files that the checkpoint has all of this table.
+// DTRAIN_ERR_NOT_FOUND: it does not have the table.
 Status check_parts(const CheckpointFolder &folder, const Manifest &manifest,
                    const std::string &name, const TableParams &params);
-// Looks at what the servers say that they have written of a table, `parts` in number, and notes in
-// the manifest by what it is known. DTRAIN_ERR_CONFIG: it is not in the folder that is seen here.
-// DTRAIN_ERR_PEER: BSP, and the servers are at different clocks, for a worker was lost.
+// Checks the files of a table that the servers have written, `parts` in number, and enters their
+// sizes and checksums in the manifest. DTRAIN_ERR_CONFIG: a file is not in the folder that this
+// process sees. DTRAIN_ERR_PEER: under BSP, the servers are at different clocks since a worker was
+// lost.
 Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::string &name,
                  uint32_t parts, const TableParams &params);
 
-// One job at a time, in the order in which they came: so what an earlier attempt still writes is
-// replaced by the next one.
+// Runs one job at a time, in the order of start(), so that a later attempt replaces the files of an
+// earlier one.
 class ArchiveThread final : public Archive {
   public:
-    // Called by the thread: Server::reserve(), Server::on_archived(); under the lock of the server.
+    // Called by the thread. reserve and done call Server::reserve() and Server::on_archived();
+    // locked runs a function under the server's lock.
     struct Owner {
         std::function<uint64_t(ArchiveJob &, uint64_t bytes)> reserve;
         std::function<void(std::unique_ptr<ArchiveJob>)> done;
@@ -80,7 +83,7 @@ class ArchiveThread final : public Archive {
     };
     ArchiveThread(const std::string &folder, data::Disk &disk, Owner owner);
     ~ArchiveThread() { stop(); }
-    void stop(); // ends the job in work, drops those that wait
+    void stop(); // finishes the current job and drops the waiting ones
     Status start(std::unique_ptr<ArchiveJob> job) override;
 
   private:
@@ -94,7 +97,7 @@ class ArchiveThread final : public Archive {
     std::condition_variable changed_;
     std::deque<std::unique_ptr<ArchiveJob>> jobs_;
     bool ending_ = false;
-    std::thread thread_; // from the first job on
+    std::thread thread_; // started with the first job
 };
 
 } // namespace dtrain::ps

@@ -1,3 +1,4 @@
+// Creates, lists, completes and removes the folders and manifests of checkpoints.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/checkpoint_folder.h"
 
@@ -20,7 +21,7 @@ namespace {
 constexpr size_t max_manifest = 32 << 20;
 constexpr std::string_view prefix = "step-", lineage_prefix = "lineage-";
 
-// f(name) for each entry but "." and "..".
+// Calls f(name) for each entry except "." and "..".
 template <class F> Status for_each_entry(const std::string &path, F &&f) {
     const Folder folder = open_folder(path.c_str());
     if (folder == nullptr) return fail_errno(errno, "cannot list the folder %s", path.c_str());
@@ -36,7 +37,7 @@ bool tells_lineage(const std::string &name) { return name.starts_with(lineage_pr
 Status make_folder(data::Disk &disk, const std::string &path) {
     int error = disk.make_folder(path.c_str());
     if (error == -EEXIST) return DTRAIN_OK;
-    if (error < 0) return fail_errno(-error, "cannot make the folder %s", path.c_str());
+    if (error < 0) return fail_errno(-error, "cannot create the folder %s", path.c_str());
     const std::string parent = data::folder_of(path);
     error = disk.sync_folder(parent.c_str());
     return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", parent.c_str());
@@ -71,7 +72,7 @@ bool CheckpointFolder::is_complete(uint64_t step) const {
 
 Status CheckpointFolder::make(uint64_t step) {
     if (is_complete(step))
-        return fail(DTRAIN_ERR_STATE, "%s is there already; remove it or give another step",
+        return fail(DTRAIN_ERR_STATE, "%s already exists; remove it or give another step",
                     folder(step).c_str());
     if (Status s = make_folder(disk_, path_); s != DTRAIN_OK) return s;
     return make_folder(disk_, folder(step));
@@ -110,7 +111,7 @@ Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
     Status s = data::read_small_file(path, max_manifest, text);
     if (s == DTRAIN_OK) s = parse_manifest(text, out);
     if (s == DTRAIN_OK && out.step != step)
-        s = fail(DTRAIN_ERR_CORRUPT, "it is of step %llu",
+        s = fail(DTRAIN_ERR_CORRUPT, "the manifest is of another step, %llu",
                  static_cast<unsigned long long>(out.step));
     return s == DTRAIN_OK ? s : fail_within(s, "%s", path.c_str());
 }
@@ -164,7 +165,8 @@ Status CheckpointFolder::reopen(uint64_t step) {
     return error == 0 ? DTRAIN_OK : fail_errno(-error, "cannot sync the folder %s", path.c_str());
 }
 
-// In an order that leaves what can be told to be incomplete, and whose, should this end midway.
+// Removes the manifest first and the lineage file last, so that after an interruption the rest is
+// still recognizable as incomplete and as belonging to its lineage.
 Status CheckpointFolder::remove(uint64_t step) {
     if (is_complete(step))
         if (Status s = reopen(step); s != DTRAIN_OK) return s;
@@ -192,7 +194,7 @@ Status CheckpointFolder::remove_incomplete(uint64_t step, uint64_t lineage) {
 
 Status CheckpointFolder::remove_old(uint64_t lineage, uint32_t keep, uint64_t before) {
     std::vector<Manifest> complete;
-    (void)list(complete); // nobody knows whose the others are: they stay
+    (void)list(complete); // unreadable checkpoints stay, since their lineage is unknown
     for (uint64_t step : old_ones(complete, lineage, keep))
         if (Status s = remove(step); s != DTRAIN_OK) return s;
     std::vector<uint64_t> all;

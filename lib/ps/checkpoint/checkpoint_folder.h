@@ -1,10 +1,11 @@
-// A folder of checkpoints, numbered by the program's steps.
+// A folder of checkpoints, which are numbered by the program's steps.
 // SPDX-License-Identifier: Apache-2.0
 //
-// step-0000000042/weights-00001-of-00003.safetensors, ..., and manifest.json, which is written
-// last: a checkpoint without one is not complete. An empty file, lineage-0123456789abcdef, is there
-// from its begin to its end and tells whose it is. Several processes may write shards side by side;
-// one begins the checkpoint, writes the manifest and removes old ones.
+// A checkpoint is a folder with the files step-0000000042/weights-00001-of-00003.safetensors, ...,
+// and manifest.json, which is written last: a checkpoint without a manifest is not complete. From
+// its begin to its removal it also has an empty file, lineage-0123456789abcdef, which tells the
+// lineage it belongs to. Several processes may write shards at the same time; one process begins
+// the checkpoint, writes the manifest and removes old checkpoints.
 #pragma once
 #include "base/status.h"
 #include "data/disk.h"
@@ -16,7 +17,7 @@
 
 namespace dtrain::ps {
 
-// Each failure names the file or folder.
+// Every error text names the file or folder.
 class CheckpointFolder {
   public:
     CheckpointFolder(std::string path, data::Disk &disk) : path_(std::move(path)), disk_(disk) {}
@@ -27,20 +28,19 @@ class CheckpointFolder {
                            uint32_t shards) const;
     bool is_complete(uint64_t step) const;
 
-    // Makes the folders that are missing. DTRAIN_ERR_STATE: this checkpoint is complete already.
+    // Creates missing folders. DTRAIN_ERR_STATE: this checkpoint is already complete.
     Status make(uint64_t step);
-    // The same, and makes what is there of an incomplete checkpoint the lineage's.
+    // The same, and marks the checkpoint, also if it exists but is incomplete, as the lineage's.
     Status begin(uint64_t step, uint64_t lineage);
-    Status complete(const Manifest &manifest); // all shards have been written
-    // What was complete is no longer, so that another of this step may be made.
+    Status complete(const Manifest &manifest); // call it after all shards were written
+    // Makes a complete checkpoint incomplete, so that another one of this step can be made.
     Status reopen(uint64_t step);
-    // DTRAIN_ERR_NOT_FOUND: no complete one.
+    // DTRAIN_ERR_NOT_FOUND: there is no complete checkpoint of this step.
     Status read(uint64_t step, Manifest &out) const;
-    // All complete ones. Those that cannot be read are left out, and the first such failure is
-    // returned.
+    // Lists all complete checkpoints. Leaves out those that cannot be read, and returns the first
+    // such failure.
     Status list(std::vector<Manifest> &out) const;
-    // Removes what is old in the lineage (lineage.h), and what of it is before this step and
-    // incomplete.
+    // Removes the lineage's old checkpoints (lineage.h), and its incomplete ones before this step.
     Status remove_old(uint64_t lineage, uint32_t keep, uint64_t before);
 
   private:

@@ -1,3 +1,4 @@
+// Chooses the newest checkpoint of a lineage, and checks that a new one may be saved.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/lineage.h"
 
@@ -35,7 +36,7 @@ std::vector<uint64_t> old_ones(const std::vector<Manifest> &all, uint64_t lineag
     std::set<std::string> seen;
     std::vector<uint64_t> old;
     for (size_t i = 0; i < own.size(); ++i) {
-        bool last = false; // with some table
+        bool last = false; // it is the last one with some table
         for (const Manifest::Table &table : own[i]->tables) last |= seen.insert(table.name).second;
         if (i >= keep && !last) old.push_back(own[i]->step);
     }
@@ -66,9 +67,9 @@ Status Lineage::newest(const std::vector<Manifest> &all, std::span<const std::st
         if ((own != 0 && one.lineage != own) || !has_all(one, tables)) continue;
         if (found != nullptr && found->lineage != one.lineage)
             return fail(DTRAIN_ERR_STATE,
-                        "steps %llu and %llu were saved by jobs that know nothing of each other, "
-                        "so neither is the newest: name the step to restore, and give each job a "
-                        "folder of its own (checkpoint.directory)",
+                        "steps %llu and %llu were saved by unrelated jobs, so neither is the "
+                        "newest: name the step to restore, and give each job a folder of its own "
+                        "(checkpoint.directory)",
                         static_cast<ull>(found->step), static_cast<ull>(one.step));
         if (found == nullptr || one.serial > found->serial) found = &one;
     }
@@ -89,7 +90,7 @@ Status Lineage::next(const std::vector<Manifest> &all, std::span<const std::stri
         if (place == tables_.end() || step > place->second.step) continue;
         return fail(DTRAIN_ERR_STATE,
                     "step %llu of table \"%s\" is not beyond step %llu, which was saved or "
-                    "restored here; give a later one, or restore an older checkpoint first",
+                    "restored here; give a later step, or restore an older checkpoint first",
                     static_cast<ull>(step), name.c_str(), static_cast<ull>(place->second.step));
     }
     const uint64_t lineage = lineage_ != 0 ? lineage_ : job_;
@@ -98,15 +99,15 @@ Status Lineage::next(const std::vector<Manifest> &all, std::span<const std::stri
         if (one.step != step) continue;
         if (one.lineage != lineage)
             return fail(DTRAIN_ERR_STATE,
-                        "%s is another job's, of lineage %s: give this job a folder of its own "
-                        "(checkpoint.directory), or restore that one to go on from it",
+                        "%s belongs to another job, of lineage %s: give this job a folder of its "
+                        "own (checkpoint.directory), or restore that checkpoint and continue",
                         path.c_str(), hex(one.lineage).c_str());
         auto left_behind = [&](const Manifest::Table &table) {
             auto place = tables_.find(table.name);
             return place != tables_.end() && place->second.step < step;
         };
         if (!std::all_of(one.tables.begin(), one.tables.end(), left_behind))
-            return fail(DTRAIN_ERR_STATE, "%s is there already; remove it or give another step",
+            return fail(DTRAIN_ERR_STATE, "%s already exists; remove it or give another step",
                         path.c_str());
         replaces = &one;
     }

@@ -1,3 +1,4 @@
+// Lists the parameters that a checkpoint records and compares.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/made_with.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 using Fields = std::vector<MadeWith>;
 
-// Of a table, or a segment, which has no compensation.
+// Adds the constants of the rule of a table or a segment. Segments have no compensation.
 template <class Params>
 void put_constants(const Params &params, uint32_t rule, const std::string &prefix, Fields &out) {
     const RuleInfo &info = rule_info(rule);

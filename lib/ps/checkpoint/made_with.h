@@ -1,5 +1,5 @@
-// What a table's values and state depend on besides pushes: a checkpoint has it, and may only be
-// restored into a table that has the same.
+// The parameters that a table's values and state depend on. A checkpoint records them, and can only
+// be restored into a table with the same ones.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/table_params.h"
@@ -11,16 +11,16 @@ namespace dtrain::ps {
 
 struct MadeWith {
     std::string name, value;
-    std::string usual = {}; // is not said, as tables did not have it; "": always said
+    std::string usual = {}; // omitted if it has this value, as in older files; "": never omitted
 };
-// Fields which say the same where they are of two tables of one rule: the constants of the rule (or
-// of each segment's), whose updates it counts, the schedule of its rate, the seed of what is
-// rounded at random, and of a sparse table what rows begin with. Not what is there to be changed
-// between runs, and shows in pushes to come only: the learning rate, clipping, decay, l1 and l2 but
-// FTRL's, whose values follow from its state by them.
+// The fields that must be equal in both tables: the constants of the rule (or of each segment's
+// rule), whose updates are counted (steps), the seed of stochastic rounding, and the initial rows
+// of a sparse table. Parameters that users change between runs, and that only affect later pushes,
+// are not among them: the learning rate, its schedule, clipping, decay, and l1 and l2 except those
+// of FTRL, whose values are computed from its state with them.
 std::vector<MadeWith> made_with(const TableParams &params);
 
-// The shortest text that is read as the same number, in every locale.
+// The shortest text that parses to the same number, independent of the locale.
 std::string number_text(double number);
 
 } // namespace dtrain::ps

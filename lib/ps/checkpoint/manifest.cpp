@@ -1,3 +1,4 @@
+// Formats and parses the manifest of a checkpoint.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/manifest.h"
 
@@ -13,7 +14,7 @@
 namespace dtrain::ps {
 namespace {
 
-using Json = nlohmann::json; // only functions of it that do not throw on what was checked before
+using Json = nlohmann::json; // only with functions that do not throw after the checks made here
 
 constexpr const char *format_name = "dtrain checkpoint 2";
 constexpr const char *older_start = "{\"format\":\"dtrain checkpoint 1\"";
@@ -119,9 +120,9 @@ Status parse_manifest(const std::string &text, Manifest &out) {
         return fail(DTRAIN_ERR_UNSUPPORTED, "its format is \"dtrain checkpoint 1\", of an earlier "
                                             "version; this one reads \"dtrain checkpoint 2\"");
     Manifest manifest;
-    // What would be written for what was read is what was written, to the last bit.
+    // Formatting the parsed manifest must give the same text, which includes the checksum.
     if (!take_all(Json::parse(text, nullptr, false), manifest) || manifest_text(manifest) != text)
-        return fail(DTRAIN_ERR_CORRUPT, "it is damaged, or no manifest of a checkpoint");
+        return fail(DTRAIN_ERR_CORRUPT, "it is damaged, or not the manifest of a checkpoint");
     out = std::move(manifest);
     return DTRAIN_OK;
 }

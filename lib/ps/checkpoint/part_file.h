@@ -1,4 +1,4 @@
-// What files of dense and of sparse parts of a checkpoint have in common.
+// Code that the files of dense and of sparse parts of a checkpoint share.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "data/durable_file.h"
@@ -10,8 +10,8 @@
 
 namespace dtrain::ps {
 
-// Writes an image. pieces(f): f(data, bytes) for all data in the order of the tensors until one
-// fails; called twice. index_of(heading): what the file begins with.
+// Writes an image to a file. pieces(f) calls f(data, bytes) for all data in the order of the
+// tensors, until a call fails; it is called twice. index_of(heading) returns the file's index.
 template <class Image, class Pieces, class IndexOf>
 Status write_part(data::Disk &disk, const std::string &path, const CheckpointName &checkpoint,
                   const Image &image, Pieces &&pieces, IndexOf &&index_of) {
@@ -33,7 +33,7 @@ Status write_part(data::Disk &disk, const std::string &path, const CheckpointNam
     return file.commit();
 }
 
-// After all data have been read, crc being theirs.
+// Call it after all data have been read. crc: their checksum.
 template <class Image> Status take_over(const PartHeading &heading, uint32_t crc, Image &image) {
     if (crc != heading.crc)
         return fail(DTRAIN_ERR_CORRUPT, "its data is damaged: checksum %08x, not %08x", crc,

@@ -1,3 +1,4 @@
+// Writes and checks the metadata of a checkpoint's files.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/part_heading.h"
 
@@ -20,7 +21,7 @@ Status check_made_with(const data::TensorIndex &index, const TableParams &params
     for (const auto &[key, now, usual] : made_with(params)) {
         const std::string *then = index.find(key);
         if (then == nullptr && !usual.empty()) then = &usual;
-        // Tables that are stored otherwise have none: check_array() says so.
+        // Files of tables with another storage_dtype may lack the seed; check_array() reports that.
         if (then == nullptr && key == "seed" && !is_sparse(params)) continue;
         if (then == nullptr) return lacks(key.c_str());
         if (*then != now)
@@ -59,7 +60,7 @@ Status take_number(const data::TensorIndex &index, const char *key, uint64_t &va
     const char *end = text->data() + text->size();
     auto [stop, error] = std::from_chars(text->data(), end, value);
     if (error == std::errc{} && stop == end) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_CORRUPT, "its \"%s\" is no number: \"%.40s\"", key, text->c_str());
+    return fail(DTRAIN_ERR_CORRUPT, "its \"%s\" is not a number: \"%.40s\"", key, text->c_str());
 }
 
 Status take_heading(const data::TensorIndex &index, const char *format, const std::string &table,
@@ -87,7 +88,7 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
         if (Status s = take_number(index, key, *value); s != DTRAIN_OK) return s;
     if (heading.checkpoint.step != checkpoint.step || text("checkpoint") != hex(checkpoint.id))
         return fail(DTRAIN_ERR_MISMATCH,
-                    "it is of another checkpoint, %.20s of step %llu, not %s of step %llu",
+                    "it belongs to another checkpoint, %.20s of step %llu, not %s of step %llu",
                     text("checkpoint").c_str(),
                     static_cast<unsigned long long>(heading.checkpoint.step),
                     hex(checkpoint.id).c_str(), static_cast<unsigned long long>(checkpoint.step));
@@ -98,8 +99,9 @@ Status take_heading(const data::TensorIndex &index, const char *format, const st
     auto [stop, error] = std::from_chars(rate.data(), end, heading.rate);
     const bool whole = error == std::errc{} && stop == end && crc <= UINT32_MAX;
     if (!whole || (has_rate(params) && !valid_rate(params, heading.rate)))
-        return fail(DTRAIN_ERR_CORRUPT, "its learning rate is \"%.40s\", its checksum %llu",
-                    rate.c_str(), static_cast<unsigned long long>(crc));
+        return fail(DTRAIN_ERR_CORRUPT,
+                    "its learning rate \"%.40s\" or its checksum %llu is not valid", rate.c_str(),
+                    static_cast<unsigned long long>(crc));
     return DTRAIN_OK;
 }
 
@@ -111,8 +113,7 @@ Status check_array(const data::TensorIndex &index, const char *name, uint32_t dt
         return fail(DTRAIN_ERR_MISMATCH, "its \"%s\" are %s, the table's %s", name,
                     device::dtype_name(tensor->dtype), device::dtype_name(dtype));
     if (tensor->shape != shape)
-        return fail(DTRAIN_ERR_MISMATCH, "the shape of its \"%s\" is another than the table's",
-                    name);
+        return fail(DTRAIN_ERR_MISMATCH, "the shape of its \"%s\" differs from the table's", name);
     return DTRAIN_OK;
 }
 

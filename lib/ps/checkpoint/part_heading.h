@@ -1,4 +1,4 @@
-// What the metadata of every file of a checkpoint tell.
+// The heading: the metadata that every file of a checkpoint has.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "data/safetensors.h"
@@ -9,10 +9,10 @@
 
 namespace dtrain::ps {
 
-// Which checkpoint a part is of.
+// Identifies the checkpoint that a part belongs to.
 struct CheckpointName {
     uint64_t step = 0;
-    uint64_t id = 0; // of its manifest
+    uint64_t id = 0; // Manifest::id
 };
 
 struct PartHeading {
@@ -24,14 +24,14 @@ struct PartHeading {
 
 void put_heading(const PartHeading &heading, const char *format, const std::string &table,
                  const TableParams &params, data::TensorIndex &index);
-// DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: of another checkpoint, table, or rule, or
-// of one that was made with something else (made_with.h).
+// DTRAIN_ERR_CORRUPT: damaged; DTRAIN_ERR_MISMATCH: of another checkpoint, table or rule, or made
+// with other parameters (made_with.h).
 Status take_heading(const data::TensorIndex &index, const char *format, const std::string &table,
                     const TableParams &params, const CheckpointName &checkpoint,
                     PartHeading &heading);
 void put_number(const char *key, uint64_t value, data::TensorIndex &index);
 Status take_number(const data::TensorIndex &index, const char *key, uint64_t &value);
-// The array of that name, dtype and shape; DTRAIN_ERR_MISMATCH: it is not so.
+// Checks that there is an array of that name, dtype and shape. DTRAIN_ERR_MISMATCH: there is not.
 Status check_array(const data::TensorIndex &index, const char *name, uint32_t dtype,
                    const std::vector<uint64_t> &shape);
 

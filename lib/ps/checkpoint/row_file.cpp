@@ -1,3 +1,4 @@
+// Writes sparse shards to files and reads them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/row_file.h"
 
@@ -16,7 +17,7 @@ uint64_t rows_per_piece(uint64_t row_bytes) {
     return std::max<uint64_t>(piece_bytes / row_bytes, 1);
 }
 
-// f(data, bytes) for the keys, then each column, piece by piece, until it fails.
+// Calls f(data, bytes) for the keys, then for each column, piece by piece, until a call fails.
 template <class F> Status for_each_piece(const RowImage &image, F &&f) {
     if (Status s = f(image.keys->at(0), image.count * sizeof(uint64_t)); s != DTRAIN_OK) return s;
     std::vector<char> piece;
@@ -84,7 +85,7 @@ Status RowFile::check(const CheckpointName &checkpoint, const std::string &table
             s != DTRAIN_OK)
             return s;
     if (index.tensors.size() == columns.size() + 1) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, the table has %zu",
+    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays besides the keys, but the table has %zu",
                 index.tensors.size() - 1, columns.size());
 }
 
@@ -122,7 +123,7 @@ Status RowFile::read_keys(const KeyPartition &partition, uint32_t server, RowIma
             if (made == own.size()) break;
             if (Status s = image.make_room(reserve); s != DTRAIN_OK) return s;
         }
-        if (fresh < own.size()) return fail(DTRAIN_ERR_CORRUPT, "it has a key twice");
+        if (fresh < own.size()) return fail(DTRAIN_ERR_CORRUPT, "it contains a key twice");
     }
     return DTRAIN_OK;
 }

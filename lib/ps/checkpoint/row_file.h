@@ -1,8 +1,9 @@
-// A sparse shard in a safetensors file: keys, and what belongs to each, in the same order.
+// A sparse shard in a safetensors file: the keys, and the values and state of each in the same
+// order.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors "keys" (u64) of one dimension, "values" of rows x dim, and the rule's arrays, of rows x
-// dim or rows; "steps" are u32. The metadata are those of part_heading.h.
+// The tensors are "keys" (u64) of one dimension, "values" of rows x dim, and the rule's arrays of
+// rows x dim or rows; "steps" are u32. The metadata are those of part_heading.h.
 #pragma once
 #include "data/disk.h"
 #include "data/tensor_reader.h"
@@ -18,18 +19,18 @@ namespace dtrain::ps {
 Status write_rows(data::Disk &disk, const std::string &path, const std::string &table,
                   const CheckpointName &checkpoint, const RowImage &image);
 
-// Not thread-safe. Each failure names the file.
+// Not thread-safe. Every error text names the file.
 class RowFile {
   public:
-    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another checkpoint or table, or of other
-    // parameters.
+    // DTRAIN_ERR_CORRUPT: damaged; DTRAIN_ERR_MISMATCH: of another checkpoint or table, or with
+    // other parameters.
     Status open(const std::string &path, const data::Seal &known, const CheckpointName &checkpoint,
                 const std::string &table, const TableParams &params);
     const data::Seal &seal() const { return file_.seal(); }
     const PartHeading &heading() const { return heading_; }
-    // Adds the rows of that server, as memory is reserved for them, and takes over clock, rate and
-    // the lower number of updates. Reads the whole file, once; after a failure, the image is of no
-    // use.
+    // Adds the server's rows to the image, reserving memory on the way, and takes over the clock,
+    // the rate and the lower number of updates. Reads the whole file once. After a failure the
+    // image must not be used.
     Status read(const KeyPartition &partition, uint32_t server, RowImage &image,
                 const Reserve &reserve);
 
@@ -39,13 +40,13 @@ class RowFile {
     Status read_keys(const KeyPartition &partition, uint32_t server, RowImage &image,
                      const Reserve &reserve);
     Status read_column(const RowImage::Column &column);
-    Status take(uint64_t bytes, const uint8_t *&data); // and adds it to the checksum
+    Status take(uint64_t bytes, const uint8_t *&data); // reads and updates the checksum
 
     data::TensorReader file_;
     PartHeading heading_;
     uint64_t count_ = 0;
     uint32_t crc_ = 0;
-    std::vector<char *> places_; // of each key: its row in the image; nullptr: another server's
+    std::vector<char *> places_; // by key: its row in the image; nullptr: of another server
 };
 
 } // namespace dtrain::ps

@@ -1,3 +1,4 @@
+// Writes dense shards to files and reads them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/checkpoint/shard_file.h"
 
@@ -16,7 +17,7 @@ constexpr const char *format_name = "dtrain shard 2";
 constexpr size_t piece_bytes = 256 << 10;
 constexpr uint64_t most_steps = uint64_t{1} << 53;
 
-// f(data, bytes) for the array's numbers, piece by piece, until it fails.
+// Calls f(data, bytes) for the array's numbers, piece by piece, until a call fails.
 template <class F>
 Status for_each_piece(const ShardImage &image, const ShardImage::Array &array, F &&f) {
     const uint64_t count = array.items(image.part.count());
@@ -54,7 +55,7 @@ std::string text_of(const Part &part) {
     return text;
 }
 
-// The next range of such a text; false: there is none, or it is not well-formed.
+// Parses the next range of a text of text_of(); false: the text is malformed.
 bool take_range(std::string_view &text, Range &range) {
     const char *end = text.data() + text.size();
     auto number = std::from_chars(text.data(), end, range.first);
@@ -114,7 +115,7 @@ Status ShardFile::check(const CheckpointName &checkpoint, const std::string &tab
 
 Status ShardFile::take_part(uint64_t length) {
     const data::TensorIndex &index = file_.index();
-    Range whole; // its first element, and how many in all
+    Range whole; // the first element, and the number of elements in all ranges
     for (auto [key, value] : {std::pair{"first", &whole.first}, {"count", &whole.count}})
         if (Status s = take_number(index, key, *value); s != DTRAIN_OK) return s;
     const std::string *listed = index.find("ranges");
@@ -130,7 +131,7 @@ Status ShardFile::take_part(uint64_t length) {
     bool good = listed != nullptr || add(whole);
     for (Range range; good && !text.empty();) good = take_range(text, range) && add(range);
     if (good && part_.count() == whole.count) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_CORRUPT, "its elements, %llu + %llu, are not all in the table",
+    return fail(DTRAIN_ERR_CORRUPT, "its elements, %llu from %llu on, are not all in the table",
                 static_cast<unsigned long long>(whole.first),
                 static_cast<unsigned long long>(whole.count));
 }
@@ -151,7 +152,7 @@ Status ShardFile::check_arrays(const TableParams &params) {
             return s;
     }
     if (index.tensors.size() == due.size()) return DTRAIN_OK;
-    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays where the table has %zu",
+    return fail(DTRAIN_ERR_MISMATCH, "it has %zu arrays, but the table has %zu",
                 index.tensors.size(), due.size());
 }
 
@@ -191,7 +192,7 @@ Status ShardFile::read_array(const ShardImage::Array &array, uint64_t bytes, Sha
     return status;
 }
 
-// Items at these places of the image.
+// Writes items at these places of the image.
 Status ShardFile::put_items(const ShardImage::Array &array, const uint8_t *from,
                             const Range &places, ShardImage &image) {
     const Range items = {places.first / array.elements, array.items(places.count)};
@@ -202,7 +203,7 @@ Status ShardFile::put_items(const ShardImage::Array &array, const uint8_t *from,
     std::vector<uint64_t> counts(items.count); // aligned
     std::memcpy(counts.data(), from, items.count * sizeof counts[0]);
     if (*std::max_element(counts.begin(), counts.end()) > most_steps)
-        return file_.within(fail(DTRAIN_ERR_CORRUPT, "more steps than can have been made"));
+        return file_.within(fail(DTRAIN_ERR_CORRUPT, "an update count is larger than 2^53"));
     image.steps.write(items, counts.data());
     return DTRAIN_OK;
 }

@@ -1,9 +1,9 @@
-// A dense shard in a safetensors file: its values and the rule's state, and where they belong.
+// A dense shard in a safetensors file: its values, the rule's state, and its ranges in the table.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensors "values", "momentum", ..., of one dimension, of the elements (or rows) of the shard. The
-// metadata are those of part_heading.h, and length (of the table), first (element) and count; of a
-// shard of several ranges also these, "first+count,first+count".
+// The tensors "values", "momentum", ... have one dimension with the elements (or rows) of the
+// shard. The metadata are those of part_heading.h and "length" (of the table), "first" (element)
+// and "count"; a shard of several ranges also has "ranges", "first+count,first+count".
 #pragma once
 #include "data/disk.h"
 #include "data/tensor_reader.h"
@@ -17,18 +17,19 @@ namespace dtrain::ps {
 Status write_shard(data::Disk &disk, const std::string &path, const std::string &table,
                    const CheckpointName &checkpoint, const ShardImage &image);
 
-// Not thread-safe. Each failure names the file.
+// Not thread-safe. Every error text names the file.
 class ShardFile {
   public:
-    // DTRAIN_ERR_CORRUPT; DTRAIN_ERR_MISMATCH: it is of another checkpoint or table, or of other
-    // parameters.
+    // DTRAIN_ERR_CORRUPT: damaged; DTRAIN_ERR_MISMATCH: of another checkpoint or table, or with
+    // other parameters.
     Status open(const std::string &path, const data::Seal &known, const CheckpointName &checkpoint,
                 const std::string &table, const TableParams &params);
     const data::Seal &seal() const { return file_.seal(); }
     const PartHeading &heading() const { return heading_; }
     const Part &part() const { return part_; }
-    // Copies what both have, and takes over clock, rate and the lower number of updates. Reads the
-    // whole file, once; when its checksum is wrong, the image is of no use.
+    // Copies the elements that file and image have in common, and takes over the clock, the rate
+    // and the lower number of updates. Reads the whole file once. After a failure the image must
+    // not be used.
     Status read(ShardImage &image);
 
   private:

@@ -1,3 +1,4 @@
+// Starts, cuts, abandons and completes operations, and distributes events to the lanes.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client.h"
 
@@ -88,7 +89,8 @@ void Client::use_priorities() { context_->turns.use(); }
 
 Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p) {
     if (next_table_ == max_tables)
-        return fail(DTRAIN_ERR_LIMIT, "table_create '%s': the job has made %u tables, the most",
+        return fail(DTRAIN_ERR_LIMIT,
+                    "table_create \"%s\": the job has already created %u tables, the maximum",
                     name.c_str(), max_tables);
     auto table = std::make_unique<ClientTable>(
         ClientTable{.name = name,
@@ -117,7 +119,7 @@ bool Client::reaches_lost_server(Transfer &transfer) {
     if (!any_lost_) return false;
     auto lives = [](const std::string &why) { return why.empty(); };
     if (transfer.kind == RequestKind::discard && std::any_of(lost_.begin(), lost_.end(), lives))
-        return false; // the lost ones keep nothing
+        return false; // lost servers hold nothing to discard
     auto check = [&](uint32_t server, const Range &) {
         if (lost_[server].empty()) return;
         fail_transfer(transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server),
@@ -162,7 +164,8 @@ void Client::start(Transfer &transfer, int64_t now) {
     if (pushes && table.pushed && table.weight != transfer.weight)
         fail_transfer(
             transfer, DTRAIN_ERR_INVALID, -1,
-            ("table '" + table.name + "': another push of this clock has another weight").c_str());
+            ("table \"" + table.name + "\": an earlier push in this clock has another weight")
+                .c_str());
     if (transfer.status != DTRAIN_OK || reaches_lost_server(transfer) ||
         (!whole && transfer.range.count == 0)) {
         if (transfer.version == UINT64_MAX) transfer.version = 0;
@@ -182,7 +185,7 @@ void Client::start(Transfer &transfer, int64_t now) {
                                       .waits = keeps && has_trait(kind, Trait::pushes)});
         });
     };
-    const bool of_files = has_trait(transfer.kind, Trait::files); // which have an id there
+    const bool of_files = has_trait(transfer.kind, Trait::files); // range.first is an id then
     uint64_t clock = table.clock;
     table.pushed |= pushes;
     if (pushes) table.weight = transfer.weight;
@@ -199,7 +202,7 @@ void Client::start(Transfer &transfer, int64_t now) {
                        .argument = transfer.argument});
     else {
         bool rows = transfer.rows != nullptr;
-        if (fused(transfer.kind)) // where pushes are collected: push, clock, pull
+        if (fused(transfer.kind)) // the table collects pushes: send push, clock, pull
             add_parts(rows ? RequestKind::push_rows : RequestKind::push, clock);
         Piece end = table.clock_piece();
         end.transfer = &transfer;
@@ -214,17 +217,17 @@ void Client::start(Transfer &transfer, int64_t now) {
 void Client::abandon(Transfer &transfer, Status status, const char *text) {
     fail_transfer(transfer, status, -1, text);
     uint64_t settled = 1;
-    ++transfer.requests; // it must not complete before the last lane has been asked
+    ++transfer.requests; // keeps it from completing before the last lane is done
     for (auto &lane : transfer.table->lanes) {
         settled += lane->abandon(transfer);
-        (void)lane->take_refusal(transfer); // what the others have done nobody knows
+        (void)lane->take_refusal(transfer); // what other servers did with it is unknown
     }
     settle_requests(transfer, settled);
 }
 
 void Client::abandon_all(Status status, const char *text) {
     for (auto &table : tables_) {
-        auto in_flight = table->transfers; // completions change the list
+        auto in_flight = table->transfers; // a copy, since completions change the list
         for (Transfer *transfer : in_flight) abandon(*transfer, status, text);
     }
 }
@@ -237,9 +240,9 @@ int32_t Client::first_unanswered(const Transfer &transfer) {
 }
 
 void Client::destroy(ClientTable *table, int64_t now) {
-    auto in_flight = table->transfers; // completions change the list
+    auto in_flight = table->transfers; // a copy, since completions change the list
     for (Transfer *transfer : in_flight)
-        abandon(*transfer, DTRAIN_ERR_CANCELED, "the table is destroyed");
+        abandon(*transfer, DTRAIN_ERR_CANCELED, "the table was destroyed during the operation");
     table->destroyed = true;
     for (auto &lane : table->lanes) {
         lane->add({.kind = RequestKind::destroy});
@@ -263,7 +266,7 @@ void Client::on_packed_answer(uint32_t server, const ResponseHeader &header, con
     auto table = std::lower_bound(tables_.begin(), tables_.end(), header.table, before);
     if (table == tables_.end() || (*table)->id != header.table || server >= config_.servers) return;
     Outgoing *request = (*table)->lanes[server]->packed_request(header.sequence);
-    if (request == nullptr) return; // it was answered before
+    if (request == nullptr) return; // already answered
     if (bytes <= request->answer_bytes && bytes > 0) std::memcpy(request->answer, payload, bytes);
     on_response(*request, header, bytes, now);
 }
@@ -280,7 +283,8 @@ void Client::on_sent(Outgoing &request, int64_t now) {
 }
 
 void Client::on_withdrawn(Outgoing &request, int64_t now) {
-    request.lane->on_withdrawn(request, now); // perhaps from within withdraw(): no sweep()
+    // May be called from within withdraw(), so no sweep() here.
+    request.lane->on_withdrawn(request, now);
 }
 
 void Client::on_server_lost(uint32_t server, const char *text) {
@@ -288,7 +292,7 @@ void Client::on_server_lost(uint32_t server, const char *text) {
     any_lost_ = true;
     for (auto &table : tables_) {
         Lane &lane = *table->lanes[server];
-        auto in_flight = table->transfers; // completions change the list
+        auto in_flight = table->transfers; // a copy, since completions change the list
         for (Transfer *transfer : in_flight) {
             if (!lane.carries(*transfer)) continue;
             fail_transfer(*transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server), text);

@@ -1,4 +1,4 @@
-// Where a client puts tables that lie on one server.
+// How a client chooses the server of a table that is placed on one server.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client_table.h"
 #include "ps/placement/placement_balance.h"
@@ -7,7 +7,7 @@
 namespace dtrain::ps {
 namespace {
 
-// A server's part; a sparse one takes at most so much.
+// The bytes of a server's part; for a sparse table the limit of its rows.
 uint64_t bytes_of(const TableParams &params, uint64_t elements, uint32_t workers) {
     return is_sparse(params) ? params.max_bytes : Shard::bytes_needed(params, elements, workers);
 }

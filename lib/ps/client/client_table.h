@@ -1,4 +1,4 @@
-// A table as its client sees it.
+// A table in the client: its parameters, its partition, and the lanes to the servers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/client/client.h"
@@ -17,38 +17,38 @@ struct ClientTable {
     std::string name;
     TableParams params;
     Partition partition;
-    KeyPartition key_partition;                    // of a sparse table
-    uint64_t row_bytes = 0;                        // of a sparse table
-    uint64_t chunk = 0;                            // most bytes of values in one request
-    uint64_t clock = 0;                            // the worker's
-    bool pushed = false;                           // in this clock
-    double weight = 0;                             // of these pushes; 0: not said
+    KeyPartition key_partition;                    // sparse table only
+    uint64_t row_bytes = 0;                        // sparse table only
+    uint64_t chunk = 0;                            // maximum bytes of values in one request
+    uint64_t clock = 0;                            // the worker's clock
+    bool pushed = false;                           // the worker has pushed in this clock
+    double weight = 0;                             // of these pushes; 0: not given
     std::string create_payload = {};               // parameters and name
     std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
-    std::vector<Transfer *> transfers = {};        // in flight; each knows its place
-    bool described = false; // a server has said what its function keeps: params.states
+    std::vector<Transfer *> transfers = {};        // in flight; each stores its place here
+    bool described = false;                        // params.states is set, from a server's answer
     bool destroyed = false;
-    uint32_t changes = 0; // of mode, that were begun
+    uint32_t changes = 0; // mode changes that were begun
 
-    // Of its elements, or keys: 0 to 1.
+    // The server's share of the elements or keys, 0 to 1.
     double share(uint32_t server) const;
 
-    // QUORUM: a worker that is late goes on at the servers' clock, with the next one or in one in
-    // which it has not pushed yet, once it has seen values of it. It skips only what is over on all
-    // servers, so that none waits for a worker that has skipped.
-    uint64_t told() const; // their clock: what the last of them has said
+    // QUORUM: a late worker jumps to the servers' clock, either when it ends a clock, or after a
+    // pull if it has not pushed in its clock. It skips only clocks that are over on all servers, so
+    // that no server waits for a worker that has skipped a clock.
+    uint64_t told() const; // the lowest clock among the servers, as last reported
     void end_clock();
-    Piece clock_piece() const; // of every lane
-    void catch_up();           // values have come
-    // All workers are at that clock, in the mode of params.
+    Piece clock_piece() const; // for every lane
+    void catch_up();           // after values were received
+    // Sets the mode and the clock at which all workers have met.
     void meet(const TableParams &mode, uint64_t at);
 };
 
-// That many requests of the transfer are settled; the last one completes it.
+// Settles this number of requests of the transfer; the last one completes it.
 void settle_requests(Transfer &transfer, uint64_t count);
-// Which servers have applied their parts of a push, where some have refused theirs: to its text.
+// If some servers have refused their parts of a push, adds to its text what each server has done.
 void tell_who_applied(Transfer &transfer);
-// Keeps the first failure.
+// Sets the outcome, unless an earlier failure is set.
 void fail_transfer(Transfer &transfer, Status status, int32_t server, const char *text);
 
 } // namespace dtrain::ps

@@ -1,3 +1,4 @@
+// Queues the requests of a lane, sends and repeats them, and settles them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/lane.h"
 
@@ -13,7 +14,7 @@ namespace dtrain::ps {
 namespace {
 
 constexpr uint32_t longest_backoff = 3;        // doublings of the retry time
-constexpr size_t most_asking = request_window; // pushes, ahead of their turn
+constexpr size_t most_asking = request_window; // pushes that may ask for room ahead of their turn
 
 bool pushes(RequestKind kind) { return has_trait(kind, Trait::pushes); }
 bool has_range(RequestKind kind) { return has_trait(kind, Trait::ranged); }
@@ -45,14 +46,15 @@ void Lane::queue(const Piece &piece) {
     const auto added = queue_.insert(place_of(piece), piece);
     if (added != queue_.begin() && piece.transfer != nullptr &&
         std::prev(added)->transfer == piece.transfer && std::prev(added)->kind == piece.kind)
-        added->begins = false; // the ranges of one push are one update
+        added->begins = false; // all ranges of one push count as one update
     count_busy();
 }
 
-// Behind what goes before it: never across a clock, and in order where sums depend on it.
+// The place of the piece in the queue. It never moves across a clock, and never moves at all if
+// sums depend on the order.
 std::deque<Piece>::const_iterator Lane::place_of(const Piece &piece) const {
     auto place = queue_.end();
-    // Asks for room while pushes before it wait for theirs.
+    // A keep_rows overtakes pushes that wait for their room.
     if (piece.kind == RequestKind::keep_rows && keeping_.size() <= most_asking) {
         while (place != queue_.begin() && has_range(std::prev(place)->kind)) --place;
         return place;
@@ -102,7 +104,7 @@ void Lane::pump(int64_t now) {
         Slot &sent = launch(piece);
         if (!has_range(piece.kind) || piece.range.count == 0) queue_.pop_front();
         send(sent, now);
-        if (sent.attempts == 0) break; // the wire is busy: on_timer() goes on
+        if (sent.attempts == 0) break; // the wire is busy; on_timer() continues
     }
 }
 
@@ -142,7 +144,7 @@ void Lane::go_on(int64_t now) {
 Lane::Slot &Lane::launch(Piece &piece) {
     Slot &s = slot(next_);
     std::destroy_at(&s);
-    new (&s) Slot; // "= {}" would make another one first, and "Slot()" clear it twice
+    new (&s) Slot; // "= {}" would make a temporary, and "Slot()" would clear the memory twice
     s.lane = this;
     s.transfer = piece.transfer;
     s.state = State::active;
@@ -188,7 +190,8 @@ Lane::Slot &Lane::launch(Piece &piece) {
     return s;
 }
 
-// For a text, which no buffer of the caller's is for.
+// Redirects the answer to a landing buffer, since an error text must not be written to the caller's
+// memory.
 void Lane::make_room_for_text(Slot &s) {
     s.into = s.answer;
     s.answer_bytes = std::max<uint64_t>(s.answer_bytes, max_told);
@@ -227,7 +230,7 @@ void Lane::attach_rows(const Range &rows, Slot &s) {
     batch.attach(rows, s, scratch_of(s, batch.scratch_bytes(s.header.kind, rows.count)));
 }
 
-// Rounded as they leave; what is pushed comes first.
+// Rounds values as they are sent. The scratch has the pushed values first, then the answer.
 void Lane::attach_narrow(const Range &chunk, Slot &s) {
     const Transfer &transfer = *s.transfer;
     const uint32_t dtype = table_.params.wire_dtype;

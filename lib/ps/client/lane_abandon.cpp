@@ -1,4 +1,5 @@
-// Requests of a lane that are given up. SPDX-License-Identifier: Apache-2.0
+// How a lane abandons requests: of a canceled operation, or all when the server is lost.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client_table.h"
 #include "ps/client/lane.h"
 
@@ -12,7 +13,7 @@ bool Lane::carries(const Transfer &transfer) const {
            std::any_of(slots_.begin(), slots_.end(), its);
 }
 
-// The queued rest of a push will never be sent: its clock must not wait for it.
+// The queued part of a push will never be sent, so the clock's count must not include it.
 void Lane::forget_pushes(const Piece &piece) {
     if (!has_trait(piece.kind, Trait::pushes)) return;
     auto ends_it = [&](const Piece &other) {
@@ -34,7 +35,7 @@ uint64_t Lane::abandon(Transfer &transfer) {
         }
         forget_pushes(piece);
         if (!has_trait(piece.kind, Trait::ranged))
-            piece.transfer = nullptr; // needs nothing of the caller, goes on
+            piece.transfer = nullptr; // uses no memory of the caller, so it is still sent
     }
     std::erase_if(queue_, [&](const Piece &piece) { return piece.transfer == &transfer; });
     if (kept > 0) end_kept(push, kept);

@@ -1,4 +1,5 @@
-// What comes back to a lane. SPDX-License-Identifier: Apache-2.0
+// How a lane handles the answers to its requests.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client_table.h"
 #include "ps/client/lane.h"
 #include "ps/client/row_batch.h"
@@ -44,7 +45,7 @@ bool Lane::on_response(Outgoing &request, const ResponseHeader &header, uint64_t
 void Lane::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
     auto &s = static_cast<Slot &>(request);
     char why[96];
-    std::snprintf(why, sizeof why, "truncated answer: %llu bytes, not even a header",
+    std::snprintf(why, sizeof why, "truncated answer: %llu bytes, less than a header",
                   static_cast<unsigned long long>(bytes));
     report_failure(s, DTRAIN_ERR_CORRUPT, why);
     if (s.header.kind == RequestKind::keep_rows) note_room(s, now);
@@ -68,14 +69,14 @@ void Lane::count(const Slot &s, const ResponseHeader &header, uint64_t payload_b
         return;
     }
     if (has_trait(s.header.kind, Trait::pushes)) counters_.not_finite += header.numbers[0];
-    const bool own = !collects(table_.params); // the push itself is an update
+    const bool own = !collects(table_.params); // this push counts as an update itself
     const uint64_t seen = pulled_ + own;
     if ((s.header.flags & begins_push) != 0)
         counters_.staleness.add(header.table_version - std::min(header.table_version, seen));
     if (s.pulls) pulled_ = header.table_version;
 }
 
-// Of values, or of a text.
+// The expected payload: values or a text.
 uint64_t Lane::due(const Slot &s, const ResponseHeader &header) {
     const bool in_bytes = header.reason == Reason::told || s.header.kind == RequestKind::create;
     return in_bytes ? header.count : header.count > 0 ? s.due : 0;
@@ -97,7 +98,7 @@ void Lane::refuse(const Slot &s, const ResponseHeader &header, uint64_t payload_
     if (!check_response(header, s.header, server_) || (told && s.room == nullptr))
         return report_failure(s, DTRAIN_ERR_CORRUPT, "malformed answer");
     if (const uint64_t due_bytes = due(s, header); payload_bytes != due_bytes) {
-        std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu are due",
+        std::snprintf(why, sizeof why, "%s answer: %llu bytes of values, %llu expected",
                       payload_bytes < due_bytes ? "truncated" : "oversized",
                       static_cast<unsigned long long>(payload_bytes),
                       static_cast<unsigned long long>(due_bytes));
@@ -116,7 +117,7 @@ void Lane::report(const Slot &s, const ResponseHeader &header, uint64_t payload_
     const bool created = s.header.kind == RequestKind::create;
     if (created && !learn_states(s.room.get(), payload_bytes))
         return report_failure(s, DTRAIN_ERR_MISMATCH,
-                              "its function keeps other state than that of another server");
+                              "its function keeps other state than the function of another server");
     if (created) limited_ = header.numbers[0] != 0;
     if (table_.params.consistency == DTRAIN_QUORUM) {
         told_ = std::max(told_, header.numbers[1]);
@@ -139,7 +140,7 @@ void Lane::deliver(const Slot &s) const {
     read_row(to, table_.params.wire_dtype, s.answer, s.header.count);
 }
 
-// All servers must say the same.
+// All servers must report the same states.
 bool Lane::learn_states(const void *payload, uint64_t bytes) {
     std::vector<FunctionState> states;
     const TableParams &params = table_.params;
@@ -154,7 +155,7 @@ bool Lane::learn_states(const void *payload, uint64_t bytes) {
 void Lane::report_failure(const Slot &s, Status status, const char *why) {
     if (s.transfer == nullptr) return;
     char text[error_text_size];
-    std::snprintf(text, sizeof text, "table '%s': server %u: %s", table_.name.c_str(), server_,
+    std::snprintf(text, sizeof text, "table \"%s\": server %u: %s", table_.name.c_str(), server_,
                   why);
     fail_transfer(*s.transfer, status, static_cast<int32_t>(server_), text);
     const bool keeps = s.header.kind == RequestKind::keep_rows;

@@ -1,5 +1,5 @@
-// Pushes that keep room for their rows before they send any, on all servers that they go to: so all
-// of one is applied, or nothing. The price is a round trip before it.
+// Pushes that first reserve room for their rows on all servers that they go to, so that either all
+// of a push is applied or nothing. This costs a round trip before the push.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client_table.h"
 #include "ps/client/lane.h"
@@ -9,7 +9,7 @@
 
 namespace dtrain::ps {
 
-// Of keys alone many go in a request.
+// A keep_rows request has only keys, so it takes more rows than the push.
 uint64_t Lane::chunk_of(const Piece &piece) const {
     if (piece.kind == RequestKind::keep_rows) return table_.chunk / sizeof(uint64_t);
     return piece.transfer->chunk;
@@ -27,11 +27,11 @@ void Lane::add_keeping(Piece piece) {
     queue(piece);
 }
 
-// The last answer lets the push leave, on all servers.
+// After the last answer the lanes of all servers may send the push.
 void Lane::note_room(const Slot &s, int64_t now) {
     if (s.transfer == nullptr || --s.transfer->asking > 0) return;
     for (const auto &lane : table_.lanes)
-        if (lane.get() != this) lane->pump(now); // this one goes on by itself
+        if (lane.get() != this) lane->pump(now); // the caller pumps this lane
 }
 
 void Lane::drop_push(Transfer &transfer) {
@@ -50,7 +50,7 @@ void Lane::drop_push(Transfer &transfer) {
     std::erase_if(queue_, its);
     refusals_.push_back({&transfer, true});
     if (kept > 0) end_kept(push, kept);
-    settle_requests(transfer, dropped); // not the last: that is the refused one
+    settle_requests(transfer, dropped); // the refused request is settled last
 }
 
 void Lane::end_kept(uint64_t push, uint64_t requests) {

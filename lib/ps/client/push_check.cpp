@@ -1,3 +1,4 @@
+// Finds the first NaN or infinity in a push.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/push_check.h"
 
@@ -10,7 +11,7 @@
 namespace dtrain::ps {
 namespace {
 
-// The element, or key, of the first one.
+// The element or key of the first value that is not finite.
 std::optional<uint64_t> find_not_finite(const Transfer &transfer) {
     if (transfer.rows != nullptr) return transfer.rows->find_not_finite();
     const uint64_t count = transfer.range.count,
@@ -27,7 +28,7 @@ Status check_push(const Transfer &transfer, uint32_t worker) {
     const std::optional<uint64_t> item = find_not_finite(transfer);
     if (!item) return DTRAIN_OK;
     return fail(DTRAIN_ERR_INVALID,
-                "table '%s': what worker %u pushed to element, or key, %llu has a NaN or an "
+                "table \"%s\": what worker %u pushed to element, or key, %llu has a NaN or an "
                 "infinity, which the table refuses (not_finite); nothing of the push was applied",
                 table.name.c_str(), worker, static_cast<unsigned long long>(*item));
 }

@@ -1,5 +1,5 @@
-// What a table refuses of a push, found before any of it leaves: else some servers, or requests,
-// would apply their parts.
+// Finds values that a table refuses before any part of the push is sent; otherwise some servers, or
+// some requests, would apply their parts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -10,7 +10,7 @@ namespace dtrain::ps {
 
 struct Transfer;
 
-// Any operation; the values of pushes are looked at as they will travel.
+// Accepts any operation. Checks the values of pushes after their conversion to the wire_dtype.
 Status check_push(const Transfer &transfer, uint32_t worker);
 
 } // namespace dtrain::ps

@@ -1,4 +1,5 @@
-// Which servers have applied a push that others refused. SPDX-License-Identifier: Apache-2.0
+// Reports which servers have applied a push that others refused.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client_table.h"
 #include "ps/client/row_batch.h"
 

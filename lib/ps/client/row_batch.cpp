@@ -1,3 +1,4 @@
+// Orders the rows of an operation, builds payloads, and unpacks answers.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/row_batch.h"
 
@@ -16,7 +17,7 @@
 namespace dtrain::ps {
 namespace {
 
-// Small enough that client and server work on different requests of one call side by side.
+// Small enough that client and server work on different requests of one call at the same time.
 constexpr uint64_t most_bytes = 32 << 10;
 
 constexpr uint64_t aligned(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -34,12 +35,12 @@ RowBatch::RowBatch(const ClientTable &table, const Call &call)
     order_by_server();
 }
 
-// Rows are numbered as their keys come first.
+// Numbers rows in the order of the first occurrence of their keys.
 void RowBatch::deduplicate() {
     const uint64_t count = call_.count;
     const uint64_t *keys = call_.keys;
-    const auto bits = uint32_t(std::bit_width(count) + 1); // at most half full
-    std::vector<uint32_t> rows(uint64_t{1} << bits);       // a row's number + 1
+    const auto bits = uint32_t(std::bit_width(count) + 1); // the hash table is at most half full
+    std::vector<uint32_t> rows(uint64_t{1} << bits);       // a row's number + 1; 0: empty
     std::vector<uint32_t> last;                            // by row: its key's last place so far
     order_.reserve(count);
     for (uint64_t i = 0; i < count; i++) {
@@ -116,7 +117,7 @@ void RowBatch::add_up_halves(uint64_t row, char *to, float *wide) const {
     write_row(to, params.dtype, wide, params.dim);
 }
 
-// Keys, then, for kinds that carry them, their rows.
+// Writes the keys, and then their rows for kinds that carry them.
 void RowBatch::gather(const Range &rows, RequestKind kind, char *to, char *wide) const {
     for (uint64_t i = 0; i < rows.count; i++) {
         const uint64_t row = rows.first + i;
@@ -153,7 +154,7 @@ void RowBatch::attach(const Range &rows, Outgoing &request, char *scratch) const
     const bool receives = has_trait(kind, Trait::receives);
     request.payload_bytes = rows.count * (sizeof(uint64_t) + carries * sent_);
     request.payload = call_.keys + rows.first;
-    // In the scratch: the payload, the answer, a row.
+    // The scratch has the payload, then the answer, then a row.
     const uint64_t answer_at = aligned(request.payload_bytes);
     const uint64_t row_at = answer_at + aligned(rows.count * receives * sent_);
     if (carries || !order_.empty()) {
@@ -173,7 +174,7 @@ std::optional<uint64_t> RowBatch::find_not_finite() const {
                    at = first_not_finite_sent(params, call_.send, values);
     if (at < values) return call_.keys[at / params.dim];
     if (later_.empty()) return std::nullopt;
-    // Sums of finite rows may be infinite.
+    // The sum of a repeated key's rows may be infinite although all rows are finite.
     std::vector<char> request(scratch_bytes(call_.kind, 1));
     std::vector<float> sent(narrow_ ? params.dim : 0);
     for (uint64_t row = 0; row < order_.size(); row++) {
@@ -190,7 +191,7 @@ std::optional<uint64_t> RowBatch::find_not_finite() const {
 }
 
 void RowBatch::deliver(const Range &rows, const void *answer) const {
-    if (order_.empty() && !narrow_) return; // it came where it belongs
+    if (order_.empty() && !narrow_) return; // the answer was received in place
     const auto *values = static_cast<const char *>(answer);
     auto *to = static_cast<char *>(call_.receive);
     const TableParams &params = table_.params;

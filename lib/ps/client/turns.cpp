@@ -1,3 +1,4 @@
+// Holds lanes, and lets the most urgent ones send first.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/turns.h"
 

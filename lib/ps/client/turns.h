@@ -1,11 +1,11 @@
-// Whose requests go next to a server, once priorities are in use.
+// A scheduler that decides which lane sends to a server next, once priorities are in use.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a transport was given goes out before whatever comes later. So all lanes to one server share
-// a bound of bytes in flight, and the lane that has the most urgent piece goes first. Pulls of
-// modes in which they may wait for other workers do not count: whoever waits for a worker must not
-// hold back what that worker waits for. What else waits long is overtaken after a while, so nothing
-// does for ever.
+// A transport sends in the order in which it was given the requests. So all lanes to one server
+// share a bound of bytes in flight, and the lane with the most urgent piece goes first. Pulls in
+// modes where they may wait for other workers do not count towards the bound: a request that waits
+// for a worker must not hold back requests that this worker waits for. A lane that was held longer
+// than `patience` sends regardless of the bound, so no lane waits forever.
 #pragma once
 #include "base/clock.h"
 
@@ -22,19 +22,19 @@ class Turns {
 
     void use() { used_ = true; }
     bool used() const { return used_; }
-    // Whether that much more may be in flight to and from the server; one request always may.
+    // Whether this many more bytes may be in flight to and from the server. One request always may.
     bool admits(uint32_t server, uint64_t bytes) const {
         const uint64_t now = servers_[server].in_flight;
         return now == 0 || now + bytes <= most_bytes_;
     }
     void begin(uint32_t server, uint64_t bytes) { servers_[server].in_flight += bytes; }
     void end(uint32_t server, uint64_t bytes) { servers_[server].in_flight -= bytes; }
-    void hold(uint32_t server, Lane &lane); // until pump()
+    void hold(uint32_t server, Lane &lane); // until the next pump()
     void forget(uint32_t server, const Lane &lane);
-    // The lanes that are held, and this one, go on as far as the bound lets them.
+    // Lets the held lanes and this one send, most urgent first, as far as the bound permits.
     void pump(uint32_t server, Lane &lane, int64_t now);
 
-    static constexpr int64_t patience = 20 * ms; // of a lane that is held
+    static constexpr int64_t patience = 20 * ms; // how long a lane may be held
 
   private:
     struct PerServer {
@@ -43,7 +43,7 @@ class Turns {
     };
     std::vector<PerServer> servers_;
     const uint64_t most_bytes_;
-    std::vector<Lane *> going_; // pump()'s
+    std::vector<Lane *> going_; // scratch of pump()
     bool used_ = false;
 };
 

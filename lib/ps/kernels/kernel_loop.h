@@ -1,18 +1,19 @@
-// How the loops of the update rules are compiled; for kernels_*.cpp, after all other includes.
+// Macros that compile the loops of the update rules for each instruction set. Only for
+// kernels_*.cpp, after all other includes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/kernels/kernel_sets.h"
 
-// The loops are written to be vectorised, which the default level of gcc 12 does not do. Those with
-// a root need -fno-math-errno besides, which no pragma can give.
+// The loops are written to be vectorized, which gcc 12 does not do at its default level. Loops with
+// a square root also need -fno-math-errno, which a pragma cannot set.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-trapping-math")
 #endif
 
 #define DTRAIN_INLINE [[gnu::always_inline]] inline
 
-// Begins the template from which DTRAIN_KERNEL() makes the two kernels of every instruction set.
-// Every loop has all names.
+// Begins the template from which DTRAIN_KERNEL() makes the f32 and f64 kernels of every instruction
+// set. Every loop has all parameters, used or not.
 #define DTRAIN_LOOP(name)                                                                          \
     template <class T>                                                                             \
     DTRAIN_INLINE void name##_loop(                                                                \

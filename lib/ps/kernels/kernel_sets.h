@@ -1,9 +1,10 @@
-// The instruction sets that the kernels are compiled for; for kernels_*.cpp, and the table of them.
+// The instruction sets that the kernels are compiled for. Only for kernels_*.cpp and
+// kernel_tables.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/kernels/kernels.h"
 
-// Each set is a namespace, and its name here the attribute of the functions in it.
+// Each set is a namespace; DTRAIN_TARGET_<set> is the attribute of its functions.
 #define DTRAIN_TARGET_generic
 #define DTRAIN_TARGET_avx2   __attribute__((target("avx2")))
 #define DTRAIN_TARGET_avx512 __attribute__((target("avx512f")))

@@ -1,4 +1,4 @@
-// The kernels of each instruction set as a table.
+// The table of kernels for each instruction set, and the choice of the best one.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cpu.h"
 #include "ps/kernels/kernel_sets.h"

@@ -1,4 +1,5 @@
-// Adam and its kin: two moments, a (first) and b (second). SPDX-License-Identifier: Apache-2.0
+// The kernels of Adam and its variants, with two moments: a (first) and b (second).
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/kernels/kernels.h"
 
 #include "ps/kernels/kernel_loop.h"
@@ -6,7 +7,7 @@
 namespace dtrain::ps {
 namespace {
 
-// The constants that all of them have.
+// The constants that all variants use.
 template <class T> struct Adam {
     DTRAIN_INLINE explicit Adam(const Step &s)
         : beta1(static_cast<T>(s.beta1)), beta2(static_cast<T>(s.beta2)),
@@ -35,7 +36,7 @@ DTRAIN_LOOP(adamw) {
     }
 }
 
-DTRAIN_LOOP(amsgrad) { // c: the greatest second moment
+DTRAIN_LOOP(amsgrad) { // c: the maximum of the second moment
     const Adam<T> k(s);
     for (uint64_t i = 0; i < count; ++i) {
         a[i] = k.beta1 * a[i] + k.rest1 * g[i];
@@ -55,7 +56,7 @@ DTRAIN_LOOP(lamb_direction) {
     }
 }
 
-DTRAIN_LOOP(lamb) { // computes the direction again: that is cheaper than to keep it
+DTRAIN_LOOP(lamb) { // computes the direction again, which is cheaper than storing it
     const Adam<T> k(s);
     const T decay = static_cast<T>(s.own_decay), rate = static_cast<T>(s.rate * s.ratio);
     for (uint64_t i = 0; i < count; ++i)

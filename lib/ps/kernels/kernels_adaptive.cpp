@@ -1,4 +1,5 @@
-// Rules whose rate each element sets by its own past gradients. SPDX-License-Identifier: Apache-2.0
+// The kernels of rules that adapt the rate of each element to its past gradients.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/kernels/kernels.h"
 
 #include "ps/kernels/kernel_loop.h"
@@ -34,7 +35,7 @@ DTRAIN_LOOP(adadelta) {
     }
 }
 
-DTRAIN_LOOP(ftrl) { // a: z, b: n; a NaN stays
+DTRAIN_LOOP(ftrl) { // a: z, b: n; a NaN stays NaN
     const T inverse = static_cast<T>(1 / s.rate), l1 = static_cast<T>(s.l1),
             fixed = static_cast<T>(s.ftrl_beta / s.rate + s.l2);
     for (uint64_t i = 0; i < count; ++i) {

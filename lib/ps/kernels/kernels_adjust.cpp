@@ -1,4 +1,4 @@
-// What comes before and after a rule: clipping, weight decay, the proximal step.
+// The kernels that run before and after a rule: clipping, weight decay, the proximal step.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/kernels/kernels.h"
 
@@ -13,7 +13,7 @@ DTRAIN_LOOP(adjust) {
     const T scale = static_cast<T>(s.scale), decay = static_cast<T>(s.decay);
     const T most = s.clip > 0 ? static_cast<T>(s.clip) : std::numeric_limits<T>::infinity();
     for (uint64_t i = 0; i < count; ++i) {
-        const T above = g[i] > most ? most : g[i]; // NaN stays
+        const T above = g[i] > most ? most : g[i]; // NaN stays NaN
         const T limited = above < -most ? -most : above;
         a[i] = scale * limited + decay * w[i];
     }
@@ -24,7 +24,8 @@ DTRAIN_LOOP(proximal) {
     const T shrink = static_cast<T>(1 / (1 + s.rate * s.l2));
     for (uint64_t i = 0; i < count; ++i) {
         const T lower = w[i] - threshold, upper = w[i] + threshold;
-        w[i] = shrink * (lower > 0 ? lower : (upper < 0 ? upper : w[i] - w[i])); // NaN stays
+        // w - w is 0, or NaN if w is NaN.
+        w[i] = shrink * (lower > 0 ? lower : (upper < 0 ? upper : w[i] - w[i]));
     }
 }
 

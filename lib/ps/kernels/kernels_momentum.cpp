@@ -1,4 +1,5 @@
-// SGD and its kin with momentum, and the running mean. SPDX-License-Identifier: Apache-2.0
+// The kernels of SGD, its variants with momentum, and the running mean.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/kernels/kernels.h"
 
 #include "ps/kernels/kernel_loop.h"

@@ -1,3 +1,4 @@
+// Saves and restores tables on all servers, one call at a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/checkpointer.h"
 
@@ -76,7 +77,8 @@ Status Checkpointer::begin(std::span<ClientTable *const> tables, uint64_t step,
                            Manifest &manifest) {
     std::vector<Manifest> all;
     if (folder_.list(all) != DTRAIN_OK)
-        node_.agent().log().write(DTRAIN_LOG_WARN, "a checkpoint is left out: %s", error_text());
+        node_.agent().log().write(DTRAIN_LOG_WARN, "ignoring a checkpoint that cannot be read: %s",
+                                  error_text());
     const Manifest *replaced = nullptr;
     {
         std::lock_guard known(known_);
@@ -105,7 +107,7 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
             run(tables, RequestKind::save, manifest, node_.session().timeout_until(deadline_ns));
         s != DTRAIN_OK)
         return s;
-    // Nothing is complete that could not be restored from where this process looks.
+    // A checkpoint becomes complete only if this process could restore it from its folder.
     for (const ClientTable *table : tables)
         if (Status s = add_parts(folder_, manifest, table->name, uint32_t(table->lanes.size()),
                                  table->params);
@@ -120,11 +122,11 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
     }
     if (keep_ == 0 || folder_.remove_old(manifest.lineage, keep_, step) == DTRAIN_OK)
         return DTRAIN_OK;
-    node_.agent().log().write(DTRAIN_LOG_WARN, "old checkpoints stay: %s", error_text());
+    node_.agent().log().write(DTRAIN_LOG_WARN, "cannot remove old checkpoints: %s", error_text());
     return DTRAIN_OK;
 }
 
-// Not std::timed_mutex, which libtsan of GCC 12 does not know.
+// Does not use std::timed_mutex, which libtsan of GCC 12 does not support.
 Status Checkpointer::Turn::take(int64_t deadline_ns) {
     const int64_t timeout_ns = owner_.node_.session().timeout_until(deadline_ns);
     const auto free = [this] { return !owner_.busy_; };
@@ -133,8 +135,8 @@ Status Checkpointer::Turn::take(int64_t deadline_ns) {
         owner_.free_.wait(lock, free);
     else if (!owner_.free_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), free))
         return fail(DTRAIN_ERR_TIMEOUT,
-                    "another thread of this process saves or restores checkpoints, for longer than "
-                    "this call waits");
+                    "timed out waiting for another thread of this process, which saves or restores "
+                    "checkpoints");
     mine_ = owner_.busy_ = true;
     return DTRAIN_OK;
 }
@@ -167,13 +169,13 @@ Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadl
     if (Status s = turn.take(deadline_ns); s != DTRAIN_OK) return s;
     Manifest chosen;
     if (Status s = choose(tables, step, chosen); s != DTRAIN_OK) return s;
-    // What is wrong at first sight is found before a table is changed.
+    // Finds errors in the files' headings before any table is changed.
     for (const ClientTable *table : tables)
         if (Status s = check_parts(folder_, chosen, table->name, table->params); s != DTRAIN_OK)
             return s;
     if (Status s = restore_all(tables, deadline_ns, chosen); s != DTRAIN_OK) return s;
     std::vector<Manifest> all;
-    (void)folder_.list(all); // what cannot be read is not gone on from
+    (void)folder_.list(all); // checkpoints that cannot be read do not matter here
     std::lock_guard known(known_);
     const Lineage::Point reached = lineage_.restored(all, chosen, names_of(tables));
     if (point != nullptr) *point = reached;
@@ -182,7 +184,7 @@ Status Checkpointer::restore(std::span<ClientTable *const> tables, int64_t deadl
     return DTRAIN_OK;
 }
 
-// No server takes anything over before all have read everything.
+// No server takes over restored data before all servers have read all of it.
 Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
                                  const Manifest &manifest) {
     const cluster::Session &session = node_.session();
@@ -190,11 +192,11 @@ Status Checkpointer::restore_all(std::span<ClientTable *const> tables, int64_t d
     if (status == DTRAIN_OK) {
         status = run(tables, RequestKind::adopt, manifest, session.timeout_until(deadline_ns));
         if (status == DTRAIN_OK) return status;
-        (void)fail_within(status, "not every server has taken checkpoint %llu over, restore again",
+        (void)fail_within(status, "not every server has taken over checkpoint %llu; restore again",
                           static_cast<unsigned long long>(manifest.step));
     }
     const std::string why = error_text();
-    // A worker that dies here is enough, too.
+    // If this worker dies before the discard, the servers drop the data when they notice that.
     run(tables, RequestKind::discard, manifest, session.goodbye_ns);
     set_error_text(why.c_str());
     return status;

@@ -1,5 +1,5 @@
-// What a worker does for checkpoints: it names them, has all servers write their parts, and ends
-// them.
+// A worker's part in checkpoints: it begins them, tells all servers to write their parts, and
+// completes them; for a restore it chooses one and tells all servers to read it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/checkpoint/checkpoint_folder.h"
@@ -16,7 +16,7 @@ namespace dtrain::ps {
 class Node;
 struct ClientTable;
 
-// Thread-safe; one call at a time does its work, others wait for it.
+// Thread-safe. One save or restore runs at a time; other callers wait for it.
 class Checkpointer {
   public:
     explicit Checkpointer(Node &node);
@@ -25,21 +25,22 @@ class Checkpointer {
         uint64_t steps = 0; // 0: not by steps
         int64_t ns = 0;     // 0: not by time
     };
-    // Blocking. With an interval it does nothing until one has passed since the last checkpoint
-    // that was saved or restored here, or since the first call.
+    // Blocking. With an interval, does nothing until the interval has passed since the last
+    // checkpoint that was saved or restored here, or since the first call.
     Status save(std::span<ClientTable *const> tables, uint64_t step, const Interval &interval,
                 int64_t timeout_ns, bool &saved);
-    // step: UINT64_MAX: the newest with these tables; becomes the one that was restored.
+    // step: the checkpoint to restore, or UINT64_MAX for the newest with these tables; receives the
+    // restored step.
     Status restore(std::span<ClientTable *const> tables, int64_t deadline_ns, uint64_t &step,
                    Lineage::Point *point = nullptr);
-    // What another worker of the job has restored, who tells the point, goes on here, too.
+    // Continues from the point that another worker of the job has restored.
     void take(const Lineage::Point &point, const ClientTable &table);
     Status newest(ClientTable *table, uint64_t &step);
 
   private:
     Status check_folder() const;
     bool due(uint64_t step, const Interval &interval);
-    // Whose turn it is to save or restore.
+    // Holds the right to save or restore; one thread at a time.
     class Turn {
       public:
         explicit Turn(Checkpointer &owner) : owner_(owner) {}
@@ -51,7 +52,7 @@ class Checkpointer {
         bool mine_ = false;
     };
     void note(uint64_t step);
-    // All but its parts, which the servers may write then.
+    // Sets the manifest except for the parts, which the servers may write after this.
     Status begin(std::span<ClientTable *const> tables, uint64_t step, Manifest &manifest);
     Status choose(std::span<ClientTable *const> tables, uint64_t step, Manifest &chosen);
     Status restore_all(std::span<ClientTable *const> tables, int64_t deadline_ns,
@@ -64,10 +65,10 @@ class Checkpointer {
     uint32_t keep_;
     std::mutex mutex_;
     std::condition_variable free_;
-    bool busy_ = false; // under mutex_; what is done is done in one thread's turn
-    std::mutex known_;  // of what follows, never held for long
+    bool busy_ = false; // a thread has the turn; guarded by mutex_
+    std::mutex known_;  // guards the following members; never held for long
     Lineage lineage_;
-    bool any_ = false; // the following are set
+    bool any_ = false; // last_step_ and last_ns_ are set
     uint64_t last_step_ = 0;
     int64_t last_ns_ = 0;
 };

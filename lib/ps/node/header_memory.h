@@ -1,4 +1,4 @@
-// Memory for headers that travel as pieces of their own beside payloads, registered once.
+// Registered memory for message headers, which are sent as separate pieces beside payloads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/agent.h"
@@ -10,11 +10,11 @@
 
 namespace dtrain::ps {
 
-class HeaderMemory { // under the agent's lock, its destruction too
+class HeaderMemory { // all calls need the agent's lock, also the destructor
   public:
     explicit HeaderMemory(const engine::Agent &agent) : agent_(agent) {}
 
-    // Its taker's for good. Throws std::bad_alloc.
+    // The caller keeps it until the destruction of this object. Throws std::bad_alloc.
     template <class T> T *take() {
         static_assert(sizeof(T) % alignof(std::max_align_t) == 0 && sizeof(T) <= slab_bytes);
         if (slabs_.empty() || used_ + sizeof(T) > slab_bytes) add_slab();
@@ -36,7 +36,7 @@ class HeaderMemory { // under the agent's lock, its destruction too
 
     const engine::Agent &agent_;
     std::vector<Buffer> slabs_;
-    size_t used_ = 0; // of the last one
+    size_t used_ = 0; // bytes used of the last slab
 };
 
 } // namespace dtrain::ps

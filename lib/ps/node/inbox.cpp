@@ -1,3 +1,4 @@
+// Posts receives on every transport, and posts them again after each message.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/inbox.h"
 

@@ -1,4 +1,4 @@
-// Receives that are always posted on every transport, for messages from anybody.
+// Keeps receives posted on every transport, for messages with a given tag from any member.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/mesh.h"
@@ -12,17 +12,18 @@
 
 namespace dtrain::ps {
 
-// Under the agent's lock, its destruction too.
+// All calls need the agent's lock, also the destructor.
 class Inbox {
   public:
-    // take(source member, message aligned to 8 bytes, its bytes); tag: with any source.
+    // take(source member, message, bytes): called for each message, which is aligned to 8 bytes.
+    // tag: its source is ignored.
     using Take = std::function<void(uint32_t source, const char *message, uint64_t bytes)>;
     Inbox(engine::Agent &agent, uint64_t tag, uint64_t most_bytes, Take take);
 
     Status open();
-    void close();                       // stops; poll idle() before the destruction
-    bool deaf() const { return deaf_; } // a transport could not take a receive: ...
-    void retry();                       // tries again
+    void close();                       // stops receiving; poll idle() before destruction
+    bool deaf() const { return deaf_; } // a transport has refused a receive ...
+    void retry();                       // ... which this posts again
     bool idle() const { return pending_ == 0; }
 
   private:
@@ -31,7 +32,7 @@ class Inbox {
         Inbox *inbox = nullptr;
         transport::Device *device = nullptr;
         std::unique_ptr<char[]> bytes;
-        std::unique_ptr<memory::Registration> registration; // of them, and goes before them
+        std::unique_ptr<memory::Registration> registration; // of bytes; destroyed before them
         bool pending = false;
     };
     static void received(engine::Completion *self, const dtrain_tp_done_t &event);

@@ -1,3 +1,4 @@
+// Passes requests and answers between a client and a server in the same process.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/local_path.h"
 
@@ -15,7 +16,7 @@ void LocalPath::withdraw(Outgoing &request) {
 int LocalPath::run(Client &client, Server &server, Responses &out, int64_t now) {
     int events = 0;
     for (;;) {
-        size_t kept = 0; // swaps, so that the memory of `out` is used again
+        size_t kept = 0; // swaps elements, so that `out` reuses its memory
         for (size_t i = 0; i < out.size(); ++i) {
             if (out[i].worker == worker_)
                 events += deliver(client, out[i], now);
@@ -48,10 +49,10 @@ bool LocalPath::deliver(Client &client, const Response &response, int64_t now) {
                request->header.sequence == response.header.sequence;
     };
     auto found = std::find_if(waiting_.begin(), waiting_.end(), its);
-    if (found == waiting_.end()) return false; // an answer to a repetition
+    if (found == waiting_.end()) return false; // the answer to a repetition
     Outgoing &request = **found;
     if (response.bytes > request.answer_bytes)
-        return false; // to the request before it was canceled
+        return false; // the answer to the original request, which was canceled since
     waiting_.erase(found);
     if (response.bytes > 0) std::memcpy(request.answer, response.payload, response.bytes);
     client.on_response(request, response.header, response.bytes, now);

@@ -1,4 +1,5 @@
-// The way from a client to the server in its own process: direct calls, one copy of pulled values.
+// The path from a client to the server in the same process: direct calls, and one copy of pulled
+// values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/client/client.h"
@@ -9,7 +10,7 @@
 
 namespace dtrain::ps {
 
-// A Wire hands on what it has for that server: send(), withdraw(). run() then does the work,
+// The client's Wire forwards send() and withdraw() for that server. run() then does the work,
 // outside of calls into the client.
 class LocalPath {
   public:
@@ -17,8 +18,9 @@ class LocalPath {
 
     void send(Outgoing &request) { queue_.push_back(&request); }
     void withdraw(Outgoing &request);
-    // Serves what was sent, and takes from `out` the answers to the own worker, also those that
-    // others have set free; leaves the answers to others. Returns how many events the client got.
+    // Serves the requests, and delivers the answers in `out` that are for this worker, also those
+    // that requests of other workers have released. Leaves answers for other workers in `out`.
+    // Returns the number of events for the client.
     int run(Client &client, Server &server, Responses &out, int64_t now);
     bool idle() const { return queue_.empty() && withdrawn_.empty(); }
 

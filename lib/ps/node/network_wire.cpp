@@ -1,12 +1,14 @@
+// Sends requests over the network, receives their answers, and withdraws both.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/network_wire.h"
 
 namespace dtrain::ps {
 namespace {
 
-// A server that is alive answers a repetition soon after the request itself.
+// A live server answers a repetition soon after the request itself, so late answers need not be
+// awaited longer than purge_for.
 constexpr int64_t purge_interval = 100 * ms, purge_for = 30 * second;
-constexpr uint32_t longest_held = 8; // rounds that poll in vain
+constexpr uint32_t longest_held = 8; // rounds of polling without an answer
 
 } // namespace
 
@@ -117,7 +119,7 @@ Status NetworkWire::send(uint32_t server, Outgoing &request) {
 }
 
 void NetworkWire::withdraw(uint32_t server, Outgoing &request) {
-    // Never from here: the client is inside of a call.
+    // Does not call on_withdrawn() from here, since the client is within a call.
     if (request.copied) return copies_withdrawn_.push_back(&request);
     Slot &slot = slot_of(server, request);
     slot.withdrawing = true;
@@ -132,7 +134,7 @@ void NetworkWire::settled(uint32_t server, Outgoing &request) {
         copies_[server]--;
         all_copies_--;
     }
-    if (request.wire == nullptr) return; // a copy, or never sent over the network
+    if (request.wire == nullptr) return; // packed, or never sent over the network
     Slot &slot = *static_cast<Slot *>(request.wire);
     request.wire = nullptr;
     free_.push_back(&slot);
@@ -183,7 +185,7 @@ void NetworkWire::sent(engine::Completion *self, const dtrain_tp_done_t &) {
     NetworkWire &wire = *slot.wire;
     half.pending = false;
     wire.pending_--;
-    // A message that did not get through is one without an answer: it will be sent again.
+    // The status does not matter: the client repeats a lost message, since no answer comes.
     if (slot.withdrawing)
         wire.settle(slot);
     else
@@ -202,11 +204,11 @@ void NetworkWire::answered(engine::Completion *self, const dtrain_tp_done_t &eve
     if (slot.withdrawing) return wire.settle(slot);
     if (came && event.bytes < sizeof header)
         return wire.client_->on_fragment(*slot.request, event.bytes, wire.agent_.now());
-    // Longer than the receive is an answer to the request that was canceled, or not well-formed:
-    // its header tells.
+    // An answer that is longer than the receive belongs to the canceled request of the same number,
+    // or is malformed; the client checks its header.
     if (!came || !wire.client_->on_response(*slot.request, header, event.bytes - sizeof header,
                                             wire.agent_.now()))
-        (void)wire.listen(slot); // an old answer, sent twice; send() listens if this fails
+        (void)wire.listen(slot); // an old answer that was sent twice; send() retries a failure
 }
 
 } // namespace dtrain::ps

@@ -1,12 +1,12 @@
-// Requests and answers of a client as tagged messages.
+// Carries the requests and answers of a client as tagged messages.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request goes to the server with the worker as its source; its answer comes back with a tag made
-// of table and sequence number, straight into the caller's memory. Small answers go in packs, and
-// no receive is posted for them; so do small requests. A pack leaves when nothing else is on its
-// way to that server, or when it has as many requests as are on their way: so both sides have a
-// pack to work on, and packs stay large. It waits a few rounds at most, since answers may be long
-// in coming.
+// A request goes to the server with the worker as its source. Its answer comes back directly into
+// the caller's memory, with a tag made of table and sequence number. Small requests and small
+// answers are collected in packs; no receive is posted for a packed answer. A pack is sent when no
+// packed request to that server is in flight, or when it has as many requests as are in flight, so
+// that both sides have a pack to work on and packs stay large. It waits a few rounds at most, since
+// answers may take long.
 #pragma once
 #include "engine/mesh.h"
 #include "engine/tag.h"
@@ -28,7 +28,7 @@ inline constexpr uint64_t answer_bit = uint64_t{1} << 37, packed_bit = uint64_t{
 constexpr uint64_t request_tag(uint32_t worker_member) {
     return engine::make_tag(0, worker_member, engine::TagClass::parameter_server, 0);
 }
-// Sequence numbers in flight are close together: their low bits tell them apart.
+// Sequence numbers in flight are close together, so their low bits are unique.
 constexpr uint64_t answer_tag(uint32_t server_member, uint32_t table, uint64_t sequence) {
     return engine::make_tag(0, server_member, engine::TagClass::parameter_server,
                             answer_bit | uint64_t{table} << 16 | engine::low(sequence, 16));
@@ -38,37 +38,36 @@ constexpr uint64_t packed_answers_tag(uint32_t server_member) {
                             answer_bit | packed_bit);
 }
 
-// Under the agent's lock, its destruction too.
+// All calls need the agent's lock, also the destructor.
 class NetworkWire final {
   public:
-    // servers: outlives it.
+    // servers: must outlive this object.
     NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self, const ServerList &servers);
 
     Status open(Client &client); // begins to listen for packs
-    bool close();                // when idle(), until it returns true: nothing is with a transport
+    bool close(); // when idle(); call until true: then no receive is with a transport
     Status send(uint32_t server, Outgoing &request);
     void withdraw(uint32_t server, Outgoing &request);
     void settled(uint32_t server, Outgoing &request);
-    // Outside of calls into the client: reports what was withdrawn at once, and forgets answers
-    // that came late.
-    // Returns 1 while something waits to be sent with more.
+    // Call it outside of calls into the client: reports withdrawals that completed at once, flushes
+    // packs and discards late answers. Returns 1 while requests wait in packs.
     int run() {
         if (packs_.waiting() || !withdrawn_.empty() || !copies_withdrawn_.empty() ||
             !late_.empty() || inbox_.deaf())
             move();
         return packs_.waiting() ? 1 : 0;
     }
-    // Nothing is on its way.
+    // Whether no message is in flight and no request waits in a pack.
     bool idle() const {
         return pending_ == 0 && withdrawn_.empty() && copies_withdrawn_.empty() && packs_.idle() &&
                !packs_.waiting();
     }
-    // After member loss: what is still with the transport goes with the connection.
+    // After the loss of a server: drops its pack and its connection with all pending messages.
     void drop(uint32_t server) {
         packs_.drop(servers_.member(server));
         mesh_.drop(servers_.member(server));
     }
-    size_t slots() const { return slots_.size(); } // the most requests at one time so far
+    size_t slots() const { return slots_.size(); } // the peak number of unpacked requests
 
   private:
     struct Slot;
@@ -86,10 +85,10 @@ class NetworkWire final {
         uint32_t server = 0;
         Half sent, answered;
         bool withdrawing = false;
-        int32_t unanswered = 0; // how often it was sent without an answer to it
+        int32_t unanswered = 0; // number of sends minus number of answers
         Headers *headers = nullptr;
     };
-    // Answers with this tag may come that nobody waits for any more.
+    // Answers with this tag may still come although their request is settled.
     struct Late {
         uint64_t tag;
         int64_t until;
@@ -117,10 +116,10 @@ class NetworkWire final {
     std::vector<Slot *> free_, withdrawn_;
     std::vector<Outgoing *> copies_withdrawn_;
     PackSender packs_;
-    Inbox inbox_;                  // of packed answers
+    Inbox inbox_;                  // receives packed answers
     std::vector<uint32_t> copies_; // by server: packed requests that are not settled
-    uint32_t all_copies_ = 0;      // of all servers
-    uint32_t held_ = 0;            // rounds since something was added and nothing came
+    uint32_t all_copies_ = 0;      // packed requests of all servers that are not settled
+    uint32_t held_ = 0;            // rounds without a packed answer while requests wait in packs
     std::deque<Late> late_;
     int64_t next_purge_ = 0;
 };

@@ -1,3 +1,4 @@
+// Starts and stops a process's client and server, drives their work, and creates tables.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/node.h"
 
@@ -12,8 +13,8 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t group_uid = 0x7073; // not one of a communicator's: those are odd or larger
-constexpr int64_t least_peer_memory = 1 << 20; // a few answers, and packs of them
+constexpr uint64_t group_uid = 0x7073;         // communicators have odd or larger ones
+constexpr int64_t least_peer_memory = 1 << 20; // bytes for a few answers and packs
 constexpr int64_t closing_patience = 200 * ms; // then connections are dropped
 
 } // namespace
@@ -29,7 +30,8 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
         if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
         const int64_t limit = session->options().number("ps.peer_memory");
         if (limit > 0 && limit < least_peer_memory)
-            return fail(DTRAIN_ERR_CONFIG, "option ps.peer_memory: %lld bytes; at least 1M, or 0",
+            return fail(DTRAIN_ERR_CONFIG,
+                        "option ps.peer_memory: %lld bytes; at least 1M, or 0 for no limit",
                         static_cast<long long>(limit));
     }
     std::shared_ptr<Node> node(new Node(std::move(session)));
@@ -98,8 +100,8 @@ void Node::archived(std::unique_ptr<ArchiveJob> job) {
                            job->name.c_str(), job->text.c_str());
     else if (job->request.kind == RequestKind::save)
         agent_.log().write(DTRAIN_LOG_DEBUG,
-                           "checkpoint %llu, table \"%s\": %llu bytes were copied while requests "
-                           "went on, which waited at most %.3f ms at a time",
+                           "checkpoint %llu, table \"%s\": copied %llu bytes while serving "
+                           "requests, which waited at most %.3f ms at a time",
                            static_cast<unsigned long long>(job->request.argument),
                            job->name.c_str(), static_cast<unsigned long long>(job->charged),
                            1e-6 * double(job->longest_turn));
@@ -115,7 +117,7 @@ Node::~Node() {
     agent_.locked([&] {
         if (port_ != nullptr) port_->close();
     });
-    // What is in a transport is withdrawn; what cannot be goes with its connection.
+    // Messages in a transport are withdrawn; if that takes too long, their connections are dropped.
     auto idle = [&] {
         bool none = true;
         agent_.locked([&] {
@@ -131,7 +133,7 @@ Node::~Node() {
                 for (uint32_t m = 0; m < session_->workers() + session_->servers(); m++) {
                     session_->mesh().drop(m);
                     if (client_ != nullptr && servers_.number(m) != ServerList::none)
-                        lose_server(servers_.number(m), "this process leaves");
+                        lose_server(servers_.number(m), "this process is leaving the job");
                 }
             });
             until = INT64_MAX;
@@ -140,7 +142,7 @@ Node::~Node() {
     }
     agent_.locked([&] {
         if (serves_) agent_.finish(&service_, {}, "");
-        client_.reset(); // and what is registered
+        client_.reset(); // under the lock, since they release registered memory
         network_.reset();
         port_.reset();
         server_.reset();
@@ -165,7 +167,7 @@ void Node::withdraw(uint32_t server, Outgoing &request) {
 }
 
 void Node::settled(uint32_t server, Outgoing &request) {
-    network_->settled(server, request); // knows those that it carried
+    network_->settled(server, request); // ignores requests that it did not carry
 }
 
 int Node::work() {
@@ -228,7 +230,7 @@ void Node::drop_table(ClientTable *table) {
         client_->destroy(table, agent_.now());
         rest_when_idle();
     });
-    agent_.call_helper(); // nobody waits for the answers
+    agent_.call_helper(); // no thread waits for the answers
 }
 
 void Node::destroy_table(ClientTable *table, int64_t patience_ns) {
@@ -240,7 +242,7 @@ void Node::destroy_table(ClientTable *table, int64_t patience_ns) {
         agent_.locked([&] { held = server_ != nullptr && server_->holds(id); });
         return !held;
     };
-    // Others may still use the part that is here.
+    // Other workers may still use this server's part of the table.
     engine::Request never;
     while (!served() && agent_.clock().now_ns() < until)
         agent_.wait(never, agent_.clock().now_ns() + 1 * ms);

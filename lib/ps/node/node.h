@@ -1,9 +1,9 @@
 // A process's part in the parameter server: its client, its server, or both, bound to the network.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A worker whose option ps.serve is set serves beside the dedicated servers, and all do in a job
-// that would have no server else: then the worker's node holds a server, too, which it reaches by
-// direct calls.
+// A worker with the option ps.serve serves beside the dedicated servers. In a job that would have
+// no server otherwise, all workers serve. The node of a worker that serves holds a server, too, and
+// reaches it by direct calls.
 #pragma once
 #include "cluster/session/session.h"
 #include "engine/operation.h"
@@ -24,8 +24,8 @@ namespace dtrain::ps {
 
 class Node final : public cluster::Group, public Wire {
   public:
-    // One per session.
-    // functions: those that the server here may run; outlive the node.
+    // One node per session. functions: those that this process's server may run; they must outlive
+    // the node.
     static Status open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
                        std::shared_ptr<Node> &out);
     ~Node() override;
@@ -33,31 +33,32 @@ class Node final : public cluster::Group, public Wire {
     cluster::Session &session() { return *session_; }
     engine::Agent &agent() { return agent_; }
     const ServerList &servers() const { return servers_; }
-    // Of a table whose creator says none.
+    // The server weights of a table whose creator gives none.
     std::vector<uint32_t> usual_weights() const;
-    // Completed when every worker has left, or the job has failed. NULL without a server.
+    // Completed when every worker has left, or the job has failed. nullptr without a server.
     engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
 
-    // Blocking: the handle and its create request, answered by all servers.
+    // Blocking: makes the handle, sends the create requests, and waits for the answers of all
+    // servers.
     Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
                         ClientTable *&table_p);
-    // A worker that serves waits until all workers have destroyed the table, at most so long.
+    // A worker that serves waits until all workers have destroyed the table, at most `patience_ns`.
     void destroy_table(ClientTable *table, int64_t patience_ns);
-    // Posts; done by TableOperation.
+    // Posts the operation as a TableOperation.
     Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                 bool awaited = false);
 
     Checkpointer &checkpointer() { return checkpointer_; }
-    // ROUND_ROBIN and GREEDY: where to put a new table (Client::choose_home()).
+    // ROUND_ROBIN and GREEDY: the home of a new table (Client::choose_home()).
     uint32_t choose_home(const TableParams &params);
-    // Of the table's requests of this worker to that server; to all: -1.
+    // Counters for this worker's requests for the table to that server; -1: to all servers.
     Counters counters(const ClientTable &table, int32_t server);
-    std::string metrics(); // of the server here, as text
+    std::string metrics(); // of this process's server, as text
 
     // ---- under the agent's lock ----
     Client &client() { return *client_; }
-    int work();         // what is local, held back or due
-    int work_locally(); // and leaves what may be packed with more
+    int work();         // does local work, retries what was held back, and serves timers
+    int work_locally(); // the same, but leaves requests that may be packed with more
     bool contains(uint32_t) const override { return true; }
     void member_lost(uint32_t member, const char *text, bool silent) override;
     void member_left(uint32_t member) override;
@@ -71,7 +72,7 @@ class Node final : public cluster::Group, public Wire {
     void settled(uint32_t server, Outgoing &request) override;
 
   private:
-    // Keeps the agent at work as long as the node exists.
+    // Lets the agent poll the node's work as long as the node exists.
     class Service final : public engine::Operation {
       public:
         Service(engine::Request *completed, Node &node) : Operation(completed), node_(node) {
@@ -96,7 +97,7 @@ class Node final : public cluster::Group, public Wire {
     void archived(std::unique_ptr<ArchiveJob> job);
     void lose_server(uint32_t server, const char *text);
     void check_deserted();
-    // A worker whose requests are all answered has nothing to poll for; a server always has.
+    // Stops polling if all requests of a worker were answered. A server always polls.
     void rest_when_idle();
     void drop_table(ClientTable *table); // tells the servers in the background
 
@@ -105,7 +106,7 @@ class Node final : public cluster::Group, public Wire {
     engine::Agent &agent_;
     engine::Request service_done_, deserted_;
     Service service_;
-    std::unique_ptr<ArchiveThread> archive_; // of a server that may write checkpoints
+    std::unique_ptr<ArchiveThread> archive_; // if there is a server and checkpoint.directory
     std::unique_ptr<Server> server_;
     std::unique_ptr<ServerPort> port_;
     std::unique_ptr<NetworkWire> network_;

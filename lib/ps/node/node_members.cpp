@@ -1,4 +1,5 @@
-// What a node does when members of the job leave or are lost. SPDX-License-Identifier: Apache-2.0
+// How a node reacts when members of the job leave or are lost.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/node/node.h"
 
 #include <string>

@@ -1,8 +1,9 @@
-// Several small requests, or answers, as one message.
+// A pack: several small requests or answers in one message.
 // SPDX-License-Identifier: Apache-2.0
 //
-// 8 bytes of beginning, then for each: the bytes of its payload as 8 bytes, its 64-byte header, its
-// payload, and zeroes up to a multiple of 8 bytes.
+// A pack has 8 bytes that identify it (pack_begin). Then follow, for each request or answer: the
+// size of its payload in 8 bytes, its 64-byte header, its payload, and zeros up to a multiple of 8
+// bytes.
 #pragma once
 #include "ps/table/protocol.h"
 
@@ -12,9 +13,9 @@
 
 namespace dtrain::ps {
 
-inline constexpr uint64_t pack_begin = 0x4b505444;    // "DTPK"; not how a header begins
-inline constexpr uint64_t most_packed = 1024;         // bytes of a payload worth a copy
-inline constexpr uint64_t most_pack_bytes = 16 << 10; // of a message
+inline constexpr uint64_t pack_begin = 0x4b505444;    // "DTPK"; differs from protocol_magic
+inline constexpr uint64_t most_packed = 1024;         // largest payload that is copied into a pack
+inline constexpr uint64_t most_pack_bytes = 16 << 10; // largest pack
 
 class Pack {
   public:
@@ -52,8 +53,8 @@ inline bool is_pack(const char *message, uint64_t size) {
     return size >= sizeof pack_begin && std::memcmp(message, &pack_begin, sizeof pack_begin) == 0;
 }
 
-// f(header, payload, bytes) for each; the payload is aligned as the message is. False: the rest of
-// the message is not well-formed.
+// Calls f(header, payload, bytes) for each; payloads are aligned to 8 bytes if the message is.
+// False: the rest of the message is malformed.
 template <class Header, class F> bool unpack(const char *message, uint64_t size, F &&f) {
     for (uint64_t at = sizeof pack_begin; at < size;) {
         uint64_t bytes = 0;

@@ -1,3 +1,4 @@
+// Fills and sends packs, and reuses their memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/pack_sender.h"
 
@@ -39,7 +40,7 @@ bool PackSender::send(uint32_t member) {
     if (s == DTRAIN_OK)
         pending_++;
     else
-        forget(parcel); // its member is lost, or asks again
+        forget(parcel); // the member is lost, or will repeat its requests
     return true;
 }
 

@@ -1,3 +1,4 @@
+// Unpacks requests for the server, and sends its answers alone or in packs.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/server_port.h"
 
@@ -56,7 +57,8 @@ int ServerPort::send() {
 }
 
 void ServerPort::send(Response &&response) {
-    response.packed = response.packed && response.bytes <= most_packed; // as a worker may ask for
+    // A worker may ask for a pack although the answer is too large.
+    response.packed = response.packed && response.bytes <= most_packed;
     if (response.packed && pack(response)) return;
     if (spare_.empty()) spare_.emplace_back().header = headers_.take<ResponseHeader>();
     answers_.splice(answers_.end(), spare_, spare_.begin());
@@ -101,7 +103,7 @@ bool ServerPort::post(Answer &answer) {
         pending_++;
         return true;
     }
-    release(answer); // the worker will ask again, or is lost
+    release(answer); // the worker will repeat the request, or it is lost
     return true;
 }
 

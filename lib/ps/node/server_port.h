@@ -1,4 +1,4 @@
-// Where a server's requests arrive and its answers leave.
+// Connects a server to the network: receives its requests and sends its answers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/mesh.h"
@@ -14,32 +14,33 @@
 
 namespace dtrain::ps {
 
-// Under the agent's lock, its destruction too.
+// All calls need the agent's lock, also the destructor.
 class ServerPort {
   public:
     ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
                uint32_t workers);
 
     Status open(); // begins to listen on every transport
-    void close();  // stops; poll idle() before the destruction
-    // Sends responses(), tries again what the transport held back; returns how much it did.
+    void close();  // stops; poll idle() before destruction
+    // send() sends responses(); retry() tries again what the transport refused. Both return how
+    // much they did.
     int send();
     int retry();
-    Responses &responses() { return responses_; } // what the server wants sent
+    Responses &responses() { return responses_; } // the server's answers that are not sent yet
     bool idle() const { return pending_ == 0 && inbox_.idle() && packs_.idle(); }
 
   private:
     struct Answer : engine::Completion {
         ServerPort *port = nullptr;
         Response response;
-        ResponseHeader *header = nullptr; // as it travels
-        Charge charge;                    // of this
+        ResponseHeader *header = nullptr; // in registered memory
+        Charge charge;                    // for this object
         std::list<Answer>::iterator place;
     };
     void take(uint32_t worker, const char *message, uint64_t bytes);
     static void answered(engine::Completion *self, const dtrain_tp_done_t &event);
     void send(Response &&response);
-    bool post(Answer &answer); // false: held back
+    bool post(Answer &answer); // false: the transport is busy
     void register_memory(const Response &response);
     bool pack(const Response &response);
     void release(Answer &answer);

@@ -1,3 +1,4 @@
+// Starts, finishes and describes an operation on a table.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/node/table_operation.h"
 
@@ -15,7 +16,7 @@ TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer 
     transfer_.done = [](Transfer *done) {
         auto *operation = static_cast<TableOperation *>(done->owner);
         operation->done_ = true;
-        operation->agent_->wake(operation); // the client is inside of a call: end later
+        operation->agent_->wake(operation); // the client is within a call, so finish later
     };
 }
 
@@ -70,7 +71,7 @@ void TableOperation::describe(trace::Record &record) const {
     case RequestKind::count_rows: record.name = "count_rows"; break;
     case RequestKind::pull_state_rows: record.name = "pull_state_rows"; break;
     case RequestKind::set_state_rows: record.name = "set_state_rows"; break;
-    default: record.name = "table"; break; // made or given up
+    default: record.name = "table"; break; // create or destroy
     }
     const ClientTable &table = *transfer_.table;
     record.way = agent_->timeline().intern("table " + table.name);
@@ -83,7 +84,7 @@ void TableOperation::timed_out(engine::Agent &agent) {
     const char *name = transfer_.table->name.c_str();
     if (transfer_.kind == RequestKind::wait_ready)
         std::snprintf(text, sizeof text,
-                      "table \"%s\": timed out; no worker has said that it is initialised "
+                      "table \"%s\": timed out; no worker has marked it as initialized "
                       "(dtrain_table_set_ready)",
                       name);
     else

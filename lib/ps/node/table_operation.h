@@ -1,4 +1,4 @@
-// One call on a table.
+// An asynchronous operation of the engine that carries out one call on a table.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "engine/operation.h"

@@ -1,3 +1,4 @@
+// Collects rows, calls the user's function, and restores the rows if it fails.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/function_call.h"
 

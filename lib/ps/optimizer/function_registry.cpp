@@ -1,3 +1,4 @@
+// Checks user functions, adds them, and loads them from shared objects.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/function_registry.h"
 
@@ -20,28 +21,29 @@ Status check_state(const char *function, const dtrain_function_state_t &state) {
     if (taken || !is_plain_name(name, max_state_name) ||
         std::any_of(name.begin(), name.end(), upper))
         return fail(DTRAIN_ERR_INVALID,
-                    "function \"%s\": a state cannot be named \"%.40s\": 1 to 31 of [a-z0-9_], not "
-                    "values, keys or steps",
+                    "function \"%s\": a state cannot be named \"%.40s\": use 1 to 31 of "
+                    "[a-z0-9_], but not values, keys or steps",
                     function, name.data());
     if (state.dtype != DTRAIN_F32 && state.dtype != DTRAIN_F64 && state.dtype != DTRAIN_U64)
-        return fail(DTRAIN_ERR_INVALID, "function \"%s\": its state %s is not F32, F64 or U64",
+        return fail(DTRAIN_ERR_INVALID, "function \"%s\": its state \"%s\" is not F32, F64 or U64",
                     function, state.name);
     if (state.per_row > 1)
         return fail(DTRAIN_ERR_INVALID,
-                    "function \"%s\": per_row of its state %s is %u, not 0 or 1", function,
+                    "function \"%s\": per_row of its state \"%s\" is %u, not 0 or 1", function,
                     state.name, state.per_row);
     return DTRAIN_OK;
 }
 
-// Of an older caller the end may be missing, of a newer one what is not known here must be 0.
+// The struct of an older caller may be shorter; in that of a newer caller, members that are unknown
+// here must be 0.
 Status check_size(const dtrain_function_t &f) {
     // The beginning is the same in every ABI.
     if (f.struct_size < offsetof(dtrain_function_t, name))
         return fail(DTRAIN_ERR_INVALID, "a function's struct_size is %u", f.struct_size);
     if (f.abi != DTRAIN_FUNCTION_ABI)
         return fail(DTRAIN_ERR_VERSION,
-                    "the function has ABI %u, this library serves %u; build it with this library's "
-                    "dtrain_function.h",
+                    "the function has ABI %u, this library serves %u; build the function with this "
+                    "library's dtrain_function.h",
                     f.abi, DTRAIN_FUNCTION_ABI);
     if (f.struct_size < least_size)
         return fail(DTRAIN_ERR_INVALID, "a function's struct_size is %u, less than %zu",
@@ -59,7 +61,7 @@ Status check_size(const dtrain_function_t &f) {
 Status check(const dtrain_function_t &f) {
     if (f.name == nullptr || !is_plain_name(f.name, max_function_name))
         return fail(DTRAIN_ERR_INVALID,
-                    "a function cannot be named \"%.70s\": 1 to %zu of [A-Za-z0-9_.-]",
+                    "a function cannot be named \"%.70s\": use 1 to %zu of [A-Za-z0-9_.-]",
                     f.name != nullptr ? f.name : "", max_function_name);
     if (f.update == nullptr)
         return fail(DTRAIN_ERR_INVALID, "function \"%s\" has no update()", f.name);
@@ -73,8 +75,8 @@ Status check(const dtrain_function_t &f) {
         if (Status s = check_state(f.name, f.states[i]); s != DTRAIN_OK) return s;
         for (uint32_t j = 0; j < i; ++j)
             if (std::string_view(f.states[i].name) == f.states[j].name)
-                return fail(DTRAIN_ERR_INVALID, "function \"%s\" has two states named %s", f.name,
-                            f.states[i].name);
+                return fail(DTRAIN_ERR_INVALID, "function \"%s\" has two states named \"%s\"",
+                            f.name, f.states[i].name);
     }
     return DTRAIN_OK;
 }
@@ -102,7 +104,7 @@ Status FunctionRegistry::insert(Entries entries) {
     std::lock_guard lock(mutex_);
     for (const auto &entry : entries)
         if (entries_.count(entry->name) != 0)
-            return fail(DTRAIN_ERR_STATE, "the context has a function \"%s\" already",
+            return fail(DTRAIN_ERR_STATE, "the context already has a function \"%s\"",
                         entry->name.c_str());
     for (auto &entry : entries) entries_[entry->name] = std::move(entry);
     return DTRAIN_OK;

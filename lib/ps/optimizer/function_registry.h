@@ -1,4 +1,4 @@
-// The functions that a process's server may run, by name.
+// The user functions that a process's server may run, by name.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_function.h"
@@ -13,17 +13,18 @@
 
 namespace dtrain::ps {
 
-// Any thread.
+// Thread-safe.
 class FunctionRegistry {
   public:
-    // Copies it. DTRAIN_ERR_VERSION, DTRAIN_ERR_INVALID, DTRAIN_ERR_STATE; nothing has changed
-    // then.
+    // Adds a copy of the function. On DTRAIN_ERR_VERSION, DTRAIN_ERR_INVALID or DTRAIN_ERR_STATE
+    // nothing has changed.
     Status add(const dtrain_function_t &function);
-    // Those that a shared object exports, all or none; the failure names the file.
+    // Adds the functions that a shared object exports, all or none; an error text names the file.
     Status load(const std::string &path);
-    // Each of some absolute paths, separated by ':'.
+    // Loads each of several absolute paths, separated by ':'.
     Status load_all(std::string_view paths);
-    // nullptr: there is none; `names` tells those that there are. Lives as long as the registry.
+    // nullptr: there is none of that name, and `names` lists the existing ones. The result is valid
+    // as long as the registry.
     const dtrain_function_t *find(const std::string &name, std::string &names) const;
 
   private:
@@ -41,7 +42,7 @@ class FunctionRegistry {
 
     mutable std::mutex mutex_;
     std::map<std::string, std::unique_ptr<Entry>> entries_;
-    std::vector<std::string> loaded_; // paths: contexts may join one job after another
+    std::vector<std::string> loaded_; // paths; a context may join several jobs in turn
 };
 
 std::vector<FunctionState> states_of(const dtrain_function_t &function);

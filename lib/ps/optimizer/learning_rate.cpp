@@ -1,3 +1,4 @@
+// The formulas of the learning-rate schedules.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/learning_rate.h"
 
@@ -10,7 +11,7 @@
 namespace dtrain::ps {
 namespace {
 
-// s updates after the first one of the whole rate; n steps, decay d.
+// The factor s updates after the first one at the full rate; n: decay_steps, d: decay.
 using Factor = double (*)(uint64_t s, uint64_t n, double d);
 
 double constant(uint64_t, uint64_t, double) { return 1; }
@@ -35,7 +36,7 @@ double inverse_sqrt(uint64_t s, uint64_t n, double) {
     return std::sqrt(double(n) / (double(n) + double(s)));
 }
 
-// Indexed by the numbers of dtrain.h.
+// Indexed by DTRAIN_SCHEDULE_*.
 constexpr Factor factors[] = {nullptr,     constant,  linear,      cosine,
                               exponential, staircase, inverse_sqrt};
 static_assert(std::size(factors) == DTRAIN_SCHEDULE_INVERSE_SQRT + 1);

@@ -1,4 +1,4 @@
-// A table's learning rate: what was set, times what its schedule makes of the update at hand.
+// A table's learning rate: the rate that was set, times the schedule's factor for an update.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/table_params.h"
@@ -13,7 +13,7 @@ class LearningRate {
 
     void set(double rate) { rate_ = rate; }
     double set_to() const { return rate_; }
-    // Of the table's update t, from 1: the same bits on all processors.
+    // The rate for the table's update t, counted from 1; the same bits on all processors.
     double of(uint64_t t) const { return varies_ ? rate_ * factor(t) : rate_; }
     double factor(uint64_t t) const;
 

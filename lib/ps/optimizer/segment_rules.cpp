@@ -1,3 +1,4 @@
+// Applies the rules of segments to rows, and combines pushes.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/segment_rules.h"
 

@@ -14,26 +14,26 @@ class SegmentRules {
   public:
     explicit SegmentRules(const TableParams &table);
 
-    // One update of a row by g. slots: where the row's numbers of each array of slots_of() are.
+    // Updates a row by g. slots: the row's numbers in each array of slots_of().
     void apply(uint64_t number, char *row, char *const *slots, const char *g) const;
-    // The rates are those of the segments, times this.
+    // Sets each rate to the segment's learning_rate times the factor.
     void set_rate(double factor);
 
   private:
     struct Part {
         UpdateRule rule;
         double rate;
-        uint64_t at, count; // bytes in a row before it; its columns
+        uint64_t at, count; // its offset in a row in bytes; its number of columns
         uint32_t slots;
     };
     std::vector<Part> parts_;
 };
 
-// Combines what was pushed to the same rows, `from`, with `to`: as the rules have it, else the sum.
-// elements: whole rows where the table has segments.
+// Combines two pushes of the same elements, `from` into `to`: by the rule's `combine`, which is the
+// sum for most rules. elements: whole rows if the table has segments.
 void combine(const TableParams &table, uint32_t dtype, void *to, const void *from,
              uint64_t elements);
-// The same for rows that one push has twice, where the last one counts for ASSIGN.
+// The same for a row that occurs twice in one push. With ASSIGN the last one counts.
 void combine_repeated(const TableParams &table, uint32_t dtype, void *row, const void *again);
 
 } // namespace dtrain::ps

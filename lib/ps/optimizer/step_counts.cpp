@@ -1,3 +1,4 @@
+// Splits, merges, reads and writes runs of counts.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/step_counts.h"
 

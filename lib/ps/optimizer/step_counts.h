@@ -1,4 +1,4 @@
-// How many updates each element has had, kept as runs of equal counts.
+// Counts the updates of each element, stored as runs of equal counts.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/placement/partition.h"
@@ -9,8 +9,8 @@
 
 namespace dtrain::ps {
 
-// Exact for any mix of ranges; one run as long as the ranges that are pushed tile the shard, a few
-// in practice, and never more than there are elements.
+// Exact for any mix of ranges. There is one run as long as pushed ranges tile the shard, a few runs
+// in practice, and never more runs than elements.
 class StepCounts {
   public:
     explicit StepCounts(uint64_t length) : runs_{{length, 0}} {}
@@ -33,7 +33,7 @@ class StepCounts {
     struct Run {
         uint64_t end, count; // the run lasts from the end of the one before it
     };
-    size_t split(uint64_t at); // index of the run that begins there, cutting one if need be
+    size_t split(uint64_t at); // index of the run that begins there; cuts a run if needed
     void merge(size_t from, size_t to);
 
     std::vector<Run> runs_;

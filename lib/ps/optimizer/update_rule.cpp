@@ -1,3 +1,4 @@
+// Applies a rule block by block: norms, clipping, the kernels, the proximal step.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/optimizer/update_rule.h"
 
@@ -13,7 +14,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t block = 512; // elements in work at a time where there are several passes
+constexpr uint64_t block = 512; // elements per block if a rule needs several passes
 
 template <class T>
 constexpr uint32_t dtype_of = std::is_same_v<T, double> ? DTRAIN_F64 : DTRAIN_F32;
@@ -25,7 +26,7 @@ template <class T> void add_norms(Norms &norms, const T *w, const T *direction, 
     norms.direction += sums[1];
 }
 
-// A state array from element `at` on; nullptr stays.
+// A pointer to element `at` of a state array; nullptr stays nullptr.
 template <class T> T *from(void *state, uint64_t at) {
     return state != nullptr ? static_cast<T *>(state) + at : nullptr;
 }
@@ -60,7 +61,7 @@ Step UpdateRule::numbered(uint64_t number) const {
     return step;
 }
 
-// f(w, g, at, n) for each block of the values.
+// Calls f(w, g, at, n) for each block of the values.
 template <class T, class F>
 void UpdateRule::blocks(const RuleTarget &target, const T *g, uint64_t count, F &&f) const {
     auto *w = static_cast<T *>(target.values);
@@ -79,7 +80,7 @@ template <class T>
 void UpdateRule::plain(const Step &step, const RuleTarget &target, const T *g,
                        uint64_t count) const {
     Kernel<T> update = (kernels_->*info_->update).of<T>(), proximal = kernels_->proximal.of<T>();
-    bool shared = info_->is(RuleInfo::row_state); // the row's state is in step.ratio
+    bool shared = info_->is(RuleInfo::row_state); // row state is already included in step.ratio
     blocks(target, g, count, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
         T room[block];
         T *state[max_slots] = {};

@@ -1,4 +1,4 @@
-// A table's update rule, ready to be applied: what a push of g does to values w.
+// A table's update rule, ready to be applied: updates values w by a push of g.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/kernels/kernels.h"
@@ -12,7 +12,7 @@ struct RuleInfo;
 
 struct RuleTarget {
     void *values = nullptr;
-    void *slots[max_slots] = {}; // as many as the rule has; backs_up: what the worker pulled
+    void *slots[max_slots] = {}; // the rule's slots; backs_up: the values that the worker pulled
 };
 
 class UpdateRule {
@@ -20,9 +20,9 @@ class UpdateRule {
     explicit UpdateRule(const TableParams &params,
                         const KernelTable &kernels = *supported_kernels(0));
 
-    // Applies the rule to `count` elements; with norms, these are one row. number: of this update
-    // of these elements, from 1 (read only where the rule counts). The memory of target and g must
-    // not overlap. No alignment beyond the element's is needed.
+    // Applies the rule to `count` elements, which are one row if the rule takes norms. number: the
+    // number of this update of these elements, from 1 (used only if the rule counts). The memory of
+    // target and g must not overlap. No alignment beyond the element's is needed.
     void apply(uint64_t number, const RuleTarget &target, const void *g, uint64_t count) const;
     void set_rate(double rate) { step_.rate = rate; }
     bool takes_norms() const { return norms_; }
@@ -32,7 +32,7 @@ class UpdateRule {
     void blocks(const RuleTarget &target, const T *g, uint64_t count, F &&f) const;
     template <class T>
     void plain(const Step &step, const RuleTarget &target, const T *g, uint64_t count) const;
-    // Of g as it is clipped, without what is no finite number.
+    // The norm of the clipped g, without values that are not finite.
     template <class T>
     double finite_norm(const Step &step, const RuleTarget &target, const T *g,
                        uint64_t count) const;
@@ -52,7 +52,7 @@ class UpdateRule {
     bool norms_, adjusts_, proximal_;
 };
 
-// A constant to values.
+// Sets all values to a constant.
 void fill(uint32_t dtype, void *values, uint64_t count, double value);
 
 } // namespace dtrain::ps

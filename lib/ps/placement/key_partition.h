@@ -1,4 +1,4 @@
-// Which server holds the row of a key.
+// Maps keys of a sparse table to the servers that hold their rows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/hash.h"
@@ -11,12 +11,12 @@
 
 namespace dtrain::ps {
 
-// By equal shares of a hash of the keys, or by a table of slots, which keys or their hashes fall
-// into. The hash is none of those by which rows are found within a server, or each server would use
-// a part of its index only.
+// Maps by equal shares of a hash of the keys, or by a table of slots for ranges of keys or of their
+// hashes. The hash differs from those that locate rows within a server; otherwise each server would
+// use only a part of its index.
 class KeyPartition {
   public:
-    static constexpr uint32_t slot_bits = 16; // of a table by hash
+    static constexpr uint32_t slot_bits = 16; // a table by hash has 2^slot_bits slots
     enum class By : uint8_t { shares, hash, key };
 
     struct Shares { // Lemire: Fast random integer generation in an interval, 2019
@@ -39,14 +39,14 @@ class KeyPartition {
     // servers > 0; version: grows when a later partition replaces this one.
     explicit KeyPartition(uint32_t servers, uint32_t version = 0)
         : servers_(servers), version_(version) {}
-    // owners: by slot. By hash: 2^slot_bits of them; by key: of 2^shift keys each, the last one
-    // also of all keys beyond.
+    // owners: by slot. By hash there are 2^slot_bits slots. By key each slot has 2^shift keys, and
+    // the last one also has all keys beyond.
     KeyPartition(uint32_t servers, uint32_t version, By by, std::vector<uint16_t> owners,
                  uint32_t shift = 0)
         : owners_(std::make_shared<const std::vector<uint16_t>>(std::move(owners))), by_(by),
           shift_(shift), servers_(servers), version_(version) {}
 
-    // f(a function of keys), for loops over many.
+    // Calls f(server_of), where server_of maps keys to servers; for loops over many keys.
     template <class F> decltype(auto) with_lookup(F &&f) const {
         switch (by_) {
         case By::hash: return f(HashSlots{owners_->data()});
@@ -59,7 +59,7 @@ class KeyPartition {
     }
     uint32_t servers() const { return servers_; }
     uint32_t version() const { return version_; }
-    // Of all keys, or their hashes; what is beyond the last slot is not counted.
+    // The server's share of all keys or hashes; keys beyond the last slot are not counted.
     double share(uint32_t server) const {
         if (owners_ == nullptr) return 1.0 / servers_;
         auto its = std::count(owners_->begin(), owners_->end(), server);

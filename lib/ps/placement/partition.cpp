@@ -1,3 +1,4 @@
+// Adds ranges to parts and sections to partitions.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/placement/partition.h"
 

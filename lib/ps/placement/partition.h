@@ -1,4 +1,4 @@
-// Which server holds which elements of a dense table, and how a range is cut for them.
+// Maps elements of a dense table to servers, and cuts ranges by server.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace dtrain::ps {
 struct Range {
     uint64_t first = 0, count = 0; // elements
     uint64_t end() const { return first + count; }
-    // other lies in this range; both are free of overflow.
+    // Whether `other` lies in this range. Neither range may overflow.
     bool contains(const Range &other) const {
         return other.first >= first && other.count <= count &&
                other.first - first <= count - other.count;
@@ -20,23 +20,23 @@ struct Range {
 
 Range intersect(const Range &a, const Range &b);
 
-// What one server holds of a table: ranges, which lie there one after the other. Elements are those
-// of the whole table, places are counted from 0 within the part.
+// The part of a table that one server holds: ranges of elements, stored one after the other.
+// Elements are numbered in the whole table, places from 0 within the part.
 class Part {
   public:
     Part() = default;
     Part(const Range &range) { add(range); } // NOLINT: a range is a part
-    void add(const Range &range);            // it lies after all others
+    void add(const Range &range);            // it must lie after all others
 
     uint64_t count() const { return count_; } // of elements
     size_t ranges() const { return extents_.size(); }
     const Range &range(size_t index) const { return extents_[index].range; }
-    bool contains(const Range &range) const; // one of its ranges does
+    bool contains(const Range &range) const; // whether one of its ranges does
     uint64_t place_of(uint64_t element) const {
         const Extent &its = extent_of(element);
         return its.place + (element - its.range.first);
     }
-    // f(elements, place of the first) for each range of the part that has some of `wanted`.
+    // Calls f(elements, place of the first) for each overlap of `wanted` with a range of the part.
     template <class F> void for_each_overlap(const Range &wanted, F &&f) const {
         if (wanted.count == 0) return;
         auto ends_before = [](const Extent &extent, uint64_t element) {
@@ -48,7 +48,7 @@ class Part {
             f(both, at->place + (both.first - at->range.first));
         }
     }
-    // f(elements, place of the first) for what lies at these places.
+    // Calls f(elements, place of the first) for each run of elements at these places.
     template <class F> void for_each_run(const Range &places, F &&f) const {
         auto ends_before = [](const Extent &extent, uint64_t place) {
             return extent.place + extent.range.count <= place;
@@ -65,7 +65,7 @@ class Part {
         Range range;
         uint64_t place;
     };
-    const Extent &extent_of(uint64_t element) const { // the last that begins there or before
+    const Extent &extent_of(uint64_t element) const { // the last that begins at or before it
         if (extents_.size() == 1) return extents_[0];
         auto after = [](uint64_t e, const Extent &extent) { return e < extent.range.first; };
         return *(std::upper_bound(extents_.begin(), extents_.end(), element, after) - 1);
@@ -75,12 +75,12 @@ class Part {
     uint64_t count_ = 0;
 };
 
-// The whole table as sections in a row, each on one server.
+// The whole table as consecutive sections, each on one server.
 class Partition {
   public:
     // version: grows when a later partition replaces this one.
     Partition(uint32_t servers, uint32_t version) : servers_(servers), version_(version) {}
-    // Elements up to `end` that no section has yet; none is fine.
+    // Adds a section with the elements up to `end` that no section has yet, if there are any.
     void add(uint64_t end, uint32_t server);
 
     uint64_t length() const { return length_; }
@@ -90,7 +90,7 @@ class Partition {
     Part part(uint32_t server) const; // may be empty
     uint64_t count(uint32_t server) const;
 
-    // f(server, part of the range) for each section that has some of it, in their order.
+    // Calls f(server, part of the range) for each section that overlaps the range, in order.
     template <class F> void for_each_part(const Range &range, F &&f) const {
         if (range.count == 0) return;
         if (sections_.size() == 1) return f(sections_[0].server, range);
@@ -117,7 +117,7 @@ class Partition {
     uint32_t servers_, version_;
 };
 
-// Into how many chunks of at most `chunk` elements a range is cut.
+// The number of chunks of at most `chunk` elements in a range.
 constexpr uint64_t chunks_of(uint64_t count, uint64_t chunk) {
     return count / chunk + (count % chunk != 0);
 }

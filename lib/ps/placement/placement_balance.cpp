@@ -1,3 +1,4 @@
+// Computes server weights, and chooses servers for tables.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/placement/placement_balance.h"
 
@@ -8,7 +9,7 @@ std::vector<uint32_t> server_weights(uint32_t workers, uint32_t dedicated, uint3
     const uint32_t mine = workers > dedicated ? workers - dedicated : 0;
     const uint32_t theirs = workers + serving - 2;
     std::vector<uint32_t> weights(dedicated, theirs);
-    // One worker alone: what it holds itself takes no network.
+    // For a single worker, values that it holds itself need no network.
     weights.resize(dedicated + serving, theirs > 0 ? mine : 1);
     return weights;
 }
@@ -24,7 +25,7 @@ uint32_t choose_server(const Placement &placement, std::span<const uint64_t> loa
         return chosen;
     }
     using Wide = unsigned __int128;
-    auto fuller = [&](uint32_t a, uint32_t b) { // next to their weights
+    auto fuller = [&](uint32_t a, uint32_t b) { // relative to their weights
         return (Wide(load[a]) + bytes) * weight(b) > (Wide(load[b]) + bytes) * weight(a);
     };
     uint32_t chosen = servers;

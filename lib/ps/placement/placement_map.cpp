@@ -1,3 +1,4 @@
+// Builds partitions by range, hash, consistent hashing, or the user's callback.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/placement/placement_map.h"
 
@@ -12,8 +13,9 @@ namespace {
 
 constexpr uint64_t slot_count = uint64_t{1} << KeyPartition::slot_bits;
 
-// 16 elements (a vector, and at least half a cache line of any type), or, when that would leave a
-// server without any, 1; always whole rows, or blocks.
+// The unit in which a table is cut: 16 elements (a vector, and at least half a cache line for types
+// of 2 bytes and more), or 1 if a server would get none otherwise; rounded up to whole rows or
+// blocks.
 uint64_t unit_of(uint64_t length, uint32_t servers, uint64_t whole) {
     uint64_t least = std::max<uint64_t>(whole, 1), unit = (15 + least) / least * least;
     return length / servers >= unit ? unit : least;
@@ -30,9 +32,9 @@ std::vector<uint16_t> shares(uint64_t slots, uint32_t servers, std::span<const u
     return owners;
 }
 
-// Consistent hashing: Karger et al., STOC 1997. Each server has points on a circle, as many as its
-// weight next to the greatest; a key belongs to the point that its hash, rounded down to a slot,
-// comes to next. One server more takes keys from others, and none moves between these.
+// Consistent hashing: Karger et al., STOC 1997. Each server has points on a circle, in proportion
+// to its weight. A key belongs to the next point at or after its hash, rounded down to a slot. An
+// additional server takes keys from the others, and no key moves between those.
 std::vector<uint16_t> ring(const Placement &placement, uint32_t servers) {
     const auto &weights = placement.weights;
     uint64_t greatest = weights.empty() ? 1 : *std::max_element(weights.begin(), weights.end());

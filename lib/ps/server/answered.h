@@ -1,4 +1,4 @@
-// What a server remembers of one worker's requests for a table, so that each is done exactly once.
+// A server's record of one worker's requests for a table, which ensures that each is done once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/protocol.h"
@@ -10,8 +10,8 @@ namespace dtrain::ps {
 
 enum class Progress : uint8_t {
     unseen,
-    held,   // came too early, and its payload was dropped: it will be asked for again
-    parked, // a pull or a save that waits, or what a disk does
+    held,   // came too early and was dropped; the server will ask for it again
+    parked, // waits here: for a clock, for other workers, or for the disk
     done
 };
 
@@ -22,12 +22,13 @@ class Answered {
         uint64_t numbers[2] = {0, 0}; // of the answer
         Reason reason = Reason::none; // of the answer
         Progress progress = Progress::unseen;
-        bool refused = false; // it was no request of this table
-        bool pushed = false;  // what it pushes was taken, whatever becomes of what it pulls
-        bool spoilt = false;  // but for it being no finite numbers
+        bool refused = false; // it was not a valid request for this table
+        bool pushed = false;  // its push was handled; its pull may still wait
+        bool spoilt = false;  // its push was dropped because of a NaN or an infinity
     };
 
-    // forgotten: too old to tell (a correct client has had its answer); window: too far ahead.
+    // forgotten: too old to be in the record (a correct client has its answer); window: too far
+    // ahead.
     Reason check(uint64_t sequence) const {
         if (sequence + request_window <= newest_) return Reason::forgotten;
         const Entry &entry = entries_[sequence % request_window];
@@ -35,19 +36,21 @@ class Answered {
         bool ahead = sequence > newest_ + request_window || (waiting && sequence > entry.sequence);
         return ahead ? Reason::window : Reason::none;
     }
-    // For a sequence that was checked. A new one takes the place of one that is out of the window.
+    // The entry of a sequence number that check() accepted. A new one replaces one that is out of
+    // the window.
     Entry &entry(uint64_t sequence) {
         Entry &entry = entries_[sequence % request_window];
         if (entry.sequence != sequence) entry = {.sequence = sequence};
         if (sequence > newest_) newest_ = sequence;
         return entry;
     }
-    // The entry of a request that is parked; nullptr: it is not, any more.
+    // The entry of a parked request; nullptr: the request is not parked any more.
     Entry *parked(uint64_t sequence) {
         Entry &entry = entries_[sequence % request_window];
         return entry.sequence == sequence && entry.progress == Progress::parked ? &entry : nullptr;
     }
-    // Whether no request before this one can still come for the first time, or again.
+    // Whether all requests before this one have been handled or parked, so that none of them can
+    // still come.
     bool in_order(uint64_t sequence) const {
         const uint64_t oldest = sequence > request_window ? sequence - request_window : 1;
         for (uint64_t s = oldest; s < sequence; ++s) {

@@ -1,11 +1,12 @@
+// The metrics of a server with their help texts, and their output.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/metrics_text.h"
 
 namespace dtrain::ps {
 namespace {
 
-// Quotes, backslashes and ends of lines as the format wants them; what is not ASCII as ?, since a
-// table's name may be any bytes.
+// Escapes quotes, backslashes and line ends as the format requires. Bytes that are not printable
+// ASCII become '?', since a table's name may have any bytes.
 std::string label(const std::string &name) {
     std::string text;
     for (char c : name) {
@@ -24,15 +25,15 @@ struct Metric {
     uint64_t Counters::*counter;
 };
 constexpr Metric metrics[] = {
-    {"requests_total", "Requests, without those that were sent again", &Counters::requests},
-    {"repeats_total", "Requests that were sent again", &Counters::repeats},
+    {"requests_total", "Requests, without repetitions", &Counters::requests},
+    {"repeats_total", "Repetitions of requests", &Counters::repeats},
     {"refused_total", "Requests that ended in an error", &Counters::refused},
-    {"dropped_total", "Requests that came too early, and were asked for again", &Counters::dropped},
-    {"stale_total", "Pushes and clocks of steps that were over, dropped", &Counters::stale},
-    {"not_finite_total", "Pushes that had a NaN or an infinity, dropped", &Counters::not_finite},
+    {"dropped_total", "Requests that came too early and were requested again", &Counters::dropped},
+    {"stale_total", "Pushes and clocks dropped because their step had ended", &Counters::stale},
+    {"not_finite_total", "Pushes dropped because of a NaN or an infinity", &Counters::not_finite},
     {"elements_total", "Elements or rows of the requests", &Counters::elements},
-    {"received_bytes_total", "Payload that workers sent", &Counters::sent},
-    {"sent_bytes_total", "Payload that workers got", &Counters::received},
+    {"received_bytes_total", "Payload bytes received from workers", &Counters::sent},
+    {"sent_bytes_total", "Payload bytes sent to workers", &Counters::received},
 };
 
 void begin(std::string &text, const std::string &name, const char *type, const char *help) {
@@ -72,9 +73,9 @@ std::string metrics_text(uint32_t server, const ServerReport &report) {
         for (size_t w = 0; w < table.workers.size(); ++w)
             f(labels(table) + ",worker=\"" + std::to_string(w) + "\"", table.workers[w]);
     };
-    begin(text, "table_bytes", "gauge", "Memory that the table takes here");
+    begin(text, "table_bytes", "gauge", "Bytes of memory that the table takes on this server");
     for (const TableReport &table : tables) line(text, "table_bytes", labels(table), table.bytes);
-    begin(text, "updates_total", "counter", "Updates applied to the table here");
+    begin(text, "updates_total", "counter", "Updates applied to the table on this server");
     for (const TableReport &table : tables)
         line(text, "updates_total", labels(table), table.updates);
     for (const Metric &metric : metrics) {
@@ -98,9 +99,9 @@ std::string metrics_text(uint32_t server, const ServerReport &report) {
                  "server=\"" + std::to_string(server) + "\",worker=\"" + std::to_string(w) + "\"",
                  (report.peers[w].*number)());
     };
-    each_peer("peer_held_bytes", "Memory that the worker makes the server hold besides tables",
+    each_peer("peer_held_bytes", "Bytes beside tables that the server holds for the worker",
               &PeerMemory::held);
-    each_peer("peer_held_bytes_max", "The most that it has held", &PeerMemory::most_held);
+    each_peer("peer_held_bytes_max", "Maximum of peer_held_bytes so far", &PeerMemory::most_held);
     return text;
 }
 

@@ -1,4 +1,4 @@
-// A server's counters in the text format of Prometheus.
+// Formats a server's counters in the text format of Prometheus.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Source: prometheus.io/docs/instrumenting/exposition_formats, "Text-based format".

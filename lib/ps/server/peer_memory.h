@@ -1,4 +1,4 @@
-// What one worker makes a server hold beyond the tables, and the most it may.
+// Accounts for the memory beside tables that a server holds for one worker, with a limit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/protocol.h"
@@ -11,15 +11,18 @@ namespace dtrain::ps {
 
 class PeerMemory {
   public:
-    explicit PeerMemory(uint64_t limit) : limit_(std::min(limit, UINT64_MAX / 2)) {} // 0: none
+    // limit: in bytes; 0: no limit.
+    explicit PeerMemory(uint64_t limit) : limit_(std::min(limit, UINT64_MAX / 2)) {}
 
     uint64_t held() const { return held_; }
-    uint64_t most_held() const { return most_held_; } // ever
+    uint64_t most_held() const { return most_held_; } // the peak
     uint64_t limit() const { return limit_; }
     bool fits(uint64_t bytes) const { return limit_ == 0 || held_ + bytes <= limit_; }
-    // What waits may take half, so that there is always room for what ends the waiting.
+    // Waiting requests may take half of the limit, so that there is always room for the requests
+    // that release them.
     bool may_wait(uint64_t bytes) const { return limit_ == 0 || held_ + bytes <= limit_ / 2; }
-    // By small answers besides, which it does not take: another one would only make it worse.
+    // Whether the limit plus a reserve for small answers is used up: the worker does not receive
+    // its answers, so the server must not add more.
     bool full() const { return limit_ != 0 && held_ >= limit_ + small_answers; }
 
   private:
@@ -29,7 +32,7 @@ class PeerMemory {
     uint64_t limit_, held_ = 0, most_held_ = 0;
 };
 
-// Bytes that count until this goes. The memory outlives it.
+// Charges bytes to a PeerMemory, which must outlive this object, until the destruction.
 class Charge {
   public:
     Charge() = default;

@@ -1,3 +1,4 @@
+// Creates and drops tables, passes requests to them, and accounts for memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server.h"
 
@@ -30,8 +31,8 @@ void Server::respond(uint32_t worker, const RequestHeader &header, Reason reason
 
 void Server::on_request(uint32_t worker, const RequestHeader &header, const void *payload,
                         uint64_t bytes, Responses &out) {
-    if (worker >= config_.workers || workers_[worker] != State::present) return; // it is gone
-    if (peers_[worker].full()) return; // it does not take its answers: let it ask again
+    if (worker >= config_.workers || workers_[worker] != State::present) return;
+    if (peers_[worker].full()) return; // it does not receive its answers; it will ask again
     Reason reason = check_request(header, bytes, worker);
     if (reason == Reason::bad_version)
         return respond(worker, header, reason, header.version, protocol_version, out);
@@ -41,7 +42,7 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
     bool exists = found != tables_.end() && found->second != nullptr;
     if (header.kind == RequestKind::destroy) {
         if (exists) leave_table(found->second, worker, out);
-        return respond(worker, header, Reason::none, 0, 0, out); // also when sent again
+        return respond(worker, header, Reason::none, 0, 0, out); // also to a repetition
     }
     if (!exists) return respond(worker, header, Reason::unknown_table, header.table, 0, out);
     ServerTable &table = *found->second;
@@ -108,7 +109,7 @@ const dtrain_function_t *Server::find_function(TableParams &params) const {
     if (config_.functions != nullptr) function = config_.functions->find(params.function, names);
     if (function == nullptr) {
         (void)fail(DTRAIN_ERR_NOT_FOUND,
-                   "it has no function \"%s\" (but: %.100s): register it there "
+                   "it has no function \"%s\" (it has: %.100s): register it there "
                    "(dtrain_function_register), or name its shared object in the option "
                    "ps.functions",
                    params.function.c_str(), names.empty() ? "none" : names.c_str());

@@ -1,3 +1,4 @@
+// Checks and dispatches the requests for a table, and answers pushes and pulls.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
@@ -107,7 +108,7 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     if (reason != Reason::none)
         return respond(header, {reason, {header.sequence, answered.newest()}}, out);
     Answer bad = check(header, payload, bytes);
-    // Not remembered: it was never a request, and the same bytes are as wrong the next time.
+    // An invalid request is not recorded: a repetition is just as invalid.
     if (bad.reason != Reason::none) {
         if (identity_.params.reproducible != 0) answered.entry(header.sequence).refused = true;
         return respond(header, bad, out);
@@ -118,14 +119,14 @@ void ServerTable::request(const RequestHeader &header, const void *payload, uint
     member.counters.repeats += entry.progress != Progress::unseen;
     if (header.kind == RequestKind::cancel) return cancel(header, entry, out);
     switch (entry.progress) {
-    case Progress::parked: return; // it will be answered
+    case Progress::parked: return; // it will be answered later
     case Progress::done:
         if (entry.reason == Reason::told) told_ = member.texts[header.sequence].text;
-        if (entry.reason == Reason::none && !may_answer(header)) return; // it comes again
+        if (entry.reason == Reason::none && !may_answer(header)) return; // it will be repeated
         return respond(header, {entry.reason, {entry.numbers[0], entry.numbers[1]}}, out, payload);
     default: start(header, payload, entry, out);
     }
-    if (identity_.params.reproducible != 0) release(out); // pushes that it had to come before
+    if (identity_.params.reproducible != 0) release(out); // pushes that waited for this request
 }
 
 void ServerTable::start(const RequestHeader &header, const void *payload, Answered::Entry &entry,
@@ -177,7 +178,7 @@ ServerTable::Answer ServerTable::refusal(Verdict verdict, const RequestHeader &h
 void ServerTable::push(const RequestHeader &header, const void *payload, Answered::Entry &entry,
                        Responses &out) {
     const bool pulls = has_trait(header.kind, Trait::receives);
-    if (pulls && entry.pushed) return pull(header, payload, entry, out); // asked for again
+    if (pulls && entry.pushed) return pull(header, payload, entry, out); // the pull had to wait
     if (pulls && collects(identity_.params))
         return finish(header, entry, {Reason::not_in_mode, {0, 0}}, out);
     Verdict verdict = may_push(header);
@@ -193,7 +194,7 @@ void ServerTable::push(const RequestHeader &header, const void *payload, Answere
                     : broken_.status != DTRAIN_OK  ? told(broken_.status, broken_.text.c_str())
                     : rows_ != nullptr             ? take_rows(header, payload, entry)
                                                    : take(header, payload, entry);
-    // A push that was refused is settled, too, so that its clock can end.
+    // A refused push counts as settled, too, so that its clock can end.
     clocks_.count_push(header.worker, header.clock);
     entry.pushed = true;
     if (answer.reason == Reason::none && pulls)
@@ -216,10 +217,10 @@ const void *ServerTable::values_of(const RequestHeader &header, const void *sent
     const TableParams &params = identity_.params;
     const uint32_t dtype = travels_narrow(params, header.kind) ? params.wire_dtype : params.dtype;
     if (dtype == computed_dtype(params)) return sent;
-    if (taken_.empty()) // for as many of the caller's elements as a request has
+    if (taken_.empty()) // room for the most elements that a request can have
         taken_.resize(chunk_bytes / device::dtype_size(params.dtype) * sizeof(float));
     const uint64_t rows = rows_ != nullptr ? header.count : 1;
-    const uint64_t count = rows_ != nullptr ? params.dim : header.count; // of each
+    const uint64_t count = rows_ != nullptr ? params.dim : header.count; // elements of each
     const auto *from = static_cast<const char *>(sent);
     auto *to = reinterpret_cast<float *>(taken_.data());
     for (uint64_t i = 0; i < rows; ++i, from += row_bytes(dtype, count))
@@ -258,7 +259,7 @@ void ServerTable::pull(const RequestHeader &header, const void *payload, Answere
     if (verdict != Verdict::wait)
         return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
                       out, payload);
-    if (rows_ != nullptr) return hold(header, entry); // its keys are not kept
+    if (rows_ != nullptr) return hold(header, entry); // the server would have to keep its keys
     park(header, entry);
 }
 

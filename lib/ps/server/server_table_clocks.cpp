@@ -1,4 +1,4 @@
-// What waits for clocks, and what is done when they are over.
+// How requests wait for clocks, and what happens when clocks end.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
@@ -8,7 +8,7 @@
 namespace dtrain::ps {
 
 void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    // One with a weight that does not fit ends without it: others must not wait for it for ever.
+    // A clock with an invalid weight ends without it, so that other workers do not wait forever.
     const bool fit = fits(header);
     const Weight weight = {std::bit_cast<double>(header.argument), (header.flags & weighted) != 0};
     const Verdict verdict =
@@ -28,7 +28,7 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
 }
 
 void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
-    if (entry.progress == Progress::held) return; // sent again, still too early
+    if (entry.progress == Progress::held) return; // a repetition that is still too early
     ++members_[header.worker].counters.dropped;
     if (keep(held_, header)) entry.progress = Progress::held;
 }
@@ -62,7 +62,8 @@ uint32_t ServerTable::sum_of(const RequestHeader &header) const {
                                             : static_cast<uint32_t>(header.clock % open_clocks);
 }
 
-// Under QUORUM of those who ended it, and of nobody else; else of all who pushed.
+// Under QUORUM, applies the pushes of the workers that ended the clock and drops all others. In
+// other modes, applies the pushes of all workers.
 void ServerTable::apply_clock() {
     ClockUpdate &update = update_;
     update.clock = clocks_.applied();
@@ -105,8 +106,8 @@ Verdict ServerTable::may_go_on(const RequestHeader &header) const {
     if (header.kind == RequestKind::save) return clocks_.cut(header.clock);
     if (header.kind != RequestKind::wait_ready) return may_pull(header);
     if (ready_) return Verdict::go;
-    return clocks_.any_lost() ? Verdict::lost
-                              : Verdict::wait; // it may be the one that would say so
+    // A lost worker may have been the one that would have called set_ready.
+    return clocks_.any_lost() ? Verdict::lost : Verdict::wait;
 }
 
 void ServerTable::release(Responses &out) {

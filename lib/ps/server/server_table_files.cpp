@@ -1,10 +1,11 @@
-// Requests that move a table to checkpoints and back.
+// Requests that save a table to checkpoints and restore it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A restore has two phases, so that a table, and several, are restored on all servers or on none:
-// each server reads and checks its part and keeps it apart; when all have, the worker tells them to
-// take it over, which cannot fail, or else to drop it. It goes with its worker. Requests may arrive
-// in another order than they were sent in: their numbers tell which restore one is about.
+// A restore has two phases, so that one or several tables are restored on all servers or on none.
+// First each server reads and checks its part and keeps it apart. When all have done so, the worker
+// tells them to take it over, which cannot fail; otherwise it tells them to drop it. If the worker
+// leaves or is lost, its restore is dropped. Requests may arrive out of order: their sequence
+// numbers tell which restore they belong to.
 #include "ps/server/server_table.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ void ServerTable::save(const RequestHeader &header, Answered::Entry &entry, Resp
     const Verdict verdict = may_go_on(header);
     if (verdict == Verdict::wait) return park(header, entry);
     const bool ssp = identity_.params.consistency == DTRAIN_SSP;
-    // What the clock waits for will never be: then it is what there is.
+    // If a worker was lost, the clock will never be complete; then the current values are saved.
     const bool last = verdict == Verdict::lost || (ssp && clocks_.any_lost());
     if (!last && verdict == Verdict::passed && ssp)
         return finish(header, entry, {Reason::not_at_clock, {header.clock, 0}}, out);
@@ -75,7 +76,7 @@ void ServerTable::restore(const RequestHeader &header, Answered::Entry &entry, R
         return finish(header, entry, {Reason::canceled}, out);
     if (restore_ && !restores(header.worker))
         return finish(header, entry, {Reason::restoring, {restore_->worker, 0}}, out);
-    drop_restore(); // the worker has given it up
+    drop_restore(); // the worker has abandoned its earlier restore
     std::unique_ptr<ArchiveJob> job = make_job(header);
     if (rows_ != nullptr)
         job->rows = std::make_unique<RowImage>(identity_.params);
@@ -116,7 +117,7 @@ void ServerTable::on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out)
     copies_ -= job->charged - needed;
     job->charged = needed;
     if (current && !kept) restore_.reset();
-    if (entry == nullptr) return; // nobody waits for it any more
+    if (entry == nullptr) return; // the request was canceled
     if (job->status != DTRAIN_OK) return tell(header, *entry, job->status, job->text.c_str(), out);
     const bool given_up = header.kind == RequestKind::restore && !kept;
     if (kept) restore_->read = std::move(job);
@@ -133,7 +134,7 @@ void ServerTable::adopt(const RequestHeader &header, Answered::Entry &entry, Res
     drop_restore();
     broken_ = {};
     finish(header, entry, {}, out);
-    release(out); // what waits for a version
+    release(out); // requests that wait for a version
 }
 
 void ServerTable::discard(const RequestHeader &header, Answered::Entry &entry, Responses &out) {

@@ -1,4 +1,4 @@
-// How workers join and leave a table.
+// How workers join and leave a table, or are lost.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
@@ -13,13 +13,13 @@ void ServerTable::join(const RequestHeader &header, const std::string &name,
     Member &member = members_[header.worker];
     if (!member.present) return respond(header, {Reason::unknown_table, {header.table, 0}}, out);
     if (unmade()) return respond(header, refused_, out);
-    if (member.joined) { // sent again: it waits with the others, or missed its answer
+    if (member.joined) { // a repetition: it waits with the others, or its answer was lost
         if (joined_ == present_) respond(header, {}, out);
         return;
     }
     const uint32_t field = first_difference(params, identity_.params);
     joining_.push_back(header);
-    // The first that asked is whom the text names.
+    // The error text names the worker that asked first.
     if (name != identity_.name || field != field_count)
         return refuse(Reason::mismatch, name != identity_.name ? name_field : field,
                       joining_.front().worker, out);

@@ -1,11 +1,12 @@
-// Changing a table's mode: workers meet at a clock, and the change is made when the last has come.
+// Changes a table's mode: workers meet at a clock, and the change is made when the last has come.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The workers have agreed among themselves before, each having asked every server whether it could.
-// Where one of them has not heard all others, it says so, and the change is not made. Who is lost
-// may have said either to some servers only. One that has not heard it does not make the change,
-// and says that; one that has heard all makes it. The others hear from all servers, so they know
-// what was decided: if one server has made the change, they tell the rest to make it, too.
+// Before, each worker has asked every server whether the change is possible, and the workers have
+// agreed among themselves. A worker that has not heard from all others refuses, and the change is
+// not made. A worker that is lost may have agreed or refused on some servers only. A server that
+// has not heard from it does not make the change and says so; a server that has heard from all
+// makes it. The remaining workers get the answers of all servers, so they know the decision: if one
+// server has made the change, they tell the other servers to make it, too (mode_decided).
 #include "ps/server/server_table.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ ServerTable::Answer ServerTable::check_mode(const RequestHeader &header,
     uint32_t bad = first_bad_field(wanted);
     if (bad == field_count) bad = first_unfit_field(wanted, identity_.workers);
     if (bad != field_count) return {Reason::bad_parameter, {bad, 0}};
-    const bool agreed = (header.argument & mode_only_asks) == 0; // it has been asked before
-    if (rows_ != nullptr || agreed) return {}; // rows are limited as they are made
+    const bool agreed = (header.argument & mode_only_asks) == 0; // the check was made before
+    if (rows_ != nullptr || agreed) return {}; // the limit for rows applies when they are made
     const uint64_t needed = Shard::bytes_needed(wanted, shard_->part().count(), identity_.workers);
     if (needed > bytes_ && needed - bytes_ > room_)
         return {Reason::memory_limit, {needed - bytes_, room_}};
@@ -46,7 +47,7 @@ void ServerTable::set_mode(const RequestHeader &header, Answered::Entry &entry, 
     members_[header.worker].agreed = header.pushes;
     auto earlier = [&](const RequestHeader &other) { return other.worker == header.worker; };
     const auto old = std::find_if(meeting_.begin(), meeting_.end(), earlier);
-    if (old != meeting_.end()) { // it has given up that one
+    if (old != meeting_.end()) { // the worker has abandoned its earlier request
         const RequestHeader given_up = *old;
         meeting_.erase(old);
         answer_meeting(given_up, {Reason::canceled}, out);
@@ -96,8 +97,8 @@ void ServerTable::meet(Responses &out) {
 }
 
 void ServerTable::change_mode(const RequestHeader &header) {
-    // A clock that not all have ended can be open only where somebody was lost, or called more
-    // clocks than others.
+    // A clock that not all workers have ended can be open only if a worker was lost or has ended
+    // more clocks than others.
     const bool bsp = identity_.params.consistency == DTRAIN_BSP;
     for (uint64_t i = 0; bsp && i < open_clocks && clocks_.applied() < clocks_.highest(); ++i) {
         apply_clock();

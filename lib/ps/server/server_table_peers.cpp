@@ -1,9 +1,9 @@
-// What each worker makes the server hold besides the table: answers, and what waits here.
+// Limits the memory that a table's server holds for each worker: answers and waiting requests.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Over its limit a worker gets an error instead of values that take memory of their own. What would
-// have to wait is dropped as if it had never come: its sender asks again, and fails for it no more
-// than for a message that was lost. So nobody is refused what others wait for.
+// A worker over its limit gets an error instead of values that would need a copy. A request that
+// would have to wait is dropped as if it had been lost; its sender repeats it, so it does not fail.
+// Therefore no request that other workers wait for is refused.
 #include "ps/server/server_table.h"
 
 #include <algorithm>

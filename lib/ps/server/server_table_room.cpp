@@ -1,4 +1,4 @@
-// Room that is kept for the rows of pushes under way.
+// Requests that keep room for the rows of pushes of several requests.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
@@ -8,7 +8,7 @@ void ServerTable::keep_rows(const RequestHeader &header, const void *payload,
                             Answered::Entry &entry, Responses &out) {
     const Verdict verdict = may_push(header);
     if (verdict == Verdict::wait) return hold(header, entry);
-    // Where it may not push at all the push itself is told.
+    // If the worker may not push at all, the push itself gets the error.
     const bool takes = verdict == Verdict::go;
     const auto *keys = static_cast<const uint64_t *>(payload);
     finish(header, entry, takes ? take_room(header, keys) : Answer{}, out);

@@ -12,7 +12,7 @@ ServerTable::Answer ServerTable::check_rows(const RequestHeader &header, const v
                                             uint64_t bytes) const {
     const Item item = item_of(identity_.params, header.kind, header.argument);
     if (item.bytes == 0) return {Reason::unknown_state, {header.argument, 0}};
-    const bool keys_alone = header.kind == RequestKind::keep_rows; // nor do rows come back
+    const bool keys_alone = header.kind == RequestKind::keep_rows; // no rows, not even in answers
     const uint64_t with_key = sizeof(uint64_t) + (keys_alone ? 0 : item.bytes);
     if (header.count > chunk_bytes / with_key) return {Reason::bad_size, {bytes, chunk_bytes}};
     const bool carries = has_trait(header.kind, Trait::carries);
@@ -48,7 +48,7 @@ ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const vo
 
 ServerTable::Answer ServerTable::change_rows(const RequestHeader &header, const void *payload) {
     const auto *keys = static_cast<const uint64_t *>(payload);
-    const void *rows = keys + header.count; // where there are some
+    const void *rows = keys + header.count; // for kinds that carry rows
     switch (header.kind) {
     case RequestKind::set_rows:
         return after_rows(rows_->set(keys, header.count, values_of(header, rows)));
@@ -59,7 +59,7 @@ ServerTable::Answer ServerTable::change_rows(const RequestHeader &header, const 
     }
 }
 
-// Numbers for the text of a limit.
+// Makes an answer with the numbers for the text of a limit.
 ServerTable::Answer ServerTable::after_rows(Reason reason) {
     if (reason == Reason::told) return failure_told();
     const uint64_t used = rows_->memory(), limit = rows_->limit();

@@ -1,4 +1,5 @@
-// What answers carry, and what changes a table besides pushes. SPDX-License-Identifier: Apache-2.0
+// The payloads of answers, and the requests that change a table besides pushes.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
 #include <bit>
@@ -47,7 +48,7 @@ void ServerTable::set_rate(const RequestHeader &header, Answered::Entry &entry, 
     if (!has_rate(params) || !valid_rate(params, rate))
         return finish(header, entry, {Reason::bad_rate, {params.rule, 0}}, out);
     Verdict verdict = collects(params) ? may_push(header) : Verdict::stale;
-    if (verdict == Verdict::stale) { // from now on
+    if (verdict == Verdict::stale) { // the new rate applies from now on
         if (rows_ != nullptr)
             rows_->set_rate(rate);
         else

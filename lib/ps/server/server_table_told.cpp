@@ -1,4 +1,4 @@
-// Failures that a text tells, and what a table's function has to do with it.
+// Answers with error texts, and failures of a table's function.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 #include "ps/table/table_wire.h"
@@ -54,7 +54,7 @@ void ServerTable::note_broken(uint64_t clock) {
     if (broken_.status != DTRAIN_OK) return;
     broken_.status = failure.status;
     broken_.text = "the update of clock " + std::to_string(clock) +
-                   " is done in part; restore a checkpoint: " + failure.text;
+                   " was only partly applied; restore a checkpoint: " + failure.text;
 }
 
 ServerTable::Answer ServerTable::attach_values(const RequestHeader &header, const void *payload,

@@ -1,3 +1,4 @@
+// Maintains and searches the marks of pushed elements.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/aggregate.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 uint64_t mark_bytes(uint64_t length) { return (length / 64 + 1) * sizeof(uint64_t); }
 
-// Bits of the word that covers `at` which lie in [at, end).
+// A mask of the bits in [at, end) within the word that covers `at`.
 uint64_t mask(uint64_t at, uint64_t end) {
     uint64_t bits = std::min(end - at, 64 - at % 64);
     return (bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1) << at % 64;

@@ -1,5 +1,4 @@
-// The sum (or least, or greatest) of what was pushed in one BSP clock, with the elements that were
-// pushed at all.
+// The sum (or minimum, or maximum) of the pushes in one clock, with a mark for each pushed element.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/placement/partition.h"
@@ -18,14 +17,14 @@ class Aggregate {
 
     bool allocate(uint64_t size, uint64_t length); // false: no memory
     bool allocated() const { return !values_.empty(); }
-    // combine(part, sums, pushed) where something was pushed already. The range counts as pushed
-    // once it is marked.
+    // Copies g, or calls combine(part, sums, pushed) for parts that were pushed before. The range
+    // counts as pushed after mark().
     template <class F> void merge(const Range &range, const void *g, F &&combine) {
         const char *from = static_cast<const char *>(g);
         for (uint64_t at = range.first; at < range.end();) {
             const bool marked = find(at, at + 1, true) == at;
             const Range part = {at, find(at, range.end(), !marked) - at};
-            if (!marked) // what is there is of an earlier clock
+            if (!marked) // the memory has values of an earlier clock
                 std::memcpy(this->at(at), from, part.count * size_);
             else
                 combine(part, this->at(at), from);
@@ -35,15 +34,15 @@ class Aggregate {
     }
     void mark(const Range &range);
     char *at(uint64_t element) const { return values_.at(element * size_); }
-    // f(range, sums) for each block of pushed elements, of at most so many, in ascending order; f
-    // may change the sums. Empty afterwards, but what the sums were stays there until the next
-    // push.
+    // Calls f(range, sums) for each block of at most `most` pushed elements, in ascending order; f
+    // may change the sums. Nothing counts as pushed afterwards, but the memory keeps the sums until
+    // the next push.
     template <class F> void take(F &&f, uint64_t most = block_elements) {
         for (Range block; next_block(block, most); clear(block))
             f(block, values_.at(block.first * size_));
         pushed_ = {0, 0};
     }
-    // The same by rows of that many elements, of which some were pushed: the others are zero.
+    // The same for each row of `row` elements that has pushed elements; its other elements are 0.
     template <class F> void take_rows(uint64_t row, F &&f) {
         for (Range block; next_block(block, block_elements);) {
             Range whole = {block.first / row * row, row};
@@ -56,11 +55,11 @@ class Aggregate {
     }
 
   private:
-    static constexpr uint64_t block_elements = 4096; // in the first-level cache while it is applied
+    static constexpr uint64_t block_elements = 4096; // fits in the L1 cache while it is applied
 
     void complete(const Range &range);
-    bool next_block(Range &block, uint64_t most); // block: the one before; count 0: none
-    void clear(const Range &block);               // its marks
+    bool next_block(Range &block, uint64_t most); // block: the one before; count 0: the first
+    void clear(const Range &block);               // clears its marks
     // The first element from `at` on whose mark is `wanted`, or `end`.
     uint64_t find(uint64_t at, uint64_t end, bool wanted) const;
     uint64_t &word(uint64_t index) const {
@@ -68,7 +67,7 @@ class Aggregate {
     }
 
     Buffer values_, marks_; // marks: one bit per element
-    Range pushed_;          // holds all marks
+    Range pushed_;          // contains all marked elements
     uint64_t size_ = 0;     // bytes of one element
 };
 

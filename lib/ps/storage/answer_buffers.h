@@ -1,4 +1,4 @@
-// Memory for answers that are put together, used again once nobody else holds it.
+// Memory for answers that need a copy; reused once no answer holds it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/buffer.h"
@@ -14,11 +14,11 @@ namespace dtrain::ps {
 
 class AnswerBuffers {
   public:
-    // usual: bytes of those that are kept; larger ones are made each time.
+    // usual: the bytes of buffers that are kept for reuse; larger ones are allocated each time.
     explicit AnswerBuffers(uint64_t usual) : usual_(usual) {}
 
     uint64_t bytes_for(uint64_t bytes) const { return std::max(bytes, usual_); }
-    // What it holds means nothing. nullptr: no memory.
+    // The contents are undefined. nullptr: no memory.
     std::shared_ptr<Buffer> take(uint64_t bytes) {
         const bool usual = bytes <= usual_;
         auto unused = [](const std::shared_ptr<Buffer> &held) { return held.use_count() == 1; };

@@ -1,3 +1,4 @@
+// Converts pushed values to the format of sums, and sums back to values.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/clock_sums.h"
 
@@ -11,7 +12,7 @@
 namespace dtrain::ps {
 namespace {
 
-// Element by element from the front: to a smaller dtype also in place.
+// Converts element by element from the front, so that it works in place for a smaller dtype.
 template <class To, class From> void convert(void *dst, const void *src, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
         From from;
@@ -21,7 +22,7 @@ template <class To, class From> void convert(void *dst, const void *src, uint64_
     }
 }
 
-// f.operator()<T, S>() for the type of an integer dtype and the wide one of its sums.
+// Calls f.operator()<T, S>() with the type T of an integer dtype and the wide type S of its sums.
 template <class F> void visit_integer(uint32_t dtype, F &&f) {
     visit_dtype(dtype, [&]<class T>() {
         if constexpr (std::is_integral_v<T>)
@@ -38,7 +39,7 @@ template <class S> void split(char *dst, const void *src, uint64_t count) {
     }
 }
 
-// In place.
+// Divides the sums in place and stores each mean as one number.
 template <class S> void divide_split(char *sums, uint64_t count, double divisor) {
     using Wide = std::conditional_t<std::is_signed_v<S>, __int128, unsigned __int128>;
     for (uint64_t i = 0; i < count; i++) {
@@ -53,7 +54,7 @@ template <class S> void divide_split(char *sums, uint64_t count, double divisor)
 void divide(void *g, uint64_t count, uint32_t dtype, double divisor) {
     if (divisor == 1) return;
     const bool whole = divisor >= 1 && divisor <= UINT32_MAX && divisor == std::trunc(divisor);
-    if (whole) // as that of integers always is
+    if (whole) // always the case for integers
         device::scale(g, count, dtype, static_cast<uint32_t>(divisor));
     else
         device::multiply(g, g, count, dtype, 1 / divisor);

@@ -1,3 +1,4 @@
+// The rules of the consistency modes, and the clocks of workers.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/consistency.h"
 
@@ -10,7 +11,7 @@ namespace dtrain::ps {
 
 Mode mode_of(const TableParams &params) {
     return {params.consistency, params.staleness, params.quorum,
-            collects_apart(params) ? 1 : open_clocks}; // what is kept apart needs more memory
+            collects_apart(params) ? 1 : open_clocks}; // sums by worker already need more memory
 }
 
 Clocks::Clocks(const Mode &mode, uint32_t workers)
@@ -153,7 +154,8 @@ uint32_t Clocks::participants(uint64_t clock) const {
     return static_cast<uint32_t>(std::count_if(workers_.begin(), workers_.end(), took_part));
 }
 
-// Of clock applied(), or a later one: a lost worker ends it no more, one that left need not.
+// For clock applied() or a later one. Lost workers count, although they will never end it; workers
+// that have left count only if they have ended it.
 uint32_t Clocks::needed(uint64_t clock) const {
     auto counted = [&](const Worker &w) { return w.state != State::left || w.clock > clock; };
     auto all = std::count_if(workers_.begin(), workers_.end(), counted);
@@ -163,7 +165,7 @@ uint32_t Clocks::needed(uint64_t clock) const {
 bool Clocks::waits_for_lost(uint64_t clock) const {
     if (!any_lost() || clock == 0) return false;
     if (!counts()) return lowest_lost_ < clock;
-    const uint64_t last = clock - 1; // if it can be over, those before can
+    const uint64_t last = clock - 1; // if this clock can end, earlier ones can, too
     auto able = [&](const Worker &w) { return w.state == State::present || w.clock > last; };
     return std::count_if(workers_.begin(), workers_.end(), able) < needed(last);
 }
@@ -181,7 +183,7 @@ void Clocks::advance() {
         if (worker.state != State::present || worker.clock >= applied_) continue;
         if (!worker.open.empty()) open(worker, worker.clock) = {};
         ++worker.clock;
-        if (!worker.open.empty()) settle(worker); // it may have ended this one
+        if (!worker.open.empty()) settle(worker); // the worker may already have ended this clock
     }
     find_lowest();
 }

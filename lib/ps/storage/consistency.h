@@ -1,15 +1,16 @@
-// Which requests of a table may proceed: the workers' clocks and what ASYNC, BSP, SSP and QUORUM
-// ask of them. SPDX-License-Identifier: Apache-2.0
+// Decides which requests of a table may proceed, by the workers' clocks and the rules of ASYNC,
+// BSP, SSP and QUORUM.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A worker's clock k is over for a server once the worker has announced its end and the server has
-// seen all pushes of it that were announced, so no delay, loss or reordering lets a clock overtake
-// its pushes. A worker that left no longer counts; one that was lost still does, for ever: what
-// waits for it fails.
+// seen all announced pushes of it, so no delay, loss or reordering lets a clock overtake its
+// pushes. A worker that has left no longer counts. A worker that was lost still counts, until
+// forget_lost(): requests that wait for it fail.
 //
-// QUORUM: as BSP, but a clock is over for all once as many workers as the quorum (or all that have
-// not left, if that is fewer) have ended it: the others' clocks are moved up to the next one, and
-// what still comes of it is stale. Source: TensorFlow's SyncReplicasOptimizer, after Chen et al.,
-// "Revisiting Distributed Synchronous SGD" (2016).
+// QUORUM: like BSP, but a clock is over for all workers once as many of them as the quorum (or all
+// that have not left, if they are fewer) have ended it. The clocks of the other workers move to the
+// next one, and their late requests for the old one are stale. Source: TensorFlow's
+// SyncReplicasOptimizer, after Chen et al., "Revisiting Distributed Synchronous SGD" (2016).
 #pragma once
 #include "dtrain.h"
 
@@ -23,28 +24,27 @@ enum class Verdict : uint8_t {
     wait,
     lost,   // would wait for a worker that was lost
     passed, // the clock is over
-    stale,  // QUORUM: the clock is over without it, which is no error
+    stale,  // QUORUM: the clock is over without this request, which is not an error
     ahead   // further ahead than a correct client can be
 };
 
-inline constexpr uint64_t open_clocks = 2; // BSP: clocks whose pushes are taken before they apply
+inline constexpr uint64_t open_clocks = 2; // BSP: clocks whose pushes are collected at a time
 
 struct Mode {
     uint32_t consistency = 0, staleness = 0, quorum = 0;
-    uint64_t open = open_clocks; // of those that collect pushes
+    uint64_t open = open_clocks; // clocks whose pushes are collected at a time
 };
 struct TableParams;
 Mode mode_of(const TableParams &params);
 
-// What a clock's pushes come to: sums, to be added up in this order, and what DTRAIN_AVG divides
-// by.
+// The update of a clock: the sums to add up, in this order, and the divisor for DTRAIN_AVG.
 struct ClockUpdate {
     uint64_t clock = 0;
     std::vector<uint32_t> sums = {};
     double divisor = 1;
 };
 
-// What a worker counts in a clock, and whether it has said so.
+// The weight of a worker in a clock, and whether the worker has given it.
 struct Weight {
     double value = 0;
     bool said = false;
@@ -52,73 +52,78 @@ struct Weight {
 
 class Clocks {
   public:
-    Clocks(const Mode &mode, uint32_t workers); // all present, at clock 0
+    Clocks(const Mode &mode, uint32_t workers); // all are present, at clock 0
 
-    Verdict push(uint32_t worker, uint64_t clock) const; // one that was not seen before
+    Verdict push(uint32_t worker, uint64_t clock) const; // for a push that was not counted yet
     Verdict pull(uint64_t clock) const;
-    // Of a pull that waits for an update that no clock promises. BSP: ahead, there is none within
-    // a clock.
+    // For a pull that waits for a later update than its clock requires. BSP: ahead, since there are
+    // no updates within a clock.
     Verdict next_update() const;
-    // Whether values are those of all clocks before this one and of no other (ASYNC: always go);
-    // passed: pushes of this clock, or a later one, have been applied.
+    // For a save: go if the values include all clocks before this one and no pushes of later ones
+    // (ASYNC: always go). passed: pushes of this clock or a later one have been applied.
     Verdict cut(uint64_t clock) const;
 
-    // A push of that clock, for which push() said go, has been decided.
+    // Counts a push of that clock, which was applied, refused or canceled.
     void count_push(uint32_t worker, uint64_t clock);
-    // The end of the worker's clock, which has that many pushes. go, passed (a contradiction to
-    // what was announced before or already seen), ahead, or what may_weigh() says.
+    // Announces the end of the worker's clock with its number of pushes. Returns go, stale, passed
+    // (it contradicts an earlier announcement or the pushes seen), ahead, or the verdict of
+    // may_weigh().
     Verdict announce(uint32_t worker, uint64_t clock, uint32_t pushes, Weight weight = {});
-    // Weights are kept for the open clocks only. go, wait or lost.
+    // Whether a weight for this clock can be stored, which is possible for open clocks only.
+    // Returns go, wait or lost.
     Verdict may_weigh(uint64_t clock) const;
     void leave(uint32_t worker);
-    // All workers are at that clock, which none is beyond, and what was open is gone.
+    // Changes the mode and sets all workers to that clock, which none has passed. Open clocks are
+    // discarded.
     void meet(const Mode &mode, uint64_t clock);
-    void forget_lost(); // they have left
+    void forget_lost(); // lost workers count as left from now on
     void lose(uint32_t worker);
 
-    // BSP, QUORUM: clock applied() is over for all; apply its pushes, then call advance().
+    // BSP, QUORUM: whether clock applied() is over for all workers. Then apply its pushes and call
+    // advance().
     bool ready() const;
     void advance();
-    uint64_t applied() const { return applied_; } // BSP, QUORUM: clocks applied
-    // The lowest number of finished clocks of a worker that counts; UINT64_MAX without any.
+    uint64_t applied() const { return applied_; } // BSP, QUORUM: the number of applied clocks
+    // The lowest number of finished clocks of the workers that count; UINT64_MAX if none counts.
     uint64_t lowest() const { return lowest_; }
-    uint64_t highest() const; // the most that a worker has finished
+    uint64_t highest() const; // the highest number of finished clocks of a worker
     uint64_t finished(uint32_t worker) const { return workers_[worker].clock; }
-    // How many workers have taken part in that clock up to its end.
+    // The number of workers that have ended that clock.
     uint32_t participants(uint64_t clock) const;
-    // What DTRAIN_AVG divides the sum of that clock by, which is applied(): so many workers, or the
-    // sum of their weights once one of them has said one.
+    // The divisor of DTRAIN_AVG for clock applied(): the number of participants, or the sum of
+    // their weights if any of them has given one.
     double divisor(uint64_t clock) const;
     bool took_part(uint32_t worker, uint64_t clock) const { return finished(worker) > clock; }
     bool any_lost() const { return lowest_lost_ != UINT64_MAX; }
-    // The lost worker with the lowest clock; only when there is one.
+    // The lost worker with the lowest clock. There must be a lost worker.
     uint32_t lost_worker() const;
     bool present(uint32_t worker) const { return workers_[worker].state == State::present; }
     const Mode &mode() const { return mode_; }
 
   private:
     enum class State : uint8_t { present, left, lost };
-    struct Open { // a clock that is not over
+    struct Open { // a clock of a worker that is not over
         uint32_t seen = 0, announced = 0;
         bool ended = false;
         Weight weight = {};
     };
-    struct Contribution { // of a clock that is over, but not applied
+    struct Contribution { // to a clock that is over but not applied
         uint64_t clock = UINT64_MAX;
         Weight weight = {};
     };
     struct Worker {
         uint64_t clock = 0; // clocks 0 .. clock - 1 are over
         State state = State::present;
-        std::vector<Open> open; // by clock % window; empty until the first push or clock
-        Contribution contributed[open_clocks]; // by clock % open_clocks, where it has pushed
+        std::vector<Open> open; // by clock % request_window; empty until the first push or clock
+        Contribution contributed[open_clocks]; // by clock % open_clocks, if the weight is above 0
     };
     Open &open(Worker &worker, uint64_t clock);
     static bool pushed_since(const Worker &worker, uint64_t clock);
     void settle(Worker &worker);
     void find_lowest();
-    bool waits_for_lost(uint64_t clock) const; // who waits until all clocks before this are over
-    uint32_t needed(uint64_t clock) const;     // QUORUM: by so many it has to be ended
+    // Whether a lost worker keeps the clocks before this one from ever being over.
+    bool waits_for_lost(uint64_t clock) const;
+    uint32_t needed(uint64_t clock) const; // QUORUM: the number of workers that must end the clock
     bool collects() const {
         return mode_.consistency == DTRAIN_BSP || mode_.consistency == DTRAIN_QUORUM;
     }
@@ -127,7 +132,7 @@ class Clocks {
     Mode mode_;
     std::vector<Worker> workers_;
     uint32_t present_;
-    uint32_t at_lowest_; // workers whose clock is lowest_
+    uint32_t at_lowest_; // number of workers whose clock is lowest_
     uint64_t lowest_ = 0, lowest_lost_ = UINT64_MAX, applied_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The copies of one shard that are being made. Under its lock.
+// The gradual copies of one shard that are in progress. All calls need the shard's lock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/storage/gradual_copy.h"
@@ -9,7 +9,7 @@
 
 namespace dtrain::ps {
 
-// Ends them with itself: what they copy goes then.
+// Its destructor cancels the copies, since the copied memory goes with the shard.
 template <class Copy> class Copies {
   public:
     Copies() = default;
@@ -21,13 +21,13 @@ template <class Copy> class Copies {
 
     bool any() const { return !going_.empty(); }
     void add(std::shared_ptr<Copy> copy) {
-        std::erase_if(going_, [](const auto &own) { // whose image is gone
+        std::erase_if(going_, [](const auto &own) { // drops copies whose image is gone
             if (own.use_count() == 1) own->cancel();
             return own.use_count() == 1;
         });
         going_.push_back(std::move(copy));
     }
-    // Done, or of no use any more.
+    // For a copy that is done or no longer needed.
     void end(GradualCopy &copy) {
         copy.cancel();
         std::erase_if(going_, [&](const auto &own) { return own.get() == &copy; });

@@ -1,3 +1,4 @@
+// Allocates, reads and writes the values of a dense shard.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/dense_values.h"
 
@@ -98,7 +99,7 @@ void DenseValues::write_part(const Range &part, const Range &block, char *scale,
     const float old = scale_at(scale), needed = scale_for(whole, block.count);
     if (needed <= old)
         write_block(at(part.first), scale, old, from, part.count, rounding);
-    else // or NaN
+    else // a larger scale, or NaN
         write_block(at(block.first), scale, needed, whole, block.count, rounding);
 }
 

@@ -1,4 +1,4 @@
-// The values of a dense shard as they are kept: of the table's type, or of its storage_dtype.
+// The stored values of a dense shard, in the table's dtype or its storage_dtype.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/placement/partition.h"
@@ -11,41 +11,41 @@
 
 namespace dtrain::ps {
 
-// Elements are counted from the start of the shard. Blocks of int8 begin anew with every row of the
-// table, or every 128 elements where it has none.
+// Elements are counted from the start of the shard. Blocks of int8 start with every row of the
+// table, or every 128 elements if it has no rows.
 class DenseValues {
   public:
     DenseValues(const TableParams &params, uint64_t count);
     uint64_t bytes() const { return count_ * size_ + scale_count(count_) * sizeof(float); }
     bool allocate(Buffer::Pages pages = Buffer::Pages::huge); // zeroed; false: no memory
-    // What write() of a range may change: of the elements, and of the scales.
+    // The elements and the scales that write() of a range may change.
     Range changed(const Range &range) const;
     Range changed_scales(const Range &range) const;
 
-    // As they lie in memory, which is a row (narrow.h) of the stored dtype but for int8.
+    // The stored bytes. They are a row (narrow.h) of the stored dtype, except for int8.
     char *at(uint64_t element) const { return memory->at(element * size_); }
-    uint64_t stored_size() const { return size_; } // of an element, without its share of a scale
-    bool narrow() const { return narrow_; }        // the following are for this
+    uint64_t stored_size() const { return size_; } // bytes of an element without its scale
+    bool narrow() const { return narrow_; }        // if true, use the following functions
     void read(const Range &range, float *to) const;
-    // Whether a range of int8 is, as a row (narrow.h), what is stored: its blocks are the stored
-    // ones, the last of which it may cut. Then copies it.
+    // If the blocks of an int8 range are the stored ones (it may cut the last one), copies the
+    // range as a row (narrow.h). False: they are not.
     bool copy_row(const Range &range, char *to) const;
-    // Of an int8 block of which the range has a part, the other values stay as they are unless its
-    // scale must grow; it shrinks when all of the block is written.
+    // If the range has a part of an int8 block, the other values of the block stay unchanged unless
+    // its scale must grow. The scale shrinks only when the whole block is written.
     void write(const Range &range, const float *from, const Rounding &rounding);
 
-    // For int8: elements of a row, of which the last may have fewer, and the scales of each.
+    // For int8: the elements of a row (the last row may have fewer), and the scales per row.
     uint64_t row() const { return row_; }
     uint64_t scales_of_row() const { return scales_of_row_; }
 
-    std::shared_ptr<Buffer> memory, scales; // scales: of int8, else none
+    std::shared_ptr<Buffer> memory, scales; // scales: for int8 only
 
   private:
     uint64_t scale_count(uint64_t elements) const;
     uint64_t scale_of(uint64_t element) const {
         return element / row_ * scales_of_row_ + element % row_ / block_values;
     }
-    // f(block, its scale's number) for the blocks that have a part of the range.
+    // Calls f(block, index of its scale) for the blocks that overlap the range.
     template <class F> void for_each_block(const Range &range, F &&f) const;
     void write_part(const Range &part, const Range &block, char *scale, const float *from,
                     const Rounding &rounding);

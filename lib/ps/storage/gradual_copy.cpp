@@ -1,3 +1,4 @@
+// Copies arrays page by page, with marks for the copied pages.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/gradual_copy.h"
 

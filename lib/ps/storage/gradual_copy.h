@@ -1,8 +1,8 @@
-// A copy of memory as it was at one moment, made in pieces while that goes on changing.
+// A snapshot of memory at one moment, copied in pieces while the memory keeps changing.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever is about to change what is copied says so first: what of it has not been copied yet is
-// copied then. So a long copy needs the lock of what it copies only for a piece at a time.
+// Copy on write: before memory is changed, before_change() copies the part that was not copied yet.
+// So a long copy needs the lock of the memory only for a piece at a time.
 #pragma once
 #include "ps/table/buffer.h"
 
@@ -14,15 +14,15 @@
 
 namespace dtrain::ps {
 
-// A bit for each of many things: whether it has been done.
+// An array of bits, one per item.
 class Marks {
   public:
-    bool allocate(uint64_t count); // none is marked; false: no memory
+    bool allocate(uint64_t count); // all bits are clear; false: no memory
     bool marked(uint64_t i) const { return (word(i) >> i % 64 & 1) != 0; }
     void mark(uint64_t i) { word(i) |= uint64_t{1} << i % 64; }
-    // The first of [at, end) that is marked, or is not; end: none.
+    // The first item in [at, end) that is marked, or that is not marked; end: there is none.
     uint64_t find(uint64_t at, uint64_t end, bool marked) const;
-    uint32_t count(uint64_t at, uint64_t end) const; // marked; at: a multiple of 64
+    uint32_t count(uint64_t at, uint64_t end) const; // marked items; at: a multiple of 64
 
   private:
     uint64_t &word(uint64_t i) const {
@@ -31,11 +31,11 @@ class Marks {
     Buffer words_;
 };
 
-// Under the lock of what is copied, but for targets().
+// All calls except targets() need the lock of the copied memory.
 class GradualCopy {
   public:
     enum class State : uint8_t { going, done, canceled };
-    // Memory that it writes, of its own.
+    // Memory that the copy is written to.
     struct Target {
         std::shared_ptr<Buffer> memory;
         uint64_t bytes;
@@ -44,22 +44,22 @@ class GradualCopy {
 
     const std::vector<Target> &targets() const { return targets_; }
     State state() const { return state_; }
-    // Copies about so many bytes more.
+    // Copies about this many bytes more.
     State advance(uint64_t bytes);
-    void cancel(); // and lets go of what it copies
+    void cancel(); // stops, and releases the source
 
   protected:
     explicit GradualCopy(std::vector<Target> targets) : targets_(std::move(targets)) {}
     bool going() const { return state_ == State::going; }
     virtual bool copy_more(uint64_t bytes) = 0; // false: all has been copied
-    virtual void let_go() = 0;
+    virtual void let_go() = 0;                  // releases the source
 
   private:
     std::vector<Target> targets_;
     State state_ = State::going;
 };
 
-// Of arrays.
+// A copy of arrays, page by page.
 class ArrayCopy final : public GradualCopy {
   public:
     struct Array {
@@ -67,25 +67,25 @@ class ArrayCopy final : public GradualCopy {
         std::shared_ptr<Buffer> to;
         uint64_t bytes;
     };
-    // As they are now. nullptr: no memory.
+    // Begins a copy of the arrays as they are now. nullptr: no memory.
     static std::shared_ptr<ArrayCopy> begin(std::vector<Array> arrays);
 
     void before_change(size_t array, uint64_t first, uint64_t bytes);
-    void settle() { settled_ = true; } // nobody changes the arrays any more
+    void settle() { settled_ = true; } // the arrays will not change any more
 
   private:
-    static constexpr uint64_t page = 4096; // copied as a whole: also what one page fault costs
+    static constexpr uint64_t page = 4096; // the unit of copying, and of page faults
 
     explicit ArrayCopy(std::vector<Array> arrays);
     bool copy_more(uint64_t bytes) override;
     void let_go() override;
-    // Those pages of the array that have not been; returns how many these were.
+    // Copies the pages of the array that were not copied yet; returns their number.
     uint64_t copy(size_t array, uint64_t first, uint64_t end);
 
     std::vector<Array> arrays_;
-    std::vector<Marks> marks_; // by array, of its pages
-    size_t array_ = 0;         // copy_more() goes on here,
-    uint64_t page_ = 0;        // and here in it
+    std::vector<Marks> marks_; // by array: its copied pages
+    size_t array_ = 0;         // copy_more() continues in this array ...
+    uint64_t page_ = 0;        // ... at this page
     bool settled_ = false;
 };
 

@@ -1,3 +1,4 @@
+// Counts the pushes in flight for each kept key.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/kept_rows.h"
 

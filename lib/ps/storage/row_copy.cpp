@@ -1,3 +1,4 @@
+// Copies rows in pieces, and before they change.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/row_copy.h"
 
@@ -59,7 +60,7 @@ void RowCopy::settle(std::shared_ptr<const RowStore> store) {
 }
 
 bool RowCopy::copy_more(uint64_t bytes) {
-    constexpr size_t most = 32; // rows that are on their way into the cache
+    constexpr size_t most = 32; // rows that are prefetched before they are copied
     uint64_t keys[most];
     uint32_t rows[most];
     size_t count = 0;

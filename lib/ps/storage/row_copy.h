@@ -1,8 +1,8 @@
-// A copy of the rows of a sparse shard, with their keys, in the order in which they were made.
+// A snapshot of the rows of a sparse shard with their keys, in the order in which they were made.
 // SPDX-License-Identifier: Apache-2.0
 //
-// It goes through the index of the store, which knows the key of a row, while keys come and go:
-// rows that were made since, also in the place of erased ones, are not those of that moment.
+// It walks through the store's index, which has the key of each row, while keys are added and
+// erased. Rows that were made after the snapshot, also in the place of erased ones, are not copied.
 #pragma once
 #include "ps/storage/gradual_copy.h"
 #include "ps/storage/row_store.h"
@@ -13,31 +13,31 @@
 
 namespace dtrain::ps {
 
-// The places of rows without those that were erased.
+// Numbers rows consecutively, without those that were erased.
 class DenseRanks {
   public:
-    // Of `count` rows without these; false: no memory.
+    // For `count` rows, of which `holes` were erased; false: no memory.
     bool allocate(uint32_t count, const std::vector<uint32_t> &holes);
     bool hole(uint32_t row) const { return any_ && holes_.marked(row); }
     uint32_t of(uint32_t row) const;
 
   private:
-    static constexpr uint32_t group = 512; // rows that are counted together
+    static constexpr uint32_t group = 512; // rows per entry of before_
     bool any_ = false;
     Marks holes_;
-    std::vector<uint32_t> before_; // each group: holes
+    std::vector<uint32_t> before_; // by group: the number of holes before it
 };
 
 class RowCopy final : public GradualCopy {
   public:
-    // As they are now; room for them. The store stays there as long as it is not settled. nullptr:
-    // no memory.
+    // Begins a copy of the rows as they are now, into buffers that must have room for them. The
+    // store must live until settle() or the end of the copy. nullptr: no memory.
     static std::shared_ptr<RowCopy> begin(const RowStore &store, std::shared_ptr<Buffer> keys,
                                           std::shared_ptr<Buffer> rows);
 
-    // Also before they are erased.
+    // Call it before rows are changed or erased.
     void before_change(const uint64_t *keys, size_t count);
-    // Goes on with the store itself, which nobody changes any more.
+    // Continues with this store, which has the same rows and will not change any more.
     void settle(std::shared_ptr<const RowStore> store);
 
   private:
@@ -51,7 +51,7 @@ class RowCopy final : public GradualCopy {
     std::shared_ptr<const RowStore> settled_;
     const std::shared_ptr<Buffer> keys_, rows_;
     const uint64_t row_bytes_;
-    const uint32_t made_; // rows, with the holes
+    const uint32_t made_; // number of rows at the snapshot, with the holes
     DenseRanks ranks_;
     Marks marks_;
     RowStore::Scan scan_;

@@ -1,3 +1,4 @@
+// Makes images of a sparse shard, reserves memory for them, and adopts them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/row_image.h"
 
@@ -10,7 +11,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t least_step = 64 << 10; // of what is reserved
+constexpr uint64_t least_step = 64 << 10; // bytes to reserve at a time, at least
 
 } // namespace
 
@@ -36,7 +37,7 @@ Status RowImage::make_room(const Reserve &reserve) {
     const uint64_t used = store.memory(), step = std::max(least_step, used / 8);
     if (reserved_ >= own_limit) return fail_for(Reason::table_limit, used, own_limit - used);
     if (reserved_ - used >= step)
-        return fail_for(Reason::no_memory, step, 0); // it was not the limit
+        return fail_for(Reason::no_memory, step, 0); // there was enough room under the limit
     const uint64_t granted = reserve(step);
     if (granted == 0) return fail_for(Reason::rows_limit, used, reserved_ - used);
     reserved_ += granted;
@@ -46,7 +47,7 @@ Status RowImage::make_room(const Reserve &reserve) {
 
 bool RowImage::allocate(uint64_t wanted) {
     count = wanted;
-    wanted += wanted / 4; // memory that is not touched costs nothing
+    wanted += wanted / 4; // untouched memory costs nothing
     keys = std::make_shared<Buffer>();
     rows = std::make_shared<Buffer>();
     return keys->allocate(wanted * sizeof(uint64_t), Buffer::Pages::small) &&
@@ -84,10 +85,10 @@ void SparseShard::adopt(RowImage &&image) {
         copies_.for_each([&](RowCopy &copy) { copy.settle(before); });
     }
     rows_ = std::move(image.store);
-    rows_.set_limit(UINT64_MAX); // that of reading it
+    rows_.set_limit(UINT64_MAX); // removes the limit that applied while reading
     updates_ = image.updates;
     set_rate(image.rate);
-    for (RowStore &sums : sums_) sums.clear(); // their rows may be gone
+    for (RowStore &sums : sums_) sums.clear(); // their rows may not exist any more
     if (kept_rows_.any()) kept_rows_.recount(rows_);
     recount_sums();
 }

@@ -1,4 +1,4 @@
-// What a sparse shard holds, apart from it: on its way to a checkpoint, or from one.
+// An image of a sparse shard's contents, to be written to a checkpoint or read from one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/storage/row_copy.h"
@@ -17,28 +17,28 @@ struct RowImage {
     explicit RowImage(const TableParams &table)
         : params(table), layout(table), store(layout.bytes, 0) {}
 
-    // A part of each row that is an array of the file.
+    // A part of each row that is stored as one array in the file.
     struct Column {
         std::string name;
         uint32_t dtype;
-        uint64_t at, bytes; // in a row
-        uint64_t width;     // numbers; 0: one, not an array of them
+        uint64_t at, bytes; // place and size in a row
+        uint64_t width;     // numbers per row; 0: one number, so the array has one dimension
     };
-    static std::vector<Column> columns_of(const TableParams &params); // as ShardImage::arrays()
+    static std::vector<Column> columns_of(const TableParams &params); // like ShardImage::arrays()
 
     TableParams params;
     RowLayout layout;
     uint64_t updates = 0, clock = 0;
     double rate = 0;
-    // To a checkpoint: `count` of each, one after the other; as long as the copy goes on, they are
-    // still to come.
+    // To a checkpoint: `count` keys and rows, both contiguous. They are complete when the copy is
+    // done.
     std::shared_ptr<Buffer> keys, rows;
     uint64_t count = 0;
     std::shared_ptr<RowCopy> copy;
-    bool allocate(uint64_t count); // and some more, for other images; false: no memory
-    bool reuse(RowImage &&other, uint64_t count); // its memory; false: there is too little of it
-    bool lend() const { return keys->lend() && rows->lend(); } // while nobody needs the image
-    // From one; make_room() lets it have more rows than it has.
+    bool allocate(uint64_t count); // with some extra for later images; false: no memory
+    bool reuse(RowImage &&other, uint64_t count); // takes its memory; false: it is too small
+    bool lend() const { return keys->lend() && rows->lend(); } // while the image is not needed
+    // From a checkpoint: the rows read so far. make_room() reserves memory for more rows.
     RowStore store;
     Status make_room(const Reserve &reserve);
 

@@ -1,3 +1,4 @@
+// Inserts, erases and rebuilds; shares memory between indices.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/row_index.h"
 
@@ -24,7 +25,7 @@ IndexMemory::Part IndexMemory::take(uint64_t bytes) {
     return part;
 }
 
-// At most four fifths full; grows by a quarter, so that little lies idle.
+// The index is at most four fifths full and grows by a quarter, so that little memory is idle.
 uint64_t RowIndex::buckets_for(uint64_t size) const {
     uint64_t buckets = buckets_ > 0 ? buckets_ : 1;
     while (size > buckets * (slots - 1)) buckets += buckets / 4 + 1;
@@ -43,8 +44,9 @@ void RowIndex::place(uint64_t key, uint64_t hash, uint32_t row) {
 bool RowIndex::insert(uint64_t key, uint64_t hash, uint32_t row, uint64_t (*hash_of)(uint64_t key),
                       IndexMemory &memory) {
     const uint64_t wanted = buckets_for(size_ + 1);
-    // Fewer keys were there since the last time than would fill every bucket once: so a look-up
-    // comes to its end.
+    // Rebuilds after many erasures, too, so that fewer keys have been inserted since the last
+    // rebuild than would fill every bucket once. So every look-up ends at a bucket that was never
+    // full.
     if (wanted != buckets_ || erased_ > buckets_ / 2) {
         RowIndex larger;
         larger.memory_ = memory.take(wanted * sizeof(Bucket));

@@ -1,3 +1,4 @@
+// Draws the initial values of a row.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/row_initializer.h"
 
@@ -11,12 +12,12 @@
 namespace dtrain::ps {
 namespace {
 
-// In [0, 1), a multiple of 2^-53.
+// A number in [0, 1), a multiple of 2^-53.
 double unit(uint64_t random) { return double(random >> 11) * 0x1p-53; }
 
 } // namespace
 
-// Column c draws the numbers 2c and 2c + 1 of the row's own sequence.
+// Column c uses the numbers 2c and 2c + 1 of the row's random sequence.
 void RowInitializer::fill(uint64_t key, void *values) const {
     if (distribution == Distribution::constant) return ps::fill(dtype, values, dim, a);
     const uint64_t row = mix(seed ^ mix(key));

@@ -1,5 +1,6 @@
-// Who has pushed a row in a clock, and what they count together: for means over these
-// (DTRAIN_MEAN_PUSHERS). SPDX-License-Identifier: Apache-2.0
+// Records the workers that have pushed a row in a clock, and their total weight, for means over
+// these workers (DTRAIN_MEAN_PUSHERS).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/table_params.h"
 
@@ -8,7 +9,7 @@
 
 namespace dtrain::ps {
 
-// It lies behind the row's sum: what they count, and a bit for each worker.
+// The record follows the row's sum in memory: the total weight, and a bit for each worker.
 class RowPushers {
   public:
     RowPushers(const TableParams &params, uint32_t workers)
@@ -16,9 +17,9 @@ class RowPushers {
                      ? sizeof(double) + (uint64_t{workers} + 63) / 64 * sizeof(uint64_t)
                      : 0) {}
 
-    bool kept() const { return bytes_ > 0; } // of other tables nothing is
+    bool kept() const { return bytes_ > 0; } // false for tables that do not need the record
     uint64_t bytes() const { return bytes_; }
-    void begin(char *at) const { std::memset(at, 0, bytes_); } // nobody
+    void begin(char *at) const { std::memset(at, 0, bytes_); } // no worker
     // A worker counts once, however often it pushes the row.
     void add(char *at, uint32_t worker, double weight) const {
         const uint64_t word = sizeof weight + worker / 64 * sizeof(uint64_t);
@@ -27,7 +28,7 @@ class RowPushers {
         put(at + word, bits | bit);
         put(at, this->weight(at) + weight);
     }
-    void add_others(char *at, const char *others) const { // all of them are
+    void add_others(char *at, const char *others) const { // no worker may be in both
         put(at, weight(at) + weight(others));
     }
     double weight(const char *at) const { return number<double>(at); }

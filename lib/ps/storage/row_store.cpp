@@ -1,3 +1,4 @@
+// Makes and erases rows, and accounts for their memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/row_store.h"
 
@@ -6,7 +7,7 @@
 namespace dtrain::ps {
 namespace {
 
-// Virtual memory: pages are there when they are touched.
+// Virtual memory: the system provides pages on first touch.
 constexpr uint64_t slab_bytes = 64 << 20;
 constexpr uint32_t most_rows = RowIndex::none;
 
@@ -33,7 +34,7 @@ uint64_t RowStore::memory_with(const Growth &growth) const {
 }
 
 uint64_t RowStore::most_memory_with(uint64_t rows) const {
-    // A bucket has four keys or more before its index grows, by a quarter and one.
+    // An index grows by a quarter plus one bucket, once it has four keys per bucket on average.
     const uint64_t grown = index_bytes_ / 4 + rows * 20 + uint64_t{segments} * 128;
     return memory() + grown + rows * row_bytes_;
 }

@@ -1,3 +1,4 @@
+// Applies and collects pushes to a dense shard, and converts values for answers.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/shard.h"
 
@@ -11,9 +12,9 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t most_filled = 64 * block_values; // at a time
+constexpr uint64_t most_filled = 64 * block_values; // elements per write of fill()
 
-// Elements that share a number of a slot, without segments.
+// The elements that share a number of a slot, in a table without segments.
 uint64_t items(const TableParams &params) {
     return rule_info(params.rule).is(RuleInfo::row_state) ? params.row_length : 1;
 }
@@ -38,7 +39,7 @@ Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_
     : params_(params), info_(rule_info(params.rule)), rule_(params), part_(part),
       size_(device::dtype_size(computed_dtype(params))), values_(params, part.count()),
       lie_as_sent_(storage_dtype_of(params) == wire_dtype_of(params) &&
-                   params.storage_dtype != DTRAIN_I8), // whose scales lie elsewhere
+                   params.storage_dtype != DTRAIN_I8), // int8 scales are stored separately
       arrays_(slots_of(params)), slots_(arrays_.size()),
       function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
       segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
@@ -53,7 +54,7 @@ std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part
     std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, part, function));
     if (shard == nullptr) return nullptr;
     if (!shard->values_.allocate()) return nullptr;
-    // Fresh memory is zero: untouched pages stay untouched.
+    // New memory is zeroed; for an initial value of 0 its pages stay untouched.
     if (params.initial != 0) shard->fill(params.initial);
     return shard->fill_slots() ? std::move(shard) : nullptr;
 }
@@ -174,7 +175,7 @@ Reason Shard::push(const Range &range, const void *g, bool begins, uint32_t work
 }
 
 Reason Shard::collect(uint32_t sum, const Range &range, const void *g, double weight) {
-    Reason reason = allocate_slots(); // now, since apply() must not fail
+    Reason reason = allocate_slots(); // done now, since apply() must not fail for want of memory
     if (reason != Reason::none) return reason;
     if (sum >= sums_.size()) sums_.resize(sum + 1);
     Aggregate &sums = sums_[sum];
@@ -219,7 +220,7 @@ Reason Shard::apply(const ClockUpdate &made_of) {
     Aggregate *total = nullptr;
     Reason reason = add_up(made_of.sums, total);
     if (total == nullptr) return reason;
-    if (reason != Reason::none) { // it was not added up
+    if (reason != Reason::none) { // the sums could not be added up
         total->take([](const Range &, void *) {});
         return reason;
     }

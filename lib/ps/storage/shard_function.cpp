@@ -1,4 +1,5 @@
-// How a dense shard runs a user's function. SPDX-License-Identifier: Apache-2.0
+// How a dense shard calls a user's function.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/shard.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ void Shard::set_rate(double rate) {
     use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
 }
 
-// At least 1, also of a push whose first request was refused or is still to come.
+// The number is at least 1, also for a push whose first request was refused or has not come yet.
 void Shard::begin_update(uint64_t number) {
     number_ = std::max<uint64_t>(number, 1);
     use_rate(rate_.of(number_));

@@ -1,3 +1,4 @@
+// Allocates images of a dense shard, and lists their arrays.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/shard_image.h"
 

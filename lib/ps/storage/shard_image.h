@@ -1,4 +1,4 @@
-// What a shard holds, apart from it: on its way to a checkpoint, or from one.
+// An image of a dense shard's contents, to be written to a checkpoint or read from one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/optimizer/step_counts.h"
@@ -18,11 +18,11 @@ namespace dtrain::ps {
 
 struct ShardImage {
     ShardImage(const TableParams &params, const Part &part);
-    // Values and state, zeroed; false: no memory.
+    // Allocates zeroed values and state; false: no memory.
     bool allocate(Buffer::Pages pages = Buffer::Pages::huge);
-    void reuse(ShardImage &&other); // that was allocated: its memory
-    bool lend() const;              // it, while nobody needs the image
-    // That they take.
+    void reuse(ShardImage &&other); // takes the memory of an allocated image
+    bool lend() const;              // lends its memory while the image is not needed
+    // The bytes of values and state.
     static uint64_t bytes_of(const TableParams &params, uint64_t count);
 
     // The values, or an array of the rule's state.
@@ -30,9 +30,9 @@ struct ShardImage {
         std::string name;
         uint32_t dtype;
         uint64_t size, elements; // bytes of an item; elements of the table that share it
-        uint64_t width;          // numbers of an item
-        char *numbers;           // nullptr: these are `steps`
-        // Of so many elements; the table's last ones may share an item of their own.
+        uint64_t width;          // numbers in an item
+        char *numbers;           // nullptr: the array is `steps`
+        // The items for this many elements; the table's last item may have fewer elements.
         uint64_t items(uint64_t count) const { return (count + elements - 1) / elements; }
     };
     std::vector<Array> arrays() const; // values, the scales of int8, state
@@ -41,9 +41,9 @@ struct ShardImage {
     TableParams params;
     Part part;
     DenseValues values;
-    std::vector<std::shared_ptr<Buffer>> slots; // as slots_of()
-    StepCounts steps;                           // of elements, or rows
-    // As long as that goes on, values and state are still to come.
+    std::vector<std::shared_ptr<Buffer>> slots; // by index in slots_of()
+    StepCounts steps;                           // counts of elements or rows
+    // Values and state are complete when this copy is done.
     std::shared_ptr<ArrayCopy> copy;
     uint64_t updates = 0, clock = 0;
     double rate = 0;

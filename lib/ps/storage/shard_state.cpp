@@ -1,4 +1,5 @@
-// How a rule's state is read and written from outside. SPDX-License-Identifier: Apache-2.0
+// Requests and images that read or write the state of a dense shard.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/shard.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t most_steps = uint64_t{1} << 53; // exact as doubles
+constexpr uint64_t most_steps = uint64_t{1} << 53; // all numbers up to this are exact doubles
 
 Range in_items(const Range &range, const StateArray &array) {
     return {range.first / array.elements, range.count / array.elements};
@@ -94,13 +95,13 @@ void Shard::copy_first(const Range &local) {
 uint64_t Shard::image_bytes() const { return ShardImage::bytes_of(params_, part_.count()); }
 
 void Shard::adopt(ShardImage &&image) {
-    copies_.for_each([](ArrayCopy &copy) { copy.settle(); }); // which keep what is replaced
+    copies_.for_each([](ArrayCopy &copy) { copy.settle(); }); // they keep the replaced buffers
     values_ = std::move(image.values);
     slots_ = std::move(image.slots);
     steps_ = std::move(image.steps);
     updates_ = image.updates;
     set_rate(image.rate);
-    backups_.clear(); // nobody has pulled these values
+    backups_.clear(); // no worker has pulled these values
 }
 
 } // namespace dtrain::ps

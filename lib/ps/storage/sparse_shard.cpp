@@ -1,3 +1,4 @@
+// Makes rows, applies and collects pushes to a sparse shard, and gathers values.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/sparse_shard.h"
 
@@ -148,7 +149,7 @@ void SparseShard::update(uint64_t key, char *row, const void *g) {
     if (counts_) {
         uint32_t steps;
         std::memcpy(&steps, row + layout_.steps_at, sizeof steps);
-        if (steps < UINT32_MAX) steps++; // so many correct nothing any more
+        if (steps < UINT32_MAX) steps++; // beyond that, the corrections no longer change
         std::memcpy(row + layout_.steps_at, &steps, sizeof steps);
         number = steps;
     }
@@ -185,7 +186,7 @@ Reason SparseShard::push(const uint64_t *keys, size_t count, const void *g, bool
 Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
                             double weight, uint32_t worker) {
     make_sum(sum);
-    Reason reason = claim(keys, count, &sum); // now, since apply() must not fail
+    Reason reason = claim(keys, count, &sum); // done now, since apply() must not lack memory
     if (reason != Reason::none) return reason;
     RowStore &sums = sums_[sum];
     fresh_.clear();
@@ -196,7 +197,7 @@ Reason SparseShard::collect(uint32_t sum, const uint64_t *keys, size_t count, co
     size_t made = sums.obtain(keys, count, begin, [&](size_t i, char *row) { claimed_[i] = row; });
     if (made < count) {
         for (const auto &[key, row] : fresh_)
-            sums.erase(key); // or the clock would update their rows
+            sums.erase(key); // otherwise the clock would update their rows
         undo_claim();
         return Reason::no_memory;
     }
@@ -265,11 +266,11 @@ Reason SparseShard::apply(const ClockUpdate &made_of) {
     char *values[block], *rows[block];
     size_t count = 0;
     Reason reason = Reason::none;
-    std::span<const uint32_t> others = made_of.sums; // but the one at work, and those before
+    std::span<const uint32_t> others = made_of.sums; // the sums after the current one
     auto update_block = [&] {
         if (reason == Reason::none) reason = add_others(keys, values, count, others);
         for (size_t i = 0; i < count; i++) {
-            const bool own = pushers_.kept(); // divisor
+            const bool own = pushers_.kept(); // the row has a divisor of its own
             added_.finish(values[i], params_.dim,
                           own ? pushers_.weight(values[i] + sum_bytes_) : made_of.divisor);
         }
@@ -314,7 +315,7 @@ void SparseShard::erase(const uint64_t *keys, size_t count) {
     before_change(keys, count);
     for (size_t i = 0; i < count; i++) {
         if (rows_.erase(keys[i])) kept_rows_.erased(keys[i]);
-        for (size_t s = 0; s < sums_.size(); s++) // which apply() would look for
+        for (size_t s = 0; s < sums_.size(); s++) // otherwise apply() would look for the row
             if (sums_[s].erase(keys[i])) kept_sums_[s].erased(keys[i]);
     }
 }

@@ -1,4 +1,5 @@
-// How a sparse shard runs a user's function. SPDX-License-Identifier: Apache-2.0
+// How a sparse shard calls a user's function.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/sparse_shard.h"
 #include "ps/table/narrow.h"
 
@@ -41,7 +42,7 @@ Reason SparseShard::run_update(const uint64_t *keys, char *const *rows, const ch
 Reason SparseShard::transform(const uint64_t *keys, size_t count,
                               std::shared_ptr<const Buffer> &out) {
     std::shared_ptr<Buffer> pulled = answers_.take(count * row_bytes_);
-    Buffer made; // rows that are not there
+    Buffer made; // temporary rows for keys without a row
     if (pulled == nullptr || !made.allocate(count * layout_.bytes)) return Reason::no_memory;
     function_->begin();
     make_room_to_open(count);

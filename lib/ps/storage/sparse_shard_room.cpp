@@ -1,4 +1,4 @@
-// Whether rows have room, and what is kept of it for pushes under way.
+// Checks whether new rows fit in the limit, and keeps room for pushes of several requests.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/sparse_shard.h"
 
@@ -37,7 +37,7 @@ bool SparseShard::has_room(const uint64_t *keys, size_t count, const uint32_t *s
         needed += sums_[s].memory_with(sum != nullptr && s == *sum
                                            ? growth_with(sums_[s], kept_sums_[s], keys, count)
                                            : kept_sums_[s].growth());
-    // What is there, or kept, goes on, and the memory of erased rows serves new ones.
+    // Above a lowered limit, existing and kept rows stay, and memory of erased rows can be reused.
     return needed <= std::max(limit_, memory() + kept_bytes());
 }
 

@@ -1,4 +1,5 @@
-// How the state of rows is read and written from outside. SPDX-License-Identifier: Apache-2.0
+// Requests that read or write the state of rows.
+// SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/sparse_shard.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Allocates buffers on the heap, or on pages by mmap().
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/buffer.h"
 
@@ -25,8 +26,8 @@ bool Buffer::allocate(uint64_t bytes, Pages pages) {
         bytes_ = rounded;
         return true;
     }
-    // Pages come zeroed and only when touched. A huge page more than needed, so that the start can
-    // be moved to a boundary; what is left over is given back.
+    // The system provides zeroed pages on first touch. One huge page more than needed is mapped, so
+    // that the start can be moved to a huge-page boundary; the excess is unmapped again.
     size_t wanted = (bytes + huge_page - 1) / huge_page * huge_page;
     void *map = mmap(nullptr, wanted + huge_page, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,7 +36,7 @@ bool Buffer::allocate(uint64_t bytes, Pages pages) {
     char *start = static_cast<char *>(map) + skip;
     if (skip > 0) munmap(map, skip);
     munmap(start + wanted, huge_page - skip);
-    // Advice: without it, what the system is set up for.
+    // Only advice: if the system ignores it, its configured page size applies.
     madvise(start, wanted, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     data_ = start;
     bytes_ = wanted;
@@ -49,8 +50,8 @@ bool Buffer::populate(uint64_t at, uint64_t bytes) const {
     int error = EINTR;
     while (error == EINTR)
         error = madvise(this->at(first), at + bytes - first, MADV_POPULATE_WRITE) != 0 ? errno : 0;
-    // Linux before 5.14 does not know it, and a sandbox may refuse it: then who writes touches
-    // them.
+    // Linux before 5.14 does not know this advice, and a sandbox may refuse it; then the first
+    // write to each page allocates it.
     return error != ENOMEM && error != EFAULT;
 }
 

@@ -1,8 +1,9 @@
 // Zeroed memory for a shard: 64-byte aligned, on huge pages where that is worth it.
 //
-// What messages leave from, or come into, is registered with the transports once. Who drops the
-// last reference to such a buffer, or gives it other memory, holds the agent's lock: so the thread
-// that writes checkpoints has copies, which let go of the shard's own under that lock.
+// A buffer that messages are sent from or received into is registered with the transports once.
+// Dropping the last reference to such a buffer, or allocating it anew, needs the agent's lock.
+// Therefore the thread that writes checkpoints works on copies, which release the shard's buffers
+// under that lock.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "memory/registration.h"
@@ -34,29 +35,29 @@ class Buffer {
         std::swap(asked_, other.asked_);
     }
 
-    // small: the first touch of a page, wherever, should cost little.
+    // small: for sparse access, where the first touch of a page must be cheap.
     enum class Pages : uint8_t { huge, small };
-    // False when there is no memory; what was held before is given back first.
+    // Frees the previous memory first. False: there is no memory.
     bool allocate(uint64_t bytes, Pages pages = Pages::huge);
     void reset();
-    // Any thread, whatever others write there: touches the pages of a range, so that nobody else
-    // has to. False: there is no memory for them.
+    // Allocates the pages of a range ahead of their first use. Any thread may call it, also while
+    // other threads write to the range. False: there is no memory for the pages.
     bool populate(uint64_t at, uint64_t bytes) const;
-    // The contents are of no use any more: the system may take the memory until it is written
-    // again. False: it cannot.
+    // Declares the contents obsolete: the system may reclaim the memory until it is written again.
+    // False: the system cannot reclaim it.
     bool lend() const;
-    // Under the agent's lock, whose devices these are.
+    // Registers the buffer with the agent's devices. Needs the agent's lock.
     void register_once(std::span<const std::unique_ptr<transport::Device>> devices) const;
     bool empty() const { return data_ == nullptr; }
-    uint64_t bytes() const { return bytes_; } // that it takes
+    uint64_t bytes() const { return bytes_; } // allocated size, rounded up
     char *at(uint64_t byte) const { return static_cast<char *>(data_) + byte; }
 
   private:
     void *data_ = nullptr;
     size_t bytes_ = 0;
-    bool mapped_ = false; // not from the heap
+    bool mapped_ = false; // allocated by mmap(), not on the heap
     mutable std::unique_ptr<memory::Registration> registration_;
-    mutable bool asked_ = false; // whether there is one or not
+    mutable bool asked_ = false; // registration was attempted, with or without success
 };
 
 } // namespace dtrain::ps

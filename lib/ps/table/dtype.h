@@ -1,4 +1,4 @@
-// Element types of tables: sizes, and code that is generic over them.
+// Element types of tables: conversions, and code that is generic over the types.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "dtrain_basics.h"
@@ -18,7 +18,7 @@ struct Bfloat {
     uint16_t bits;
 };
 
-// f.operator()<T>() with the C++ type of a known dtype.
+// Calls f.operator()<T>() with the C++ type T of a known dtype.
 template <class F> auto visit_dtype(uint32_t dtype, F &&f) {
     switch (dtype) {
     case DTRAIN_F32: return f.template operator()<float>();
@@ -49,7 +49,7 @@ inline Bfloat to_bfloat(float value) { // to nearest, ties to even
 
 inline float to_float(Half value) {
     uint32_t sign = (value.bits & 0x8000u) << 16, magnitude = value.bits & 0x7fffu;
-    // Exponent and mantissa moved into place, then the bias corrected; exact for subnormals, too.
+    // Moves exponent and mantissa into place, then corrects the bias. Exact for subnormals, too.
     float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
     uint32_t bits = std::bit_cast<uint32_t>(scaled) | (magnitude >= 0x7c00u ? 0x7f800000u : 0);
     return std::bit_cast<float>(bits | sign);

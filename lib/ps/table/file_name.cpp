@@ -1,3 +1,4 @@
+// Escapes the names of tables for files.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/file_name.h"
 

@@ -1,3 +1,4 @@
+// Searches for exponents with all bits set.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/finite.h"
 
@@ -12,7 +13,8 @@ namespace {
 
 constexpr uint64_t block = 256;
 
-// The exponent of both has all its bits. Without a branch per value, which compilers vectorise.
+// A NaN and an infinity have all exponent bits set. The loop has no branch per value, so that
+// compilers vectorize it.
 template <class Bits> uint64_t find(const void *values, uint64_t count, Bits exponent) {
     Bits bits[block];
     for (uint64_t at = 0; at < count; at += block) {
@@ -41,9 +43,9 @@ uint64_t first_not_finite(const void *values, uint64_t count, uint32_t dtype) {
 
 uint64_t first_not_finite_sent(const TableParams &params, const void *values, uint64_t count) {
     const uint32_t wire = params.wire_dtype;
-    if (!is_half(wire)) return first_not_finite(values, count, params.dtype); // I8 has a scale
+    if (!is_half(wire)) return first_not_finite(values, count, params.dtype); // I8 is scaled
     const auto *numbers = static_cast<const float *>(values);
-    uint16_t sent[block]; // large ones become infinite
+    uint16_t sent[block]; // large values become infinite when they are narrowed
     for (uint64_t at = 0; at < count; at += block) {
         const uint64_t n = std::min(block, count - at);
         write_row(sent, wire, numbers + at, n);

@@ -1,4 +1,4 @@
-// Finding what is no finite number.
+// Searches arrays for values that are not finite (NaN or infinity).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -7,10 +7,10 @@ namespace dtrain::ps {
 
 struct TableParams;
 
-// The first NaN or infinity of so many values of a floating dtype, anywhere in memory; count: there
-// is none.
+// The index of the first NaN or infinity among `count` values of a floating-point dtype, which need
+// not be aligned; `count` if all are finite.
 uint64_t first_not_finite(const void *values, uint64_t count, uint32_t dtype);
-// The same of what values of the table's dtype become when they are pushed.
+// The same for values of the table's dtype after their conversion to the table's wire_dtype.
 uint64_t first_not_finite_sent(const TableParams &params, const void *values, uint64_t count);
 
 } // namespace dtrain::ps

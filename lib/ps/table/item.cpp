@@ -1,3 +1,4 @@
+// Computes the items of requests and their bytes on the wire.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/item.h"
 

@@ -1,3 +1,4 @@
+// Quantizes rows to f16, bf16 or int8, and converts between these types.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/narrow.h"
 
@@ -14,15 +15,15 @@ namespace dtrain::ps {
 namespace {
 
 constexpr float levels = 127;
-constexpr float most_scale = FLT_MAX / levels * (1 - FLT_EPSILON); // times 127 it is finite
-constexpr uint64_t piece = 4 * block_values;                       // in the first-level cache
+constexpr float most_scale = FLT_MAX / levels * (1 - FLT_EPSILON); // 127 * most_scale is finite
+constexpr uint64_t piece = 4 * block_values;                       // fits in the L1 cache
 
-// Values of a row from `first` on, which is the start of a block.
+// The values of a row from `first` on; `first` is the start of a block.
 template <class Byte> struct Part { Byte *values, *scales; };
 template <class Byte>
 Part<Byte> part_of(Byte *row, uint32_t dtype, uint64_t count, uint64_t first) {
     return {row + first * device::dtype_size(dtype),
-            row + count + first / block_values * sizeof(float)}; // the scales: of int8
+            row + count + first / block_values * sizeof(float)}; // the scales; used for int8 only
 }
 
 void write_part(const Part<char> &to, uint32_t dtype, const float *from, uint64_t count,

@@ -1,3 +1,4 @@
+// Fills in and checks the parameters of a placement.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/placement.h"
 
@@ -24,7 +25,7 @@ bool by_keys(const TableParams &params) {
     return is_sparse(params) && (policy == DTRAIN_PLACE_RANGE || policy == DTRAIN_PLACE_USER);
 }
 
-// What is never cut: rows, or blocks of int8.
+// The elements of a unit that is never cut: a row, or a block of int8.
 uint64_t whole(const TableParams &params) { return std::max<uint64_t>(whole_elements(params), 1); }
 
 bool valid_block(const TableParams &params) {
@@ -44,7 +45,7 @@ uint64_t block_for(const TableParams &params) {
 } // namespace
 
 Blocks key_blocks(uint64_t key_count, uint64_t most) {
-    const auto bits = uint32_t(std::bit_width(key_count - 1)); // of the greatest key
+    const auto bits = uint32_t(std::bit_width(key_count - 1)); // of the largest key
     const auto kept = uint32_t(std::bit_width(most - 1));
     const uint64_t size = uint64_t{1} << (bits > kept ? bits - kept : 0);
     return {(key_count - 1) / size + 1, size, key_count};
@@ -74,14 +75,15 @@ const char *bad_placement(const TableParams &params) {
     const Placement &placement = params.placement;
     const uint32_t policy = placement.policy;
     if (policy < DTRAIN_PLACE_RANGE || policy > DTRAIN_PLACE_USER)
-        return "placement is none of DTRAIN_PLACE_*";
+        return "placement is not one of DTRAIN_PLACE_*";
     const bool ring = policy == DTRAIN_PLACE_CONSISTENT;
     if (ring ? placement.virtual_nodes < 1 || placement.virtual_nodes > most_virtual_nodes
              : placement.virtual_nodes > 0)
         return "virtual_nodes is not valid (CONSISTENT has 1 to 1024, other placements 0)";
     if (!valid_block(params))
-        return "placement_block is not valid (whole rows, of I8 without rows multiples of 128, "
-               "at most 16384 blocks of the table; for dense tables with HASH, CONSISTENT or USER)";
+        return "placement_block is not valid (it is for dense tables with HASH, CONSISTENT or "
+               "USER; it is a number of whole rows, or of I8 without rows a multiple of 128, and "
+               "gives at most 16384 blocks)";
     if (placement.key_count > 0 && !by_keys(params))
         return "key_count is not valid (it is for sparse tables with RANGE or USER)";
     if (placement.split_bytes > 0 && !on_one_server(placement))

@@ -1,3 +1,4 @@
+// Checks headers, and has the texts of all reasons.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/protocol.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 struct ReasonInfo {
     Status status;
-    const char *text; // printf format of the two numbers and the worker that asked
+    const char *text; // printf format: the two numbers of the answer, then the requesting worker
 };
 
 // Indexed by Reason.
@@ -19,50 +20,55 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_OK, "done"},
     {DTRAIN_IN_PROGRESS, "held back"},
     {DTRAIN_ERR_CORRUPT, "malformed request header"},
-    {DTRAIN_ERR_INVALID, "request says worker %llu but came from worker %llu"},
+    {DTRAIN_ERR_INVALID, "the request names worker %llu but came from worker %llu"},
     {DTRAIN_ERR_NOT_FOUND, "the server has no such table (number %llu)"},
-    {DTRAIN_ERR_INVALID, "range of %2$llu elements from %1$llu on is not in the server's part"},
-    {DTRAIN_ERR_INVALID, "payload of %llu bytes where %llu are due"},
-    {DTRAIN_ERR_VERSION, "the client's partition has version %llu, the server's %llu"},
+    {DTRAIN_ERR_INVALID, "the range of %2$llu elements from element %1$llu on is not in the "
+                         "server's part of the table"},
+    {DTRAIN_ERR_INVALID, "the payload has %llu bytes, but %llu are expected"},
+    {DTRAIN_ERR_VERSION, "the client's partition has version %llu, the server's has version %llu"},
     {DTRAIN_ERR_STATE, "request %llu is too old to tell whether it was done (newest: %llu)"},
     {DTRAIN_ERR_LIMIT, "request %llu is too far ahead of the newest one seen, %llu"},
     {DTRAIN_ERR_STATE, "clock %llu is over; the server is at clock %llu"},
-    {DTRAIN_ERR_LIMIT, "clock %llu is too far ahead; the worker's finished clocks are %llu"},
-    {DTRAIN_ERR_STATE, "clock %llu was ended before, with another number of pushes than %llu"},
+    {DTRAIN_ERR_LIMIT, "clock %llu is too far ahead; the worker has finished %llu clocks"},
+    {DTRAIN_ERR_STATE, "clock %llu has already ended, with a number of pushes other than %llu"},
     {DTRAIN_ERR_PEER, "worker %llu was lost at clock %llu, which others wait for"},
-    {DTRAIN_ERR_LIMIT, "memory limit of the server: %llu bytes needed, %llu left"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server (ps.memory): %llu bytes are needed, %llu left"},
     {DTRAIN_ERR_NO_MEMORY, "the server is out of memory (%llu bytes needed)"},
     {DTRAIN_ERR_MISMATCH, ""}, // describe()
     {DTRAIN_ERR_INVALID, ""},  // describe()
-    {DTRAIN_ERR_LIMIT, "table number %llu; a job can make %llu tables"},
-    {DTRAIN_ERR_UNSUPPORTED, "a fused push and pull under BSP"},
+    {DTRAIN_ERR_LIMIT, "the table would have number %llu, but a job can create only %llu tables"},
+    {DTRAIN_ERR_UNSUPPORTED, "a fused push and pull is not supported under BSP"},
     {DTRAIN_ERR_CANCELED, "canceled"},
     {DTRAIN_ERR_INVALID, "the table's rule has no state array %llu"},
-    {DTRAIN_ERR_INVALID, "this learning rate does not suit the table's rule, %llu"},
-    {DTRAIN_ERR_INVALID, "%llu steps; at most 2^53 can have been made"},
+    {DTRAIN_ERR_INVALID, "this learning rate is not valid for the table's rule (rule %llu)"},
+    {DTRAIN_ERR_INVALID, "the update count %llu is not valid; it can be at most 2^53"},
     {DTRAIN_ERR_INVALID, "ranges are for dense tables, rows for sparse ones"},
     {DTRAIN_ERR_INVALID, "key %llu belongs to server %llu"},
-    {DTRAIN_ERR_LIMIT, "memory limit of the server: the table's rows have %llu bytes, %llu more "
-                       "are not enough for new ones"},
+    {DTRAIN_ERR_LIMIT, "memory limit of the server (ps.memory): the table's rows take %llu bytes, "
+                       "and the %llu bytes left are not enough for new rows"},
     {DTRAIN_ERR_LIMIT,
-     "limit of the table (max_bytes): its rows here have %llu bytes, %llu more are "
-     "not enough for new ones"},
-    {DTRAIN_ERR_INTERNAL, "for a reason of its own"}, // told_status()
-    {DTRAIN_ERR_STATE, "a worker has pushed in clock %llu, or a later one, already: let all "
-                       "workers meet (dtrain_barrier) before and after the save"},
+     "limit of the table (max_bytes): its rows on this server take %llu bytes, and the %llu bytes "
+     "left are not enough for new rows"},
+    {DTRAIN_ERR_INTERNAL, "the server reported the error as a text"}, // told_status()
+    {DTRAIN_ERR_STATE, "a worker has already pushed in clock %llu or a later one; call "
+                       "dtrain_barrier on all workers before and after the save"},
     {DTRAIN_ERR_VERSION, "the worker's libdtrain speaks version %llu of the table protocol, the "
                          "server's version %llu; use the same release on both"},
     {DTRAIN_OK, "the step was over"},
-    {DTRAIN_ERR_PEER, "worker %llu and perhaps more were lost: fewer are left than the quorum of "
-                      "%llu"},
-    {DTRAIN_ERR_INVALID, "no table of this kind has such a weight"},
+    {DTRAIN_ERR_PEER, "worker %llu and perhaps others were lost: fewer workers remain than the "
+                      "quorum of %llu"},
+    {DTRAIN_ERR_INVALID, "the weight is not valid for this table (weights are for BSP and QUORUM "
+                         "tables of floating-point numbers whose aggregate is AVG)"},
     {DTRAIN_ERR_STATE, "a pull in this clock sees version %llu, not %llu or a later one"},
-    {DTRAIN_ERR_STATE, "worker %llu has not heard whether all agree, so the mode stays as it is"},
-    {DTRAIN_ERR_LIMIT, "limit of what one worker may make the server hold (ps.peer_memory): worker "
-                       "%3$u has %1$llu bytes of answers and requests there, of at most %2$llu; "
-                       "let fewer operations be in flight, or raise the option"},
+    {DTRAIN_ERR_STATE, "worker %llu has not heard whether all workers agree, so the mode stays as "
+                       "it is"},
+    {DTRAIN_ERR_LIMIT, "limit of the memory that one worker may take up on a server "
+                       "(ps.peer_memory): the answers and requests of worker %3$u take %1$llu "
+                       "bytes there, of at most %2$llu; keep fewer operations in flight, or raise "
+                       "the option"},
     {DTRAIN_ERR_BUSY, "worker %llu is restoring the table; when that has ended, try again"},
-    {DTRAIN_ERR_STATE, "it has read nothing that it could take over, or the restore was given up"},
+    {DTRAIN_ERR_STATE, "the server holds no restored data to take over, or the restore was "
+                       "abandoned"},
     {DTRAIN_ERR_INVALID, "what worker %2$llu pushed to element, or key, %1$llu has a NaN or an "
                          "infinity, which the table refuses (not_finite); nothing of this part of "
                          "the push was applied"},
@@ -90,7 +96,7 @@ Reason check_request(const RequestHeader &header, uint64_t payload_bytes, uint32
     if (kind < 1 || kind > last_request_kind) return Reason::bad_header;
     bool ranged = has_trait(header.kind, Trait::ranged);
     bool may_begin = has_trait(header.kind, Trait::files) ||
-                     (ranged && !has_trait(header.kind, Trait::rows)); // somewhere else than at 0
+                     (ranged && !has_trait(header.kind, Trait::rows)); // `first` may be above 0
     bool well_formed = (has_argument(header.kind) || header.argument == 0) &&
                        (header.flags & ~known_request_flags) == 0 &&
                        ranged == (header.count != 0) && (may_begin || header.first == 0) &&
@@ -116,7 +122,7 @@ bool check_response(const ResponseHeader &header, const RequestHeader &request, 
 }
 
 Status told_status(uint64_t number) {
-    bool failure = number > 0 && number <= 99; // as those of dtrain.h
+    bool failure = number > 0 && number <= 99; // the range of the status codes in dtrain.h
     return failure ? -static_cast<Status>(number) : DTRAIN_ERR_CORRUPT;
 }
 

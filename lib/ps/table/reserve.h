@@ -1,4 +1,4 @@
-// Memory that a server lets its disk thread have.
+// Memory that a server grants to its disk thread.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace dtrain::ps {
 
-// How much of so many more bytes has been granted, and charged: less where the limit is reached.
+// Asks for more bytes; returns how many were granted and charged, fewer if the limit is reached.
 using Reserve = std::function<uint64_t(uint64_t bytes)>;
 
 inline uint64_t any_memory(uint64_t bytes) { return bytes; }

@@ -1,3 +1,4 @@
+// The update rules, one row of the table each, and queries about them.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/rules.h"
 
@@ -12,7 +13,7 @@
 namespace dtrain::ps {
 namespace {
 
-// A row without a norm moves at the plain rate: so zeros can be left.
+// A row whose norm is 0 moves at the plain rate, so that rows of zeros can change.
 double lars_ratio(const Step &s, const Norms &norms, uint64_t, double &) {
     if (norms.values == 0 || norms.direction == 0) return 1;
     double values = std::sqrt(norms.values);
@@ -37,7 +38,7 @@ constexpr uint32_t rate = DTRAIN_GIVEN_LEARNING_RATE, epsilon = rate | DTRAIN_GI
                    moments = epsilon | DTRAIN_GIVEN_BETA1 | DTRAIN_GIVEN_BETA2,
                    accumulator = DTRAIN_GIVEN_ACCUMULATOR;
 
-// Indexed by the numbers of dtrain.h.
+// Indexed by DTRAIN_RULE_*.
 constexpr RuleInfo rules[] = {
     {.name = "none"},
     {.name = "add"},
@@ -125,7 +126,7 @@ constexpr RuleInfo rules[] = {
     {.name = "function", .flags = R::optimizer, .takes = every_number},
 };
 
-// has(rule) of the table's, or of one of its segments.
+// Whether has(rule) holds for the table's rule or a segment's rule.
 template <class F> bool any_rule(const TableParams &params, F &&has) {
     auto its = [&](const Segment &segment) { return has(rules[segment.rule]); };
     return has(rules[params.rule]) ||
@@ -230,7 +231,7 @@ bool find_state(const TableParams &params, uint64_t index, StateArray &out) {
                0};
         return true;
     }
-    uint64_t slots = 0; // before those of this rule
+    uint64_t slots = 0; // of the segments before
     for (size_t i = 0; i < params.segments.size(); ++i) {
         const RuleInfo &info = rules[params.segments[i].rule];
         if (index - slots < info.slot_count()) {

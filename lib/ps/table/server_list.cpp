@@ -1,3 +1,4 @@
+// Numbers the members of a job that serve.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/server_list.h"
 

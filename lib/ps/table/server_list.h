@@ -1,4 +1,4 @@
-// Which members of a job serve tables, in the order of their numbers.
+// The members of a job that serve tables, in the order of their server numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -18,7 +18,7 @@ class ServerList {
     explicit ServerList(std::vector<uint32_t> members); // at least one
     uint32_t size() const { return uint32_t(members_.size()); }
     uint32_t member(uint32_t server) const { return members_[server]; }
-    uint32_t number(uint32_t member) const { // none: it is no server
+    uint32_t number(uint32_t member) const { // none: the member is not a server
         return member < numbers_.size() ? numbers_[member] : none;
     }
 
@@ -26,8 +26,8 @@ class ServerList {
     std::vector<uint32_t> members_, numbers_; // by server; by member
 };
 
-// The dedicated servers, then the workers that said that they serve (option ps.serve), or all of
-// them if there would be none. All members of a job make the same list.
+// The dedicated servers, then the workers with the option ps.serve; all workers if there would be
+// no server otherwise. All members of a job compute the same list.
 ServerList servers_of(const cluster::Session &session);
 
 } // namespace dtrain::ps

@@ -1,4 +1,4 @@
-// How each of a table's parameters that is a number travels, and what it may be.
+// The numeric parameters of a table: their order on the wire and their valid values.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/table_params.h"
@@ -13,15 +13,15 @@ struct Field {
     uint64_t TableParams::*wide = nullptr;
     uint32_t TableParams::*number = nullptr;
     double TableParams::*real = nullptr;
-    double dtrain_table_params_t::*given = nullptr; // of a real
+    double dtrain_table_params_t::*given = nullptr; // for reals
     enum { any, not_negative, fraction } values = any;
     const char *hint = "";
-    uint32_t bit = 0; // DTRAIN_GIVEN_*, if its default is not 0
+    uint32_t bit = 0; // DTRAIN_GIVEN_*, if the default is not 0
 };
 
-extern const Field fields_of_table[field_count]; // in the order in which they travel
+extern const Field fields_of_table[field_count]; // in the order on the wire
 
-// What a segment has of them, which are reals.
+// The parameters that segments have, too; all are reals.
 struct SegmentField {
     double Segment::*own;
     double TableParams::*table;

@@ -1,4 +1,5 @@
-// The caller's parameters of a table: defaults filled in, what would be ignored refused.
+// Takes the caller's parameters of a table, fills in defaults, and refuses parameters that would
+// have no effect.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/file_name.h"
 #include "ps/table/protocol.h"
@@ -14,10 +15,10 @@ namespace {
 
 using Given = dtrain_table_params_t;
 
-// Of 255, "-00000-of-00001.safetensors.tmp" follows.
+// File names have at most 255 bytes, and "-00000-of-00001.safetensors.tmp" follows the name.
 constexpr size_t max_file_name = 224;
 
-// The first number that the rule does not have, or nullptr.
+// The first given number that the rule does not have, or nullptr.
 const char *idle_number(const Given &given) {
     const uint32_t rule = given.rule != 0 ? given.rule : uint32_t{DTRAIN_RULE_ADD};
     if (!rule_known(rule)) return nullptr;
@@ -70,16 +71,16 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
                     name.size(), max_name);
     if (const size_t bytes = escaped(std::string(name)).size(); bytes > max_file_name)
         return fail(DTRAIN_ERR_INVALID,
-                    "table_create: the name has %zu bytes, of which those that are no letters, "
-                    "digits, '_', '-' or '.' count three in file names (checkpoints): %zu, and %zu "
-                    "are allowed",
+                    "table_create: the name has %zu bytes, and %zu in the names of checkpoint "
+                    "files, where each byte that is not a letter, a digit, '_', '-' or '.' counts "
+                    "three; %zu are allowed",
                     name.size(), bytes, max_file_name);
     if ((given.given & ~every_number) != 0)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': given is 0x%x; known are 0x%x",
+        return fail(DTRAIN_ERR_INVALID, "table_create \"%.*s\": given is 0x%x; known are 0x%x",
                     static_cast<int>(name.size()), name.data(), given.given, every_number);
     if (const char *idle = idle_number(given); idle != nullptr)
         return fail(DTRAIN_ERR_INVALID,
-                    "table_create '%.*s': %s is given, which %s%s does not have",
+                    "table_create \"%.*s\": %s is given, which %s%s does not have",
                     static_cast<int>(name.size()), name.data(), idle,
                     given.segment_count > 0 ? "a table with segments" : "the rule ",
                     given.segment_count > 0 ? "" : rule_info(std::max(given.rule, 1u)).name);
@@ -119,15 +120,15 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     if (rule_known(p.rule) && p.row_length == 0 && takes_norms(p)) p.row_length = p.length;
     if (given.segment_count > 0)
         if (Status s = resolve_segments(given, p); s != DTRAIN_OK)
-            return fail_within(s, "table_create '%.*s'", static_cast<int>(name.size()),
+            return fail_within(s, "table_create \"%.*s\"", static_cast<int>(name.size()),
                                name.data());
     resolve_placement(given, p);
     uint32_t bad = first_bad_field(p);
     if (bad == placement_field)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
+        return fail(DTRAIN_ERR_INVALID, "table_create \"%.*s\": %s", static_cast<int>(name.size()),
                     name.data(), bad_placement(p));
     if (bad != field_count)
-        return fail(DTRAIN_ERR_INVALID, "table_create '%.*s': %s", static_cast<int>(name.size()),
+        return fail(DTRAIN_ERR_INVALID, "table_create \"%.*s\": %s", static_cast<int>(name.size()),
                     name.data(), invalid_text(bad).c_str());
     params = std::move(p);
     return DTRAIN_OK;

@@ -1,3 +1,4 @@
+// The numeric parameters of a table with the texts for invalid values, and their checks.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/table_params.h"
 
@@ -33,7 +34,7 @@ constexpr Field number_field(const char *name, uint32_t TableParams::*member,
     REAL_GIVEN(member, values, " (" hint ")", DTRAIN_GIVEN_##bit)
 
 constexpr const char *narrow_hint =
-    " (it is the dtype, or F16, BF16 or I8 where that is F32; I8 needs rows of 2 and more)";
+    " (the dtype, or F16, BF16 or I8 if the dtype is F32; I8 needs rows of 2 or more values)";
 
 } // namespace
 
@@ -42,19 +43,19 @@ constexpr Field fields_of_table[field_count] = {
     number_field("dtype", &TableParams::dtype),
     number_field(
         "rule", &TableParams::rule,
-        " (most need a floating-point table, DC_SGD also a dense one that is ASYNC or SSP)"),
+        " (most rules need a floating-point table; DC_SGD also needs a dense ASYNC or SSP table)"),
     number_field("consistency", &TableParams::consistency),
-    number_field("staleness", &TableParams::staleness, " (SSP has one, other modes none)"),
+    number_field("staleness", &TableParams::staleness, " (only SSP has one)"),
     number_field("aggregate", &TableParams::aggregate),
-    NUMBER(learning_rate, not_negative, "0 or more, FTRL more", LEARNING_RATE),
+    NUMBER(learning_rate, not_negative, "0 or more; more than 0 for FTRL", LEARNING_RATE),
     NUMBER(momentum, fraction, "0 or more and less than 1", MOMENTUM),
     NUMBER(beta1, fraction, "0 or more and less than 1", BETA1),
     NUMBER(beta2, fraction, "0 or more and less than 1", BETA2),
     NUMBER(epsilon, not_negative, "0 or more", EPSILON),
     REAL(initial, any),
     wide_field("row_length", &TableParams::row_length,
-               " (it divides the length, and rows of which norms are taken have at most 256 KiB "
-               "unless the table is BSP or QUORUM, and stored as its dtype)"),
+               " (it divides the length; rows over which norms are computed have at most 256 KiB, "
+               "unless the table is BSP or QUORUM and stored as its dtype)"),
     NUMBER(rho, fraction, "0 or more and less than 1", RHO),
     REAL(clip_value, not_negative),
     REAL(clip_norm, not_negative),
@@ -65,37 +66,38 @@ constexpr Field fields_of_table[field_count] = {
     NUMBER(ftrl_beta, not_negative, "0 or more", FTRL_BETA),
     NUMBER(compensation, not_negative, "0 or more", COMPENSATION),
     number_field("dim", &TableParams::dim,
-                 " (a row and its key, or its state, have at most 256 KiB)"),
+                 " (a row with its key, or its state, has at most 256 KiB)"),
     number_field("distribution", &TableParams::distribution),
     REAL(spread, not_negative),
     wide_field("seed", &TableParams::seed),
     wide_field("max_bytes", &TableParams::max_bytes,
-               " (it is for sparse tables, and must hold a row)"),
+               " (it is for sparse tables, and at least the bytes of a row)"),
     number_field("quorum", &TableParams::quorum,
-                 " (QUORUM has one, of 1 to all workers, other modes none)"),
+                 " (only QUORUM has one: 1 to the number of workers)"),
     number_field("reproducible", &TableParams::reproducible,
-                 " (0, or 1 where the pushes of all workers are summed: BSP, or a QUORUM of all)"),
+                 " (0 or 1; 1 is for tables that sum the pushes of all workers: BSP, or a QUORUM "
+                 "of all)"),
     number_field(
         "storage_dtype", &TableParams::storage_dtype,
-        " (it is the dtype; where that is F32 also F16, BF16 or I8, where it is F16 or BF16 "
-        "F32; I8 needs rows of 2 and more)"),
+        " (the dtype; or F16, BF16 or I8 if the dtype is F32; or F32 if the dtype is F16 or BF16; "
+        "I8 needs rows of 2 or more values)"),
     number_field("wire_dtype", &TableParams::wire_dtype, narrow_hint),
     number_field("not_finite", &TableParams::not_finite,
-                 " (DTRAIN_NOT_FINITE_*; tables of integers have TAKE)"),
+                 " (DTRAIN_NOT_FINITE_*; only TAKE for tables of integers)"),
     number_field("steps", &TableParams::steps,
                  " (DTRAIN_STEPS_*; TABLE is for rules that count updates, but not for MEAN)"),
-    NUMBER(accumulator, not_negative, "0 or more, and a number of the state's type", ACCUMULATOR),
+    NUMBER(accumulator, not_negative, "0 or more, and within the state's type", ACCUMULATOR),
     number_field("mean_over", &TableParams::mean_over,
                  " (DTRAIN_MEAN_*; PUSHERS is for sparse tables whose aggregate is AVG)"),
     number_field("schedule", &TableParams::schedule,
-                 " (DTRAIN_SCHEDULE_*, of rules that have a learning rate)"),
+                 " (DTRAIN_SCHEDULE_*, for rules that have a learning rate)"),
     wide_field("warmup_steps", &TableParams::warmup_steps,
                " (it is for rules that have a learning rate)"),
     wide_field("decay_steps", &TableParams::decay_steps,
-               " (a schedule that is not CONSTANT has 1 and more, other tables none)"),
+               " (1 or more with a schedule that is not CONSTANT, else 0)"),
     REAL_GIVEN(decay, not_negative,
-               " (LINEAR and COSINE have 0 and more, EXPONENTIAL and STAIRCASE more than 0, other "
-               "schedules none; FTRL divides by the rate, which must not come to 0)",
+               " (0 or more for LINEAR and COSINE, more than 0 for EXPONENTIAL and STAIRCASE, else "
+               "0; FTRL divides by the rate, which must never become 0)",
                0),
 };
 #undef NUMBER
@@ -104,12 +106,12 @@ constexpr Field fields_of_table[field_count] = {
 
 namespace {
 
-constexpr uint64_t most_bytes = uint64_t{1} << 56; // of a table's values
+constexpr uint64_t most_bytes = uint64_t{1} << 56; // limit for the values of a table
 
 bool fits(double value, uint32_t dtype) {
     if (is_float(dtype)) return std::isfinite(value);
     return visit_dtype(dtype, [&]<class T>() {
-        // Both bounds are exact doubles: 2^bits is, where 2^bits - 1 may not be.
+        // Both bounds are exact doubles: 2^bits is, while 2^bits - 1 may not be.
         double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
         double below = std::is_signed_v<T> ? -above : 0.0;
         return value == std::trunc(value) && value >= below && value < above;
@@ -129,21 +131,21 @@ bool valid_rule(const TableParams &p) {
     return served && (is_float(p.dtype) || !info.is(RuleInfo::floats));
 }
 
-// The largest number that a row may be made of.
+// The bytes of the largest number in a row's values and state.
 uint64_t largest_number(const TableParams &p) {
     const bool state = rule_info(p.rule).slot_count() > 0 || is_segmented(p);
     return has_function(p)
-               ? sizeof(uint64_t) // whatever state it keeps
+               ? sizeof(uint64_t) // enough for any state of a function
                : std::max(device::dtype_size(p.dtype), size_t(state ? slot_size(p.dtype) : 0));
 }
 
 bool valid_rows(const TableParams &p) {
-    if (is_sparse(p)) return p.row_length == 0; // rows are what it has
+    if (is_sparse(p)) return p.row_length == 0; // a sparse table has dim instead
     if (p.row_length == 0) return !takes_norms(p);
     if (p.length % p.row_length != 0) return false;
     if (has_function(p) || is_segmented(p)) return p.row_length <= chunk_bytes / largest_number(p);
     bool fits_request = p.row_length <= chunk_bytes / device::dtype_size(p.dtype);
-    const bool any_length = collects(p) && p.storage_dtype == 0; // else a row is widened at once
+    const bool any_length = collects(p) && p.storage_dtype == 0; // else whole rows are widened
     return !takes_norms(p) || any_length || fits_request;
 }
 
@@ -206,7 +208,8 @@ bool valid_spread(const TableParams &p) {
     return std::isfinite(p.initial - p.spread) && std::isfinite(p.initial + p.spread);
 }
 
-// Of which an f32 table may be made besides. A scale for each number would not be less.
+// The narrow types for f32 tables. I8 needs rows of 2 or more values, since a scale for each value
+// would not save memory.
 bool valid_narrow(const TableParams &p, uint32_t dtype) {
     if (dtype == 0) return true;
     const bool known = dtype == DTRAIN_F16 || dtype == DTRAIN_BF16 || dtype == DTRAIN_I8;
@@ -214,7 +217,7 @@ bool valid_narrow(const TableParams &p, uint32_t dtype) {
            (dtype != DTRAIN_I8 || (p.dim != 1 && p.row_length != 1));
 }
 
-// As f32, values of f16 and bf16 lose nothing of an update.
+// Values of f16 and bf16 tables may be stored as f32, which keeps small updates.
 bool valid_storage(const TableParams &p) {
     const bool wide = p.storage_dtype == DTRAIN_F32 && is_half(p.dtype) && !has_function(p);
     return wide || valid_narrow(p, p.storage_dtype);
@@ -225,7 +228,7 @@ bool valid_aggregate(const TableParams &p) {
     return p.aggregate == DTRAIN_SUM || (p.aggregate == DTRAIN_AVG && !own);
 }
 
-// What changes an optimizer is there only for one.
+// Parameters that modify an optimizer are only for rules that are optimizers.
 bool valid_for_rule(const Field &field, const TableParams &p) {
     bool changes = field.real == &TableParams::clip_value ||
                    field.real == &TableParams::clip_norm ||
@@ -237,7 +240,7 @@ bool valid_for_rule(const Field &field, const TableParams &p) {
 const char *hint(uint32_t field) {
     if (field < field_count) return fields_of_table[field].hint;
     if (field == segments_field || field == placement_field) return "";
-    return " (with the rule FUNCTION 1 to 63 letters, digits, '_', '.' or '-', else NULL)";
+    return " (1 to 63 letters, digits, '_', '.' or '-' with the rule FUNCTION, else NULL)";
 }
 
 } // namespace
@@ -296,7 +299,7 @@ uint32_t from_fields(const TableFields &fields, TableParams &p) {
 
 uint32_t first_bad_field(const TableParams &p) {
     uint64_t size = device::dtype_size(p.dtype);
-    // Integers, in the order of the fields; later ones rely on those before.
+    // Fields 0 to 5 come first, since the checks below rely on them.
     if (is_sparse(p) ? p.length != 0 : p.length == 0 || p.length > most_bytes / 8) return 0;
     if (size == 0) return 1;
     if (!valid_rule(p)) return 2;

@@ -1,3 +1,4 @@
+// Fills in and checks the segments of a table.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/table_segments.h"
 
@@ -53,8 +54,8 @@ TableParams segment_params(const TableParams &table, const Segment &segment) {
     TableParams params = table;
     params.segments.clear();
     params.placement = {};
-    params.storage_dtype = params.wire_dtype = 0; // of whole rows
-    params.steps = DTRAIN_STEPS_OWN;              // these are the table's
+    params.storage_dtype = params.wire_dtype = 0; // whole rows are converted, not segments
+    params.steps = DTRAIN_STEPS_OWN;              // the table handles steps, mean and schedule
     params.mean_over = DTRAIN_MEAN_WORKERS;
     params.schedule = DTRAIN_SCHEDULE_CONSTANT;
     params.warmup_steps = params.decay_steps = 0;
@@ -86,11 +87,12 @@ bool valid_segments(const TableParams &table) {
 
 Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) {
     auto wrong = [](uint32_t number, const char *what, uint64_t is, uint64_t due) {
-        return fail(DTRAIN_ERR_INVALID, "segment %u: %s %llu where %llu is due", number, what,
+        return fail(DTRAIN_ERR_INVALID, "segment %u: %s %llu where %llu is expected", number, what,
                     static_cast<unsigned long long>(is), static_cast<unsigned long long>(due));
     };
     if (given.rule != 0)
-        return fail(DTRAIN_ERR_INVALID, "a table with segments has no rule of its own");
+        return fail(DTRAIN_ERR_INVALID, "a table with segments has no rule of its own; set its "
+                                        "rule to 0");
     if (!is_sparse(table) && (table.row_length == 0 || table.length % table.row_length != 0))
         return fail(DTRAIN_ERR_INVALID, "segments are columns of rows: give a dim, or a row_length "
                                         "that divides the length");
@@ -109,7 +111,7 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
             return wrong(i, "its columns are", its.count, row_of(table) - end);
         end += its.count;
         if (!may_have(its.rule))
-            return fail(DTRAIN_ERR_INVALID, "segment %u: rule %u is not one for segments", i,
+            return fail(DTRAIN_ERR_INVALID, "segment %u: rule %u cannot be used for segments", i,
                         its.rule);
         if (counts_by_table(table) && rule_info(its.rule).is(RuleInfo::own_steps))
             return fail(DTRAIN_ERR_INVALID,
@@ -135,7 +137,7 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
             return fail(DTRAIN_ERR_INVALID, "segment %u: %s", i, invalid_text(bad).c_str());
     }
     if (end == row_of(table)) return DTRAIN_OK;
-    return wrong(given.segment_count, "after the last one the row has columns from", end,
+    return wrong(given.segment_count, "it is missing; the segments end before column", end,
                  row_of(table));
 }
 

@@ -1,4 +1,4 @@
-// Tables whose rows have several rules, each for some of the columns.
+// Tables whose rows have segments: groups of columns, each with an update rule of its own.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/status.h"
@@ -9,14 +9,15 @@
 
 namespace dtrain::ps {
 
-// The segment as a table of its own: as wide as it is, with its rule.
+// The parameters of a table that consists of this segment only, with the segment's rule.
 TableParams segment_params(const TableParams &table, const Segment &segment);
-// Whether they cover a row of the table, each column once and in order, with rules that it may
-// have.
+// Whether the segments cover a row of the table, each column once and in order, and their rules are
+// allowed.
 bool valid_segments(const TableParams &table);
-// The caller's segments with defaults; DTRAIN_ERR_INVALID with what is wrong.
+// Takes the caller's segments and fills in defaults. DTRAIN_ERR_INVALID: the text says what is
+// wrong.
 Status resolve_segments(const dtrain_table_params_t &given, TableParams &params);
-// "ftrl:1 adagrad:16"
+// Rules and widths as text: "ftrl:1 adagrad:16".
 std::string segments_title(const TableParams &params);
 
 } // namespace dtrain::ps

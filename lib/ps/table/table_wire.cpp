@@ -1,3 +1,4 @@
+// Encodes and decodes tables and the states of functions.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/table_wire.h"
 
@@ -25,13 +26,13 @@ template <class T> void append_all(std::string &to, const std::vector<T> &values
     to.append(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
 }
 
-// What is left of a payload.
+// Reads a payload piece by piece.
 struct Reader {
     const char *at;
     uint64_t left;
     bool take(void *to, uint64_t bytes) {
         if (bytes > left) return false;
-        if (bytes > 0) std::memcpy(to, at, bytes); // to nothing, there may be no memory
+        if (bytes > 0) std::memcpy(to, at, bytes); // for 0 bytes `to` may be null
         at += bytes;
         left -= bytes;
         return true;

@@ -1,4 +1,4 @@
-// How a table's parameters and name travel, and what a server says of its function.
+// The wire format of a table's parameters and name, and of the states of its function.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/table/table_params.h"
@@ -10,17 +10,17 @@
 
 namespace dtrain::ps {
 
-// The payload of a create request: TableFields, bytes of the function's name, how many segments,
-// the name, the segments, the placement, the table's name.
+// The payload of a create request: TableFields, the length of the function's name in bytes, the
+// number of segments, the function's name, the segments, the placement, the table's name.
 std::string encode_table(const TableParams &params, std::string_view name);
-// The same from a peer; false: it is no such thing. bad: the first parameter that is not valid, or
-// field_count.
+// Decodes that payload from a peer; false: it is malformed. bad: the first parameter that is not
+// valid, or field_count.
 bool decode_table(const void *payload, uint64_t bytes, TableParams &params, std::string &name,
                   uint32_t &bad);
 // The first parameter that differs, or field_count.
 uint32_t first_difference(const TableParams &a, const TableParams &b);
 
-// The payload of the answer to a create request, of a table with a function.
+// The payload of the answer to a create request for a table with a function.
 std::string encode_states(const std::vector<FunctionState> &states);
 bool decode_states(const void *payload, uint64_t bytes, std::vector<FunctionState> &states);
 

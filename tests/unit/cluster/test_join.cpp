@@ -97,7 +97,7 @@ void nobody_there(void **) {
         assert_int_equal(rank.join(), DTRAIN_ERR_TIMEOUT);
         assert_true(monotonic_clock().now_ns() - start < 2 * second);
         assert_true(
-            has(rank.text, where.starts_with("tcp") ? "connection refused" : "not there yet"));
+            has(rank.text, where.starts_with("tcp") ? "connection refused" : "does not exist yet"));
     }
 }
 

@@ -213,7 +213,7 @@ void out_of_bounds(void **) {
 void undefined_reads(void **) {
     EveryRank ranks = good(Kind::broadcast, Algorithm::direct);
     for (CollectiveSpec &spec : ranks.specs) spec.root = 1; // whose data nobody has
-    expect_red(ranks, "reads what nobody wrote");
+    expect_red(ranks, "reads memory that was never written");
 }
 
 void writes_outside_of_the_result(void **) {

@@ -169,9 +169,9 @@ void refused(void **) {
          }},
         {"rank 1 averages with sum to 1.00001",
          [](auto &, auto &edges) { edges[0].weight = 0.50001; }},
-        {"that rank 0's value is given sum to 0.75",
+        {"given to rank 0's value sum to 0.75",
          [](auto &self, auto &edges) { edges[0].weight = 0.25, self[1] = 0.75; }},
-        {"nothing of rank 0 reaches rank 1",
+        {"no path leads from rank 0 to rank 1",
          [](auto &self, auto &edges) {
              edges = {{0, 1, 0.5}, {1, 0, 0.5}, {2, 3, 0.5}, {3, 2, 0.5}};
              edges[0] = {2, 1, 0};
@@ -191,7 +191,7 @@ void refused(void **) {
                        self[3] = 0.5;
                    }};
     assert_int_equal(verdict(one_way, false, true), DTRAIN_ERR_INVALID);
-    assert_non_null(strstr(error_text(), "nothing of rank 2 reaches rank 0"));
+    assert_non_null(strstr(error_text(), "no path leads from rank 2 to rank 0"));
     Bad negative = {"", [](auto &self, auto &edges) {
                         for (int r = 0; r < 4; r++)
                             edges[size_t(r)].weight = -0.5, self[size_t(r)] = 1.5;
@@ -201,7 +201,7 @@ void refused(void **) {
     std::vector<Edge> edges = {{0, 1, 0}, {1, 0, 0}, {1, 2, 0}};
     std::vector<double> self;
     assert_int_equal(metropolis_weights(3, edges, self), DTRAIN_ERR_INVALID);
-    assert_non_null(strstr(error_text(), "rank 2 hears of rank 1 but not"));
+    assert_non_null(strstr(error_text(), "rank 2 receives from rank 1 but not"));
 }
 
 } // namespace

@@ -75,10 +75,11 @@ void what_is_refused(void **) {
     refused(text + "\n", DTRAIN_ERR_CORRUPT, "checksum");
     for (const char *bad : {"nan", "inf", "-1", "1e300", "", "1 ", "0x10", "1,5"})
         refused(sealed(replaced(text, "latency_ns = 1234.5", std::string("latency_ns = ") + bad)),
-                DTRAIN_ERR_CORRUPT, "\"latency_ns\" cannot be");
+                DTRAIN_ERR_CORRUPT, "\"latency_ns\" is not valid");
     refused(sealed(replaced(text, "131072", "16")), DTRAIN_ERR_CORRUPT,
-            "\"chunk_bytes\" cannot be");
-    refused(sealed(replaced(text, "65536", "16")), DTRAIN_ERR_CORRUPT, "\"eager_bytes\" cannot be");
+            "\"chunk_bytes\" is not valid");
+    refused(sealed(replaced(text, "65536", "16")), DTRAIN_ERR_CORRUPT,
+            "\"eager_bytes\" is not valid");
     refused(sealed(replaced(text, "cores = 8", "cores = 0")), DTRAIN_ERR_CORRUPT, "\"cores\"");
     refused(sealed(replaced(text, "ranks = 16\n", "")), DTRAIN_ERR_CORRUPT, "\"ranks\" is missing");
     // Cut anywhere.

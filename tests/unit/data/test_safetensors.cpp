@@ -59,7 +59,7 @@ const Case wrong[] = {
     {"[1]", "not a JSON object"},
     {" {}", "not a JSON object"},
     {"{\"a\":", "not a JSON object"},
-    {"{}", "8 bytes of data where the tensors have 0"},
+    {"{}", "8 bytes of data, but the tensors have 0"},
     {R"({"a":3})", "not an object"},
     {R"({"a":{"shape":[2],"data_offsets":[0,8]}})", "is missing"},
     {R"({"a":{"dtype":4,"shape":[2],"data_offsets":[0,8]}})", "is missing"},
@@ -77,7 +77,7 @@ const Case wrong[] = {
     {R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", "not in the file"},
     {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[18446744073709551612,4]}})",
      "not in the file"},
-    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "8 bytes of data where"},
+    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", "8 bytes of data, but"},
     {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", "gap before it"},
     {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
@@ -87,7 +87,8 @@ const Case wrong[] = {
      "twice"},
     {R"({"__metadata__":1,"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
      "__metadata__ is not"},
-    {R"({"__metadata__":{"x":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "no text"},
+    {R"({"__metadata__":{"x":1},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+     "not a text"},
 };
 
 void what_is_wrong_is_named(void **) {
@@ -112,8 +113,8 @@ void lengths_are_not_believed(void **) {
     fails("", DTRAIN_ERR_CORRUPT, "not even the length");
     fails("1234567", DTRAIN_ERR_CORRUPT, "not even the length");
     fails(length_of(0) + "{}", DTRAIN_ERR_CORRUPT, "an index of 0 bytes");
-    fails(length_of(3) + "{}", DTRAIN_ERR_CORRUPT, "goes on for 2");
-    fails(length_of(UINT64_MAX) + "{}", DTRAIN_ERR_CORRUPT, "goes on for 2");
+    fails(length_of(3) + "{}", DTRAIN_ERR_CORRUPT, "only 2 bytes follow");
+    fails(length_of(UINT64_MAX) + "{}", DTRAIN_ERR_CORRUPT, "only 2 bytes follow");
     fails(length_of(max_index_bytes + 1) + std::string(max_index_bytes + 1, ' '), DTRAIN_ERR_LIMIT,
           "at most");
     const std::string whole = index_text(two_tensors()) + std::string(40, 'x');

@@ -291,7 +291,7 @@ void servers_at_different_clocks(void **) {
         assert_int_equal(add_parts(names, manifest, table_name, 2, params),
                          difference == 0 ? DTRAIN_OK : DTRAIN_ERR_PEER);
     }
-    assert_non_null(std::strstr(dtrain::error_text(), "clock 5 had ended on server 1 and not"));
+    assert_non_null(std::strstr(dtrain::error_text(), "clock 5 had ended on server 1 but not"));
 }
 
 void what_others_have_begun_stays(void **) {

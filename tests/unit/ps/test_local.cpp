@@ -125,8 +125,8 @@ void errors_name_the_table_and_the_server(void **) {
     Transfer transfer = process.run(table, RequestKind::create);
     assert_int_equal(transfer.status, DTRAIN_ERR_LIMIT);
     assert_string_equal(transfer.text.c_str(),
-                        "table 'weights': server 0: memory limit of the server: 8000 bytes "
-                        "needed, 1000 left");
+                        "table \"weights\": server 0: memory limit of the server (ps.memory): 8000 "
+                        "bytes are needed, 1000 left");
     process.client.on_server_lost(0, "server 0 (host:1) lost: connection closed");
     transfer = process.run(table, RequestKind::clock);
     assert_int_equal(transfer.status, DTRAIN_ERR_PEER);

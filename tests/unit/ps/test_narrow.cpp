@@ -509,10 +509,10 @@ void what_makes_no_sense_is_refused(void **) {
     says(DTRAIN_F32, DTRAIN_I8, DTRAIN_F32, 0, 2, nullptr);
     says(DTRAIN_F16, DTRAIN_F32, 0, 0, 0, nullptr);
     says(DTRAIN_BF16, DTRAIN_F32, DTRAIN_BF16, 1, 0, nullptr);
-    says(DTRAIN_BF16, DTRAIN_F16, 0, 1, 0, "storage_dtype is not valid (it is the dtype");
-    says(DTRAIN_F16, DTRAIN_I8, 0, 0, 0, "storage_dtype is not valid (it is the dtype");
-    says(DTRAIN_F64, DTRAIN_F32, 0, 0, 0, "storage_dtype is not valid (it is the dtype");
-    says(DTRAIN_F16, 0, DTRAIN_F32, 0, 0, "wire_dtype is not valid (it is the dtype");
+    says(DTRAIN_BF16, DTRAIN_F16, 0, 1, 0, "storage_dtype is not valid (the dtype");
+    says(DTRAIN_F16, DTRAIN_I8, 0, 0, 0, "storage_dtype is not valid (the dtype");
+    says(DTRAIN_F64, DTRAIN_F32, 0, 0, 0, "storage_dtype is not valid (the dtype");
+    says(DTRAIN_F16, 0, DTRAIN_F32, 0, 0, "wire_dtype is not valid (the dtype");
     says(DTRAIN_F32, DTRAIN_U8, 0, 0, 0, "storage_dtype");
     says(DTRAIN_F32, 0, 99, 0, 0, "wire_dtype");
     says(DTRAIN_F32, DTRAIN_I8, 0, 1, 0, "I8 needs rows of 2");

@@ -232,14 +232,14 @@ void an_answer_that_was_cut_is_an_error_at_once(void **) {
         const char *text;
     } const cases[] = {
         {pull_bytes - 1,
-         "table 'weights': server 0: truncated answer: 4095 bytes of values, 4096 are due"},
+         "table \"weights\": server 0: truncated answer: 4095 bytes of values, 4096 expected"},
         {sizeof(ResponseHeader),
-         "table 'weights': server 0: truncated answer: 0 bytes of values, 4096 are due"},
+         "table \"weights\": server 0: truncated answer: 0 bytes of values, 4096 expected"},
         {sizeof(ResponseHeader) - 1,
-         "table 'weights': server 0: truncated answer: 63 bytes, not even a header"},
-        {0, "table 'weights': server 0: truncated answer: 0 bytes, not even a header"},
+         "table \"weights\": server 0: truncated answer: 63 bytes, less than a header"},
+        {0, "table \"weights\": server 0: truncated answer: 0 bytes, less than a header"},
         {pull_bytes + 8,
-         "table 'weights': server 0: oversized answer: 4104 bytes of values, 4096 are due"},
+         "table \"weights\": server 0: oversized answer: 4104 bytes of values, 4096 expected"},
     };
     Job job("cut");
     Script script(job);

@@ -78,7 +78,7 @@ void memory_that_there_is_not(void **) {
     copying.populate = [](const Buffer &, uint64_t, uint64_t) { return false; };
     const ArchiveJob &job = write(rig, folder, copying);
     assert_int_equal(job.status, DTRAIN_ERR_NO_MEMORY);
-    assert_non_null(std::strstr(job.text.c_str(), "no memory for the copy of table \"t\""));
+    assert_non_null(std::strstr(job.text.c_str(), "no memory to copy table \"t\""));
     rig.push(0, 0, 1); // the copy is still to be made
     hand_over(rig);
     rig.expect(Reason::told);
@@ -107,7 +107,7 @@ void a_table_is_destroyed_while_it_is_saved(void **) {
     const ArchiveJob &job = write(rig, folder, copying);
     assert_false(rig.server.holds(0));
     assert_int_equal(job.status, DTRAIN_ERR_CANCELED);
-    assert_string_equal(job.text.c_str(), "table \"t\" was destroyed while it was saved");
+    assert_string_equal(job.text.c_str(), "table \"t\" was destroyed while it was being saved");
     hand_over(rig);
     assert_int_equal(rig.out.size(), 0);
 }

@@ -57,7 +57,7 @@ void parameters_are_checked(void **) {
         {"l1", [](dtrain_table_params_t &p) { p.l1 = NAN; }},
         {"learning_rate is not valid (0 or more",
          [](dtrain_table_params_t &p) { p.learning_rate = -0.1; }},
-        {"learning_rate is not valid (0 or more, FTRL more)",
+        {"learning_rate is not valid (0 or more; more than 0 for FTRL)",
          [](dtrain_table_params_t &p) {
              p.rule = DTRAIN_RULE_FTRL;
              p.given = DTRAIN_GIVEN_LEARNING_RATE;
@@ -96,7 +96,7 @@ void parameters_are_checked(void **) {
              p.rule = DTRAIN_RULE_ADAGRAD;
              p.accumulator = -0.1;
          }},
-        {"accumulator is not valid (0 or more, and a number of the state's type)",
+        {"accumulator is not valid (0 or more, and within the state's type)",
          [](dtrain_table_params_t &p) {
              p.rule = DTRAIN_RULE_FTRL;
              p.accumulator = 1e39;

@@ -174,7 +174,7 @@ void full_disk_ends_it_with_one_warning(void **) {
     timeline.record({.name = "x"});
     assert_int_equal(timeline.write_out(), 0);
     assert_int_equal(lines.size(), 1);
-    assert_non_null(strstr(lines[0].c_str(), "t.0.json ends here: File too large"));
+    assert_non_null(strstr(lines[0].c_str(), "t.0.json\" ends here: File too large"));
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 

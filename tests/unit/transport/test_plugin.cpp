@@ -82,7 +82,7 @@ void test_signals_stay(void **) {
 
 void test_unfit(void **) {
     refuse("other_abi", DTRAIN_ERR_VERSION, "has transport ABI 99, this library serves 1");
-    refuse("no_table", DTRAIN_ERR_VERSION, "cannot serve transport ABI 1");
+    refuse("no_table", DTRAIN_ERR_VERSION, "does not support this library's transport ABI 1");
     refuse("short_table", DTRAIN_ERR_CONFIG, "8 bytes");
     refuse("other_name", DTRAIN_ERR_CONFIG, "\"somebody\"");
     refuse("no_ops", DTRAIN_ERR_CONFIG, "no operations");

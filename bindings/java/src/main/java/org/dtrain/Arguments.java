@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** What callers must say, and numbers by which they would say something else than they mean. */
+/** Checks of arguments: null, and numbers whose meaning would differ in the C API. */
 final class Arguments {
     private Arguments() {
     }
 
     static <T> T given(T value, String name) {
         if (value == null) {
-            throw new IllegalArgumentException(name + " is null; it is needed here");
+            throw new IllegalArgumentException(name + " is null; it is required");
         }
         return value;
     }
 
-    /** Of which 0 is the C API's word for the default. */
+    /** For numbers whose 0 means the default in the C API. */
     static long positive(long value, String name) {
         if (value <= 0) {
-            throw new IllegalArgumentException(name + " of " + value + "; it is more than 0");
+            throw new IllegalArgumentException(name + " of " + value + "; it must be more than 0");
         }
         return value;
     }
@@ -27,7 +27,7 @@ final class Arguments {
 
     static double positive(double value, String name) {
         if (!(value > 0 && Double.isFinite(value))) {
-            throw new IllegalArgumentException(name + " of " + value + "; it is more than 0, and finite");
+            throw new IllegalArgumentException(name + " of " + value + "; it must be more than 0 and finite");
         }
         return value;
     }
@@ -35,7 +35,7 @@ final class Arguments {
     /** A factor of a reduction. */
     static double finite(double value, String name) {
         if (!Double.isFinite(value)) {
-            throw new IllegalArgumentException(name + " of " + value + "; it is finite");
+            throw new IllegalArgumentException(name + " of " + value + "; it must be finite");
         }
         return value;
     }

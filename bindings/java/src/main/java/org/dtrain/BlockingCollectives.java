@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Collectives that return when they are done, or throw what they failed with. */
+/** Collectives that return when they are done, or throw their error. */
 public class BlockingCollectives extends Collectives<Result> {
     private final Context context;
     private final Handle handle;
@@ -17,9 +17,9 @@ public class BlockingCollectives extends Collectives<Result> {
     }
 
     /**
-     * The same operations, begun only: {@code Request request = world.start().allreduce(x)}.
+     * The same operations, which start and return a request: {@code Request request = world.start().allreduce(x)}.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized Collectives<Request> start() {
         if (started == null) {
@@ -30,9 +30,10 @@ public class BlockingCollectives extends Collectives<Result> {
     }
 
     /**
-     * The same operations, prepared for many starts. Preparing has no place in the order of calls.
+     * The same operations, prepared for many starts. For the order of calls only the starts
+     * count.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized Collectives<Persistent> prepare() {
         if (prepared == null) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** A queue's operations that return when they are done, or throw what they failed with. */
+/** A queue's operations that return when they are done, or throw their error. */
 public class BlockingGradients extends GradientOperations<Result> {
     private final Context context;
     private final Handle handle;
@@ -16,9 +16,9 @@ public class BlockingGradients extends GradientOperations<Result> {
     }
 
     /**
-     * The same operations, begun only, which is how tensors are submitted while the program computes on.
+     * The same operations, which start and return a request, so that the program can compute meanwhile.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized GradientOperations<Request> start() {
         if (started == null) {

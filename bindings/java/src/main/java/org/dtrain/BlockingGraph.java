@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** A graph's operations that return when they are done, or throw what they failed with. */
+/** A graph's operations that return when they are done, or throw their error. */
 public class BlockingGraph extends GraphOperations<Result> {
     private final Context context;
     private final Handle handle;
@@ -17,9 +17,9 @@ public class BlockingGraph extends GraphOperations<Result> {
     }
 
     /**
-     * The same operations, begun only.
+     * The same operations, which start and return a request.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized GraphOperations<Request> start() {
         if (started == null) {
@@ -32,7 +32,7 @@ public class BlockingGraph extends GraphOperations<Result> {
     /**
      * The same operations, prepared for many starts.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized GraphOperations<Persistent> prepare() {
         if (prepared == null) {

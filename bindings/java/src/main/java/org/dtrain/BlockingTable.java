@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** A table's operations that return when they are done, or throw what they failed with. */
+/** A table's operations that return when they are done, or throw their error. */
 public class BlockingTable extends TableOperations<Result> {
     private final Context context;
     private final Handle handle;
@@ -16,9 +16,9 @@ public class BlockingTable extends TableOperations<Result> {
     }
 
     /**
-     * The same operations, begun only.
+     * The same operations, which start and return a request.
      *
-     * @return the same each time
+     * @return the same object each time
      */
     public synchronized TableOperations<Request> start() {
         if (started == null) {

@@ -3,7 +3,7 @@ package org.dtrain;
 
 import java.lang.ref.Reference;
 
-/** Waits. */
+/** Runs operations and waits for them. */
 final class BlockingWay extends Way<Result> {
     private final Abandoned abandoned;
     private final Room quick;

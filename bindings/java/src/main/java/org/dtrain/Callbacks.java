@@ -7,9 +7,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** Objects that C calls, by numbers. Nothing that they throw gets to C. */
+/** Objects that C calls by their numbers. Their exceptions do not reach C. */
 final class Callbacks {
-    /** An exchange while a context joins; what it failed with is the cause of the join's failure. */
+    /** An exchange while a context joins. Its exception is the cause of the join's failure. */
     static final class Exchange {
         private final AllGather function;
         private final int size;
@@ -65,7 +65,7 @@ final class Callbacks {
         OBJECTS.remove(number);
     }
 
-    /** By C. */
+    /** Called by C. */
     static void log(int level, long number, ByteBuffer line) {
         if (OBJECTS.get(number) instanceof LogSink sink) {
             try {
@@ -78,7 +78,7 @@ final class Callbacks {
         }
     }
 
-    /** By C: whether it worked. */
+    /** Called by C; returns whether it succeeded. */
     static boolean allgather(long number, ByteBuffer mine, ByteBuffer all) {
         if (!(OBJECTS.get(number) instanceof Exchange exchange)) {
             return false;
@@ -92,7 +92,7 @@ final class Callbacks {
         }
     }
 
-    /** Who says where the blocks of a table are put, and what it failed with. */
+    /** A function that places the blocks of a table, with its exception if it failed. */
     static final class Place {
         private final PlaceFunction function;
         private volatile Throwable failure;
@@ -109,7 +109,7 @@ final class Callbacks {
         }
     }
 
-    /** By C: the number of a server, or one that it refuses. */
+    /** Called by C; returns the number of a server, or -1, which C refuses. */
     static int place(long number, long first, long count, int servers) {
         if (!(OBJECTS.get(number) instanceof Place place)) {
             return -1;

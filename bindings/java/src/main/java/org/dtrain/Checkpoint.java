@@ -5,7 +5,7 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * Writes tables to the folder of the option checkpoint.directory, and reads them from it; by one worker.
+ * Writes tables to the folder of the option checkpoint.directory, and restores them. One worker calls it.
  * {@code new Checkpoint(weights, biases).everySteps(100).save(step)}.
  */
 public final class Checkpoint {
@@ -16,7 +16,7 @@ public final class Checkpoint {
     private long timeout; // ns; 0: the option's
 
     /**
-     * Of these tables.
+     * A checkpoint of these tables.
      *
      * @param tables of one job, with different names
      */
@@ -28,9 +28,9 @@ public final class Checkpoint {
     }
 
     /**
-     * Saves only when so many steps have passed since the last one.
+     * Saves only when this many steps have passed since the last checkpoint.
      *
-     * @param steps how many
+     * @param steps the number of steps
      * @return this
      */
     public Checkpoint everySteps(int steps) {
@@ -39,9 +39,9 @@ public final class Checkpoint {
     }
 
     /**
-     * Saves only when so much time has passed since the last one.
+     * Saves only when this time has passed since the last checkpoint.
      *
-     * @param time how much
+     * @param time more than 0
      * @return this
      */
     public Checkpoint every(Duration time) {
@@ -50,7 +50,7 @@ public final class Checkpoint {
     }
 
     /**
-     * How long it may take.
+     * How long a call may take.
      *
      * @param timeout instead of the option op.timeout
      * @return this
@@ -64,7 +64,7 @@ public final class Checkpoint {
      * Writes the tables.
      *
      * @param step its number
-     * @return false: nothing was due
+     * @return false: no checkpoint was due
      */
     public boolean save(long step) {
         Room saved = new Room(4);
@@ -74,21 +74,21 @@ public final class Checkpoint {
     }
 
     /**
-     * Reads the tables from the newest one.
+     * Restores the tables from the newest checkpoint.
      *
      * @return its step
-     * @throws NotFoundException there is none
+     * @throws NotFoundException there is no checkpoint
      */
     public long restore() {
         return restore(NEWEST);
     }
 
     /**
-     * Reads the tables.
+     * Restores the tables.
      *
-     * @param step of which
+     * @param step the checkpoint's step
      * @return the step
-     * @throws NotFoundException there is none of this step
+     * @throws NotFoundException there is no checkpoint of this step
      */
     public long restore(long step) {
         Room found = new Room(8);

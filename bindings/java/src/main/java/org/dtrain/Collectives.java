@@ -6,17 +6,17 @@ import java.util.Arrays;
 
 /**
  * Collective operations and messages of a communicator. All ranks call the same collectives in the
- * same order. Buffers are direct ones, used where they are from their position to their limit, which
- * stay; what a ByteBuffer holds is said by {@link Parameters#elements}, else it is refused. With one
- * buffer an operation is in place. A block is what one rank gives or gets; counts
- * are numbers of elements, one for each rank, and displacements where blocks begin (null: one after
- * the other).
+ * same order. Buffers must be direct; they are used without a copy from their position to their limit,
+ * which do not change. A ByteBuffer needs {@link Parameters#elements} for the type of its elements, else
+ * it is refused. With one buffer an operation is in place. A block is the part of a buffer that belongs
+ * to one rank; counts are the elements of each rank's block, and displacements say where the blocks
+ * begin (null: one after the other).
  *
  * @param <R> what calls return: a {@link Result} when they are done, or a {@link Request}, or a
  *     {@link Persistent}
  */
 public class Collectives<R> {
-    /** For {@link #recv}: whoever sends. */
+    /** For {@link #recv}: a message from any rank. */
     public static final int ANY_RANK = -1;
     private final Way<R> way;
     private final long comm;
@@ -42,7 +42,7 @@ public class Collectives<R> {
      * The sum of all ranks' buffers, in place.
      *
      * @param buffer input and result
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R allreduce(Buffer buffer) {
         return allreduce(buffer, Op.SUM);
@@ -53,7 +53,7 @@ public class Collectives<R> {
      *
      * @param buffer input and result
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R allreduce(Buffer buffer, Op op) {
         Span both = output(buffer);
@@ -64,9 +64,9 @@ public class Collectives<R> {
      * All ranks' buffers reduced.
      *
      * @param send input
-     * @param recv result, as long
+     * @param recv result, of the same length
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R allreduce(Buffer send, Buffer recv, Op op) {
         return allreduce(input(send), output(recv), op, send, recv);
@@ -79,13 +79,13 @@ public class Collectives<R> {
     }
 
     /**
-     * All ranks' buffers reduced, the result on root only.
+     * All ranks' buffers reduced; only root gets the result.
      *
      * @param send input
-     * @param recv result, as long; elsewhere not looked at
+     * @param recv result, of the same length; not read on other ranks
      * @param op the reduction
-     * @param root who gets the result
-     * @return as the way of the call has it
+     * @param root the rank that gets the result
+     * @return the result, or the request of the operation (see R)
      */
     public R reduce(Buffer send, Buffer recv, Op op, int root) {
         Span in = input(send);
@@ -101,7 +101,7 @@ public class Collectives<R> {
      * @param send input, a block for each rank
      * @param recv result: this rank's block
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R reduceScatter(Buffer send, Buffer recv, Op op) {
         Span in = input(send);
@@ -112,13 +112,13 @@ public class Collectives<R> {
     }
 
     /**
-     * As reduceScatter, with blocks of own lengths.
+     * As reduceScatter, with separate lengths for the blocks.
      *
      * @param send input, a block for each rank
      * @param recv result: this rank's block
      * @param counts elements of each block
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R reduceScatterv(Buffer send, Buffer recv, long[] counts, Op op) {
         Span in = input(send);
@@ -130,11 +130,11 @@ public class Collectives<R> {
     }
 
     /**
-     * All ranks' buffers. In place: send is this rank's block of recv.
+     * Gathers all ranks' buffers. In place: send is this rank's block of recv.
      *
      * @param send input
      * @param recv result: a block of each rank
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R allgather(Buffer send, Buffer recv) {
         Span in = input(send);
@@ -145,13 +145,13 @@ public class Collectives<R> {
     }
 
     /**
-     * As allgather, with blocks of own lengths.
+     * As allgather, with separate lengths for the blocks.
      *
      * @param send input
      * @param recv result: a block of each rank
      * @param counts elements of each block
      * @param displs where blocks begin, or null
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R allgatherv(Buffer send, Buffer recv, long[] counts, long[] displs) {
         Span in = input(send);
@@ -164,11 +164,11 @@ public class Collectives<R> {
     }
 
     /**
-     * Root's buffer to all.
+     * Copies root's buffer to all ranks.
      *
-     * @param buffer root's input, elsewhere the result
-     * @param root who has it
-     * @return as the way of the call has it
+     * @param buffer the input on root, the result on other ranks
+     * @param root the rank that has the input
+     * @return the result, or the request of the operation (see R)
      */
     public R broadcast(Buffer buffer, int root) {
         Span whole = rank == root ? input(buffer) : output(buffer);
@@ -177,12 +177,12 @@ public class Collectives<R> {
     }
 
     /**
-     * All ranks' buffers, on root.
+     * Gathers all ranks' buffers on root.
      *
      * @param send input
-     * @param recv result: a block of each rank; elsewhere not looked at
-     * @param root who gets them
-     * @return as the way of the call has it
+     * @param recv result: a block of each rank; not read on other ranks
+     * @param root the rank that gets them
+     * @return the result, or the request of the operation (see R)
      */
     public R gather(Buffer send, Buffer recv, int root) {
         Span in = input(send);
@@ -193,14 +193,14 @@ public class Collectives<R> {
     }
 
     /**
-     * As gather, with blocks of own lengths.
+     * As gather, with separate lengths for the blocks.
      *
      * @param send input
-     * @param recv result: a block of each rank; elsewhere not looked at
+     * @param recv result: a block of each rank; not read on other ranks
      * @param counts elements of each block, on every rank
      * @param displs where blocks begin, or null
-     * @param root who gets them
-     * @return as the way of the call has it
+     * @param root the rank that gets them
+     * @return the result, or the request of the operation (see R)
      */
     public R gatherv(Buffer send, Buffer recv, long[] counts, long[] displs, int root) {
         Span in = input(send);
@@ -214,12 +214,12 @@ public class Collectives<R> {
     }
 
     /**
-     * Root's blocks, one to each rank.
+     * Sends one of root's blocks to each rank.
      *
-     * @param send input of root: a block for each rank; elsewhere not looked at
+     * @param send input of root: a block for each rank; not read on other ranks
      * @param recv result
-     * @param root who has them
-     * @return as the way of the call has it
+     * @param root the rank that has the input
+     * @return the result, or the request of the operation (see R)
      */
     public R scatter(Buffer send, Buffer recv, int root) {
         Span in = rank == root ? input(send) : null;
@@ -230,14 +230,14 @@ public class Collectives<R> {
     }
 
     /**
-     * As scatter, with blocks of own lengths.
+     * As scatter, with separate lengths for the blocks.
      *
-     * @param send input of root: a block for each rank; elsewhere not looked at
+     * @param send input of root: a block for each rank; not read on other ranks
      * @param recv result
      * @param counts elements of each block, on every rank
      * @param displs where blocks begin, or null
-     * @param root who has them
-     * @return as the way of the call has it
+     * @param root the rank that has the input
+     * @return the result, or the request of the operation (see R)
      */
     public R scatterv(Buffer send, Buffer recv, long[] counts, long[] displs, int root) {
         Span in = rank == root ? input(send) : null;
@@ -251,11 +251,11 @@ public class Collectives<R> {
     }
 
     /**
-     * Block j of send goes to rank j; block j of recv comes from there.
+     * Block j of send goes to rank j; block j of recv comes from rank j.
      *
      * @param send input: a block for each rank
      * @param recv result: a block of each rank
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R alltoall(Buffer send, Buffer recv) {
         Span in = input(send);
@@ -266,7 +266,7 @@ public class Collectives<R> {
     }
 
     /**
-     * As alltoall, with blocks of own lengths for each pair of ranks.
+     * As alltoall, with a separate block length for each pair of ranks.
      *
      * @param send input: a block for each rank
      * @param sendCounts elements of each of its blocks
@@ -274,7 +274,7 @@ public class Collectives<R> {
      * @param recv result: a block of each rank
      * @param recvCounts elements of each of its blocks
      * @param recvDispls where they begin, or null
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R alltoallv(Buffer send, long[] sendCounts, long[] sendDispls, Buffer recv,
             long[] recvCounts, long[] recvDispls) {
@@ -290,21 +290,21 @@ public class Collectives<R> {
     }
 
     /**
-     * Done once all ranks have called it.
+     * Completes once all ranks have called it.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R barrier() {
         return way.run(params -> Native.dtrain_barrier(comm, params));
     }
 
     /**
-     * A message. Those of one tag arrive in order.
+     * Sends a message. Messages of one tag arrive in order.
      *
      * @param buffer its elements
-     * @param peer to whom; may be this rank
+     * @param peer the receiver; may be this rank
      * @param tag any number
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R send(Buffer buffer, int peer, int tag) {
         Span in = input(buffer);
@@ -313,12 +313,12 @@ public class Collectives<R> {
     }
 
     /**
-     * Receives a message; the result tells how long it is, and from whom.
+     * Receives a message; the result has its length and its sender.
      *
-     * @param buffer for its elements; a longer one is a {@link TruncatedException}
-     * @param peer from whom, or {@link #ANY_RANK}
+     * @param buffer for its elements; a longer message is a {@link TruncatedException}
+     * @param peer the sender, or {@link #ANY_RANK}
      * @param tag its number
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R recv(Buffer buffer, int peer, int tag) {
         Span out = output(buffer);

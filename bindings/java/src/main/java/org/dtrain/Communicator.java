@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * An ordered group of ranks. Its operations block; {@link #start()} has the same ones with requests,
- * {@link #prepare()} prepared ones, {@link #using} all of them with parameters. Any thread may call
+ * An ordered group of ranks. Its operations block; {@link #start()} offers them with requests,
+ * {@link #prepare()} prepared for many starts, {@link #using} with parameters. Any thread may call
  * them.
  */
 public final class Communicator extends BlockingCollectives implements AutoCloseable {
@@ -21,14 +21,14 @@ public final class Communicator extends BlockingCollectives implements AutoClose
         this.handle = handle;
     }
 
-    /** null for a rank that is not of the group. */
+    /** Returns null for a rank that is not in the group. */
     static Communicator make(Context context, Handle.Call call) {
         Handle made = context.handle().make("communicator", call, Native::dtrain_comm_destroy);
         return made == null ? null : new Communicator(context, made);
     }
 
     /**
-     * This process's number in the group.
+     * This process's rank in the group.
      *
      * @return from 0
      */
@@ -37,7 +37,7 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * How many ranks the group has.
+     * The number of ranks in the group.
      *
      * @return at least 1
      */
@@ -46,9 +46,9 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * The same operations with parameters. What it returns is to be kept where it is used often.
+     * The same operations with parameters. Keep the returned object if you use it often.
      *
-     * @param parameters read now
+     * @param parameters copied during this call
      * @return the operations
      */
     public BlockingCollectives using(Parameters parameters) {
@@ -56,21 +56,21 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * One communicator for each color, its ranks ordered by (key, rank). Collective.
+     * Creates one communicator per color, its ranks ordered by (key, rank). Collective.
      *
-     * @param color 0 or more; less: this rank gets none
+     * @param color 0 or more; with less this rank gets no communicator
      * @param key for the order
-     * @return that of this rank's color
+     * @return the communicator of this rank's color
      */
     public Optional<Communicator> split(int color, int key) {
         return Optional.ofNullable(made(comm -> Native.dtrain_comm_split(comm, color, key)));
     }
 
     /**
-     * A communicator of these ranks in this order. Collective: all give the same list.
+     * Creates a communicator of these ranks in this order. Collective: all ranks pass the same list.
      *
      * @param ranks of this communicator
-     * @return empty on the others
+     * @return empty on other ranks
      */
     public Optional<Communicator> subset(int... ranks) {
         Room list = Room.of(Arguments.given(ranks, "ranks"));
@@ -83,36 +83,37 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * The same ranks, with an order of calls of its own. Collective.
+     * Creates a communicator of the same ranks, with a separate order of calls. Collective.
      *
-     * @return a new one
+     * @return a new object
      */
     public Communicator duplicate() {
         return made(Native::dtrain_comm_duplicate);
     }
 
     /**
-     * The ranks that are alive: the way on after a {@link PeerException}. All of them call it.
+     * Creates a communicator of the ranks that are alive, to continue after a {@link PeerException}. All
+     * of them call it.
      *
-     * @return a new one
+     * @return a new object
      */
     public Communicator shrink() {
         return made(Native::dtrain_comm_shrink);
     }
 
     /**
-     * Ends every operation, on all ranks, with an {@link AbortedException}.
+     * Ends every operation on all ranks with an {@link AbortedException}.
      *
-     * @param reason told there; may be null
+     * @param reason its text; may be null
      */
     public void abort(String reason) {
         handle.call(comm -> Native.dtrain_comm_abort(comm, reason));
     }
 
     /**
-     * Why the communicator is broken.
+     * The error that broke the communicator.
      *
-     * @return empty while it is not
+     * @return empty while it is intact
      */
     public Optional<DtrainException> error() {
         try {
@@ -137,11 +138,11 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * A table of the job. Collective.
+     * Creates a table of the job. Collective.
      *
      * @param name the same on all workers
      * @param settings the same on all workers
-     * @return a new one
+     * @return a new object
      */
     public Table table(String name, TableSettings settings) {
         Arguments.given(name, "name");
@@ -149,40 +150,40 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * A queue of named tensors that ranks submit in any order. Collective.
+     * Creates a queue of named tensors that ranks submit in any order. Collective.
      *
      * @param settings how it works
-     * @return a new one
+     * @return a new object
      */
     public Gradients gradients(Gradients.Settings settings) {
         return Gradients.create(context, handle, settings);
     }
 
     /**
-     * All-reduces of one vector with less on the wire. Collective.
+     * Creates a compressor for all-reduces of one vector with fewer bytes sent. Collective.
      *
      * @param settings the same on all ranks
-     * @return a new one
+     * @return a new object
      */
     public Compressor compressor(Compressor.Settings settings) {
         return Compressor.create(context, handle, Arguments.given(settings, "settings"));
     }
 
     /**
-     * A graph with weights of its own. Collective.
+     * Creates a graph of a predefined kind. Collective.
      *
      * @param kind the same on all ranks
-     * @return a new one
+     * @return a new object
      */
     public Graph graph(Graph.Kind kind) {
         return Graph.create(context, handle, Arguments.given(kind, "kind"));
     }
 
     /**
-     * A graph of the program's own. Collective.
+     * Creates a graph that the program defines. Collective.
      *
-     * @param settings as this rank sees it
-     * @return a new one
+     * @param settings this rank's part of the graph
+     * @return a new object
      */
     public Graph graph(Graph.Settings settings) {
         return Graph.create(context, handle, Arguments.given(settings, "settings"));
@@ -208,11 +209,11 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
-     * Gives it back, with what was made with it: operations in flight end with a
+     * Closes it and all objects that were made with it. Operations in flight end with a
      * {@link CanceledException}.
      *
-     * @throws BusyException another thread is in a call of it; what was made with it may be closed
-     *     already
+     * @throws BusyException another thread is in a call of it; objects that were made with it may be
+     *     closed already
      */
     @Override
     public void close() {

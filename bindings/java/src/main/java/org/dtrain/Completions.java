@@ -7,12 +7,12 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A context's completion queue, and the thread that takes from it what has finished. The requests
- * in flight are kept here.
+ * A context's completion queue, with the thread that takes its events. It keeps the requests in
+ * flight.
  */
 final class Completions {
     private static final int DEPTH = 1 << 14;
-    private static final long SLICE = 20_000_000; // ns: it looks for others so long before it sleeps
+    private static final long SLICE = 20_000_000; // ns that a poll waits for further events before the thread sleeps
     private final long queue;
     private final Map<Long, Request> inFlight = new HashMap<>();
     private final Set<Long> early = new HashSet<>(); // finished before their post has returned
@@ -45,12 +45,12 @@ final class Completions {
 
     void refuseOwnThread() {
         if (Thread.currentThread() == thread) {
-            throw Status.BUSY.exception("a context cannot be closed by what depends on a request's "
+            throw Status.BUSY.exception("a context cannot be closed by an action that depends on a request's "
                     + "future; use thenRunAsync() or another thread", -1);
         }
     }
 
-    /** Once all operations have ended. */
+    /** Call it when all operations have ended. */
     void close() {
         synchronized (this) {
             ended = true;
@@ -86,7 +86,7 @@ final class Completions {
             try {
                 wait();
             } catch (InterruptedException error) {
-                // nobody has a reason to
+                // no thread interrupts this one
             }
         }
         return !ended || !inFlight.isEmpty();

@@ -5,8 +5,8 @@ import java.nio.Buffer;
 import java.util.Map;
 
 /**
- * All-reduces of one f32 vector with less on the wire, and error feedback; made by
- * {@link Communicator#compressor}. docs/COMPRESSION.md tells what to choose.
+ * Compressed all-reduces of one f32 vector with error feedback, made by {@link Communicator#compressor}.
+ * docs/COMPRESSION.md says which kind to choose.
  */
 public final class Compressor implements AutoCloseable {
     /** How elements are compressed. */
@@ -15,11 +15,11 @@ public final class Compressor implements AutoCloseable {
         F16,
         /** To bf16. */
         BF16,
-        /** To bytes with a scale for each block. */
+        /** To bytes with one scale per block. */
         INT8,
         /** The elements of greatest magnitude. */
         TOPK,
-        /** Signs, and a mean magnitude for each block. */
+        /** Signs, and one mean magnitude per block. */
         ONEBIT,
         /** A matrix of low rank. */
         POWERSGD;
@@ -29,18 +29,18 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * By its name, in upper or lower case.
+         * Finds a value by its name, in upper or lower case.
          *
-         * @param name as "topk"
-         * @return which
-         * @throws IllegalArgumentException there is none of this name; the text lists what there is
+         * @param name for example "topk"
+         * @return the value
+         * @throws IllegalArgumentException no value has this name; the text lists all names
          */
         public static Kind of(String name) {
             return Names.find(Kind.class, name, Map.of("float16", F16, "bfloat16", BF16, "1bit", ONEBIT));
         }
     }
 
-    /** What a compressor does; what is not said is as usual. */
+    /** Settings of a compressor; unset ones have their defaults. */
     public static final class Settings {
         static final int NO_FEEDBACK = 1;
         static final int STOCHASTIC = 2;
@@ -54,9 +54,9 @@ public final class Compressor implements AutoCloseable {
         private double ratio;
 
         /**
-         * Of this kind.
+         * Settings for this kind.
          *
-         * @param kind which
+         * @param kind how elements are compressed
          * @param count elements of the vector
          */
         public Settings(Kind kind, long count) {
@@ -65,7 +65,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * What is not sent is lost.
+         * What a step does not send is lost.
          *
          * @return this
          */
@@ -85,7 +85,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * Elements with a scale of their own, of INT8 and ONEBIT.
+         * INT8, ONEBIT: elements that share one scale.
          *
          * @param elements a multiple of 8
          * @return this
@@ -96,7 +96,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * Of POWERSGD.
+         * POWERSGD: rank of the approximation.
          *
          * @param rank at most 64
          * @return this
@@ -107,7 +107,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * Of POWERSGD's matrix.
+         * POWERSGD: rows of the matrix.
          *
          * @param rows a divisor of the count
          * @return this
@@ -118,7 +118,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * Of what is random.
+         * Seed of random numbers.
          *
          * @param seed any number
          * @return this
@@ -129,7 +129,7 @@ public final class Compressor implements AutoCloseable {
         }
 
         /**
-         * The part of the elements that TOPK sends.
+         * TOPK: the share of the elements that a rank sends.
          *
          * @param ratio up to 1
          * @return this
@@ -160,12 +160,12 @@ public final class Compressor implements AutoCloseable {
     }
 
     /**
-     * What a compressor saved.
+     * Counts of a compressor.
      *
-     * @param operations done
+     * @param operations that are done
      * @param rawBytes that would have been sent without compression
      * @param sentBytes that were sent
-     * @param residual norm of what is kept for later
+     * @param residual norm of what is kept for the next step
      */
     public record Stats(long operations, long rawBytes, long sentBytes, double residual) {
     }
@@ -189,7 +189,7 @@ public final class Compressor implements AutoCloseable {
     }
 
     /**
-     * The sum or mean over ranks, nearly, in place. Collective, one at a time.
+     * Approximately the sum or mean over ranks, in place. Collective, one at a time.
      *
      * @param buffer input and result
      * @param op SUM or AVG
@@ -212,12 +212,12 @@ public final class Compressor implements AutoCloseable {
     }
 
     /**
-     * As allreduce(), begun only.
+     * As allreduce(), but starts the operation and returns its request.
      *
      * @param send input
      * @param recv result; may be the same buffer
      * @param op SUM or AVG
-     * @return at once
+     * @return the request
      */
     public Request startAllreduce(Buffer send, Buffer recv, Op op) {
         synchronized (this) {
@@ -228,15 +228,17 @@ public final class Compressor implements AutoCloseable {
         return run(started, send, recv, op);
     }
 
-    /** Forgets what was kept; on all ranks between the same two operations. */
+    /**
+     * Discards what earlier steps have kept; call it on all ranks between the same two operations.
+     */
     public void reset() {
         handle.call(Native::dtrain_compressor_reset);
     }
 
     /**
-     * What it saved.
+     * Counts since the compressor was created.
      *
-     * @return since it was made
+     * @return the counts
      */
     public Stats stats() {
         Room room = new Room(CompressionStatsParams.bytes());
@@ -248,7 +250,7 @@ public final class Compressor implements AutoCloseable {
         return found;
     }
 
-    /** Gives it back; a pending operation ends with a {@link CanceledException}. */
+    /** Frees it; a pending operation ends with a {@link CanceledException}. */
     @Override
     public void close() {
         handle.close();

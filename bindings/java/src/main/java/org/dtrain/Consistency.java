@@ -5,13 +5,13 @@ import java.util.Map;
 
 /** When pushes are applied, and what pulls see. */
 public enum Consistency {
-    /** Every push is applied at once; a pull returns what is there. */
+    /** Every push is applied at once; a pull returns the current values. */
     ASYNC(1),
     /** Pushes of one clock are applied together once all workers have ended it. */
     BSP(2),
     /** Pushes are applied at once; a pull waits for workers that are too far behind. */
     SSP(3),
-    /** As BSP, but some of the workers end the clock for all. */
+    /** As BSP, but the first workers, a quorum, end the clock for all. */
     QUORUM(4);
 
     private final int number;
@@ -25,11 +25,11 @@ public enum Consistency {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "bsp"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "bsp"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Consistency of(String name) {
         return Names.find(Consistency.class, name, Map.of());

@@ -6,12 +6,12 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * Transports, memory, and the job. {@link #close()} gives back everything that was made with it. The
- * package's page has a program.
+ * Transports, memory, and the job. {@link #close()} closes all objects that were made with it. The
+ * package's page has an example program.
  */
 public final class Context implements AutoCloseable {
     private static final int API_VERSION = 1;
-    private static final int PAGE = 1 << 16; // the largest of usual machines
+    private static final int PAGE = 1 << 16; // the largest page size of usual machines
     private final Handle handle;
     private final Abandoned abandoned = new Abandoned();
     private Completions completions;
@@ -23,7 +23,7 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Opens the transports, with options as the environment says.
+     * Opens the transports, with options from the environment.
      *
      * @return a new context
      */
@@ -34,7 +34,7 @@ public final class Context implements AutoCloseable {
     /**
      * Opens the transports.
      *
-     * @param options how
+     * @param options the options
      * @return a new context
      */
     public static Context create(Options options) {
@@ -56,9 +56,10 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * All workers of the job that the environment names, or of one process; joined at first use.
+     * All workers of the job that the environment names (without one, this process alone). The first call
+     * joins it.
      *
-     * @return the same until it is closed
+     * @return the same object until it is closed
      */
     public synchronized Communicator world() {
         if (world == null || world.isClosed()) {
@@ -70,8 +71,8 @@ public final class Context implements AutoCloseable {
     /**
      * Joins a job. Collective.
      *
-     * @param join how
-     * @return all its workers
+     * @param join how to join
+     * @return the communicator of all its workers
      */
     public Communicator join(Join join) {
         Arguments.given(join, "join");
@@ -79,9 +80,9 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Joins a job as a parameter server, and serves from then on in the background.
+     * Joins a job as a parameter server, which then serves in the background.
      *
-     * @param join how; with sizes also {@link Join#servers} and {@link Join#index}
+     * @param join how to join; with sizes also {@link Join#servers} and {@link Join#index}
      * @return the server
      */
     public Server serve(Join join) {
@@ -89,10 +90,10 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * New memory that collectives inside the host need not copy, zeroed and at the start of a page, as
-     * long as the context lasts. Later the buffer is as any other.
+     * Allocates zeroed, page-aligned memory that collectives inside the host need not copy, as long as the
+     * context lasts. Afterwards the buffer is like any other.
      *
-     * @param bytes how much
+     * @param bytes the size
      * @return a direct buffer in this machine's byte order
      */
     public ByteBuffer allocate(int bytes) {
@@ -109,17 +110,17 @@ public final class Context implements AutoCloseable {
      * @param buffer a direct one
      * @param shared moves its pages into memory that the host's other ranks can map; no thread may
      *     write to these pages during this call
-     * @return to be closed
+     * @return the registration, which the caller closes
      */
     public Registration register(Buffer buffer, boolean shared) {
         return Registration.of(handle, buffer, shared);
     }
 
     /**
-     * What a transport did with the program's memory.
+     * How a transport has handled the program's memory.
      *
      * @param index of the transport in {@link #describe}
-     * @return since the context was made
+     * @return counts since the context was created
      */
     public DeviceStats deviceStats(int index) {
         Room room = new Room(DeviceStatsParams.bytes());
@@ -150,9 +151,9 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Does some work, with the option progress=manual.
+     * Does some work; needed with the option progress=manual.
      *
-     * @return how much; 0: there is nothing to do
+     * @return how much; 0: there was nothing to do
      */
     public int progress() {
         return (int) handle.call(Native::dtrain_context_progress);
@@ -161,7 +162,7 @@ public final class Context implements AutoCloseable {
     /**
      * Sends the lines of the log to a function.
      *
-     * @param sink called by any thread; null: they go to stderr again
+     * @param sink called by any thread; null: back to stderr
      */
     public synchronized void setLog(LogSink sink) {
         handle.call(context -> {
@@ -171,7 +172,7 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Writes what this rank does when to a file, for ui.perfetto.dev.
+     * Writes a timeline of this rank to a file, for ui.perfetto.dev.
      *
      * @param path of the file; %r is the rank
      */
@@ -181,7 +182,7 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Notes that the program has come to a point of this name.
+     * Marks this moment in the timeline under the given name.
      *
      * @param name any text
      */
@@ -190,7 +191,7 @@ public final class Context implements AutoCloseable {
         handle.call(context -> Native.dtrain_timeline_mark(context, name));
     }
 
-    /** Ends the file. */
+    /** Ends the timeline and closes its file. */
     public void stopTimeline() {
         handle.call(Native::dtrain_timeline_stop);
     }
@@ -205,7 +206,7 @@ public final class Context implements AutoCloseable {
     }
 
     /**
-     * Closes what was made with it, and gives everything back.
+     * Closes all objects that were made with it, then the context.
      *
      * @throws BusyException another thread is in a call
      */
@@ -247,7 +248,7 @@ public final class Context implements AutoCloseable {
         Callbacks.remove(before);
     }
 
-    /** All operations have ended with their communicators. */
+    /** Called when all operations have ended with their communicators. */
     private void destroy(long address) {
         Completions running = running();
         if (running != null) {

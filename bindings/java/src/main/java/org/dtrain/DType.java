@@ -3,7 +3,10 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** Types of elements. What a buffer's class does not say is said by {@link Parameters#elements}. */
+/**
+ * Types of elements. {@link Parameters#elements} names a type that a buffer's class does not
+ * determine.
+ */
 public enum DType {
     /** Floating point, 32 bits: FloatBuffer. */
     F32(1, 4),
@@ -13,7 +16,7 @@ public enum DType {
     F16(3, 2),
     /** bfloat16. */
     BF16(4, 2),
-    /** Signed, 8 bits; of a ByteBuffer it is said, as all others are. */
+    /** Signed, 8 bits; a ByteBuffer always needs {@link Parameters#elements}. */
     I8(5, 1),
     /** Unsigned, 8 bits. */
     U8(6, 1),
@@ -62,11 +65,11 @@ public enum DType {
     }
 
     /**
-     * By its name, in upper or lower case, also as other packages have it.
+     * Finds a type by its name, in upper or lower case; also by the names of other packages.
      *
-     * @param name as "bfloat16"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "bfloat16"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static DType of(String name) {
         return Names.find(DType.class, name, OTHERS);

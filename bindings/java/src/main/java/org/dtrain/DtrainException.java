@@ -4,15 +4,15 @@ package org.dtrain;
 import java.util.OptionalInt;
 
 /**
- * What an operation failed with: a text that says what, where and what to do, the status of the C
- * API, and the guilty rank, where the library knows it. Statuses that programs tell apart have
- * classes of their own. Wrong arguments that Java sees itself are {@link IllegalArgumentException}s.
+ * The error of a failed operation: a text that says what failed, where, and what to do, the status of the C
+ * API, and the rank that failed, if the library knows it. Statuses that programs distinguish have their own
+ * classes. Wrong arguments that this package detects are {@link IllegalArgumentException}s.
  */
 public class DtrainException extends RuntimeException {
     private static final long serialVersionUID = 1;
     /** Its status. */
     private final Status status;
-    /** The guilty rank, or less than 0. */
+    /** The rank that failed, or less than 0. */
     private final int rank;
 
     DtrainException(Status status, String text, int rank) {
@@ -24,16 +24,16 @@ public class DtrainException extends RuntimeException {
     /**
      * Its status in the C API.
      *
-     * @return which
+     * @return the value
      */
     public Status status() {
         return status;
     }
 
     /**
-     * The guilty rank.
+     * The rank that failed.
      *
-     * @return empty where the library does not know one
+     * @return empty if the library does not know it
      */
     public OptionalInt rank() {
         return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);

@@ -3,7 +3,7 @@ package org.dtrain;
 
 import java.nio.ByteBuffer;
 
-/** Room for events of the C API, whose layout is frozen (calls.h compares it). */
+/** Memory for events of the C API, whose layout is frozen (calls.h checks it). */
 final class Events {
     private static final int BYTES = 64;
     private final Room room;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Failed calls of the C API become exceptions. */
+/** Converts failed calls of the C API to exceptions. */
 final class Failures {
     private Failures() {
     }
 
-    /** What the call returned, unless it failed. */
+    /** Returns the call's result, or throws its error. */
     static long check(long result) {
         if (result < 0) {
             throw last((int) result);
@@ -14,7 +14,7 @@ final class Failures {
         return result;
     }
 
-    /** Of this thread's last call. */
+    /** The error of this thread's last call. */
     static DtrainException last(int status) {
         return of(status, Text.read(Native::dtrain_last_error), -1);
     }

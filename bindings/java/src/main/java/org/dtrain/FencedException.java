@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** The group went on without this rank. */
+/** The group continued without this rank. */
 public final class FencedException extends DtrainException {
     private static final long serialVersionUID = 1;
 

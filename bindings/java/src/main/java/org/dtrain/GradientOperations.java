@@ -4,8 +4,8 @@ package org.dtrain;
 import java.nio.Buffer;
 
 /**
- * Named tensors, which ranks submit in any order: they are reduced, packed together, once every rank
- * has submitted them.
+ * Named tensors that ranks submit in any order: they are packed together and reduced once every rank has
+ * submitted them.
  *
  * @param <R> what calls return: a {@link Result} when they are done, or a {@link Request}
  */
@@ -23,7 +23,7 @@ public class GradientOperations<R> {
      *
      * @param name 1 to 255 bytes
      * @param buffer input and result
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R submit(String name, Buffer buffer) {
         return submit(name, buffer, buffer, Op.AVG);
@@ -35,7 +35,7 @@ public class GradientOperations<R> {
      * @param name 1 to 255 bytes
      * @param buffer input and result
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R submit(String name, Buffer buffer, Op op) {
         return submit(name, buffer, buffer, op);
@@ -46,9 +46,9 @@ public class GradientOperations<R> {
      *
      * @param name 1 to 255 bytes
      * @param send input
-     * @param recv result, as long; may be the same buffer
+     * @param recv result, of the same length; may be the same buffer
      * @param op the reduction
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R submit(String name, Buffer send, Buffer recv, Op op) {
         Arguments.given(name, "name");
@@ -60,10 +60,10 @@ public class GradientOperations<R> {
     }
 
     /**
-     * For a rank without more data: it contributes zeros until all have joined. The result's peer is the
+     * For a rank without more data: it contributes zeros until all ranks have joined. The result's peer is the
      * rank that joined last.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R join() {
         return way.find(params -> Native.dtrain_gradients_join(queue, params, 0));

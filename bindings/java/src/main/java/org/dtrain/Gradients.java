@@ -5,19 +5,19 @@ import java.time.Duration;
 
 /** A queue of named tensors, made by {@link Communicator#gradients}. */
 public final class Gradients extends BlockingGradients implements AutoCloseable {
-    /** How a queue works; what is not said is as the options say. */
+    /** Settings of a queue; unset ones come from the options. */
     public static final class Settings {
         private long bucketBytes;
         private long cycle;
         private long stallWarn;
         private long stallFail;
 
-        /** Nothing said yet. */
+        /** All settings unset. */
         public Settings() {
         }
 
         /**
-         * Tensors are packed together up to so much.
+         * Tensors are packed together up to this size.
          *
          * @param bytes the same on all ranks
          * @return this
@@ -28,7 +28,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
         }
 
         /**
-         * The least time between two looks at what is ready.
+         * The least time between two checks of what is ready.
          *
          * @param time at most a second
          * @return this
@@ -39,9 +39,9 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
         }
 
         /**
-         * A tensor that waits so long for other ranks is logged.
+         * A tensor that has waited this long for other ranks is logged.
          *
-         * @param time how long
+         * @param time more than 0
          * @return this
          */
         public Settings stallWarn(Duration time) {
@@ -50,9 +50,9 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
         }
 
         /**
-         * A tensor that waits so long for other ranks fails.
+         * A tensor that has waited this long for other ranks fails.
          *
-         * @param time how long
+         * @param time more than 0
          * @return this
          */
         public Settings stallFail(Duration time) {
@@ -77,15 +77,15 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
     }
 
     /**
-     * What this rank's queue did.
+     * Counts of this rank's queue.
      *
-     * @param cycles tiny exchanges of what is ready
-     * @param exchanges of them, followed by a full one
-     * @param tensors reduced
+     * @param cycles small exchanges of what is ready
+     * @param exchanges cycles that a full exchange followed
+     * @param tensors that were reduced
      * @param buckets all-reduces of data
-     * @param fusedTensors packed with others
-     * @param fusedBytes of their buckets
-     * @param stalls reports logged
+     * @param fusedTensors tensors that were packed with others
+     * @param fusedBytes bytes of their buckets
+     * @param stalls stall reports logged
      */
     public record Stats(long cycles, long exchanges, long tensors, long buckets, long fusedTensors,
             long fusedBytes, long stalls) {
@@ -109,7 +109,7 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
     /**
      * The same operations with parameters.
      *
-     * @param parameters read now
+     * @param parameters copied during this call
      * @return the operations
      */
     public BlockingGradients using(Parameters parameters) {
@@ -117,9 +117,9 @@ public final class Gradients extends BlockingGradients implements AutoCloseable 
     }
 
     /**
-     * What it did.
+     * Counts since the queue was created.
      *
-     * @return since it was made
+     * @return the counts
      */
     public Stats stats() {
         Room room = new Room(GradientsCounters.bytes());

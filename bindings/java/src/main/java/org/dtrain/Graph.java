@@ -5,9 +5,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Who averages with whom, made by {@link Communicator#graph}. docs/DECENTRALIZED.md tells more. */
+/**
+ * Which ranks average with which, made by {@link Communicator#graph}; see docs/DECENTRALIZED.md.
+ */
 public final class Graph extends BlockingGraph implements AutoCloseable {
-    /** Graphs with weights of their own. */
+    /** Predefined graphs. */
     public enum Kind {
         /** The ranks before and after. */
         RING,
@@ -23,11 +25,11 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         }
 
         /**
-         * By its name, in upper or lower case.
+         * Finds a value by its name, in upper or lower case.
          *
-         * @param name as "ring"
-         * @return which
-         * @throws IllegalArgumentException there is none of this name; the text lists what there is
+         * @param name for example "ring"
+         * @return the value
+         * @throws IllegalArgumentException no value has this name; the text lists all names
          */
         public static Kind of(String name) {
             return Names.find(Kind.class, name, Map.of());
@@ -35,7 +37,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     }
 
     /**
-     * A neighbour.
+     * A neighbor.
      *
      * @param rank its rank
      * @param weight of its values
@@ -43,7 +45,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     public record Neighbor(int rank, double weight) {
     }
 
-    /** A graph of the program's own, as this rank sees it. */
+    /** This rank's part of a graph that the program defines. */
     public static final class Settings {
         static final int CUSTOM = 5;
         static final long ROWS_ONLY = 1;
@@ -55,9 +57,9 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         private long flags;
 
         /**
-         * In-neighbours with Metropolis-Hastings weights; edges all go both ways.
+         * In-neighbors with Metropolis-Hastings weights; all edges must go both ways.
          *
-         * @param ranks that this rank hears of, not itself
+         * @param ranks ranks whose values this rank gets, not itself
          */
         public Settings(int... ranks) {
             in = Arguments.given(ranks, "ranks").clone();
@@ -65,10 +67,10 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         }
 
         /**
-         * In-neighbours with weights.
+         * In-neighbors with weights.
          *
          * @param selfWeight of this rank's values
-         * @param neighbors that this rank hears of, not itself
+         * @param neighbors ranks whose values this rank gets, not itself
          */
         public Settings(double selfWeight, List<Neighbor> neighbors) {
             this.selfWeight = selfWeight;
@@ -80,9 +82,9 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         }
 
         /**
-         * Who hears of this rank, to be checked against what they say.
+         * The ranks that get this rank's values; checked against what they give.
          *
-         * @param ranks not itself
+         * @param ranks other ranks
          * @return this
          */
         public Settings out(int... ranks) {
@@ -157,7 +159,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     /**
      * The same operations with parameters.
      *
-     * @param parameters read now
+     * @param parameters copied during this call
      * @return the operations
      */
     public BlockingGraph using(Parameters parameters) {
@@ -165,7 +167,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     }
 
     /**
-     * Whom this rank hears of.
+     * The ranks whose values this rank gets.
      *
      * @return in ascending order
      */
@@ -174,7 +176,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     }
 
     /**
-     * Who hears of this rank.
+     * The ranks that get this rank's values.
      *
      * @return in ascending order
      */
@@ -185,14 +187,14 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
     /**
      * The weight of this rank's own values.
      *
-     * @return as the graph has it
+     * @return the weight
      */
     public double selfWeight() {
         return number(Native::dtrain_graph_self_weight);
     }
 
     /**
-     * How fast averages bring the ranks together: k of them leave about (1 - gap)^k of the distance.
+     * How fast averages converge: k of them leave about (1 - gap)^k of the distance to the mean.
      *
      * @return 1 for FULL
      */
@@ -200,7 +202,7 @@ public final class Graph extends BlockingGraph implements AutoCloseable {
         return number(Native::dtrain_graph_spectral_gap);
     }
 
-    /** Gives it back. */
+    /** Frees the graph. */
     @Override
     public void close() {
         handle.close();

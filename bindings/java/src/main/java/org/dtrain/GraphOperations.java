@@ -4,7 +4,7 @@ package org.dtrain;
 import java.nio.Buffer;
 
 /**
- * Averages with neighbours instead of all ranks: collectives of the graph's communicator.
+ * Averages with neighbors instead of all ranks: collectives of the graph's communicator.
  *
  * @param <R> what calls return: a {@link Result} when they are done, or a {@link Request}, or a
  *     {@link Persistent}
@@ -31,21 +31,21 @@ public class GraphOperations<R> {
     }
 
     /**
-     * The weighted mean of this rank's values and those of its in-neighbours, in place.
+     * The weighted mean of this rank's values and those of its in-neighbors, in place.
      *
      * @param buffer input and result
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R average(Buffer buffer) {
         return average(buffer, buffer);
     }
 
     /**
-     * The weighted mean of this rank's values and those of its in-neighbours.
+     * The weighted mean of this rank's values and those of its in-neighbors.
      *
      * @param send input
-     * @param recv result, as long
-     * @return as the way of the call has it
+     * @param recv result, of the same length
+     * @return the result, or the request of the operation (see R)
      */
     public R average(Buffer send, Buffer recv) {
         Span from = input(send);
@@ -56,11 +56,11 @@ public class GraphOperations<R> {
     }
 
     /**
-     * The values of each in-neighbour.
+     * The values of each in-neighbor.
      *
-     * @param send this rank's
-     * @param recv a block for each in-neighbour, in their order
-     * @return as the way of the call has it
+     * @param send this rank's values
+     * @param recv a block for each in-neighbor, in their order
+     * @return the result, or the request of the operation (see R)
      */
     public R allgather(Buffer send, Buffer recv) {
         Span from = input(send);
@@ -71,11 +71,11 @@ public class GraphOperations<R> {
     }
 
     /**
-     * A block to each out-neighbour, and one from each in-neighbour.
+     * Sends a block to each out-neighbor, and gets one from each in-neighbor.
      *
-     * @param send blocks for the out-neighbours, in their order
-     * @param recv blocks of the in-neighbours, in their order
-     * @return as the way of the call has it
+     * @param send blocks for the out-neighbors, in their order
+     * @param recv blocks of the in-neighbors, in their order
+     * @return the result, or the request of the operation (see R)
      */
     public R alltoall(Buffer send, Buffer recv) {
         Span from = input(send);

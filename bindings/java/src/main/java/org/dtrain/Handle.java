@@ -10,8 +10,8 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongConsumer;
 
 /**
- * An object of the C API. Calls enter and leave it; it is closed when nobody is in one, after what
- * was made with it, the youngest first.
+ * An object of the C API. Calls enter and leave it. It is closed when no call is in it, after the objects
+ * that were made with it, the newest first.
  */
 final class Handle {
     /** A function of the C API, with a result of at least 0. */
@@ -41,7 +41,7 @@ final class Handle {
     private volatile int users;
     private volatile boolean closed;
 
-    /** maker: closes it, too; null: nobody does. */
+    /** maker: closing it closes this, too; null: no maker. */
     Handle(Handle maker, String what, long address, LongConsumer destroy) {
         this.maker = maker;
         this.what = what;
@@ -54,7 +54,7 @@ final class Handle {
         }
     }
 
-    /** For the time of a call, which may use the address. */
+    /** Called before a call that uses the address. */
     void enter() {
         if (!tryEnter()) {
             throw closed ? Status.STATE.exception("this " + what + " is closed", -1)
@@ -83,7 +83,7 @@ final class Handle {
         }
     }
 
-    /** What a call makes of it, which is closed with it; null for NULL. */
+    /** Runs a call that makes an object, which is closed with this one; null for NULL. */
     Handle make(String name, Call call, LongConsumer end) {
         enter();
         try {
@@ -98,7 +98,7 @@ final class Handle {
         return closed;
     }
 
-    /** What C uses until it is closed. */
+    /** Keeps objects alive that C uses until this is closed. */
     void keep(Object used) {
         kept = used;
     }
@@ -109,7 +109,7 @@ final class Handle {
         }
     }
 
-    /** false: something was made of it meanwhile, or another thread is closing it. */
+    /** false: an object was made with it meanwhile, or another thread is closing it. */
     private boolean tryClose() {
         for (Handle child : children()) {
             child.close();
@@ -119,7 +119,7 @@ final class Handle {
                 return closed;
             }
             throw Status.BUSY.exception("another thread is in a call of this " + what
-                    + "; let it end first", -1);
+                    + "; wait for it first", -1);
         }
         if (!children().isEmpty()) {
             USERS.getAndAdd(this, -CLAIMED);
@@ -128,7 +128,7 @@ final class Handle {
         try {
             destroy.accept(address);
             closed = true;
-        } catch (BusyException error) { // it is still there
+        } catch (BusyException error) { // it stays open
             USERS.getAndAdd(this, -CLAIMED);
             throw error;
         } catch (DtrainException error) {

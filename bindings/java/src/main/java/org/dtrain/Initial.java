@@ -7,9 +7,9 @@ import java.util.Map;
 public enum Initial {
     /** The initial value. */
     CONSTANT(1),
-    /** From initial - spread up to initial + spread. */
+    /** Uniform, from initial - spread up to initial + spread. */
     UNIFORM(2),
-    /** Of mean initial and standard deviation spread. */
+    /** Normal, with mean initial and standard deviation spread. */
     NORMAL(3);
 
     private final int number;
@@ -23,11 +23,11 @@ public enum Initial {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "normal"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "normal"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Initial of(String name) {
         return Names.find(Initial.class, name, Map.of());

@@ -2,8 +2,8 @@
 package org.dtrain;
 
 /**
- * The thread was interrupted while it waited; its interrupted status is set again. Of the operation,
- * a collective goes on without the thread, a receive is cancelled.
+ * The thread was interrupted while it waited; its interrupted status is set again. A collective continues
+ * without the thread; a receive is canceled.
  */
 public final class InterruptedWaitException extends DtrainException {
     private static final long serialVersionUID = 1;

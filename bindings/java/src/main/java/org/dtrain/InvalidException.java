@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** An argument or option that the library refuses. */
+/** The library refuses an argument or option. */
 public final class InvalidException extends DtrainException {
     private static final long serialVersionUID = 1;
 

@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.function.LongUnaryOperator;
 
 /**
- * How to join a job: {@code context.join(Join.at("tcp://host:port").size(4).rank(0))}. What is not
- * said comes from the environment, as dtrain-run, torchrun or TF_CONFIG set it.
+ * How to join a job: {@code context.join(Join.at("tcp://host:port").size(4).rank(0))}. Unset values come
+ * from the environment, as dtrain-run, torchrun or TF_CONFIG set it.
  */
 public final class Join {
     private final String rendezvous;
@@ -25,28 +25,28 @@ public final class Join {
     /**
      * Everything from the environment; without one a job of one rank.
      *
-     * @return a new one
+     * @return a new object
      */
     public static Join byEnvironment() {
         return new Join(null, null);
     }
 
     /**
-     * At a place.
+     * Joins at an address or file.
      *
      * @param rendezvous "tcp://host:port", where rank 0 listens, or "file:///dir/name", where it
      *     writes its address
-     * @return a new one
+     * @return a new object
      */
     public static Join at(String rendezvous) {
         return new Join(Arguments.given(rendezvous, "rendezvous"), null);
     }
 
     /**
-     * By an exchange of bytes of the program's own. {@link #size} and {@link #rank} are needed.
+     * Joins by a function of the program that exchanges bytes. {@link #size} and {@link #rank} are required.
      *
      * @param allGather the exchange
-     * @return a new one
+     * @return a new object
      */
     public static Join by(AllGather allGather) {
         return new Join("oob", Arguments.given(allGather, "allGather"));
@@ -64,7 +64,7 @@ public final class Join {
     }
 
     /**
-     * This worker's number.
+     * This worker's rank.
      *
      * @param rank from 0
      * @return this
@@ -97,7 +97,7 @@ public final class Join {
     }
 
     /**
-     * How long to wait for the others.
+     * How long to wait for the other ranks.
      *
      * @param timeout instead of the option join.timeout
      * @return this
@@ -107,7 +107,7 @@ public final class Join {
         return this;
     }
 
-    /** A communicator of the C API. */
+    /** Creates a communicator of the C API. */
     long run(long context) {
         Room room = new Room(CommParams.bytes());
         CommParams params = new CommParams(room);
@@ -125,7 +125,7 @@ public final class Join {
         });
     }
 
-    /** A server of the C API. */
+    /** Creates a server of the C API. */
     long serve(long context) {
         Room room = new Room(ServerParams.bytes());
         ServerParams params = new ServerParams(room);
@@ -143,7 +143,7 @@ public final class Join {
         });
     }
 
-    /** creation: with the number of the exchange, or 0. */
+    /** creation: called with the number of the exchange, or 0. */
     private long exchanging(LongUnaryOperator creation) {
         if (allGather == null) {
             return creation.applyAsLong(0);

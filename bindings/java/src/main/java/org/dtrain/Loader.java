@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Finds the native libraries: in the folder of the property dtrain.library.path, then in those of
- * java.library.path, then in the jar, from which they are copied to a folder of their own within that of
- * dtrain.temporary.path, or of java.io.tmpdir.
+ * Finds the native libraries: in the folder of the property dtrain.library.path, else in the folders of
+ * java.library.path, else in the jar. From the jar they are copied to a new folder below
+ * dtrain.temporary.path, or java.io.tmpdir.
  */
 final class Loader {
     private static final String BRIDGE = System.mapLibraryName("dtrain_java");
@@ -20,9 +20,9 @@ final class Loader {
     private static final List<String> FILES = List.of(LIBRARY, BRIDGE);
     private static final String TEMPORARY = "dtrain.temporary.path";
 
-    /** Where copies are made of. */
+    /** A source of files to copy. */
     private interface Source {
-        /** null: there is no such file. */
+        /** Returns null if there is no such file. */
         InputStream open(String name) throws IOException;
     }
 
@@ -63,14 +63,16 @@ final class Loader {
             if (!error.getMessage().contains("already loaded in another classloader")) {
                 throw error;
             }
-            // A file is for one class loader only.
+            // Only one class loader can load a file.
             loadCopies(name -> Files.exists(path.resolve(name)) ? Files.newInputStream(path.resolve(name))
                     : null);
         }
         return true;
     }
 
-    /** The bridge finds the library that is loaded before it, else by its own search. */
+    /**
+     * Loads the library before the bridge, which then finds it; else the bridge searches for it.
+     */
     private static void load(Path folder) {
         for (String name : FILES) {
             if (Files.exists(folder.resolve(name))) {
@@ -82,13 +84,13 @@ final class Loader {
     private static void loadCopies(Source source) {
         String base = System.getProperty(TEMPORARY, System.getProperty("java.io.tmpdir"));
         try {
-            Path folder = Files.createTempDirectory(Path.of(base), "dtrain-java-"); // for this user's eyes only
+            Path folder = Files.createTempDirectory(Path.of(base), "dtrain-java-"); // readable by this user only
             try {
                 for (String name : FILES) {
                     copy(source, name, folder);
                 }
                 load(folder);
-            } finally { // what is loaded needs its files no more
+            } finally { // loaded libraries do not need their files
                 for (String name : FILES) {
                     Files.deleteIfExists(folder.resolve(name));
                 }

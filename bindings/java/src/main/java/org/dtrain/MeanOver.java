@@ -3,11 +3,11 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** What the mean of {@link Op#AVG} is taken over. */
+/** The workers that the mean of {@link Op#AVG} counts. */
 public enum MeanOver {
-    /** All whose pushes make the update, with or without the row. */
+    /** All workers whose pushes make the update, with or without the row. */
     WORKERS(1),
-    /** Of each row those that have pushed it; sparse tables. */
+    /** For each row the workers that have pushed it; sparse tables. */
     PUSHERS(2);
 
     private final int number;
@@ -21,11 +21,11 @@ public enum MeanOver {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "pushers"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "pushers"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static MeanOver of(String name) {
         return Names.find(MeanOver.class, name, Map.of());

@@ -5,12 +5,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.StringJoiner;
 
-/** Enums by the names that people write, as in files and on command lines: Op.of("sum"). */
+/**
+ * Finds enum values by the names that people write, in files and on command lines: Op.of("sum").
+ */
 final class Names {
     private Names() {
     }
 
-    /** others: further names, plain ones. */
+    /** others: further names, in the form of plain(). */
     static <E extends Enum<E>> E find(Class<E> kind, String name, Map<String, E> others) {
         String wanted = plain(Arguments.given(name, "name"));
         StringJoiner all = new StringJoiner(", ");
@@ -28,7 +30,7 @@ final class Names {
                 + "\"; it is one of " + all);
     }
 
-    /** Without what people write in different ways. */
+    /** The name without case, spaces, hyphens and underscores, in which spellings differ. */
     private static String plain(String name) {
         return name.strip().toLowerCase(Locale.ROOT).replaceAll("[_ -]", "");
     }

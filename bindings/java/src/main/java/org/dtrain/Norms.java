@@ -10,24 +10,25 @@ public final class Norms {
     }
 
     /**
-     * Scales arrays, such as the gradients of all tables, in place, so that their L2 norm together is at
-     * most this. A NaN or an infinity in one is an {@link InvalidException}, and nothing has changed.
+     * Scales arrays, such as the gradients of all tables, in place, so that their common L2 norm is at
+     * most maxNorm. If an array has a NaN or an infinity, throws an {@link InvalidException} and changes
+     * nothing.
      *
      * @param maxNorm more than 0
      * @param arrays direct FloatBuffers and DoubleBuffers
-     * @return the norm before
+     * @return the norm before scaling
      */
     public static double clipByGlobalNorm(double maxNorm, Buffer... arrays) {
         return clipByGlobalNorm(maxNorm, null, arrays);
     }
 
     /**
-     * The same with elements that a buffer's class does not tell.
+     * The same for elements whose type a buffer's class does not determine.
      *
      * @param maxNorm more than 0
      * @param dtype of all arrays' elements: F32, F64, F16 or BF16
      * @param arrays direct buffers
-     * @return the norm before
+     * @return the norm before scaling
      */
     public static double clipByGlobalNorm(double maxNorm, DType dtype, Buffer... arrays) {
         int count = Arguments.given(arrays, "arrays").length;

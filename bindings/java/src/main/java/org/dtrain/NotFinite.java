@@ -3,13 +3,13 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** What becomes of a part of a push that has a NaN or an infinity. */
+/** How a part of a push that contains a NaN or an infinity is treated. */
 public enum NotFinite {
-    /** It is taken as any number. */
+    /** It is applied like any other. */
     TAKE(1),
     /** It is an error, which names the element or key and the worker. */
     REFUSE(2),
-    /** As if it had not come; it is counted. */
+    /** It is dropped and counted. */
     DROP(3);
 
     private final int number;
@@ -23,11 +23,11 @@ public enum NotFinite {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "drop"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "drop"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static NotFinite of(String name) {
         return Names.find(NotFinite.class, name, Map.of());

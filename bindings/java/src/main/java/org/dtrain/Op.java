@@ -3,7 +3,7 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** What a reduction does. */
+/** Operations of reductions. */
 public enum Op {
     /** The sum. */
     SUM(1),
@@ -39,9 +39,9 @@ public enum Op {
     /**
      * By its name, in upper or lower case, also "add", "mean", "average" and "product".
      *
-     * @param name as "sum"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "sum"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Op of(String name) {
         return Names.find(Op.class, name, OTHERS);

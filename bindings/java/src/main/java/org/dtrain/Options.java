@@ -7,16 +7,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Settings of a context by their names: {@code new Options().set("op.timeout", "10s")}. What is not
- * set is as the environment says (DTRAIN_OP_TIMEOUT), or the file that it names, or the default.
+ * Options of a context by key: {@code new Options().set("op.timeout", "10s")}. Unset options come from the
+ * environment (DTRAIN_OP_TIMEOUT), or the file that it names, or have their defaults.
  */
 public final class Options {
     /**
-     * One that there is.
+     * Describes an option.
      *
-     * @param key its name
-     * @param defaultValue what it is by default
-     * @param text what it is for
+     * @param key its key
+     * @param defaultValue its default
+     * @param text its description
      */
     public record Description(String key, String defaultValue, String text) {
     }
@@ -27,12 +27,12 @@ public final class Options {
 
     private final List<Change> changes = new ArrayList<>();
 
-    /** Nothing set yet. */
+    /** All options unset. */
     public Options() {
     }
 
     /**
-     * Sets an option. Wrong ones are found when the context is made.
+     * Sets an option. Creating the context reports wrong ones.
      *
      * @param key as describe() lists them
      * @param value its text
@@ -57,7 +57,7 @@ public final class Options {
     }
 
     /**
-     * Sets what a file says, by lines "key = value".
+     * Sets options from a file of lines "key = value".
      *
      * @param file read when the context is made
      * @return this
@@ -69,11 +69,11 @@ public final class Options {
     }
 
     /**
-     * What an option is now, set or not.
+     * The current value of an option, set or not.
      *
-     * @param key its name
-     * @return its text
-     * @throws NotFoundException there is none of this name; the text names the nearest
+     * @param key its key
+     * @return its value
+     * @throws NotFoundException there is no such key; the text names the nearest one
      */
     public String get(String key) {
         Arguments.given(key, "key");
@@ -90,7 +90,7 @@ public final class Options {
     }
 
     /**
-     * All that there are.
+     * Describes all options.
      *
      * @return sorted by key
      */
@@ -109,7 +109,7 @@ public final class Options {
         return text == null ? "" : text;
     }
 
-    /** Options of the C API, which the caller gives back. */
+    /** Creates options of the C API, which the caller destroys. */
     long make() {
         long bag = Native.dtrain_options_create();
         try {

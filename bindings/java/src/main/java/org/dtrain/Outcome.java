@@ -4,10 +4,12 @@ package org.dtrain;
 /** How an operation ended: with a result or with an error. */
 record Outcome(Result result, int status, String text, int rank) {
     private static final int IN_PROGRESS = Status.IN_PROGRESS.number();
-    private static final long SLICE = 20_000_000; // ns between two looks for interrupts
+    private static final long SLICE = 20_000_000; // ns between two checks for interrupts
     private static final ThreadLocal<Events> EVENT = ThreadLocal.withInitial(() -> new Events(1));
 
-    /** Whether it has finished within the timeout, in ns; below 0: however long it takes. */
+    /**
+     * Waits up to timeout ns (below 0: no limit) and returns whether the operation has finished.
+     */
     static boolean await(long request, long timeout) {
         long left = timeout;
         while (true) {
@@ -29,7 +31,7 @@ record Outcome(Result result, int status, String text, int rank) {
         return Native.dtrain_request_result(request, EVENT.get().address()) == 0;
     }
 
-    /** Of a finished one. */
+    /** The outcome of a finished operation. */
     static Outcome of(long request) {
         Events events = EVENT.get();
         long status = Native.dtrain_request_result(request, events.address());
@@ -44,7 +46,7 @@ record Outcome(Result result, int status, String text, int rank) {
         return new Outcome(result, events.status(0), text, events.peer(0));
     }
 
-    /** The result; throws what it failed with. */
+    /** Returns the result, or throws the operation's error. */
     Result get() {
         if (failed()) {
             throw error();

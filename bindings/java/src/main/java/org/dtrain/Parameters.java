@@ -4,8 +4,8 @@ package org.dtrain;
 import java.time.Duration;
 
 /**
- * How operations are run: {@code world.using(new Parameters().timeout(Duration.ofSeconds(5)))}.
- * What is not said is as usual.
+ * How operations run: {@code world.using(new Parameters().timeout(Duration.ofSeconds(5)))}.
+ * Unset values have their defaults.
  */
 public final class Parameters {
     static final int PERSISTENT = 1; // DTRAIN_OP_*
@@ -21,13 +21,13 @@ public final class Parameters {
     private long minVersion;
     private DType elements;
 
-    /** Nothing said yet. */
+    /** All parameters unset. */
     public Parameters() {
     }
 
     /**
-     * The operation fails with a {@link TimedOutException} after this time, instead of that of the
-     * option op.timeout.
+     * The operation fails with a {@link TimedOutException} after this time, which replaces the option
+     * op.timeout.
      *
      * @param timeout more than 0
      * @return this
@@ -38,7 +38,7 @@ public final class Parameters {
     }
 
     /**
-     * It waits for ever.
+     * The operation has no timeout.
      *
      * @return this
      */
@@ -83,7 +83,7 @@ public final class Parameters {
     }
 
     /**
-     * How much a push counts in an average over workers.
+     * The weight of a push in an average over workers.
      *
      * @param weight more than 0, for example the number of samples
      * @return this
@@ -94,9 +94,9 @@ public final class Parameters {
     }
 
     /**
-     * A pull waits until so many updates are in what it reads.
+     * A pull waits until this many updates have been applied.
      *
-     * @param version as {@link Result#version} tells
+     * @param version compared with {@link Result#version}
      * @return this
      */
     public Parameters minVersion(long version) {
@@ -105,8 +105,8 @@ public final class Parameters {
     }
 
     /**
-     * What buffers hold, where their class does not say it: f16 and bf16 and unsigned integers, and
-     * whatever a ByteBuffer has, which is refused otherwise.
+     * The type of the elements where a buffer's class does not determine it: f16, bf16, unsigned integers,
+     * and every ByteBuffer, which is refused otherwise.
      *
      * @param dtype of the elements
      * @return this
@@ -134,7 +134,7 @@ public final class Parameters {
         return copy;
     }
 
-    /** As the C API takes them. */
+    /** Writes them to a struct of the C API. */
     Room write(int also, long tag, long queue) {
         Room room = new Room(OpParams.bytes());
         OpParams params = new OpParams(room);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** A peer failed: {@link #rank()} tells which. {@code Communicator.shrink()} is the way on. */
+/** A peer failed; {@link #rank()} says which. Call {@code Communicator.shrink()} to continue. */
 public final class PeerException extends DtrainException {
     private static final long serialVersionUID = 1;
 

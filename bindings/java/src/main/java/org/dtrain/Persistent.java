@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.function.LongFunction;
 
 /**
- * A prepared operation on the same buffers, which {@link #start()} begins as often as it is called.
- * The buffers are the library's from each start to its end.
+ * A prepared operation on fixed buffers, which {@link #start()} starts as often as it is called. The
+ * buffers belong to the library from each start until the operation has finished.
  */
 public final class Persistent implements AutoCloseable {
     private final Handle handle;
@@ -17,7 +17,7 @@ public final class Persistent implements AutoCloseable {
     }
 
     /**
-     * Begins the operation, which has its place here in the order of calls that all ranks keep.
+     * Starts the operation. The start counts in the order of calls that all ranks keep.
      *
      * @throws BusyException it has not finished
      */
@@ -31,11 +31,11 @@ public final class Persistent implements AutoCloseable {
     }
 
     /**
-     * Waits for its end.
+     * Waits for the operation's end.
      *
      * @return its result
-     * @throws DtrainException what it failed with
-     * @throws InterruptedWaitException the thread was interrupted; the operation goes on
+     * @throws DtrainException the operation failed
+     * @throws InterruptedWaitException the thread was interrupted; the operation continues
      */
     public Result await() {
         return call(request -> {
@@ -45,19 +45,19 @@ public final class Persistent implements AutoCloseable {
     }
 
     /**
-     * Waits for its end, so long.
+     * Waits for the operation's end, at most this long.
      *
      * @param timeout 0 or more
      * @return its result
-     * @throws TimedOutException it has not finished by then, and goes on
-     * @throws DtrainException what it failed with
+     * @throws TimedOutException it has not finished by then, and continues
+     * @throws DtrainException the operation failed
      */
     public Result await(Duration timeout) {
         long wait = Durations.ofWait(timeout);
         return call(request -> {
             if (!Outcome.await(request, wait)) {
                 throw Status.TIMEOUT.exception("not finished after " + timeout
-                        + "; the operation goes on", -1);
+                        + "; the operation continues", -1);
             }
             return Outcome.of(request).get();
         });
@@ -72,7 +72,7 @@ public final class Persistent implements AutoCloseable {
         return call(request -> Outcome.await(request, 0));
     }
 
-    /** Gives it back. If it runs, its end is waited for; a receive is cancelled. */
+    /** Frees it. If it runs, waits for its end; a receive is canceled. */
     @Override
     public void close() {
         handle.close();

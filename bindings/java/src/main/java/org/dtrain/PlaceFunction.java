@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Says where the blocks of a table are put; the same on all workers. */
+/** Chooses the servers of the blocks of a table; must be the same on all workers. */
 @FunctionalInterface
 public interface PlaceFunction {
     /**
@@ -9,9 +9,9 @@ public interface PlaceFunction {
      *
      * @param first element or key of the block
      * @param count elements or keys
-     * @param servers how many there are
+     * @param servers number of servers
      * @return the number of the block's server, from 0
-     * @throws Exception it failed, and so does the making of the table
+     * @throws Exception makes the creation of the table fail
      */
     int server(long first, long count, int servers) throws Exception;
 }

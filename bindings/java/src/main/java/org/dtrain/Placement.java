@@ -3,7 +3,7 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** Where the parts of a table are put. */
+/** Which servers hold the parts of a table. */
 public enum Placement {
     /** Contiguous ranges of elements, or of keys. */
     RANGE(1),
@@ -15,7 +15,7 @@ public enum Placement {
     ROUND_ROBIN(4),
     /** The whole table on the server that tables fill least. */
     GREEDY(5),
-    /** As a {@link PlaceFunction} says. */
+    /** Chosen by a {@link PlaceFunction}. */
     USER(6);
 
     private final int number;
@@ -29,11 +29,11 @@ public enum Placement {
     }
 
     /**
-     * By its name, in upper or lower case; hyphens and underscores do not count.
+     * Finds a value by its name; case, hyphens and underscores are ignored.
      *
-     * @param name as "round-robin"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "round-robin"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Placement of(String name) {
         return Names.find(Placement.class, name, Map.of());

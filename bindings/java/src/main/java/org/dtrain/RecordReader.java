@@ -10,7 +10,7 @@ public final class RecordReader implements AutoCloseable {
     private final Room out = Room.of(0, 0L);
 
     /**
-     * Everything.
+     * Reads all records.
      *
      * @param files in this order
      */
@@ -19,11 +19,11 @@ public final class RecordReader implements AutoCloseable {
     }
 
     /**
-     * A share: whole files if there are enough, else record by record.
+     * Reads a share of the records: whole files if there are at least `shards`, else single records.
      *
      * @param files in this order
-     * @param shard this reader's, from 0
-     * @param shards how many there are
+     * @param shard this reader's share, from 0
+     * @param shards number of shares
      * @param maxRecord the longest record accepted, in bytes; 0: 64 MiB
      */
     public RecordReader(List<Path> files, int shard, int shards, long maxRecord) {
@@ -46,7 +46,7 @@ public final class RecordReader implements AutoCloseable {
     }
 
     /**
-     * The next record.
+     * Reads the next record.
      *
      * @return null after the last
      * @throws CorruptException a file is damaged
@@ -69,12 +69,12 @@ public final class RecordReader implements AutoCloseable {
         }
     }
 
-    /** Back to the start. */
+    /** Returns to the first record. */
     public synchronized void rewind() {
         handle.call(Native::dtrain_reader_rewind);
     }
 
-    /** Gives it back. */
+    /** Closes the files. */
     @Override
     public synchronized void close() {
         handle.close();

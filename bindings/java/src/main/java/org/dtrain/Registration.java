@@ -29,7 +29,7 @@ public final class Registration implements AutoCloseable {
     }
 
     /**
-     * The buffer is as any other again.
+     * Ends the registration; the buffer is then like any other.
      *
      * @throws BusyException an operation uses it
      */

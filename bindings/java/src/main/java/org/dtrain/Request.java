@@ -8,20 +8,20 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * An operation in flight. Its buffers are the library's until it has finished, and are kept so long,
- * also when nobody keeps the request.
+ * An operation in flight. Its buffers belong to the library until it has finished; they stay alive even if
+ * the request is dropped.
  */
 public final class Request {
     private final Handle owner;
     private final Room counted;
     private final CompletableFuture<Result> future = new CompletableFuture<>();
     private Object[] kept;
-    private long request; // 0: given back
+    private long request; // 0: freed
     private int users;    // threads in a call of it
-    private boolean told; // the completion queue has told of its end
+    private boolean told; // the completion queue has reported its end
     private Outcome outcome;
 
-    /** counted: where a number lies that is part of the result, or null. */
+    /** counted: memory of a number that is part of the result, or null. */
     Request(Handle owner, Room counted, Object[] kept) {
         this.owner = owner;
         this.counted = counted;
@@ -32,7 +32,7 @@ public final class Request {
         this.request = request;
     }
 
-    /** By the completion thread. */
+    /** Called by the completion thread. */
     void finished() {
         settle();
         synchronized (this) {
@@ -42,11 +42,11 @@ public final class Request {
     }
 
     /**
-     * Waits for its end.
+     * Waits for the operation's end.
      *
      * @return its result
-     * @throws DtrainException what it failed with
-     * @throws InterruptedWaitException the thread was interrupted; the operation goes on
+     * @throws DtrainException the operation failed
+     * @throws InterruptedWaitException the thread was interrupted; the operation continues
      */
     public Result await() {
         await(-1);
@@ -54,22 +54,22 @@ public final class Request {
     }
 
     /**
-     * Waits for its end, so long.
+     * Waits for the operation's end, at most this long.
      *
      * @param timeout 0 or more
      * @return its result
-     * @throws TimedOutException it has not finished by then, and goes on
-     * @throws DtrainException what it failed with
+     * @throws TimedOutException it has not finished by then, and continues
+     * @throws DtrainException the operation failed
      */
     public Result await(Duration timeout) {
         if (!await(Durations.ofWait(timeout))) {
-            throw Status.TIMEOUT.exception("not finished after " + timeout + "; the operation goes on", -1);
+            throw Status.TIMEOUT.exception("not finished after " + timeout + "; the operation continues", -1);
         }
         return result();
     }
 
     /**
-     * Whether it has finished, well or not.
+     * Whether it has finished, successfully or not.
      *
      * @return true if so
      */
@@ -80,9 +80,9 @@ public final class Request {
     /**
      * The result of a finished operation.
      *
-     * @return what it tells
+     * @return the result
      * @throws StateException it has not finished
-     * @throws DtrainException what it failed with
+     * @throws DtrainException the operation failed
      */
     public Result result() {
         Outcome found = outcome();
@@ -93,10 +93,10 @@ public final class Request {
     }
 
     /**
-     * Asks for an early end: it still finishes, with a {@link CanceledException} if nothing was done
-     * yet.
+     * Asks the operation to end early: it still finishes, with a {@link CanceledException} if nothing was
+     * done yet.
      *
-     * @throws StateException other ranks may have begun it (collectives)
+     * @throws StateException it is a collective that other ranks may have begun
      */
     public void cancel() {
         if (enter()) {
@@ -109,11 +109,11 @@ public final class Request {
     }
 
     /**
-     * Completed when the operation has finished, exceptionally if it failed, by a thread of the
-     * context's. What depends on it and takes long, or waits for other operations, belongs to
-     * another thread: thenApplyAsync() and its like.
+     * A thread of the context completes this future when the operation has finished, exceptionally if it
+     * failed. Run actions that take long, or wait for other operations, in another thread:
+     * thenApplyAsync() and similar.
      *
-     * @return a new one, whose cancelling changes nothing of the operation
+     * @return a new future; canceling it does not affect the operation
      */
     public CompletableFuture<Result> future() {
         return future.copy();
@@ -123,7 +123,7 @@ public final class Request {
         if (outcome() != null) {
             return true;
         }
-        if (!owner.tryEnter()) { // its end ends the operation
+        if (!owner.tryEnter()) { // closing it ends the operation
             return awaitTold(timeout);
         }
         try {
@@ -147,7 +147,7 @@ public final class Request {
         try {
             future.get(timeout < 0 ? Long.MAX_VALUE : timeout, TimeUnit.NANOSECONDS);
         } catch (ExecutionException error) {
-            // result() tells
+            // result() reports it
         } catch (TimeoutException error) {
             return false;
         } catch (InterruptedException error) {

@@ -5,7 +5,7 @@ import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Zeroed memory for what C reads or writes. It lasts as long as the object: see keep(). */
+/** Zeroed memory that C reads or writes. It lives as long as the object: see keep(). */
 final class Room {
     private final ByteBuffer bytes;
     private final long address;
@@ -37,7 +37,7 @@ final class Room {
         return address;
     }
 
-    /** To be called when C has returned. */
+    /** Keeps the memory alive until here; call it when C has returned. */
     void keep() {
         Reference.reachabilityFence(this);
     }

@@ -3,7 +3,10 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** What a push of g does to a value of a table. All but ADD, ASSIGN, MIN and MAX need a floating type. */
+/**
+ * Update rules: what a push of g does to a value. All but ADD, ASSIGN, MIN and MAX need a floating
+ * type.
+ */
 public enum Rule {
     /** Adds it. */
     ADD(1),
@@ -21,7 +24,7 @@ public enum Rule {
     MEAN(7),
     /** The least of the value and all pushes. */
     MIN(8),
-    /** The greatest. */
+    /** The greatest of the value and all pushes. */
     MAX(9),
     /** With Nesterov's momentum. */
     NESTEROV(10),
@@ -43,7 +46,7 @@ public enum Rule {
     LAMB(18),
     /** Delay-compensated gradient descent; not for BSP. */
     DC_SGD(19),
-    /** A function of the servers', by its name. */
+    /** A function of the servers, by its name. */
     FUNCTION(20);
 
     private static final Map<String, Rule> OTHERS = Map.of("adagradrowwise", ADAGRAD_ROWS);
@@ -58,11 +61,11 @@ public enum Rule {
     }
 
     /**
-     * By its name, in upper or lower case; hyphens and underscores do not count.
+     * Finds a value by its name; case, hyphens and underscores are ignored.
      *
-     * @param name as "adagrad"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "adagrad"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Rule of(String name) {
         return Names.find(Rule.class, name, OTHERS);

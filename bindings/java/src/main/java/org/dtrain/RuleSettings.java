@@ -2,10 +2,10 @@
 package org.dtrain;
 
 /**
- * A rule of a table's values and its numbers. What is said is taken as it is, also 0; what the rule
- * does not have is refused.
+ * The update rule of a table or segment, with its numbers. Numbers that are set are taken as they are, also
+ * 0; numbers that the rule does not use are refused.
  *
- * @param <S> what the settings are of
+ * @param <S> the class of the settings
  */
 public abstract class RuleSettings<S> {
     static final int LEARNING_RATE = 0x1; // DTRAIN_GIVEN_*
@@ -44,15 +44,15 @@ public abstract class RuleSettings<S> {
         return rule;
     }
 
-    /** A number, of which 0 is not its default then. */
+    /** Marks a number as set, so that 0 does not mean its default. */
     void say(int number) {
         given |= number;
     }
 
     /**
-     * What a push does.
+     * The update rule.
      *
-     * @param value which
+     * @param value what a push does
      * @return this
      */
     public S rule(Rule value) {
@@ -63,7 +63,7 @@ public abstract class RuleSettings<S> {
     /**
      * Learning rate of optimizers.
      *
-     * @param value 0.01, ADADELTA 1, if not said; with segments a factor of theirs, 1 if not said
+     * @param value 0.01, ADADELTA 1, by default; with segments a factor for their rates, 1 by default
      * @return this
      */
     public S learningRate(double value) {
@@ -73,9 +73,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Of MOMENTUM, NESTEROV and LARS.
+     * Momentum of MOMENTUM, NESTEROV and LARS.
      *
-     * @param value 0.9 if not said; 0 to less than 1
+     * @param value 0.9 by default; 0 to less than 1
      * @return this
      */
     public S momentum(double value) {
@@ -85,9 +85,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Of ADAM and its kin, and LAMB.
+     * Decay of the first moment, for ADAM, its variants and LAMB.
      *
-     * @param value 0.9 if not said; 0 to less than 1
+     * @param value 0.9 by default; 0 to less than 1
      * @return this
      */
     public S beta1(double value) {
@@ -97,9 +97,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Of ADAM and its kin, and LAMB.
+     * Decay of the second moment, for ADAM, its variants and LAMB.
      *
-     * @param value 0.999 if not said; 0 to less than 1
+     * @param value 0.999 by default; 0 to less than 1
      * @return this
      */
     public S beta2(double value) {
@@ -109,9 +109,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Of optimizers.
+     * Epsilon of optimizers.
      *
-     * @param value 1e-8, ADADELTA and LAMB 1e-6, if not said
+     * @param value 1e-8, ADADELTA and LAMB 1e-6, by default
      * @return this
      */
     public S epsilon(double value) {
@@ -123,7 +123,7 @@ public abstract class RuleSettings<S> {
     /**
      * Decay of the mean square of RMSPROP and ADADELTA.
      *
-     * @param value 0.9 if not said; 0 to less than 1
+     * @param value 0.9 by default; 0 to less than 1
      * @return this
      */
     public S rho(double value) {
@@ -155,7 +155,7 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Adds so much of the value to g (ADAMW, LARS, LAMB: as their papers).
+     * Adds this multiple of the value to g (ADAMW, LARS, LAMB: as in their papers).
      *
      * @param value 0: none
      * @return this
@@ -190,7 +190,7 @@ public abstract class RuleSettings<S> {
     /**
      * Trust coefficient of LARS.
      *
-     * @param value 0.001 if not said
+     * @param value 0.001 by default
      * @return this
      */
     public S trust(double value) {
@@ -200,9 +200,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * Of FTRL.
+     * Beta of FTRL.
      *
-     * @param value 1 if not said
+     * @param value 1 by default
      * @return this
      */
     public S ftrlBeta(double value) {
@@ -212,9 +212,9 @@ public abstract class RuleSettings<S> {
     }
 
     /**
-     * What the sums of squares of ADAGRAD, ADAGRAD_ROWS, FTRL, RMSPROP and ADADELTA begin with.
+     * Initial value of the sums of squares of ADAGRAD, ADAGRAD_ROWS, FTRL, RMSPROP and ADADELTA.
      *
-     * @param value 0 if not said; 0 or more
+     * @param value 0 by default; 0 or more
      * @return this
      */
     public S accumulator(double value) {

@@ -3,14 +3,14 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** The learning rate as a function of the number of the table's update: a factor of n = decaySteps, d = decay
- * and s, which are the updates since the warmup. */
+/** Schedules: a factor of the learning rate as a function of n = decaySteps, d = decay and s, the number of
+ * the table's updates since the warmup. */
 public enum Schedule {
     /** It is 1. */
     CONSTANT(1),
-    /** From 1 to d in n updates, and then d. */
+    /** From 1 to d in n updates, then d. */
     LINEAR(2),
-    /** From 1 to d in n updates, and then d, along half a cosine. */
+    /** From 1 to d in n updates along half a cosine, then d. */
     COSINE(3),
     /** It is d^(s / n). */
     EXPONENTIAL(4),
@@ -30,11 +30,11 @@ public enum Schedule {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "cosine"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "cosine"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Schedule of(String name) {
         return Names.find(Schedule.class, name, Map.of());

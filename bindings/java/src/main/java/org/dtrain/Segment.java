@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Columns of a table's rows with a rule of their own. */
+/** Columns of a table's rows, updated by a separate rule. */
 public final class Segment extends RuleSettings<Segment> {
     private final long first;
     private final long count;
 
     /**
-     * So many columns.
+     * Columns [first, first + count).
      *
-     * @param first of them
-     * @param count how many
+     * @param first the first column
+     * @param count the number of columns
      */
     public Segment(long first, long count) {
         this.first = first;
@@ -22,7 +22,7 @@ public final class Segment extends RuleSettings<Segment> {
         return this;
     }
 
-    /** All of a table, one after the other. */
+    /** Writes all segments of a table, one after the other. */
     static Room write(Segment[] segments) {
         int bytes = (int) SegmentParams.bytes();
         Room room = new Room((long) bytes * segments.length);

@@ -5,7 +5,7 @@ import java.time.Duration;
 
 /** A parameter server within a program, made by {@link Context#serve}; it serves in the background. */
 public final class Server implements AutoCloseable {
-    private static final long SLICE = 20_000_000; // ns between two looks for interrupts
+    private static final long SLICE = 20_000_000; // ns between two checks for interrupts
     private final Handle handle;
 
     Server(Handle context, Join join) {
@@ -15,7 +15,7 @@ public final class Server implements AutoCloseable {
     /**
      * Waits until all workers have left.
      *
-     * @throws DtrainException what the job failed with
+     * @throws DtrainException the job failed
      * @throws InterruptedWaitException the thread was interrupted
      */
     public void await() {
@@ -23,11 +23,11 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * Waits until all workers have left, so long.
+     * Waits until all workers have left, at most this long.
      *
      * @param timeout 0 or more
-     * @return false: not by then
-     * @throws DtrainException what the job failed with
+     * @return false: some worker has not left by then
+     * @throws DtrainException the job failed
      * @throws InterruptedWaitException the thread was interrupted
      */
     public boolean await(Duration timeout) {
@@ -47,13 +47,13 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * Shares of a table ({@link TableSettings#weights}) on so many dedicated servers, and then so many
-     * workers that serve, by which the busiest link carries least.
+     * Weights ({@link TableSettings#weights}) for dedicated servers followed by workers that serve. They
+     * minimize the load of the busiest link.
      *
      * @param workers of the job
      * @param dedicated servers
      * @param serving workers that serve, at most all
-     * @return a weight for each of them
+     * @return a weight for each server
      */
     public static int[] weights(int workers, int dedicated, int serving) {
         int[] weights = new int[Math.addExact(Math.max(0, dedicated), Math.max(0, serving))];
@@ -65,7 +65,7 @@ public final class Server implements AutoCloseable {
     }
 
     /**
-     * What it has counted.
+     * What the server has counted.
      *
      * @return a text for Prometheus
      */
@@ -78,7 +78,7 @@ public final class Server implements AutoCloseable {
         }
     }
 
-    /** Ends it; workers that still need it get a {@link PeerException}. */
+    /** Ends the server; workers that still need it get a {@link PeerException}. */
     @Override
     public void close() {
         handle.close();

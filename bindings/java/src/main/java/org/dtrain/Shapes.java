@@ -2,8 +2,8 @@
 package org.dtrain;
 
 /**
- * How many elements operations take from and bring to their buffers. The C API cannot know how long
- * these are, so whatever it will read or write is checked here.
+ * Computes the counts of operations and checks that they fit the buffers, since the C API does not know the
+ * buffers' lengths.
  */
 final class Shapes {
     private Shapes() {
@@ -20,7 +20,7 @@ final class Shapes {
         }
     }
 
-    /** Both hold as much. */
+    /** Both have the same number of elements. */
     static long alike(Span send, Span recv) {
         sameType(send, recv);
         if (send.count() != recv.count()) {
@@ -30,17 +30,17 @@ final class Shapes {
         return send.count();
     }
 
-    /** Elements of each of so many equal blocks of `whole`, one of which the other buffer holds. */
+    /** The elements of a block, where `one` holds one block and `whole` holds `blocks` blocks. */
     static long blocks(Span one, Span whole, int blocks) {
         sameType(one, whole);
         if (whole.count() != one.count() * blocks) {
-            throw refuse("one buffer has %d elements, the other %d, not %d blocks of this many",
+            throw refuse("one buffer has %d elements and the other %d; it must have %d blocks of the first size",
                     one.count(), whole.count(), blocks);
         }
         return one.count();
     }
 
-    /** Both hold so many blocks. */
+    /** Both hold `blocks` blocks. */
     static long exchanged(Span send, Span recv, int blocks) {
         if (alike(send, recv) % blocks != 0) {
             throw refuse("the buffers have %d elements, which are not %d equal blocks", send.count(),
@@ -49,10 +49,12 @@ final class Shapes {
         return send.count() / blocks;
     }
 
-    /** Blocks of all ranks, where displs say or one after the other, lie within the buffer. */
+    /**
+     * Checks that the blocks of all ranks, at displs or one after the other, lie within the buffer.
+     */
     static void within(Span whole, long[] counts, long[] displs, int size) {
         if (counts == null || counts.length != size || displs != null && displs.length != size) {
-            throw refuse("counts, and displacements, are %d numbers, one for each rank", size);
+            throw refuse("counts and displacements must be %d numbers, one for each rank", size);
         }
         long packed = 0;
         for (int i = 0; i < size; i++) {
@@ -66,14 +68,17 @@ final class Shapes {
         }
     }
 
-    /** This rank's block, and on who has them (else null) those of all. */
+    /**
+     * Checks this rank's block, and, on the ranks that have it (else null), the buffer of all
+     * blocks.
+     */
     static void ragged(Span own, Span whole, long[] counts, long[] displs, int size, int rank) {
         if (counts == null || counts.length != size) {
-            throw refuse("counts are %d numbers, one for each rank", size);
+            throw refuse("counts must be %d numbers, one for each rank", size);
         }
         for (long count : counts) {
             if (count < 0) {
-                throw refuse("a count of %d elements", count);
+                throw refuse("a count cannot be %d elements", count);
             }
         }
         if (own.count() != counts[rank]) {
@@ -86,7 +91,7 @@ final class Shapes {
         }
     }
 
-    /** A row of so many values for each key. */
+    /** Checks that there are `width` values for each key. */
     static long rows(Span keys, Span values, long width) {
         if (keys.count() != 0 ? values.count() % keys.count() != 0 || values.count() / keys.count() != width
                 : values.count() != 0) {

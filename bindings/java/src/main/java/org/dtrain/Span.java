@@ -18,7 +18,10 @@ record Span(long address, long count, DType dtype) {
     private static final Set<DType> INTS = EnumSet.of(DType.I32, DType.U32);
     private static final Set<DType> LONGS = EnumSet.of(DType.I64, DType.U64);
 
-    /** dtype: of the elements; null: as the buffer's class says, which a ByteBuffer's does not. */
+    /**
+     * dtype: type of the elements; null: that of the buffer's class, which a ByteBuffer does not
+     * have.
+     */
     static Span of(Buffer buffer, DType dtype) {
         if (buffer instanceof FloatBuffer floats) {
             return typed(buffer, floats.order(), matching(dtype, DType.F32));
@@ -43,7 +46,7 @@ record Span(long address, long count, DType dtype) {
                         + "needed, not a " + buffer.getClass().getSimpleName());
     }
 
-    /** One that the result is written to. */
+    /** A buffer for the result. */
     static Span writable(Buffer buffer, DType dtype) {
         refuseReadOnly(buffer);
         return of(buffer, dtype);
@@ -61,7 +64,7 @@ record Span(long address, long count, DType dtype) {
         }
     }
 
-    /** The memory of a buffer, whatever it holds. */
+    /** The memory of a buffer, whatever its elements. */
     static Span memory(Buffer buffer) {
         return of(buffer, buffer instanceof ByteBuffer ? DType.I8 : null);
     }
@@ -72,9 +75,9 @@ record Span(long address, long count, DType dtype) {
 
     private static DType said(DType dtype) {
         if (dtype == null) {
-            throw new IllegalArgumentException("a ByteBuffer may hold elements of any type, and which was "
-                    + "not said; pass a view, as asFloatBuffer(), or say it by using(new "
-                    + "Parameters().elements(DType.F32)), of bytes elements(DType.I8) or elements(DType.U8)");
+            throw new IllegalArgumentException("a ByteBuffer may hold elements of any type, and no type "
+                    + "was given; pass a view, such as asFloatBuffer(), or give the type by using(new "
+                    + "Parameters().elements(DType.F32)), for bytes elements(DType.I8) or elements(DType.U8)");
         }
         return dtype;
     }
@@ -118,7 +121,7 @@ record Span(long address, long count, DType dtype) {
         Span all = typed(buffer, bytes == 1 ? ByteOrder.nativeOrder() : buffer.order(), DType.I8);
         if (all.count % bytes != 0 || all.address % bytes != 0) {
             throw new IllegalArgumentException("the ByteBuffer's " + all.count + " bytes, at address "
-                    + Long.toHexString(all.address) + ", are not elements of " + dtype + ", of " + bytes
+                    + Long.toHexString(all.address) + ", are not whole elements of " + dtype + ", of " + bytes
                     + " bytes each at multiples of " + bytes);
         }
         return new Span(all.address, all.count / bytes, dtype);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Begins operations. */
+/** Starts operations. */
 final class StartedWay extends Way<Request> {
     private final Completions completions;
     private final Room params;

@@ -51,7 +51,7 @@ public enum Status {
     DEVICE(-60),
     /** A bug in dtrain. */
     INTERNAL(-99),
-    /** One that a newer library has and this package does not know. */
+    /** A status of a newer library that this package does not know. */
     UNKNOWN(Integer.MIN_VALUE);
 
     interface Kind {
@@ -79,7 +79,7 @@ public enum Status {
         return number;
     }
 
-    /** The exception of its kind. */
+    /** The exception for this status. */
     DtrainException exception(String text, int rank) {
         return kind.make(this, text, rank);
     }

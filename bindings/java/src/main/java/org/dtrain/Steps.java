@@ -3,11 +3,11 @@ package org.dtrain;
 
 import java.util.Map;
 
-/** What rules that count updates (ADAM and its kin, LAMB) take for the number of one. */
+/** The count of updates that rules use (ADAM, its variants, LAMB). */
 public enum Steps {
-    /** The element's, or row's, own: rare rows are corrected as new ones. */
+    /** One count per element or row: rare rows are corrected as new ones. */
     OWN(1),
-    /** The table's on the server, as optimizers do that have one count for all. */
+    /** The server's count for the table, as in optimizers that have one count for all. */
     TABLE(2);
 
     private final int number;
@@ -21,11 +21,11 @@ public enum Steps {
     }
 
     /**
-     * By its name, in upper or lower case.
+     * Finds a value by its name, in upper or lower case.
      *
-     * @param name as "table"
-     * @return which
-     * @throws IllegalArgumentException there is none of this name; the text lists what there is
+     * @param name for example "table"
+     * @return the value
+     * @throws IllegalArgumentException no value has this name; the text lists all names
      */
     public static Steps of(String name) {
         return Names.find(Steps.class, name, Map.of());

@@ -6,28 +6,28 @@ import java.util.List;
 import java.util.OptionalLong;
 
 /**
- * An array that lives on the servers, or on the workers themselves: dense, or of rows by keys. Made
- * by {@link Communicator#table}. {@link #start()} has the operations with requests, {@link #using}
- * those with parameters.
+ * An array on the servers, or on the workers themselves: dense, or rows by keys. Made by
+ * {@link Communicator#table}. {@link #start()} offers the operations with requests, {@link #using} with
+ * parameters.
  */
 public final class Table extends BlockingTable implements AutoCloseable {
     /**
      * A state array of the rule.
      *
      * @param index its number
-     * @param name as "momentum"
+     * @param name for example "momentum"
      * @param dtype of its numbers
-     * @param count of its numbers; in a sparse table for each row
+     * @param count of its numbers; in a sparse table per row
      */
     public record State(int index, String name, DType dtype, long count) {
     }
 
     /**
-     * What a server holds.
+     * What a server holds of the table.
      *
-     * @param rank of the worker that it is; -1: a dedicated one
+     * @param rank of the worker that is this server; -1: a dedicated server
      * @param elements of a dense table that it holds
-     * @param ranges in so many ranges
+     * @param ranges that these elements form
      * @param share of all elements, or of all keys
      */
     public record Share(int rank, long elements, long ranges, double share) {
@@ -50,9 +50,9 @@ public final class Table extends BlockingTable implements AutoCloseable {
     }
 
     /**
-     * The same operations with parameters. What it returns is to be kept where it is used often.
+     * The same operations with parameters. Keep the returned object if you use it often.
      *
-     * @param parameters read now
+     * @param parameters copied during this call
      * @return the operations
      */
     public BlockingTable using(Parameters parameters) {
@@ -62,7 +62,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
     /**
      * Changes consistency, staleness, quorum and reproducible. Collective.
      *
-     * @param settings of which only these are read
+     * @param settings only these four are read
      */
     public void setConsistency(TableSettings settings) {
         Arguments.given(settings, "settings");
@@ -91,9 +91,9 @@ public final class Table extends BlockingTable implements AutoCloseable {
     }
 
     /**
-     * The servers of elements, or of keys.
+     * The servers that hold these elements, or keys.
      *
-     * @param items which
+     * @param items elements or keys
      * @return their servers' numbers
      */
     public int[] locate(long... items) {
@@ -108,7 +108,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
     }
 
     /**
-     * What each server holds.
+     * What each server holds of the table.
      *
      * @return by their numbers
      */
@@ -130,7 +130,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
      * Counts of this worker's requests to a server.
      *
      * @param server its number; -1: all
-     * @return since the table was made
+     * @return counts since the table was created
      */
     public TableStats stats(int server) {
         Room room = new Room(TableStatsParams.bytes());
@@ -140,24 +140,24 @@ public final class Table extends BlockingTable implements AutoCloseable {
     }
 
     /**
-     * The step of the checkpoint that it was made from (option checkpoint.restore).
+     * The step of the checkpoint that the table was restored from (option checkpoint.restore).
      *
-     * @return empty: none
+     * @return empty if it was not restored
      */
     public OptionalLong restored() {
         return step(Native::dtrain_table_restored);
     }
 
     /**
-     * The step of the newest complete checkpoint.
+     * The step of the newest complete checkpoint that has the table.
      *
-     * @return empty: there is none
+     * @return empty if there is none
      */
     public OptionalLong newestCheckpoint() {
         return step(Native::dtrain_checkpoint_newest);
     }
 
-    /** Gives it back; the servers drop it when the last worker has. */
+    /** Frees the table; the servers drop it when the last worker has closed it. */
     @Override
     public void close() {
         handle.close();
@@ -181,7 +181,7 @@ public final class Table extends BlockingTable implements AutoCloseable {
         }
     }
 
-    /** 1; 0 after the last. */
+    /** Returns 1 for an item, 0 after the last. */
     private static long listed(long status) {
         return status == Status.NOT_FOUND.number() ? 0 : Failures.check(status) + 1;
     }

@@ -5,9 +5,9 @@ import java.nio.Buffer;
 import java.nio.LongBuffer;
 
 /**
- * Operations on a table's values. Of a dense one they are those from `first` on (not said: 0), as many
- * as the buffer has; rows of a sparse one are given by keys, any 64-bit numbers. Buffers hold elements
- * of the table's type, a ByteBuffer, too.
+ * Operations on a table's values. Dense tables: they apply to as many values as the buffer has, from
+ * `first` on (by default 0). Sparse tables: to the rows of keys, any 64-bit numbers. Buffers, also
+ * ByteBuffers, hold elements of the table's type.
  *
  * @param <R> what calls return: a {@link Result} when they are done, or a {@link Request}
  */
@@ -29,30 +29,30 @@ public class TableOperations<R> {
     }
 
     /**
-     * The type of its values.
+     * The type of the table's values.
      *
-     * @return as it was made
+     * @return the type
      */
     public DType dtype() {
         return dtype;
     }
 
     /**
-     * Hands values to the table's rule.
+     * Pushes values to the table's rule.
      *
      * @param values from the first element on
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R push(Buffer values) {
         return push(values, 0);
     }
 
     /**
-     * Hands values to the table's rule.
+     * Pushes values to the table's rule.
      *
      * @param values for elements from `first` on
      * @param first element
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R push(Buffer values, long first) {
         Span in = Span.of(values, dtype);
@@ -64,7 +64,7 @@ public class TableOperations<R> {
      * Reads values.
      *
      * @param values from the first element on
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pull(Buffer values) {
         return pull(values, 0);
@@ -75,7 +75,7 @@ public class TableOperations<R> {
      *
      * @param values of elements from `first` on
      * @param first element
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pull(Buffer values, long first) {
         Span out = Span.writable(values, dtype);
@@ -84,12 +84,13 @@ public class TableOperations<R> {
     }
 
     /**
-     * Pushes and then pulls the same elements in one round trip. Under BSP it clocks the worker, too.
+     * Pushes and then pulls the same elements in one round trip. Under BSP this also ends the
+     * worker's clock.
      *
      * @param pushed for elements from `first` on
      * @param pulled of the same; may be the same buffer
      * @param first element
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushPull(Buffer pushed, Buffer pulled, long first) {
         Span in = Span.of(pushed, dtype);
@@ -100,23 +101,23 @@ public class TableOperations<R> {
     }
 
     /**
-     * Pushes values and then pulls the same elements to where they were, in one round trip. Under BSP it
-     * clocks the worker, too.
+     * Pushes values and then pulls the same elements in place, in one round trip. Under BSP this also ends
+     * the worker's clock.
      *
      * @param values from the first element on
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushPull(Buffer values) {
         return pushPull(values, 0);
     }
 
     /**
-     * Pushes values and then pulls the same elements to where they were, in one round trip. Under BSP it
-     * clocks the worker, too.
+     * Pushes values and then pulls the same elements in place, in one round trip. Under BSP this also ends
+     * the worker's clock.
      *
      * @param values for elements from `first` on
      * @param first element
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushPull(Buffer values, long first) {
         return pushPull(values, values, first);
@@ -126,7 +127,7 @@ public class TableOperations<R> {
      * Overwrites values, whatever the rule and the clock.
      *
      * @param values from the first element on
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R set(Buffer values) {
         return set(values, 0);
@@ -137,7 +138,7 @@ public class TableOperations<R> {
      *
      * @param values for elements from `first` on
      * @param first element
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R set(Buffer values, long first) {
         Span in = Span.of(values, dtype);
@@ -146,11 +147,11 @@ public class TableOperations<R> {
     }
 
     /**
-     * Hands rows to the table's rule; makes those that are not there.
+     * Pushes rows to the table's rule; creates missing rows.
      *
      * @param keys of the rows
      * @param values a row for each key
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushRows(LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
@@ -161,11 +162,11 @@ public class TableOperations<R> {
     }
 
     /**
-     * Reads rows; of a key without one its initial values.
+     * Reads rows; a key without a row has its initial values.
      *
      * @param keys of the rows
      * @param values a row for each key
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pullRows(LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
@@ -176,12 +177,12 @@ public class TableOperations<R> {
     }
 
     /**
-     * Pushes and then pulls rows in one round trip. Under BSP it clocks the worker, too.
+     * Pushes and then pulls rows in one round trip. Under BSP this also ends the worker's clock.
      *
      * @param keys of the rows
      * @param pushed a row for each key
      * @param pulled the same; may be the same buffer
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushPullRows(LongBuffer keys, Buffer pushed, Buffer pulled) {
         Span of = Span.of(keys, DType.U64);
@@ -194,12 +195,12 @@ public class TableOperations<R> {
     }
 
     /**
-     * Pushes rows and then pulls them to where they were, in one round trip. Under BSP it clocks the
-     * worker, too.
+     * Pushes rows and then pulls them in place, in one round trip. Under BSP this also ends the worker's
+     * clock.
      *
      * @param keys of the rows
      * @param values a row for each key
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pushPullRows(LongBuffer keys, Buffer values) {
         return pushPullRows(keys, values, values);
@@ -210,7 +211,7 @@ public class TableOperations<R> {
      *
      * @param keys of the rows
      * @param values a row for each key
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R setRows(LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
@@ -224,7 +225,7 @@ public class TableOperations<R> {
      * Drops rows and their state.
      *
      * @param keys of the rows
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R eraseRows(LongBuffer keys) {
         Span of = Span.of(keys, DType.U64);
@@ -235,7 +236,7 @@ public class TableOperations<R> {
     /**
      * Counts the rows on all servers: {@link Result#count}.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R countRows() {
         Room counted = new Room(8);
@@ -243,9 +244,9 @@ public class TableOperations<R> {
     }
 
     /**
-     * Ends this worker's clock: its pushes so far belong to it.
+     * Ends this worker's clock; its pushes so far belong to that clock.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R clock() {
         return way.run(params -> Native.dtrain_table_clock(table, params));
@@ -254,8 +255,8 @@ public class TableOperations<R> {
     /**
      * Replaces the learning rate.
      *
-     * @param rate from now on
-     * @return as the way of the call has it
+     * @param rate the new rate
+     * @return the result, or the request of the operation (see R)
      */
     public R setRate(double rate) {
         return way.run(params -> Native.dtrain_table_set_rate(table, rate, params));
@@ -264,10 +265,10 @@ public class TableOperations<R> {
     /**
      * Reads numbers of a state array of the rule.
      *
-     * @param state which, of {@link Table#states}
+     * @param state one of {@link Table#states}
      * @param values of its type
      * @param first number
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R pullState(Table.State state, Buffer values, long first) {
         Span out = Span.writable(values, Arguments.given(state, "state").dtype());
@@ -278,10 +279,10 @@ public class TableOperations<R> {
     /**
      * Overwrites numbers of a state array of the rule.
      *
-     * @param state which, of {@link Table#states}
+     * @param state one of {@link Table#states}
      * @param values of its type
      * @param first number
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R setState(Table.State state, Buffer values, long first) {
         Span in = Span.of(values, Arguments.given(state, "state").dtype());
@@ -292,10 +293,10 @@ public class TableOperations<R> {
     /**
      * Reads the state of rows.
      *
-     * @param state which, of {@link Table#states}
+     * @param state one of {@link Table#states}
      * @param keys of the rows
-     * @param values of its type, as many for each key as it has
-     * @return as the way of the call has it
+     * @param values of its type, as many for each key
+     * @return the result, or the request of the operation (see R)
      */
     public R pullStateRows(Table.State state, LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
@@ -308,10 +309,10 @@ public class TableOperations<R> {
     /**
      * Overwrites the state of rows.
      *
-     * @param state which, of {@link Table#states}
+     * @param state one of {@link Table#states}
      * @param keys of the rows
-     * @param values of its type, as many for each key as it has
-     * @return as the way of the call has it
+     * @param values of its type, as many for each key
+     * @return the result, or the request of the operation (see R)
      */
     public R setStateRows(Table.State state, LongBuffer keys, Buffer values) {
         Span of = Span.of(keys, DType.U64);
@@ -322,18 +323,18 @@ public class TableOperations<R> {
     }
 
     /**
-     * Says that the table is initialised; usually one worker does.
+     * Declares the table initialized; usually one worker does.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R setReady() {
         return way.run(params -> Native.dtrain_table_set_ready(table, params));
     }
 
     /**
-     * Waits until a worker has said so.
+     * Waits until a worker has called {@link #setReady}.
      *
-     * @return as the way of the call has it
+     * @return the result, or the request of the operation (see R)
      */
     public R waitReady() {
         return way.run(params -> Native.dtrain_table_wait_ready(table, params));

@@ -6,8 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A table: {@code new TableSettings().length(1000).rule(Rule.SGD).learningRate(0.1)}. What is not said
- * is as usual. docs/PARAMETER_SERVER.md tells what each is for.
+ * Settings of a table: {@code new TableSettings().length(1000).rule(Rule.SGD).learningRate(0.1)}. Unset ones
+ * have their defaults. docs/PARAMETER_SERVER.md describes each.
  */
 public final class TableSettings extends RuleSettings<TableSettings> {
     private DType dtype = DType.F32;
@@ -44,7 +44,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     private int[] weights = {};
     private PlaceFunction place;
 
-    /** Nothing said yet. */
+    /** All settings unset. */
     public TableSettings() {
     }
 
@@ -54,9 +54,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of the caller's values.
+     * The type of the caller's values.
      *
-     * @param value F32 if not said
+     * @param value F32 by default
      * @return this
      */
     public TableSettings dtype(DType value) {
@@ -89,7 +89,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * When pushes are applied.
      *
-     * @param value ASYNC if not said
+     * @param value ASYNC by default
      * @return this
      */
     public TableSettings consistency(Consistency value) {
@@ -98,7 +98,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * How far workers may be apart under SSP.
+     * How many clocks workers may be apart under SSP.
      *
      * @param value clocks
      * @return this
@@ -122,7 +122,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Makes sums in the order of ranks, so that two runs give the same bits (BSP).
      *
-     * @param value true if so
+     * @param value whether to do it
      * @return this
      */
     public TableSettings reproducible(boolean value) {
@@ -131,7 +131,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * How pushes of workers are put together under BSP and QUORUM.
+     * How pushes of workers are aggregated under BSP and QUORUM.
      *
      * @param value SUM or AVG
      * @return this
@@ -142,9 +142,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What elements are before the first push.
+     * The value of elements before the first push.
      *
-     * @param value 0 if not said
+     * @param value 0 by default
      * @return this
      */
     public TableSettings initial(double value) {
@@ -153,7 +153,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Rows of a dense table, over which rules take norms.
+     * The length of rows of a dense table, over which rules compute norms.
      *
      * @param value elements of a row
      * @return this
@@ -166,7 +166,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Lambda of DC_SGD.
      *
-     * @param value 0.04 if not said
+     * @param value 0.04 by default
      * @return this
      */
     public TableSettings compensation(double value) {
@@ -176,9 +176,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What rows of a sparse table are before their first push.
+     * The values of a sparse table's rows before their first push.
      *
-     * @param value CONSTANT if not said
+     * @param value CONSTANT by default
      * @return this
      */
     public TableSettings distribution(Initial value) {
@@ -187,7 +187,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of UNIFORM and NORMAL.
+     * The spread of UNIFORM and NORMAL.
      *
      * @param value see {@link Initial}
      * @return this
@@ -198,7 +198,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of UNIFORM and NORMAL.
+     * Seed of UNIFORM and NORMAL.
      *
      * @param value any number
      * @return this
@@ -211,7 +211,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Memory of a sparse table on each server.
      *
-     * @param value more than 0; option ps.memory if not said
+     * @param value more than 0; option ps.memory by default
      * @return this
      */
     public TableSettings maxBytes(long value) {
@@ -220,7 +220,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * How servers keep an F32 table, or, as F32, one of F16 or BF16.
+     * The type in which servers store an F32 table; or F32 for a table of F16 or BF16.
      *
      * @param value F16, BF16 or I8; F32
      * @return this
@@ -231,7 +231,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * How an F32 table is pushed and pulled.
+     * The type in which pushes and pulls of an F32 table travel.
      *
      * @param value F16, BF16 or I8
      * @return this
@@ -242,9 +242,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What becomes of pushes that have a NaN or an infinity.
+     * How pushes that contain a NaN or an infinity are treated.
      *
-     * @param value TAKE if not said
+     * @param value TAKE by default
      * @return this
      */
     public TableSettings notFinite(NotFinite value) {
@@ -253,9 +253,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What rules that count updates take for the number of one.
+     * The count of updates that rules use.
      *
-     * @param value OWN if not said
+     * @param value OWN by default
      * @return this
      */
     public TableSettings steps(Steps value) {
@@ -264,9 +264,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What a mean is taken over, with {@link Op#AVG}.
+     * The workers that a mean counts, with {@link Op#AVG}.
      *
-     * @param value WORKERS if not said
+     * @param value WORKERS by default
      * @return this
      */
     public TableSettings meanOver(MeanOver value) {
@@ -277,7 +277,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * The learning rate as a function of the number of the table's update.
      *
-     * @param value CONSTANT if not said
+     * @param value CONSTANT by default
      * @return this
      */
     public TableSettings schedule(Schedule value) {
@@ -286,9 +286,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Updates in which the learning rate rises to what it is.
+     * Updates in which the learning rate rises to its full value.
      *
-     * @param value 0, none, if not said
+     * @param value 0, none, by default
      * @return this
      */
     public TableSettings warmupSteps(long value) {
@@ -297,9 +297,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of schedules that are not CONSTANT.
+     * Length of schedules other than CONSTANT.
      *
-     * @param value updates, 1 and more
+     * @param value updates, at least 1
      * @return this
      */
     public TableSettings decaySteps(long value) {
@@ -308,9 +308,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of LINEAR, COSINE, EXPONENTIAL and STAIRCASE.
+     * Final factor of LINEAR and COSINE, or factor per step of EXPONENTIAL and STAIRCASE.
      *
-     * @param value LINEAR, COSINE: 0, if not said, and more; else more than 0
+     * @param value LINEAR, COSINE: at least 0, 0 by default; else more than 0
      * @return this
      */
     public TableSettings decay(double value) {
@@ -319,9 +319,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Where the table's parts are put.
+     * Which servers hold the table's parts.
      *
-     * @param value RANGE of a dense table, HASH of a sparse one, if not said
+     * @param value RANGE of a dense table, HASH of a sparse one, by default
      * @return this
      */
     public TableSettings placement(Placement value) {
@@ -330,9 +330,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Of CONSISTENT.
+     * Virtual nodes of CONSISTENT.
      *
-     * @param value more than 0; 256 if not said
+     * @param value more than 0; 256 by default
      * @return this
      */
     public TableSettings virtualNodes(int value) {
@@ -343,7 +343,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Elements of a block of a dense table, which lies on one server.
      *
-     * @param value more than 0; about 65536 if not said
+     * @param value more than 0; about 65536 by default
      * @return this
      */
     public TableSettings placementBlock(long value) {
@@ -354,7 +354,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * Keys of a sparse table with RANGE or USER are below this.
      *
-     * @param value more than 0; any if not said
+     * @param value more than 0; any by default
      * @return this
      */
     public TableSettings keyCount(long value) {
@@ -363,9 +363,9 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Tables of ROUND_ROBIN and GREEDY that take more lie on all servers.
+     * Tables of ROUND_ROBIN and GREEDY that take more bytes lie on all servers.
      *
-     * @param value more than 0; none does if not said
+     * @param value more than 0; none does by default
      * @return this
      */
     public TableSettings splitBytes(long value) {
@@ -376,7 +376,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     /**
      * The name of the servers' function, with FUNCTION.
      *
-     * @param value as they know it
+     * @param value the name that they have registered
      * @return this
      */
     public TableSettings function(String value) {
@@ -385,7 +385,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Rules by columns of the rows.
+     * Separate rules for columns of the rows.
      *
      * @param value all columns, in order
      * @return this
@@ -399,7 +399,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * What each server is to hold, next to the others.
+     * How much each server holds relative to the others.
      *
      * @param value one for each server
      * @return this
@@ -410,7 +410,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
     }
 
     /**
-     * Who says where blocks are put.
+     * The function that chooses the server of each block.
      *
      * @param value the same on all workers
      * @return this
@@ -428,7 +428,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
         return dim;
     }
 
-    /** As the C API takes them; `kept` gets what must live as long. */
+    /** Writes them to a struct of the C API; `kept` gets the memory that must live as long. */
     Room write(List<Room> kept) {
         Room room = new Room(TableParams.bytes());
         TableParams params = new TableParams(room);
@@ -478,7 +478,7 @@ public final class TableSettings extends RuleSettings<TableSettings> {
         return room;
     }
 
-    /** Makes the table; what the place function throws is the cause of the failure. */
+    /** Creates the table; an exception of the place function is the cause of the failure. */
     long create(long comm, String name) {
         List<Room> kept = new ArrayList<>();
         Room room = write(kept);

@@ -6,22 +6,22 @@ import java.time.Duration;
 import java.util.stream.IntStream;
 
 /**
- * Counts of a worker's requests to servers. Histograms have a bucket of zeros, then buckets of 2^(i-1)
+ * Counts of a worker's requests to servers. Histograms have a bucket for zeros, then buckets for 2^(i-1)
  * to 2^i - 1.
  *
  * @param requests answered
- * @param repeats sent again, for want of an answer
- * @param refused of the requests, those that ended in an error
- * @param dropped came too early for their server
- * @param elements or rows, of the requests
- * @param sentBytes payload, with that of repeats
+ * @param repeats sent again because no answer came
+ * @param refused requests that ended in an error
+ * @param dropped requests that came too early for their server
+ * @param elements elements or rows of the requests
+ * @param sentBytes payload, including that of repeats
  * @param receivedBytes payload
  * @param latencySum from the first send to the answer
  * @param stalenessSum updates that servers had applied since this worker's last pull
  * @param latency histogram, ns
  * @param staleness histogram
- * @param stale of QUORUM: pushes and clocks of steps that were over
- * @param notFinite pushes that had a NaN or an infinity, dropped ({@link NotFinite#DROP})
+ * @param stale QUORUM: pushes and clocks of steps that were over
+ * @param notFinite dropped pushes that had a NaN or an infinity ({@link NotFinite#DROP})
  */
 public record TableStats(long requests, long repeats, long refused, long dropped, long elements,
         long sentBytes, long receivedBytes, Duration latencySum, long stalenessSum,

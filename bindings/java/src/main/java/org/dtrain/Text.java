@@ -4,7 +4,7 @@ package org.dtrain;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
-/** Texts of C: UTF-8 with a zero at the end. */
+/** Converts texts to and from C: UTF-8 with a zero at the end. */
 final class Text {
     /** A function of the C API that copies a text to memory, and returns how long it is. */
     interface Source {
@@ -19,7 +19,7 @@ final class Text {
             return null;
         }
         if (text.indexOf('\0') >= 0) {
-            throw new IllegalArgumentException("a text with the character 0 in it");
+            throw new IllegalArgumentException("a text contains the character 0");
         }
         return (text + '\0').getBytes(StandardCharsets.UTF_8);
     }
@@ -32,7 +32,7 @@ final class Text {
         return StandardCharsets.UTF_8.decode(bytes).toString();
     }
 
-    /** The whole text, which may become longer meanwhile. */
+    /** Reads the whole text, which may become longer meanwhile. */
     static String read(Source source) {
         for (long room = 4096;;) {
             Room memory = new Room(room);

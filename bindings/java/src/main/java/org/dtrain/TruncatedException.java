@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** A message that is longer than the buffer for it. */
+/** A message is longer than the buffer for it. */
 public final class TruncatedException extends DtrainException {
     private static final long serialVersionUID = 1;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Something that this library, transport or type of element does not support. */
+/** This library, transport or element type does not support the call. */
 public final class UnsupportedException extends DtrainException {
     private static final long serialVersionUID = 1;
 

@@ -2,8 +2,7 @@
 package org.dtrain;
 
 /**
- * A way to run operations of an object: to wait for them, to begin them, or to prepare them for many
- * starts.
+ * A way to run operations of an object: wait for them, start them, or prepare them for many starts.
  */
 abstract class Way<R> {
     /** Posts the operation with parameters; returns its request, or 0 when it is done. */
@@ -19,14 +18,14 @@ abstract class Way<R> {
         this.parameters = parameters;
     }
 
-    /** kept: what the operation uses, until it has finished. */
+    /** kept: objects that the operation uses until it has finished. */
     abstract R run(Post post, Object... kept);
 
-    /** One whose result is wanted. */
+    /** Runs an operation whose result is needed. */
     R find(Post post, Object... kept) {
         return run(post, kept);
     }
 
-    /** One that also counts; the number is there when it is done. */
+    /** Runs an operation that also writes a count, which is valid when it is done. */
     abstract R count(Post post, Room counted);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * All-reduce and a parameter server in one library. {@link org.dtrain.Context} is where to begin:
+ * All-reduce and a parameter server in one library. Start with {@link org.dtrain.Context}:
  *
  * <pre>{@code
  * import java.nio.ByteBuffer;

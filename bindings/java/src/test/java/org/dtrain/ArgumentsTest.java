@@ -160,7 +160,7 @@ class ArgumentsTest {
         }
         String text = assertThrows(IllegalArgumentException.class, () -> new TableSettings().maxBytes(0))
                 .getMessage();
-        assertTrue(text.contains("maxBytes of 0; it is more than 0"), text);
+        assertTrue(text.contains("maxBytes of 0; it must be more than 0"), text);
     }
 
     @Test
