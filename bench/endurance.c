@@ -3,7 +3,8 @@
  * Makes so many small requests (10,000,000) to a dense and a sparse table, pushes and pulls, some
  * in flight and some that are waited for, and prints what is resident of both processes as it goes.
  * Fails if one has grown by more than GROWTH KiB since 10 % were done; with "leak" it loses 16
- * bytes at each request, to show that. SPDX-License-Identifier: Apache-2.0 */
+ * bytes at each request, to show that.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 #include "resident.h"
 

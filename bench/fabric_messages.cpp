@@ -1,6 +1,7 @@
 // Messages over libfabric alone: two processes, each with the endpoint that the transport ofi opens
 // (its queues can be slept on) and nothing above it. Prints bytes, half a round trip in us, and
-// MB/s with sixteen messages under way. SPDX-License-Identifier: Apache-2.0
+// MB/s with sixteen messages under way.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Usage: bench_fabric_messages PROVIDER DOMAIN BYTES ROUNDS ("" as domain: the first)
 #include "fabric.h"

@@ -1,5 +1,6 @@
 /* The timing core that dtrain and its peers share, so that all are measured alike
- * (bench/README.md). SPDX-License-Identifier: Apache-2.0 */
+ * (bench/README.md).
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* What two ranks on one host need at the least: the bytes, the flags and the system calls of an
- * all-reduce, without a library around them. SPDX-License-Identifier: Apache-2.0
+ * all-reduce, without a library around them.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * PROGRAM shm|tcp BYTES...; forks the second rank itself.
  *   shm   private buffers: up to 16 KiB everyone publishes everything; beyond, chunks of both

@@ -1,6 +1,7 @@
 /* How long a small all-reduce takes while a large one is in flight, by its priority; and a small
  * push while a large one of another table is. usage: dtrain-run -n N -- bench_priority [LARGE
- * [SMALL]] (bytes); prints medians of rank 0. SPDX-License-Identifier: Apache-2.0 */
+ * [SMALL]] (bytes); prints medians of rank 0.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 enum { ROUNDS = 31 };

@@ -1,5 +1,6 @@
 // What it costs that memory of messages has to be registered: each time, for the first time with
-// the cache of the transport ofi (option ofi.cache), and again. SPDX-License-Identifier: Apache-2.0
+// the cache of the transport ofi (option ofi.cache), and again.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Usage: bench_registration [provider [domain]]. Libfabric's "net" registers without asking any
 // card; "lock" is what a card's driver does at least: it keeps the pages in their place.
@@ -61,7 +62,7 @@ class Bench {
             must(!mlock(range, bytes_) && !munlock(range, bytes_), "to lock memory");
         });
     }
-    // Without a cache: registered and given back.
+    // Without a cache: registered and deregistered.
     double every_time() {
         RegistrationCache cache(host_, secrets_, fabric_);
         return each(samples, [&](char *range) { hold(cache, range); });

@@ -1,5 +1,6 @@
 // Throughput of the update rules: one line per rule and dtype on 64 KiB of values, and Adagrad row
-// by row. SPDX-License-Identifier: Apache-2.0
+// by row.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Usage: bench_rules [name of a rule]. GB/s are 1e9 bytes of VALUES per second, whatever else a
 // rule reads and writes; everything lies in the cache. Rows have 64 f32, are updated by a call

@@ -1,5 +1,6 @@
 /* The smallest job: joins, makes its communicator, meets the others once, and ends.
- * usage: time dtrain-run -n N -- bench_start. SPDX-License-Identifier: Apache-2.0 */
+ * usage: time dtrain-run -n N -- bench_start.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 int main(void) {

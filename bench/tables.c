@@ -2,7 +2,8 @@
  * usage: dtrain-run -n N -s S -- bench_tables [NAME] [SECTION...]; sections: latency dense small
  * rows narrow (wire dtypes and storage dtypes next to f32; GB/s of the caller's f32). Prints lines
  * of: NAME, what, size, value, unit; medians over samples, of rank 0. bench/tables runs it next to
- * others. SPDX-License-Identifier: Apache-2.0 */
+ * others.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <math.h>

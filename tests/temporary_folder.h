@@ -1,4 +1,5 @@
-// A folder for a test, which goes away with what is in it. SPDX-License-Identifier: Apache-2.0
+// A folder for a test, which goes away with what is in it.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cerrno>
 #include <cstdlib>

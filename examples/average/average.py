@@ -1,4 +1,4 @@
-"""The mean over all ranks. SPDX-License-Identifier: Apache-2.0"""
+# SPDX-License-Identifier: Apache-2.0
 import dtrain
 import numpy
 

@@ -1,5 +1,5 @@
-/* Decentralised gradient descent: every rank keeps a model of its own, fits it to its own data and
- * averages it with its neighbours; there is no server and no all-reduce. Compares graphs.
+/* Decentralized gradient descent: every rank keeps a model of its own, fits it to its own data and
+ * averages it with its neighbors; there is no server and no all-reduce. Compares graphs.
  *
  *     dtrain-run -n 16 -- decentralized_sgd
  *
@@ -84,7 +84,7 @@ static double train(dtrain_comm_t *comm, uint32_t kind, const char *name) {
         double rate = 0.3 / (1 + step / 20.0);
         dtrain_request_t *averaged = NULL;
         double mixed[features];
-        /* The neighbours' models travel while the gradient is computed. */
+        /* The neighbors' models travel while the gradient is computed. */
         check(dtrain_neighbor_average(graph, model, mixed, features, DTRAIN_F64, NULL, &averaged),
               "average");
         (void)loss(model, gradient);

@@ -41,7 +41,7 @@ static void fill(float *weights, size_t inputs, size_t outputs, uint64_t *random
         weights[i] = limit * (2.0f * (float)(random_next(random) >> 40) / (1 << 24) - 1.0f);
 }
 
-void mlp_initialise(const mlp_t *mlp, float *parameters, uint64_t seed) {
+void mlp_initialize(const mlp_t *mlp, float *parameters, uint64_t seed) {
     memset(parameters, 0, mlp_parameters(mlp) * sizeof *parameters);
     fill(parameters, PIXELS, mlp->hidden, &seed);
     fill(parameters + (PIXELS + 1) * mlp->hidden, mlp->hidden, CLASSES, &seed);

@@ -28,7 +28,7 @@ typedef struct score {
 int mlp_create(mlp_t *mlp, size_t hidden); /* 0, or -1 with the reason on stderr */
 void mlp_free(mlp_t *mlp);
 size_t mlp_parameters(const mlp_t *mlp);
-void mlp_initialise(const mlp_t *mlp, float *parameters, uint64_t seed);
+void mlp_initialize(const mlp_t *mlp, float *parameters, uint64_t seed);
 
 /* Adds the sample's loss to the score and, unless gradient is NULL, its derivative by each
  * parameter to gradient. */

@@ -15,9 +15,9 @@ def text(x, y, content, anchor="middle", size=14, extra=""):
             f'{escape(content)}</text>')
 
 
-def line(x1, y1, x2, y2, colour="#d8d8d8", width=1.0):
+def line(x1, y1, x2, y2, color="#d8d8d8", width=1.0):
     return (f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
-            f'stroke="{colour}" stroke-width="{width}"/>')
+            f'stroke="{color}" stroke-width="{width}"/>')
 
 
 def time_ticks(longest):

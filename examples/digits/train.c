@@ -29,7 +29,7 @@ static int prepare(trainer_t *t) {
     t->parameters = malloc(t->count * sizeof(float));
     t->gradient = malloc((t->count + 2) * sizeof(float));
     if (t->parameters == NULL || t->gradient == NULL) return report_text("out of memory");
-    mlp_initialise(&t->mlp, t->parameters, t->settings.seed);
+    mlp_initialize(&t->mlp, t->parameters, t->settings.seed);
     progress_begin(&t->progress, t->settings.mode, t->settings.epochs, t->rank == 0);
     if (t->rank == 0 && curve_open(&t->curve, t->settings.curve) != 0) return -1;
     if (t->comm != NULL && report(dtrain_barrier(t->comm, NULL, NULL), "starting together") != 0)

@@ -24,7 +24,7 @@ static int print(trainer_t *t) {
     const double all = (double)t->all * t->size, seconds = now_seconds() - t->start;
     printf("%3.0f %% of %d epochs  loss %.3f  %.0f words/s  %llu + %llu rows\n",
            100 * sum.words / all, t->epochs,
-           (sum.loss - t->last.loss) / (sum.neighbours - t->last.neighbours), sum.words / seconds,
+           (sum.loss - t->last.loss) / (sum.neighbors - t->last.neighbors), sum.words / seconds,
            (unsigned long long)in, (unsigned long long)out);
     fflush(stdout);
     t->last = sum;

@@ -23,11 +23,11 @@ void batch_vector(const batch_t *batch, int w, vector_t vector) {
 }
 
 /* Loss of one pair. Adds the derivative by `in`, and puts the one by `out` in its place. */
-static float learn_pair(const vector_t in, vector_t out, int neighbour, vector_t sum) {
+static float learn_pair(const vector_t in, vector_t out, int neighbor, vector_t sum) {
     float score = 0;
     for (int d = 0; d < DIM; d++) score += in[d] * out[d];
-    const float wrong = expf(fminf(neighbour ? -score : score, 50));
-    const float slope = (neighbour ? -1 : 1) * wrong / (1 + wrong);
+    const float wrong = expf(fminf(neighbor ? -score : score, 50));
+    const float slope = (neighbor ? -1 : 1) * wrong / (1 + wrong);
     for (int d = 0; d < DIM; d++) {
         sum[d] += slope * out[d];
         out[d] = slope * in[d];

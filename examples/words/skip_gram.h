@@ -6,8 +6,8 @@
 
 enum {
     DIM = 32,
-    WINDOW = 5,                              /* neighbours on each side, at most              */
-    NEGATIVES = 4,                           /* random words for each neighbour               */
+    WINDOW = 5,                              /* neighbors on each side, at most              */
+    NEGATIVES = 4,                           /* random words for each neighbor               */
     MOST_OUT = 2 * WINDOW * (1 + NEGATIVES), /* of a word                                     */
     BATCH_WORDS = 256,
     BATCH_ROWS = 32 * BATCH_WORDS
@@ -15,7 +15,7 @@ enum {
 typedef float vector_t[DIM];
 
 /* Word w has the keys in[in_end[w - 1]] to in[in_end[w] - 1], whose rows' mean is its vector, and
- * out[out_end[w - 1]] ..., each neighbour followed by NEGATIVES random words. */
+ * out[out_end[w - 1]] ..., each neighbor followed by NEGATIVES random words. */
 typedef struct batch {
     int words, in_end[BATCH_WORDS], out_end[BATCH_WORDS];
     uint64_t in[BATCH_ROWS], out[BATCH_ROWS];
@@ -29,7 +29,7 @@ static inline int batch_out(const batch_t *batch, int words) {
     return words > 0 ? batch->out_end[words - 1] : 0;
 }
 
-/* Adds a word without neighbours; the caller appends them to out. False: no room for another. */
+/* Adds a word without neighbors; the caller appends them to out. False: no room for another. */
 int batch_add(batch_t *batch, const char *name);
 /* Word w's vector. */
 void batch_vector(const batch_t *batch, int w, vector_t vector);

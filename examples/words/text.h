@@ -1,4 +1,5 @@
-/* A text as numbers of words. SPDX-License-Identifier: Apache-2.0 */
+/* A text as numbers of words.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WORDS_TEXT_H
 #define WORDS_TEXT_H
 #include <stddef.h>

@@ -40,7 +40,7 @@ int trainer_create(trainer_t *t, const text_t *text, dtrain_comm_t *comm, int ep
     return open_tables(t);
 }
 
-static void add_neighbours(trainer_t *t, batch_t *batch, size_t at) {
+static void add_neighbors(trainer_t *t, batch_t *batch, size_t at) {
     const text_t *text = t->text;
     const size_t reach = 1 + sampler_next(&t->sampler) % WINDOW;
     int *end = &batch->out_end[batch->words - 1];
@@ -62,10 +62,10 @@ static void fill(trainer_t *t, slot_t *slot) {
         const uint32_t word = t->text->tokens[at];
         if (sampler_passes(&t->sampler, word)) continue;
         if (!batch_add(batch, t->text->words[word].name)) break;
-        add_neighbours(t, batch, at);
+        add_neighbors(t, batch, at);
     }
     slot->done.words = (double)(t->done - begin);
-    slot->done.neighbours = (double)batch_out(batch, batch->words) / (1 + NEGATIVES);
+    slot->done.neighbors = (double)batch_out(batch, batch->words) / (1 + NEGATIVES);
 }
 
 static int pull(trainer_t *t, slot_t *slot) {

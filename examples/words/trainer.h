@@ -14,7 +14,7 @@ enum { IN_FLIGHT = 3 };
 /* What all workers have done so far. */
 typedef struct totals {
     double words; /* of the text, those that were passed over among them */
-    double neighbours, loss;
+    double neighbors, loss;
 } totals_t;
 
 typedef struct slot {
@@ -28,7 +28,7 @@ typedef struct trainer {
     dtrain_comm_t *comm;
     int rank, size, epochs;
     dtrain_table_t *in;     /* rows of words and their parts */
-    dtrain_table_t *out;    /* rows of words as neighbours   */
+    dtrain_table_t *out;    /* rows of words as neighbors   */
     dtrain_table_t *totals; /* a totals_t, which all add to  */
     sampler_t sampler;
     slot_t *slots;       /* [IN_FLIGHT] */

@@ -69,7 +69,7 @@ double vectors_score(const vectors_t *vectors, const char *pairs) {
     return all > 0 ? (double)better / (double)all : -1;
 }
 
-void vectors_neighbours(const vectors_t *vectors, const char *name) {
+void vectors_neighbors(const vectors_t *vectors, const char *name) {
     enum { SHOWN = 7, LEAST = 20 };
     const text_t *text = vectors->text;
     const word_t *best[SHOWN] = {NULL};

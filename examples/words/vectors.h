@@ -22,6 +22,6 @@ void vectors_free(vectors_t *vectors);
  * on stderr. */
 double vectors_score(const vectors_t *vectors, const char *pairs);
 /* Prints the words nearest to this one. */
-void vectors_neighbours(const vectors_t *vectors, const char *name);
+void vectors_neighbors(const vectors_t *vectors, const char *name);
 
 #endif

@@ -14,7 +14,7 @@ static int tell(const trainer_t *trainer, const char *pairs, char **names, int c
     vectors_t vectors;
     int result = vectors_pull(&vectors, trainer->text, trainer->in);
     if (result == 0) {
-        for (int i = 0; i < count; i++) vectors_neighbours(&vectors, names[i]);
+        for (int i = 0; i < count; i++) vectors_neighbors(&vectors, names[i]);
         const double score = vectors_score(&vectors, pairs);
         printf("pairs that are nearer than others: %.1f %%\n", 100 * score);
         result = score < 0 ? -1 : 0;

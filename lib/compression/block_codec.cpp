@@ -40,13 +40,13 @@ void encode_int8(const float *x, uint32_t n, uint8_t *out, bool stochastic, uint
     }
     put_scale(out, most / levels);
     if (stochastic)
-        device::quantise_randomly(bytes, x, n, levels / most, uint32_t(random));
+        device::quantize_randomly(bytes, x, n, levels / most, uint32_t(random));
     else
-        device::quantise(bytes, x, n, levels / most);
+        device::quantize(bytes, x, n, levels / most);
 }
 
 void decode_int8(const uint8_t *in, uint32_t n, float *x) {
-    device::dequantise(x, reinterpret_cast<const int8_t *>(in + scale_bytes), n, get_scale(in));
+    device::dequantize(x, reinterpret_cast<const int8_t *>(in + scale_bytes), n, get_scale(in));
 }
 
 // Sums in double, because the sum of the largest floats exceeds a float.

@@ -64,9 +64,9 @@ Action LowRank::next() {
     case Stage::multiply:
         if (!some_rows([&](auto row, auto first, auto n) { multiply_row(row, first, n); }))
             return {};
-        return sum(p_, Stage::orthonormalise);
-    case Stage::orthonormalise:
-        orthonormalise(p_, params_.rows);
+        return sum(p_, Stage::orthonormalize);
+    case Stage::orthonormalize:
+        orthonormalize(p_, params_.rows);
         std::fill(next_q_.begin(), next_q_.end(), 0.0f);
         stage_ = Stage::transpose;
         return {};

@@ -26,7 +26,7 @@ class LowRank final : public Method {
     double kept_square() const override;
 
   private:
-    enum class Stage { multiply, orthonormalise, transpose, expand, renew, done };
+    enum class Stage { multiply, orthonormalize, transpose, expand, renew, done };
 
     // Calls f(row, first element, elements) for the next few rows; returns whether all rows are
     // done.

@@ -49,18 +49,18 @@ struct DtypeKernels {
 
 // Between f32 and int8, as the functions of kernels.h, except that largest() returns bits.
 using LargestFn = uint32_t(const float *src, uint64_t count);
-using QuantiseFn = void(int8_t *dst, const float *src, uint64_t count, float factor);
-using QuantiseRandomlyFn = void(int8_t *dst, const float *src, uint64_t count, float factor,
+using QuantizeFn = void(int8_t *dst, const float *src, uint64_t count, float factor);
+using QuantizeRandomlyFn = void(int8_t *dst, const float *src, uint64_t count, float factor,
                                 uint32_t seed);
-using DequantiseFn = void(float *dst, const int8_t *src, uint64_t count, float scale);
+using DequantizeFn = void(float *dst, const int8_t *src, uint64_t count, float scale);
 
 struct Kernels {
     const char *target;
     const DtypeKernels *dtypes[dtype_count];
     LargestFn *largest;
-    QuantiseFn *quantise;
-    QuantiseRandomlyFn *quantise_randomly;
-    DequantiseFn *dequantise;
+    QuantizeFn *quantize;
+    QuantizeRandomlyFn *quantize_randomly;
+    DequantizeFn *dequantize;
 };
 
 // The rank-th best table that this processor can run (0 = the best); nullptr beyond the last one.

@@ -79,11 +79,11 @@ void weigh(void *dst, const void *const *srcs, const double *weights, uint32_t n
 float largest(const float *src, uint64_t count);
 // dst[i] = src[i] * factor, rounded to nearest even and limited to -127 .. 127. The product must be
 // finite.
-void quantise(int8_t *dst, const float *src, uint64_t count, float factor);
+void quantize(int8_t *dst, const float *src, uint64_t count, float factor);
 // The same, but rounded at random as by narrow_randomly() with first = 0.
-void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed);
+void quantize_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed);
 // dst[i] = src[i] * scale
-void dequantise(float *dst, const int8_t *src, uint64_t count, float scale);
+void dequantize(float *dst, const int8_t *src, uint64_t count, float scale);
 
 // For a destination that is read soon.
 void copy(void *dst, const void *src, uint64_t bytes);

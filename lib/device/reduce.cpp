@@ -87,16 +87,16 @@ float largest(const float *src, uint64_t count) {
     return std::bit_cast<float>(best_kernels().largest(src, count));
 }
 
-void quantise(int8_t *dst, const float *src, uint64_t count, float factor) {
-    best_kernels().quantise(dst, src, count, factor);
+void quantize(int8_t *dst, const float *src, uint64_t count, float factor) {
+    best_kernels().quantize(dst, src, count, factor);
 }
 
-void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed) {
-    best_kernels().quantise_randomly(dst, src, count, factor, seed);
+void quantize_randomly(int8_t *dst, const float *src, uint64_t count, float factor, uint32_t seed) {
+    best_kernels().quantize_randomly(dst, src, count, factor, seed);
 }
 
-void dequantise(float *dst, const int8_t *src, uint64_t count, float scale) {
-    best_kernels().dequantise(dst, src, count, scale);
+void dequantize(float *dst, const int8_t *src, uint64_t count, float scale) {
+    best_kernels().dequantize(dst, src, count, scale);
 }
 
 const char *kernel_target() { return best_kernels().target; }

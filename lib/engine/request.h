@@ -30,7 +30,7 @@ class Restart {
     virtual Status start(Request *request) = 0;
 };
 
-// Shared by the operation, which completes it once, and its owner, who waits for it. A blocking
+// Shared by the operation, which completes it once, and its owner, which waits for it. A blocking
 // call keeps it on its stack; an asynchronous call on the heap, with two references (operation and
 // handle).
 class Request {

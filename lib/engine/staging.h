@@ -19,7 +19,7 @@ class Staging { // under the agent's lock
     ~Staging();
     // Allows pieces of up to this many bytes from now on.
     void widen(uint64_t piece_bytes);
-    // Returns NULL if no buffer is free; try again after one was given back. needs_it: always
+    // Returns NULL if no buffer is free; try again after one was returned. needs_it: always
     // returns one. To be set by a caller that holds no buffer, or whose other buffers may have to
     // wait for this one, so that no caller blocks another. Larger pieces get memory that is
     // allocated for them alone.

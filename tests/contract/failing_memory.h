@@ -1,5 +1,5 @@
 // The program's malloc() and mmap(), of which one call, or all from one on, can be made to fail;
-// and what they gave that is not given back. For one source file of a program: it defines them.
+// and what they gave that was not freed. For one source file of a program: it defines them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>

@@ -24,7 +24,7 @@ Vector combine(const Vector &a, const Vector &b) {
     return sum;
 }
 
-// The surplus over a power of two is combined in pairs first; then a binary tree of neighbours.
+// The surplus over a power of two is combined in pairs first; then a binary tree of neighbors.
 Vector reference(std::vector<Vector> vectors) {
     size_t extra = vectors.size() - std::bit_floor(vectors.size());
     std::vector<Vector> left;

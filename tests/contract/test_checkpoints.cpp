@@ -224,9 +224,9 @@ void a_table_is_made_from_the_newest(void **) {
     });
 }
 
-// The chief initialises, the others wait for it; nobody does: they are told.
+// The chief initializes, the others wait for it; nobody does: they are told.
 void others_wait_for_the_chief(int servers) {
-    std::atomic<bool> initialised{false};
+    std::atomic<bool> initialized{false};
     ranks::run(3, servers, {}, [&](int rank, dtrain_comm_t *comm) {
         dtrain_table_t *table = make(comm, "w", DTRAIN_ASYNC, DTRAIN_RULE_ADD);
         dtrain_op_params_t params;
@@ -240,11 +240,11 @@ void others_wait_for_the_chief(int servers) {
         if (rank == 0) {
             const std::vector<float> start(length, 4);
             OK(dtrain_table_set(table, 0, length, start.data(), nullptr, nullptr));
-            initialised = true;
+            initialized = true;
             OK(dtrain_table_set_ready(table, nullptr, nullptr));
         }
         OK(dtrain_table_wait_ready(table, nullptr, nullptr));
-        REQUIRE(initialised);
+        REQUIRE(initialized);
         for (float x : pulled(table)) REQUIRE(x == 4);
         barrier(comm);
         OK(dtrain_table_destroy(table));

@@ -1,4 +1,4 @@
-// Graphs that are refused, on all ranks and in words; neighbours that differ or die.
+// Graphs that are refused, on all ranks and in words; neighbors that differ or die.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/graph_case.h"
 #include "contract/processes.h"
@@ -160,7 +160,7 @@ struct Difference {
     std::function<dtrain_status_t(dtrain_comm_t *, dtrain_graph_t *, dtrain_graph_t *, bool)> call;
 };
 
-// Neighbours or not: whoever made another call is named on all ranks.
+// Neighbors or not: whoever made another call is named on all ranks.
 void mismatches(void **) {
     static const float x[100] = {};
     thread_local static float y[400];
@@ -191,7 +191,7 @@ void mismatches(void **) {
             OK(graphs::create(comm, DTRAIN_GRAPH_RING, &ring.graph));
             OK(graphs::create(comm, DTRAIN_GRAPH_FULL, &full.graph));
             dtrain_status_t s = difference.call(comm, ring.graph, full.graph, rank == 1);
-            // Who is far from rank 1 learns it at the next call.
+            // A rank far from rank 1 learns it at the next call.
             if (s == DTRAIN_OK) s = dtrain_barrier(comm, nullptr, nullptr);
             ranks::expect(s, DTRAIN_ERR_MISMATCH, difference.odd, rank);
             REQUIRE(last_error().find(difference.most) != std::string::npos);
@@ -200,7 +200,7 @@ void mismatches(void **) {
         });
 }
 
-// A neighbour's process is killed: also those who are not its neighbours hear of it.
+// A neighbor's process is killed: also those who are not its neighbors hear of it.
 void dead_neighbor(const ranks::Options &options, size_t count) {
     constexpr int ranks_count = 5, dead = 3;
     Job job;

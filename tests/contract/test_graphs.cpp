@@ -1,4 +1,4 @@
-// Neighbour collectives against a naive product with the mixing matrix.
+// Neighbor collectives against a naive product with the mixing matrix.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/collective_case.h"
 #include "contract/graph_case.h"

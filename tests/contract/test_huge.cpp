@@ -11,7 +11,7 @@ constexpr uint64_t many = (uint64_t{1} << 31) + 17;
 constexpr uint64_t needed = uint64_t{10} << 30; // bytes of memory, of all ranks
 constexpr int skipped = 77;
 
-// Memory that is given back, and on pages that are soon there.
+// Memory that is freed at the end, on large pages where there are some.
 template <class T> class Huge {
   public:
     explicit Huge(uint64_t count) : count_(count) {

@@ -1,5 +1,6 @@
 // A worker is lost whom others wait for: what all had ended can be saved, and the table goes on
-// with who is left. SPDX-License-Identifier: Apache-2.0
+// with who is left.
+// SPDX-License-Identifier: Apache-2.0
 #include "contract/checkpoints.h"
 #include "contract/processes.h"
 
@@ -41,7 +42,7 @@ void go_on(dtrain_comm_t *comm, dtrain_table_t *table, int rank, uint32_t before
         OK(dtrain_checkpoint_save(&table, 1, 1, nullptr, nullptr));
         OK(dtrain_checkpoint_save(&table, 1, 2, nullptr, nullptr));
     }
-    // Who does not ask all that are left cannot change anything for them.
+    // A worker that does not ask all that are left cannot change anything for them.
     dtrain_comm_t *left = nullptr, *alone = nullptr;
     OK(dtrain_comm_shrink(comm, &left));
     OK(dtrain_comm_split(left, rank, 0, &alone));

@@ -100,7 +100,7 @@ const Difference differences[] = {
 void mismatch(const Difference &difference, const ranks::Options &options) {
     std::printf("%s\n", difference.what);
     ranks::run(3, options, [&](int rank, dtrain_comm_t *comm) {
-        // Who is still in the barrier may hear there of what the others called afterwards.
+        // A rank that is still in the barrier may hear there of what the others called afterwards.
         dtrain_status_t s = dtrain_barrier(comm, nullptr, nullptr);
         if (s == DTRAIN_OK) s = (rank == 1 ? difference.odd : difference.most)(comm);
         if (s == DTRAIN_OK) s = dtrain_barrier(comm, nullptr, nullptr);

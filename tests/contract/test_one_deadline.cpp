@@ -1,6 +1,7 @@
 // A call that waits several times ends by op.timeout all the same: a rank comes to it late, and
 // from some message on nothing arrives any more. Each message of the call is the first one lost in
-// one job. SPDX-License-Identifier: Apache-2.0
+// one job.
+// SPDX-License-Identifier: Apache-2.0
 #include "contract/checkpoints.h"
 
 #include <atomic>

@@ -101,7 +101,7 @@ void over_tcp(void **) {
 }
 
 // Each rank sends to the next one, and averages over a ring whose handle is gone.
-void messages_and_neighbours(void **) {
+void messages_and_neighbors(void **) {
     for (auto &options : {ranks::Options{}, ranks::Options{{"transports", "tcp"}}})
         ranks::run(ranks_here, options, [](int rank, dtrain_comm_t *comm) {
             const int from = (rank + 2) % ranks_here, to = (rank + 1) % ranks_here;
@@ -241,8 +241,8 @@ void freed_while_it_runs(void **) {
     });
 }
 
-// Who has waited for it and freed it may destroy the communicator, however late the thread that
-// completed it runs on.
+// A caller that has waited for it and freed it may destroy the communicator, however late the
+// thread that completed it runs on.
 void freed_when_it_has_finished(void **) {
     ranks::run(2, {}, [](int rank, dtrain_comm_t *comm) {
         for (int round = 0; round < 100; round++) {
@@ -268,10 +268,10 @@ void freed_when_it_has_finished(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(in_shared_memory),        cmocka_unit_test(over_tcp),
-        cmocka_unit_test(reports_to_a_queue),      cmocka_unit_test(misuse),
-        cmocka_unit_test(freed_while_it_runs),     cmocka_unit_test(freed_when_it_has_finished),
-        cmocka_unit_test(messages_and_neighbours), cmocka_unit_test(allocates_nothing_each_time),
+        cmocka_unit_test(in_shared_memory),       cmocka_unit_test(over_tcp),
+        cmocka_unit_test(reports_to_a_queue),     cmocka_unit_test(misuse),
+        cmocka_unit_test(freed_while_it_runs),    cmocka_unit_test(freed_when_it_has_finished),
+        cmocka_unit_test(messages_and_neighbors), cmocka_unit_test(allocates_nothing_each_time),
     };
     return cmocka_run_group_tests_name("persistent", tests, nullptr, nullptr);
 }

@@ -255,7 +255,7 @@ void a_server_has_its_limit(void **) {
     limits({{"ps.memory", "1000000"}}, 0, "limit of the server");
 }
 
-// Calls that do the same again and again take no memory that they do not give back.
+// Calls that are repeated free all memory that they take.
 void memory_does_not_grow(void **) {
     for (int servers : {0, 1})
         ranks::run(1, servers, {}, [](int, dtrain_comm_t *comm) {

@@ -211,7 +211,7 @@ void rows_begin_alike(void **) {
 }
 
 // The others wait until every server knows that the chief has set what it wanted.
-void the_chief_initialises(void **) {
+void the_chief_initializes(void **) {
     for (int servers : {2, 0})
         ranks::run(3, servers, {}, [](int rank, dtrain_comm_t *comm) {
             dtrain_table_params_t params = sparse_params(DTRAIN_ASYNC);
@@ -292,7 +292,7 @@ int main() {
         cmocka_unit_test(bsp_sees_all),
         cmocka_unit_test(ssp_is_bounded),
         cmocka_unit_test(rows_begin_alike),
-        cmocka_unit_test(the_chief_initialises),
+        cmocka_unit_test(the_chief_initializes),
         cmocka_unit_test(wrong_use_is_an_error),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

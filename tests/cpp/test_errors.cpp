@@ -1,5 +1,6 @@
 // dtrain.hpp: one class for each status, what callbacks throw, durations, handles in any order, no
-// memory. SPDX-License-Identifier: Apache-2.0
+// memory.
+// SPDX-License-Identifier: Apache-2.0
 #include "ranks.hpp"
 
 #include <atomic>

@@ -102,7 +102,7 @@ static void gradient_is_the_derivative(void **state) {
     const size_t count = mlp_parameters(&mlp);
     float *parameters = malloc(count * sizeof *parameters);
     float *gradient = calloc(count, sizeof *gradient);
-    mlp_initialise(&mlp, parameters, 1);
+    mlp_initialize(&mlp, parameters, 1);
     mlp_add(&mlp, parameters, &sample, gradient, &score);
     for (size_t i = 0; i < count; i++) {
         const float kept = parameters[i], step = 1e-2f;

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import descriptors
+import english
 import headers
 import layers
 import library
@@ -136,6 +137,13 @@ class Sources(Planted):
         self.write("long.cpp", "\n" * 601)
         self.write("fits.cpp", "\n" * 600)
         self.assertEqual(sizes.check_sizes(self.folder), ["long.cpp: 601 lines, more than 600"])
+
+    def test_turns_that_the_style_page_does_not_want(self):
+        for text in ("// its neighbours", "// Who waits here", " * Whose it is", "it optimises", "waits for ever",
+                     "// What it is. SPDX-License-Identifier: Apache-2.0", "who waits in vain"):
+            with self.subTest(text):
+                self.assertTrue(english.check_text("planted.h", text))
+        self.assertEqual(english.check_text("fine.h", "// The neighbors optimize.\n// SPDX-License-Identifier: Apache-2.0"), [])
 
     def test_diagrams_that_are_not_as_their_source(self):
         draw = pathlib.Path(__file__).parent.parent.parent / "docs/diagrams/draw"

@@ -1,6 +1,6 @@
 // Registered memory over verbs, by libfabric or UCX: what is copied and what the card is told,
-// memory that is freed and mapped again, and the limit on locked memory. SPDX-License-Identifier:
-// Apache-2.0
+// memory that is freed and mapped again, and the limit on locked memory.
+// SPDX-License-Identifier: Apache-2.0
 #include "rdma/card.h"
 #include "transport/cases_memory.h"
 #include "transport/loaded.h"

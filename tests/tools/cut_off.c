@@ -1,6 +1,7 @@
 /* A rank that adds up vectors for a while; when that fails it says how, shrinks, and goes on with
  * those who are left. usage: cut_off BYTES SECONDS. Each line tells what happened: "done", "failed
- * STATUS ms text", "shrunk SIZE ms" or "alone STATUS ms text". SPDX-License-Identifier: Apache-2.0
+ * STATUS ms text", "shrunk SIZE ms" or "alone STATUS ms text".
+ * SPDX-License-Identifier: Apache-2.0
  */
 #include <dtrain.h>
 

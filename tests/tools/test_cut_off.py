@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Three hosts, which are network namespaces at a switch; the link of one falls silent for a while, or for ever, while all
+"""Three hosts, which are network namespaces at a switch; the link of one falls silent for a while, or forever, while all
 add up. A short silence is no death; after a long one those who are left say so in time, blame the right rank, and go on
 without it; the one that was cut off ends, too. Needs root.
 usage: test_cut_off.py PROGRAM

@@ -48,7 +48,7 @@ inline void an_idle_device_arms_and_stays_quiet(void **) {
     }
 }
 
-// Who has read all that came falls asleep at the first attempt or the second, as a rule.
+// A process that has read all that came falls asleep at the first attempt or the second, as a rule.
 inline void a_message_that_was_read_keeps_nobody_awake(void **) {
     need_caps(DTRAIN_TP_CAP_EVENT_FD);
     constexpr int messages = 50, most = 3 * messages - 1;

@@ -345,7 +345,7 @@ inline void disconnecting_cancels_what_is_pending(void **) {
     }
 }
 
-// Who receives has asked for it when its sender takes it back; nobody waits for ever.
+// The receiver has asked for it when its sender takes it back; nobody waits forever.
 inline void a_message_taken_back_ends_its_receive(void **) {
     for (int kept = 0; kept < 2; kept++) {
         Pair pair;

@@ -22,7 +22,8 @@ class LentMemory {
     ~LentMemory() { munmap(bytes_, len_); }
     uint8_t *data() { return bytes_; }
     size_t size() const { return len_; }
-    // Who reads or writes it from here on is told by a signal, or by an error of the kernel.
+    // A process that reads or writes it from here on is told by a signal, or by an error of the
+    // kernel.
     void give_up() {
         if (!subject.library_writes_late) assert_int_equal(mprotect(bytes_, len_, PROT_NONE), 0);
     }

@@ -1,6 +1,7 @@
 // A wire whose packets come back to the device that sent them. It takes as many at a time as a case
-// lets it, and gives back the memory of payloads in progress(). Bulk messages are announced, but
-// what is fetched never comes. SPDX-License-Identifier: Apache-2.0
+// lets it, and releases the memory of payloads in progress(). Bulk messages are announced, but
+// what is fetched never comes.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "check.h"
 #include "rdm/device.h"
@@ -85,7 +86,7 @@ class LoopedWire final : public rdm::Wire {
         assert_int_equal(std::count(broken_off_.begin(), broken_off_.end(), place), 0);
         broken_off_.push_back(place);
     }
-    void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {} // takes for ever
+    void fetch(rdm::Link *, rdm::Remote *, rdm::Operation *) override {} // takes forever
     void drop(rdm::Link *, rdm::Remote *) override {}
     dtrain_status_t reg(const dtrain_mem_params_t &, dtrain_tp_mr_t **) override {
         return DTRAIN_ERR_UNSUPPORTED;

@@ -14,7 +14,7 @@ int main() {
                 {"closing_in_the_middle_of_everything_does_no_harm", same_process},
                 {"closing_while_a_peer_sends_does_no_harm", same_process},
                 {"a_peer_killed_in_the_middle_of_a_message_fails_its_receive",
-                 "libfabric's shm may wait for ever for a lock that a dead process held"},
+                 "libfabric's shm may wait forever for a lock that a dead process held"},
                 {"what_a_stopped_peer_holds_comes_back",
-                 "libfabric's shm may wait for ever for a lock that a stopped process holds"}});
+                 "libfabric's shm may wait forever for a lock that a stopped process holds"}});
 }

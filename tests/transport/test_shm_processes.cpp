@@ -127,7 +127,7 @@ void begin_to_send(int fd) {
     take(fd, &byte, 1); // the grant is there
     drive_rounds({&node}, 1);
     give(fd, "", 1);
-    take(fd, &byte, 1); // for ever
+    take(fd, &byte, 1); // forever
 }
 
 void a_killed_peer_is_noticed(void **) {
@@ -172,7 +172,7 @@ void begin_to_receive(int fd) {
     node.recv(1, got, 2);     // the grant goes out
     give(fd, "", 1);
     char byte;
-    take(fd, &byte, 1); // for ever, standing still
+    take(fd, &byte, 1); // forever, standing still
 }
 
 void a_killed_receiver_is_noticed(void **) {

@@ -1,5 +1,6 @@
 // The ring of the shm transport: order, wrapping, and a peer that writes nonsense into its
-// counters. SPDX-License-Identifier: Apache-2.0
+// counters.
+// SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "shm/ring.h"
 

@@ -164,7 +164,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status attach_window(const Setup &setup, int64_t deadline_ns);
     Status check_rails(int64_t deadline_ns);
     void try_rails(std::span<uint8_t> works, int64_t deadline_ns);
-    uint32_t far_neighbour() const;
+    uint32_t far_neighbor() const;
 
     Machine machine() const;
     void apply_tuning(Setup &setup) const;

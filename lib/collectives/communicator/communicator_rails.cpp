@@ -16,7 +16,7 @@ constexpr size_t most_rails = 64; // the rails beyond are not tried
 } // namespace
 
 // The next rank on another host, or the next rank if there is none.
-uint32_t Communicator::far_neighbour() const {
+uint32_t Communicator::far_neighbor() const {
     const auto host = [this](uint32_t r) {
         return session_->members()[members_[r % members_.size()]].host;
     };
@@ -28,7 +28,7 @@ uint32_t Communicator::far_neighbour() const {
 // Rail 0 is not tested: a rank that cannot use it fails with its own error.
 void Communicator::try_rails(std::span<uint8_t> works, int64_t deadline_ns) {
     engine::Mesh &mesh = session_->mesh();
-    const uint32_t rank = far_neighbour(), member = members_[rank];
+    const uint32_t rank = far_neighbor(), member = members_[rank];
     const auto rails = uint32_t(std::min<size_t>(mesh.rails(member), works.size()));
     const auto all_up = [&] {
         bool all = true;

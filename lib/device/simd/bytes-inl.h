@@ -63,7 +63,7 @@ struct Random {
     }
 };
 
-template <class Rounding> struct QuantiseStep : EightTimes<QuantiseStep<Rounding>> {
+template <class Rounding> struct QuantizeStep : EightTimes<QuantizeStep<Rounding>> {
     using Lane = float;
     const float *src;
     int8_t *dst;
@@ -80,23 +80,23 @@ template <class Rounding> struct QuantiseStep : EightTimes<QuantiseStep<Rounding
 };
 
 template <class Rounding>
-void quantise_by(int8_t *dst, const float *src, uint64_t count, float factor, Rounding rounding) {
-    QuantiseStep<Rounding> step;
+void quantize_by(int8_t *dst, const float *src, uint64_t count, float factor, Rounding rounding) {
+    QuantizeStep<Rounding> step;
     step.src = src;
     step.dst = dst;
     step.factor = factor;
     step.rounding = rounding;
     for_all(step, count);
 }
-inline void quantise(int8_t *dst, const float *src, uint64_t count, float factor) {
-    quantise_by(dst, src, count, factor, Nearest());
+inline void quantize(int8_t *dst, const float *src, uint64_t count, float factor) {
+    quantize_by(dst, src, count, factor, Nearest());
 }
-inline void quantise_randomly(int8_t *dst, const float *src, uint64_t count, float factor,
+inline void quantize_randomly(int8_t *dst, const float *src, uint64_t count, float factor,
                               uint32_t seed) {
-    quantise_by(dst, src, count, factor, Random{seed});
+    quantize_by(dst, src, count, factor, Random{seed});
 }
 
-struct DequantiseStep : EightTimes<DequantiseStep> {
+struct DequantizeStep : EightTimes<DequantizeStep> {
     using Lane = float;
     const int8_t *src;
     float *dst;
@@ -109,8 +109,8 @@ struct DequantiseStep : EightTimes<DequantiseStep> {
     }
 };
 
-inline void dequantise(float *dst, const int8_t *src, uint64_t count, float scale) {
-    DequantiseStep step;
+inline void dequantize(float *dst, const int8_t *src, uint64_t count, float scale) {
+    DequantizeStep step;
     step.src = src;
     step.dst = dst;
     step.scale = scale;

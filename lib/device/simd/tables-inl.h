@@ -62,9 +62,9 @@ template <class Bf16Format> inline constexpr Kernels all_kernels(const char *tar
              &integer_kernels<uint16_t>, &integer_kernels<int32_t>, &integer_kernels<uint32_t>,
              &integer_kernels<int64_t>, &integer_kernels<uint64_t>},
             &largest,
-            &quantise,
-            &quantise_randomly,
-            &dequantise};
+            &quantize,
+            &quantize_randomly,
+            &dequantize};
 }
 
 } // namespace dtrain::device::HWY_NAMESPACE

@@ -70,9 +70,9 @@ void write_block(char *bytes, char *scale_at, float scale, const float *from, ui
     if (!(scale > 0))
         std::memset(to, 0, count);
     else if (rounding.random)
-        device::quantise_randomly(to, from, count, 1 / scale, uint32_t(rounding.seed >> 32));
+        device::quantize_randomly(to, from, count, 1 / scale, uint32_t(rounding.seed >> 32));
     else
-        device::quantise(to, from, count, 1 / scale);
+        device::quantize(to, from, count, 1 / scale);
 }
 
 void write_blocks(char *bytes, char *scales, const float *from, uint64_t count,
@@ -87,7 +87,7 @@ void write_blocks(char *bytes, char *scales, const float *from, uint64_t count,
 void read_blocks(float *to, const char *bytes, const char *scales, uint64_t count) {
     const auto *from = reinterpret_cast<const int8_t *>(bytes);
     for (uint64_t at = 0; at < count; at += block_values, scales += sizeof(float))
-        device::dequantise(to + at, from + at, std::min(block_values, count - at),
+        device::dequantize(to + at, from + at, std::min(block_values, count - at),
                            scale_at(scales));
 }
 

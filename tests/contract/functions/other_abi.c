@@ -1,4 +1,5 @@
-/* Functions of another ABI than the library's. SPDX-License-Identifier: Apache-2.0 */
+/* Functions of another ABI than the library's.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "dtrain_function.h"
 
 #include <stddef.h>

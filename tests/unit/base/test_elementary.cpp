@@ -1,5 +1,6 @@
 // Next to the C library's, which is right to the last place but one; and bits computed once, which
-// no processor may change. SPDX-License-Identifier: Apache-2.0
+// no processor may change.
+// SPDX-License-Identifier: Apache-2.0
 #include "base/elementary.h"
 #include "base/hash.h"
 #include "check.h"

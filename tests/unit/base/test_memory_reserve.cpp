@@ -21,7 +21,7 @@ struct Piece {
     unsigned char mark;
 };
 
-// Pieces of all sizes, taken and given back in any order, share no byte; at the end all is there.
+// Pieces of all sizes, taken and freed in any order, share no byte; at the end all is there.
 void use(uint64_t seed) {
     std::mt19937_64 random(seed);
     std::vector<Piece> pieces;

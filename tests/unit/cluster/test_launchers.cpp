@@ -1,4 +1,4 @@
-// Who is one of several processes joins them or is refused, whatever has started it.
+// A process that is one of several joins them or is refused, whatever has started it.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 

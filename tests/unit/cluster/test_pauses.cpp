@@ -97,8 +97,8 @@ std::string play_short_pauses(uint32_t seed) {
     return job.check(-1);
 }
 
-// Who is silent for too long is told that it is fenced, and by nobody else's fault; the others are
-// told of this one only, with the option that decides.
+// A member that is silent for too long is told that it is fenced, and by nobody else's fault; the
+// others are told of this one only, with the option that decides.
 std::string play_a_long_pause(uint32_t seed) {
     const int32_t size = 2 + int32_t(seed % 7), paused = seed % 2 == 0 ? 0 : int32_t(seed) % size;
     Job job(seed, size, 5 * second);

@@ -1,4 +1,4 @@
-// Who is refused, who hears of it, and what strangers may cost.
+// Refusals: which processes, who hears of it, and what strangers may cost.
 // SPDX-License-Identifier: Apache-2.0
 #include "job_harness.h"
 
@@ -141,7 +141,7 @@ bool hung_up(int fd, int64_t patience) {
     }
 }
 
-// Of which the first listens there.
+// The first of them listens there.
 auto two_patient_ranks(int listener, int port) {
     auto ranks = make_ranks(2, 0, tcp_rendezvous(port));
     ranks[0]->params.identity.listen_fd = listener;
@@ -167,8 +167,8 @@ void idle_strangers_are_shown_out(void **) {
     close(listener);
 }
 
-// Who is in the middle of its handshake is not driven out by the next ones: where hundreds start at
-// once each would come again and again. In the end it makes room.
+// A process in the middle of its handshake is not driven out by the next ones: where hundreds start
+// at once each would come again and again. In the end it makes room.
 void a_crowd_waits_its_turn(void **) {
     int port = 0;
     const int listener = listen_somewhere(port);

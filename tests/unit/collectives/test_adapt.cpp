@@ -55,7 +55,7 @@ void ends_with_the_fastest_of_those_tried(void **) {
     int64_t best = std::numeric_limits<int64_t>::max();
     for (Algorithm algorithm : tried) best = std::min(best, simulate(call, algorithm, right));
     assert_int_equal(simulate(call, chosen, right), best);
-    // The wrong model would have taken another one, for ever.
+    // The wrong model would have taken another one, forever.
     assert_true(chosen != candidates(call, wrong)[0].algorithm);
     for (int i = 0; i < 100; i++) {
         assert_false(rank0.due(call));

@@ -193,7 +193,7 @@ void named_errors(void **) {
     assert_int_equal(build(call, Algorithm::direct, schedule), DTRAIN_ERR_LIMIT);
     call.kind = Kind::allreduce;
     call.count = 1;
-    call.size = 10000; // 2 * 9999 rounds with the same neighbour
+    call.size = 10000; // 2 * 9999 rounds with the same neighbor
     assert_int_equal(build(call, Algorithm::ring, schedule), DTRAIN_ERR_UNSUPPORTED);
     assert_int_equal(build(call, Algorithm::halving_doubling, schedule), DTRAIN_OK);
     Algorithm algorithm;

@@ -147,8 +147,8 @@ void sensible_choices(void **) {
     assert_int_equal(int(chosen(call_of(Kind::allreduce, 2, 4), model)), int(Algorithm::direct));
     assert_int_equal(int(chosen(call_of(Kind::barrier, 1000, 0), model)),
                      int(Algorithm::recursive_doubling));
-    // Who shares a core waits for the work of all: a tree has the least of it, and the fewest
-    // connections.
+    // A rank that shares a core waits for the work of all: a tree has the least of it, and the
+    // fewest connections.
     NetworkModel shared = model;
     shared.ranks_per_core = 128;
     shared.overhead_ns *= 128;

@@ -1,4 +1,4 @@
-// Who is blamed, and in which words, when a rank is gone that somebody still waits for.
+// Blame: which rank, and in which words, when a rank is gone that somebody still waits for.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 

@@ -1,4 +1,4 @@
-// Schedules of neighbours: correct for every graph, and the checker is red for faults in them.
+// Schedules of neighbors: correct for every graph, and the checker is red for faults in them.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "collectives/check/check.h"

@@ -1,5 +1,6 @@
 // Random collectives in random interleavings, proved by the checker: DTRAIN_TEST_ROUNDS of them
-// from DTRAIN_TEST_SEED on (./dev soak runs a million). SPDX-License-Identifier: Apache-2.0
+// from DTRAIN_TEST_SEED on (./dev soak runs a million).
+// SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "collectives/call/topology.h"
 #include "collectives/check/check.h"
@@ -34,7 +35,7 @@ Topology random_hosts(std::mt19937_64 &random, int32_t size) {
     return Topology(paths);
 }
 
-// The same for the same seed. Neighbours' kinds have tests of their own: they need a graph.
+// The same for the same seed. Neighbors' kinds have tests of their own: they need a graph.
 void choose_call(uint64_t seed, Choice &c) {
     std::mt19937_64 random(seed);
     CollectiveSpec &call = c.call;

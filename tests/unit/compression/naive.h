@@ -110,7 +110,7 @@ class Job {
             each([&](size_t i, size_t row, size_t column) {
                 p[k * n + row] += whole[i] * q_[k * m + column];
             });
-        dtrain::compression::orthonormalise(p, n);
+        dtrain::compression::orthonormalize(p, n);
         for (size_t k = 0; k < rank; k++)
             each([&](size_t i, size_t row, size_t column) {
                 q[k * m + column] += whole[i] * p[k * n + row];

@@ -1,4 +1,4 @@
-// The parts: selection, orthonormalisation, parameters.
+// The parts: selection, orthonormalization, parameters.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "compression/matrix.h"
@@ -57,7 +57,7 @@ void columns_become_orthonormal(void **) {
     fill_random(columns.data(), columns.size(), 3);
     for (uint64_t i = 0; i < n; i++) columns[3 * n + i] = 2 * columns[i]; // depends on the first
     for (float &x : columns) x *= 1e12f;
-    orthonormalise(columns, n);
+    orthonormalize(columns, n);
     for (uint64_t a = 0; a < r; a++)
         for (uint64_t b = 0; b <= a; b++) {
             double product = 0;

@@ -64,12 +64,12 @@ void the_largest_magnitude_is_found(void **) {
     });
 }
 
-void quantise_equals_reference(void **) {
+void quantize_equals_reference(void **) {
     for_each([](const Kernels &kernels, uint64_t count) {
         for (float factor : {1.0f, 0.5f, 31.7f, 1e30f, 0.0f}) {
             const std::vector<float> x = random_floats(count, 2, 10);
             const auto bytes =
-                bytes_of(count, [&](int8_t *to) { kernels.quantise(to, x.data(), count, factor); });
+                bytes_of(count, [&](int8_t *to) { kernels.quantize(to, x.data(), count, factor); });
             for (uint64_t i = 0; i < count; i++) {
                 volatile float product = x[i] * factor;
                 const float whole = std::nearbyint(std::clamp(float(product), -127.0f, 127.0f));
@@ -85,13 +85,13 @@ uint32_t mixed(uint32_t h) {
     return h ^ h >> 16;
 }
 
-void quantise_randomly_equals_reference(void **) {
+void quantize_randomly_equals_reference(void **) {
     for_each([](const Kernels &kernels, uint64_t count) {
         for (uint32_t seed : {0u, 1u, 0xdeadbeefu}) {
             const float factor = 3.3f;
             const std::vector<float> x = random_floats(count, 3, 10);
             const auto bytes = bytes_of(count, [&](int8_t *to) {
-                kernels.quantise_randomly(to, x.data(), count, factor, seed);
+                kernels.quantize_randomly(to, x.data(), count, factor, seed);
             });
             for (uint64_t i = 0; i < count; i++) {
                 volatile float product = x[i] * factor;
@@ -111,7 +111,7 @@ void the_mean_of_random_rounding_is_exact(void **) {
     for (float value : {0.01f, 0.25f, -0.75f, 3.5f, -126.9f}) {
         const std::vector<float> x(count, value);
         std::vector<int8_t> bytes(count);
-        supported_kernels(0)->quantise_randomly(bytes.data(), x.data(), count, 1, 7);
+        supported_kernels(0)->quantize_randomly(bytes.data(), x.data(), count, 1, 7);
         double sum = 0;
         for (int8_t byte : bytes) sum += byte;
         // Five deviations of the mean of 65536 draws, each of which deviates by at most 0.5.
@@ -120,18 +120,18 @@ void the_mean_of_random_rounding_is_exact(void **) {
     for (float value : {0.0f, -0.0f, 1.0f, -1.0f, 127.0f, -127.0f}) {
         const std::vector<float> x(count, value);
         std::vector<int8_t> bytes(count);
-        supported_kernels(0)->quantise_randomly(bytes.data(), x.data(), count, 1, 7);
+        supported_kernels(0)->quantize_randomly(bytes.data(), x.data(), count, 1, 7);
         for (int8_t byte : bytes) assert_int_equal(byte, int(value));
     }
 }
 
-void dequantise_equals_reference(void **) {
+void dequantize_equals_reference(void **) {
     for_each([](const Kernels &kernels, uint64_t count) {
         std::vector<int8_t> bytes(count + 1);
         for (uint64_t i = 0; i < count; i++) bytes[i + 1] = int8_t(i * 37);
         for (float scale : {1.0f, 0.37f, FLT_MIN, FLT_MAX / 127, 0.0f, NAN}) {
             std::vector<float> out(count + 1, 7);
-            kernels.dequantise(out.data(), bytes.data() + 1, count, scale);
+            kernels.dequantize(out.data(), bytes.data() + 1, count, scale);
             for (uint64_t i = 0; i < count; i++) {
                 const float expected = reference::canonical(float(bytes[i + 1]) * scale);
                 assert_true(std::bit_cast<uint32_t>(out[i]) == std::bit_cast<uint32_t>(expected));
@@ -146,10 +146,10 @@ void dequantise_equals_reference(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_magnitude_is_found),
-        cmocka_unit_test(quantise_equals_reference),
-        cmocka_unit_test(quantise_randomly_equals_reference),
+        cmocka_unit_test(quantize_equals_reference),
+        cmocka_unit_test(quantize_randomly_equals_reference),
         cmocka_unit_test(the_mean_of_random_rounding_is_exact),
-        cmocka_unit_test(dequantise_equals_reference),
+        cmocka_unit_test(dequantize_equals_reference),
     };
     return cmocka_run_group_tests_name("bytes", tests, nullptr, nullptr);
 }

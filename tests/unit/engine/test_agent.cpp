@@ -196,7 +196,7 @@ void the_helper_is_called_when_nobody_waits(void **) {
     assert_true(without.done() && polled.done());
 }
 
-// Who stops to poll calls nobody for what only rests.
+// A thread that stops polling calls nobody for what only rests.
 void one_that_rests_is_not_pending(void **) {
     Rig rig;
     int calls = 0;

@@ -1,4 +1,4 @@
-// What has a higher priority overtakes what is in flight already, and nobody waits for ever.
+// What has a higher priority overtakes what is in flight already, and nobody waits forever.
 // SPDX-License-Identifier: Apache-2.0
 #include "simulated_job.h"
 
@@ -33,7 +33,7 @@ int64_t time_of(uint64_t low_bytes, uint64_t high_bytes, int32_t low, int32_t hi
             if (large.requests[r].done()) continue;
             agent.locked([&] { runs[r]->fail(agent, {.status = DTRAIN_ERR_CANCELED}, "no"); });
         }
-        // What the network has taken from a run that is cancelled it gives back at once.
+        // What the network has taken from a run that is canceled it returns at once.
         for (uint32_t r = 0; r < runs.size(); r++)
             while (!large.requests[r].done()) {
                 job.ranks[r].agent.locked([&] { job.ranks[r].mesh->drop(1 - r); });

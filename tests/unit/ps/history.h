@@ -72,7 +72,8 @@ struct Epoch {
     uint64_t from = 0; // its first step
 };
 
-// Whose an element is. clocks: of which element e is for number e / workers % clocks; 0: for all.
+// Which worker an element belongs to. clocks: of which element e is for number e / workers %
+// clocks; 0: for all.
 struct Whose {
     uint32_t workers = 1, clocks = 0;
     uint32_t worker(uint64_t element) const { return uint32_t(element % workers); }

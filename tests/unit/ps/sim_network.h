@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Memory that is sent without a copy is read as late as the rules allow, so that a buffer that is
-// given back or changed too early shows.
+// freed or changed too early shows.
 #pragma once
 #include "ps/client/client.h"
 #include "ps/server/server.h"

@@ -1,4 +1,5 @@
-// An operation of a simulated worker, and what it was. SPDX-License-Identifier: Apache-2.0
+// An operation of a simulated worker, and what it was.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
 #include "ps/client/client_table.h"

@@ -1,4 +1,5 @@
-// What a simulated job is like, and random ones. SPDX-License-Identifier: Apache-2.0
+// What a simulated job is like, and random ones.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "history.h"
 #include "ps/table/placement.h"

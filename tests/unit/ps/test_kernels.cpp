@@ -1,5 +1,6 @@
 // The kernels of every instruction set this processor has compute the same, bit for bit: one by
-// one, and as rules over many steps. SPDX-License-Identifier: Apache-2.0
+// one, and as rules over many steps.
+// SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "ps/kernels/kernels.h"
 #include "ps/optimizer/update_rule.h"

@@ -1,5 +1,6 @@
 // Checkpoints of tables whose rules and rates go by the table's count of updates, or whose state
-// does not begin with 0. SPDX-License-Identifier: Apache-2.0
+// does not begin with 0.
+// SPDX-License-Identifier: Apache-2.0
 #include "checkpointed_table.h"
 
 #include "check.h"

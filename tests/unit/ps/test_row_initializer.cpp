@@ -27,7 +27,7 @@ std::vector<double> draw(RowInitializer initializer, uint64_t rows) {
 }
 
 struct Moments {
-    double mean, deviation, least, most, neighbours; // neighbours: correlation of the next column
+    double mean, deviation, least, most, neighbors; // neighbors: correlation of the next column
 };
 
 Moments moments_of(const std::vector<double> &all) {
@@ -40,9 +40,9 @@ Moments moments_of(const std::vector<double> &all) {
     }
     for (size_t i = 0; i < all.size(); i++) {
         m.deviation += (all[i] - m.mean) * (all[i] - m.mean) / n;
-        if (i > 0) m.neighbours += (all[i] - m.mean) * (all[i - 1] - m.mean) / n;
+        if (i > 0) m.neighbors += (all[i] - m.mean) * (all[i - 1] - m.mean) / n;
     }
-    m.neighbours /= m.deviation;
+    m.neighbors /= m.deviation;
     m.deviation = std::sqrt(m.deviation);
     return m;
 }
@@ -52,12 +52,12 @@ void distributions(void **) {
     Moments m = moments_of(draw(initializer, 4000));
     assert_true(m.least >= -1 && m.least < -0.99 && m.most <= 3 && m.most > 2.99);
     assert_true(std::abs(m.mean - 1) < 0.01 && std::abs(m.deviation - 4 / std::sqrt(12)) < 0.01);
-    assert_true(std::abs(m.neighbours) < 0.01);
+    assert_true(std::abs(m.neighbors) < 0.01);
 
     initializer = {Distribution::normal, DTRAIN_F32, dim, 2, 0.5, 7};
     m = moments_of(draw(initializer, 4000));
     assert_true(std::abs(m.mean - 2) < 0.01 && std::abs(m.deviation - 0.5) < 0.01);
-    assert_true(std::abs(m.neighbours) < 0.01);
+    assert_true(std::abs(m.neighbors) < 0.01);
     assert_true(m.most > 2 + 3.5 * 0.5 && m.most < 2 + 7 * 0.5 && m.least < 2 - 3.5 * 0.5);
 
     initializer = {Distribution::constant, DTRAIN_F32, dim, 2.5, 0, 7};

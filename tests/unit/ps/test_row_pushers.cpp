@@ -1,6 +1,7 @@
 // Means over those that have pushed a row, against sums and sets that are kept naively in f64:
 // every type, sums together and by worker, with weights, erased rows, dropped workers and full
-// memory. SPDX-License-Identifier: Apache-2.0
+// memory.
+// SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "ps/storage/sparse_shard.h"
 #include "ps/table/dtype.h"

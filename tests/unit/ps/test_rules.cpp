@@ -1,6 +1,7 @@
 // Every rule with every dtype on random ranges, at once and aggregated, plain, with everything that
 // changes an optimizer and with what depends on the table's count of updates, against plain
-// double-precision formulas. SPDX-License-Identifier: Apache-2.0
+// double-precision formulas.
+// SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
 #include "ps/storage/shard.h"
 #include "rule_model.h"

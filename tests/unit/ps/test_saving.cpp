@@ -112,7 +112,7 @@ void a_table_is_destroyed_while_it_is_saved(void **) {
     assert_int_equal(rig.out.size(), 0);
 }
 
-// Who has asked for it does not wait any more: it is written, and the next one as well.
+// The worker that asked for it does not wait any more: it is written, and the next one as well.
 void a_save_is_given_up(void **) {
     TemporaryFolder folder;
     Rig rig(DTRAIN_ASYNC, 1);

@@ -200,7 +200,7 @@ void small_floats_convert_to_nearest_even(void **) {
         else
             assert_true(std::isnan(to_float(to_half(wide))));
         if (!std::isnan(brain)) assert_int_equal(to_bfloat(brain).bits, bits);
-        if (bits >= 0x7bff) continue; // between neighbours: halfway goes to the even one
+        if (bits >= 0x7bff) continue; // between neighbors: halfway goes to the even one
         float next = to_float(Half{uint16_t(bits + 1)});
         assert_int_equal(to_half((wide + next) / 2).bits, bits + (bits & 1));
         assert_int_equal(to_half(std::nextafterf((wide + next) / 2, next)).bits, bits + 1);

@@ -150,7 +150,7 @@ uint32_t count_disagreements(const Spoil &spoil) {
 
 void servers_agree_whoever_dies(void **) {
     assert_int_equal(count_disagreements(nullptr), 0);
-    // Who has heard that a server has made it keeps that to himself.
+    // A worker that has heard that a server has made it does not tell.
     assert_true(count_disagreements([](uint32_t, RequestHeader &header, uint64_t) {
                     if (header.kind == RequestKind::set_mode)
                         header.argument &= ~dtrain::ps::mode_decided;

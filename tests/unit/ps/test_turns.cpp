@@ -1,5 +1,6 @@
 // Priorities of table operations: who goes first, how much is in flight, and that nobody waits for
-// ever. SPDX-License-Identifier: Apache-2.0
+// ever.
+// SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "ps/client/client_table.h"
 

@@ -1,4 +1,5 @@
-// Whether weighted averages fit their definition. SPDX-License-Identifier: Apache-2.0
+// Whether weighted averages fit their definition.
+// SPDX-License-Identifier: Apache-2.0
 //
 // Tables are f64 with rule ADD and DTRAIN_AVG. Element e belongs to worker e % workers and to its
 // clock e / workers % clocks: a push in that clock adds 1 there, and 0 elsewhere. So the element is
