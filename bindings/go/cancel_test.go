@@ -29,7 +29,7 @@ func TestCanceledReceive(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	x := make([]byte, 1)
 	var all sync.WaitGroup
-	for i := 0; i < 3; i++ { // they share what watches ctx
+	for i := 0; i < 3; i++ { // they share the watch of ctx
 		all.Add(1)
 		go func(tag uint32) {
 			defer all.Done()
@@ -40,7 +40,7 @@ func TestCanceledReceive(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
-	// It takes no message that comes later.
+	// The canceled receive takes no later message.
 	memory, err := dtrain.Alloc[byte](job, 1)
 	check(t, err)
 	defer memory.Close()
@@ -69,7 +69,7 @@ func TestCanceledCollective(t *testing.T) {
 		err = dtrain.AllReduce(ctx, comm, make([]float32, 1000), dtrain.Sum)
 		<-cancelled
 		equal(t, errors.Is(err, context.Canceled), true)
-		if errors.Is(err, dtrain.ErrCanceled) { // before it began
+		if errors.Is(err, dtrain.ErrCanceled) { // canceled before it began
 			check(t, comm.Abort("canceled"))
 		}
 	} else {
@@ -77,7 +77,7 @@ func TestCanceledCollective(t *testing.T) {
 		refused(t, err, dtrain.ErrAborted)
 	}
 	refused(t, comm.Err(), dtrain.ErrAborted)
-	check(t, dtrain.Barrier(background, world)) // others go on
+	check(t, dtrain.Barrier(background, world)) // other communicators still work
 }
 
 func TestDeadline(t *testing.T) {
@@ -86,7 +86,7 @@ func TestDeadline(t *testing.T) {
 	_, err := dtrain.Recv(ctx, world, make([]byte, 1), world.Rank(), 200)
 	refused(t, err, dtrain.ErrTimeout)
 	equal(t, errors.Is(err, context.DeadlineExceeded), true)
-	// A shorter time of the operation's own is no deadline of ctx.
+	// A shorter timeout of the operation is not reported as ctx's deadline.
 	ctx, cancel = context.WithTimeout(background, time.Hour)
 	defer cancel()
 	brief := world.With(dtrain.Params{Timeout: time.Millisecond})

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// mine is what a rank contributes.
+// mine is the input of a rank.
 func mine(rank, count int) []float32 {
 	x := make([]float32, count)
 	for i := range x {
@@ -77,7 +77,7 @@ func total(count int) []float32 {
 	return sum
 }
 
-// scaled is size times what this rank contributes: its block of the sum of equal arrays.
+// scaled is size times this rank's input: its block of the sum of equal arrays.
 func scaled(x []float32) []float32 {
 	for i := range x {
 		x[i] *= float32(world.Size())

@@ -18,7 +18,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer job.Close()
-	world, err := job.World() // who am I: from the environment
+	world, err := job.World() // the job that the environment names
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"dtrain.org/dtrain"
 )
 
-// copied is a copy of what a pointer points to, made as `go vet` cannot see it.
+// copied copies the struct that a pointer points to, in a way that `go vet` cannot see.
 func copied[T any](pointer *T) *T {
 	other := reflect.New(reflect.TypeOf(*pointer))
 	other.Elem().Set(reflect.ValueOf(pointer).Elem())
@@ -76,7 +76,7 @@ var compressed int // elements of the compressor
 
 func TestCopies(t *testing.T) {
 	c, comm := alone(t)
-	job := copied(c) // while nothing else goes on in it
+	job := copied(c) // no call is in it
 	table, err := dtrain.NewTable[float32](comm, "t", dtrain.TableParams{Length: 1})
 	check(t, err)
 	queue, err := dtrain.NewGradients(comm, dtrain.GradientsParams{})
@@ -97,7 +97,7 @@ func TestCopies(t *testing.T) {
 		t.Run(name, func(t *testing.T) { said(t, err, "is a copy") })
 	}
 	<-copied(request).Done()
-	check(t, dtrain.Barrier(background, comm)) // the originals go on
+	check(t, dtrain.Barrier(background, comm)) // the originals still work
 	check(t, writer.Close())
 	check(t, c.Close())
 }
@@ -111,7 +111,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestNil has what Split gives to a rank that is of no group.
+// TestNil uses the nil that Split returns to a rank outside of all groups.
 func TestNil(t *testing.T) {
 	comm, err := world.Split(-1, 0)
 	check(t, err)

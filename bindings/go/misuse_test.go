@@ -63,7 +63,7 @@ func TestCloseDuringACall(t *testing.T) {
 		_, err := dtrain.Recv(background, comm, make([]byte, 1), 0, 0)
 		ended <- err
 	}()
-	for busy := false; !busy; { // until it is in the call
+	for busy := false; !busy; { // until the goroutine is in the call
 		twin, err := comm.Duplicate()
 		check(t, err)
 		check(t, twin.Close())
@@ -214,7 +214,7 @@ func TestDescriptions(t *testing.T) {
 	check(t, c.Close())
 }
 
-// TestEndInFlight ends a process, this program again, with operations in flight.
+// TestEndInFlight ends a process, which runs this program again, while operations are in flight.
 func TestEndInFlight(t *testing.T) {
 	if os.Getenv("END_IN_FLIGHT") != "" {
 		c, comm := alone(t)

@@ -22,7 +22,7 @@ func named[E dtrain.Named](t *testing.T, name string, want E) {
 	refused(t, err, dtrain.ErrInvalid)
 	_, err = dtrain.Parse[E]("")
 	refused(t, err, dtrain.ErrInvalid)
-	// All of them, there and back.
+	// All values are converted to text and back.
 	for i := E(1); i <= 20; i++ {
 		text := fmt.Sprint(i)
 		if strings.Contains(text, "(") {

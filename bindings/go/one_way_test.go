@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// signatures are those of the exported functions, "AllReduce", and methods, "Table.Push".
+// signatures has the exported functions, "AllReduce", and methods, "Table.Push".
 func signatures(t *testing.T) map[string]string {
 	t.Helper()
 	files := token.NewFileSet()
@@ -49,8 +49,9 @@ func signatures(t *testing.T) map[string]string {
 	return all
 }
 
-// TestOneWay: an operation X is begun by StartX and prepared by PrepareX, with the same arguments but ctx. All
-// collectives are functions; a Table's methods, whose type says that of the elements, are the exception.
+// TestOneWay: StartX starts an operation X and PrepareX prepares it, with the same arguments except
+// ctx. All collectives are functions; methods of a Table, whose type has the element type, are the
+// exception.
 func TestOneWay(t *testing.T) {
 	all := signatures(t)
 	beginning := regexp.MustCompile(`^(\w+\.)?(Start|Prepare)(\w+)$`)

@@ -318,7 +318,8 @@ func TestNotFinite(t *testing.T) {
 	equal(t, x, full[float32](2, 0))
 }
 
-// What is valid makes a table, what ranks give differently is told, and what is not is refused.
+// Valid parameters make a table, differences between ranks are reported, and invalid parameters are
+// refused.
 func TestNumbersArrive(t *testing.T) {
 	decaying := dtrain.TableParams{Length: 2, Rule: dtrain.RuleAdam, Steps: dtrain.StepsTable,
 		Schedule: dtrain.ScheduleCosine, WarmupSteps: 3, DecaySteps: 9, Decay: 0.25}

@@ -9,14 +9,14 @@ endfunction()
 go_test(generated ${CMAKE_CURRENT_SOURCE_DIR}/generate --check ${CMAKE_CURRENT_BINARY_DIR}/generated)
 go_test(planted_break ${CMAKE_CURRENT_SOURCE_DIR}/try_break ${CMAKE_CURRENT_BINARY_DIR}/break)
 go_test(formatted sh -c "test -z \"$(gofmt -l . ${CMAKE_SOURCE_DIR}/examples ${CMAKE_SOURCE_DIR}/tests/languages | tee /dev/stderr)\"")
-# What SWIG writes makes pointers of numbers, for strings of C's.
+# SWIG's code converts numbers to pointers for C strings.
 go_test(vetted sh -c "'${GO}' vet . && '${GO}' vet -unsafeptr=false ./internal/capi")
 set(program ${CMAKE_BINARY_DIR}/bin/go/tests)
 go_test(alone ${program})
 foreach(ranks 2 3)
     go_test(ranks_${ranks} ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n ${ranks} -- ${program})
 endforeach()
-# Every pointer of Go's that C keeps is seen.
+# Go checks every Go pointer that C keeps.
 go_test(pointers ${CMAKE_BINARY_DIR}/bin/dtrain-run --timeout 100 -n 2 -- ${program})
 set_property(TEST go.pointers APPEND PROPERTY ENVIRONMENT GODEBUG=cgocheck=2)
 

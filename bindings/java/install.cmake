@@ -1,8 +1,8 @@
-# Where the module is installed: the jar among Java's, the bridge where Debian's Java looks for such libraries. In
-# /usr it is found there; elsewhere the jar brings the libraries.
+# Installs the module: the jar among Java's jars, the bridge where Debian's Java looks for native libraries. Java
+# finds the bridge there if the prefix is /usr; elsewhere the jar contains the libraries.
 # SPDX-License-Identifier: Apache-2.0
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-    set(name dtrain-${PROJECT_VERSION}.jar) # with a version, as Debian's policy for Java wants it
+    set(name dtrain-${PROJECT_VERSION}.jar) # with a version, as Debian's policy for Java demands
     set(installed ${CMAKE_CURRENT_BINARY_DIR}/${name})
     add_custom_command(OUTPUT ${installed}
         COMMAND ${Java_JAR_EXECUTABLE} --create --file ${installed} --manifest ${CMAKE_CURRENT_SOURCE_DIR}/manifest.txt
@@ -13,7 +13,7 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     file(CREATE_LINK ${name} ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar SYMBOLIC)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/dtrain.jar DESTINATION share/java COMPONENT java)
     install(TARGETS java_extension LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/jni COMPONENT java)
-    set(for_readers share/doc/libdtrain-java) # Debian's policy for Java wants programs in share/java only
+    set(for_readers share/doc/libdtrain-java) # Debian's policy for Java allows only programs in share/java
 else()
     set(installed ${java}/dtrain.jar)
     set(for_readers share/java)

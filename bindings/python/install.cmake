@@ -1,5 +1,5 @@
-# Where the package is installed: among Python's, with the library where libraries are; or, in a wheel
-# (pyproject.toml), with the library and the programs inside.
+# Installs the package among Python's packages, and the library among the libraries; or, in a wheel
+# (pyproject.toml), the package with the library and the programs inside.
 # SPDX-License-Identifier: Apache-2.0
 if(SKBUILD)
     set(library_path "$ORIGIN")
@@ -13,7 +13,7 @@ if(SKBUILD)
 else()
     set(versioned python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR})
     set(modules lib/${versioned}/site-packages)
-    if(EXISTS /etc/debian_version) # Debian's Python looks elsewhere
+    if(EXISTS /etc/debian_version) # Debian's Python searches another folder
         set(modules lib/${versioned}/dist-packages)
         if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
             set(modules lib/python3/dist-packages)

@@ -1,4 +1,4 @@
-"""What a call costs from Python; as bench/calls.c, which see. usage: calls.py [torch]: with a tensor
+"""Measures the cost of a call from Python, as bench/calls.c does for C. usage: calls.py [torch]: with a tensor
 
 SPDX-License-Identifier: Apache-2.0
 """

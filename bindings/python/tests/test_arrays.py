@@ -1,4 +1,4 @@
-"""What is taken for an array, and how others are refused.
+"""Which objects operations take as arrays, and how they refuse others.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,7 +22,7 @@ world = context.world
 
 
 def doubled(array_like):
-    """In place, with a job of one rank."""
+    """Doubles the array in place, with a job of one rank."""
     world.using(postscale=2.0).allreduce(array_like)
     return array_like
 
@@ -153,7 +153,7 @@ new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Exporter:
-    """An array of bfloat16 with nothing but __dlpack__, of DLPack 1.0 or, without a major, of before."""
+    """An array of bfloat16 with nothing but __dlpack__, of DLPack 1.0 or, without a major version, an older one."""
 
     def __init__(self, values, major=1, flags=0):
         self.values = (ctypes.c_uint16 * len(values))(*values)
@@ -304,7 +304,7 @@ class Torch(unittest.TestCase):
         before = x._version
         world.allreduce(x, out)
         table.push(x)
-        world.broadcast(x)  # by its root
+        world.broadcast(x)  # on root the array is only read
         with self.assertRaises(ValueError):
             world.allreduce(torch.ones(3), x)
         self.assertEqual(x._version, before)

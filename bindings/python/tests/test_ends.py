@@ -1,4 +1,4 @@
-"""Workers of multiprocessing, which end without a word once their function has returned.
+"""Workers of multiprocessing, which end without cleanup once their function has returned.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -20,7 +20,7 @@ def work(rank, where, transports):
         values = array("f", [rank]) * 1000
         world.allreduce(values)
         assert values[999] == RANKS * (RANKS - 1) / 2
-    return world  # which nobody destroys
+    return world  # never closed
 
 
 class Ends(unittest.TestCase):

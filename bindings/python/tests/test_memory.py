@@ -1,4 +1,4 @@
-"""Memory of the library's, registered arrays and the timeline, on two ranks.
+"""Memory of the library, registered arrays and the timeline, on two ranks.
 
 SPDX-License-Identifier: Apache-2.0
 """

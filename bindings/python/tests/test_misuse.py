@@ -18,7 +18,7 @@ import dtrain
 
 
 def run(program, *, expect=0):
-    """In an interpreter of its own; its output."""
+    """Runs the program in a new interpreter; returns its output."""
     program = "import dtrain, os, sys, threading, time\n" + textwrap.dedent(program)
     result = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True,
                             text=True, timeout=60, check=False)
@@ -170,7 +170,7 @@ class Forked(unittest.TestCase):
                     try:
                         targets.add(os.readlink(f"/proc/self/fd/{name}"))
                     except FileNotFoundError:
-                        pass  # the listing's own
+                        pass  # the descriptor of the listing
                 return {target for target in targets if target.startswith("socket:")}
 
             def work(numbers):
@@ -249,7 +249,7 @@ class Interrupted(unittest.TestCase):
                     wait()
                 self.assertLess(time.monotonic() - begun, 2)
                 timer.join()
-            # Nothing is broken: what was interrupted takes no message.
+            # Nothing is broken: the interrupted receive takes no later message.
             x = bytearray(1)
             sent = world.start.send(b"y", 0)
             world.recv(x, 0)

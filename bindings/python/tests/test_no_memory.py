@@ -18,7 +18,7 @@ import dtrain
 
 SIZE, PATIENCE_S, TIME_S = 2, 90, 8
 FOR_EVER = 2**62
-# Of a library that was loaded later, as extensions are, glibc makes a thread's variables when it first uses them.
+# glibc allocates the thread-local variables of libraries that are loaded later, as extensions are, at their first use.
 BEYOND_US = "cannot allocate memory for thread-local data: ABORT"
 OPTIONS = {"tcp.interface": "lo", "join.timeout": "4s", "op.timeout": "2s", "log.level": "error"}
 
@@ -52,7 +52,7 @@ def run_rank(rank, transports, folder, go, errors):
     try:
         context = dtrain.Context(OPTIONS, transports=transports)
         use(context.join(f"file://{folder}/job", rank=rank, size=SIZE))
-    except BaseException as error:  # pylint: disable=broad-except # what it is comes later
+    except BaseException as error:  # pylint: disable=broad-except # checked later
         errors.append(error)
     try:
         if context is not None:
@@ -63,7 +63,7 @@ def run_rank(rank, transports, folder, go, errors):
 
 
 def run_job(transports, folder, first, last):
-    """How many allocations there were, and the ranks' errors."""
+    """Runs the job; returns the number of allocations, and the ranks' errors."""
     go, errors = [], []
     ranks = [threading.Thread(target=run_rank, args=(rank, transports, folder, go, errors)) for rank in range(SIZE)]
     for rank in ranks:
@@ -76,7 +76,7 @@ def run_job(transports, folder, first, last):
 
 
 def in_child(job, first, last):
-    """(exit status, what it said) of a run in a process of its own."""
+    """Runs the job in a new process; returns (exit status, output)."""
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as folder:
         child = os.fork()
         if child == 0:

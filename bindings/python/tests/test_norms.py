@@ -89,7 +89,7 @@ class Clip(unittest.TestCase):
     @unittest.skipIf(numpy is None, "no NumPy")
     def test_dlpack(self):
         class Exporter:
-            """Nothing but DLPack."""
+            """An array with nothing but DLPack."""
             def __init__(self, inner):
                 self.inner = inner
 

@@ -1,4 +1,4 @@
-"""Arrays whose elements are of ml_dtypes, and JAX's where it is installed.
+"""Arrays with elements of ml_dtypes, and arrays of JAX where it is installed.
 
 SPDX-License-Identifier: Apache-2.0
 """

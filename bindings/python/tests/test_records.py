@@ -58,7 +58,7 @@ class Records(unittest.TestCase):
     def test_not_written(self):
         writer = dtrain.RecordWriter(self.path)
         self.path.unlink()
-        self.path.mkdir()  # its name is taken
+        self.path.mkdir()  # the writer's path is a folder
         with self.assertRaises(dtrain.IoError):
             writer.close()
         self.assertTrue(writer.closed)

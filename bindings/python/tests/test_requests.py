@@ -18,7 +18,7 @@ RANK, OTHER = world.rank, 1 - world.rank
 
 
 class Holder(bytearray):
-    """Memory whose end can be seen."""
+    """Memory whose release can be observed."""
 
 
 class Requests(unittest.TestCase):
@@ -75,7 +75,7 @@ class Requests(unittest.TestCase):
         self.assertEqual([x[0] for x in buffers], [2 * i for i in range(200)])
 
     def test_threads(self):
-        """Others run while one waits: the GIL is not held."""
+        """Other threads run while one waits: the wait does not hold the GIL."""
         thread = threading.Thread(target=lambda: (time.sleep(0.05),
                                                   world.send(b"x", RANK, tag=6)))
         thread.start()
@@ -108,7 +108,7 @@ class Memory(unittest.TestCase):
             world.start.send(b"", RANK, tag=9).wait()
             world.recv(bytearray(1), RANK, tag=9)
         for _ in range(1000):
-            world.start.barrier().wait()  # gives back what has finished
+            world.start.barrier().wait()  # frees finished operations
             if end() is None:
                 break
         self.assertIsNone(end(), "the memory is never freed")
@@ -122,7 +122,7 @@ class EventLoop(unittest.TestCase):
                                                               world.start.allreduce(y))))
             self.assertEqual([result.bytes for result in results], [4, 4])
             self.assertEqual((x[0], y[0]), (1, 2))
-        for _ in range(3):  # each with a loop of its own
+        for _ in range(3):  # each with a new loop
             asyncio.run(main())
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""A server and a worker in one process; what a job without memory of one's own looks like.
+"""A server and a worker in one process, and weights of servers.
 
 SPDX-License-Identifier: Apache-2.0
 """

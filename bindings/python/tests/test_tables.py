@@ -12,7 +12,7 @@ import dtrain
 context = dtrain.Context()
 world = context.world
 RANK, SIZE = world.rank, world.size
-STEP = time.time_ns()  # of a folder that earlier runs have used, too
+STEP = time.time_ns()  # unique in a folder that earlier runs may have used
 
 
 def floats(*values):
@@ -89,7 +89,7 @@ class Dense(unittest.TestCase):
             self.assertEqual(values, floats(1, -0.5, -0.5, -0.5, 1, -0.5, -0.5, -0.5))
 
     def test_what_is_given_is_taken_or_refused(self):
-        """A zero is no default."""
+        """A zero that is given does not mean the default."""
         values = floats(*[1] * 8)
         for number, (settings, expected) in enumerate((
                 ({"rule": "sgd", "learning_rate": 0}, 0),
@@ -139,7 +139,7 @@ class Dense(unittest.TestCase):
             world.barrier()
 
     def test_numbers_arrive(self):
-        """What is valid makes a table, what ranks give differently is told, what is not is refused."""
+        """Valid settings make a table; differences between ranks and invalid settings are refused."""
         decaying = {"rule": "adam", "steps": "table", "schedule": "cosine", "warmup_steps": 3,
                     "decay_steps": 9, "decay": 0.25}
         averaged = {"length": None, "dim": 2, "consistency": "bsp", "aggregate": "avg", "mean_over": "pushers"}

@@ -1,4 +1,4 @@
-"""mypy --strict and pyright find nothing wrong with a program that uses everything, nor with the package,
+"""mypy --strict and pyright find nothing wrong with a program that uses all of the API, nor with the package,
 and a setting that is misspelt. usage: test_types.py PACKAGES (the folder that holds the package)
 
 SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-"""Every public function, with each argument of a wrong type: the error names the argument, in our words.
+"""Every public function, with each argument of a wrong type: the error is dtrain's and names the argument.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -11,7 +11,7 @@ import dtrain
 
 
 class Wrong:
-    """Nothing takes this."""
+    """An object that no function takes."""
 
 
 FOLDER = tempfile.TemporaryDirectory()
@@ -105,9 +105,9 @@ FUNCTIONS = {
     "Context": dict(log=None, options_file="none")}
 OBJECTS = ((world, COMMUNICATOR), (dense, TABLE), (rows, TABLE), (gradients, GRADIENTS),
            (compressor, COMPRESSOR), (graph, GRAPH), (context, CONTEXT), (dtrain, FUNCTIONS))
-#: What is true or false takes anything; what says it in other words than the argument's name.
+#: Arguments that are true or false take any object.
 TRUTHS = {"feedback", "stochastic", "rows_only", "signed", "shared"}
-LATE = {"typed": "array"}  # not looked at before it is used
+LATE = {"typed": "array"}  # not checked before it is used
 
 
 def public_functions(thing):

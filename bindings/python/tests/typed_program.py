@@ -1,4 +1,4 @@
-"""A program that uses everything, for mypy --strict and pyright; it runs, too.
+"""A program that uses all of the API, for mypy --strict and pyright; it also runs.
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -34,10 +34,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What is null, 0, or a name, in the place of every argument of every call. */
+/** Passes null, 0 or a name as every argument of every call. */
 @Tag("unit")
 class ArgumentsTest {
-    /** Where null says something: "Class.method argument". */
+    /** Arguments that may be null: "Class.method argument". */
     private static final Set<String> MAY_BE_NULL = Set.of("Collectives.allgatherv 3", "Collectives.gatherv 3",
             "Collectives.scatterv 3", "Collectives.alltoallv 2", "Collectives.alltoallv 5",
             "Communicator.abort 0", "Context.setLog 0");
@@ -209,7 +209,7 @@ class ArgumentsTest {
         }
     }
 
-    /** Handles stand for something of the process; what they failed with may travel. */
+    /** Handles belong to the process and are not serializable; exceptions are. */
     @Test
     void serialized() throws Exception {
         try (Context context = Context.create(); Communicator world = context.world()) {

@@ -97,7 +97,7 @@ class BuffersTest {
         world.using(new Parameters().elements(DType.U8)).allreduce(ByteBuffer.allocateDirect(5));
     }
 
-    /** Else four floats would be summed as sixteen bytes. */
+    /** Otherwise four floats would be summed as sixteen bytes. */
     @Test
     void bytesOfWhichNothingWasSaid() {
         ByteBuffer x = Buffers.bytes(16);
@@ -119,7 +119,7 @@ class BuffersTest {
                     () -> graph.average(x), () -> graph.start().average(x), () -> graph.allgather(x, x),
                     () -> graph.alltoall(x, x));
         }
-        // Tables know of what type they are, and of memory it does not matter.
+        // Tables know the type of their elements; for memory the type does not matter.
         try (Table table = world.table("bytes", new TableSettings().length(4).dtype(DType.F32))) {
             table.push(x.putFloat(4, 2));
             table.pull(x.putFloat(4, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
-/** Java ends while operations are in flight, a thread waits, and the log goes to it. */
+/** Ends Java while operations are in flight, a thread waits, and the log goes to a sink. */
 final class ExitInFlight {
     private ExitInFlight() {
     }

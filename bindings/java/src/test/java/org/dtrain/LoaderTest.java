@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Where the native libraries come from, by virtual machines of their own. */
+/** The places from which the native libraries are loaded, each in a new virtual machine. */
 @Tag("unit")
 class LoaderTest {
     private static Path jar() throws Exception {
@@ -42,7 +42,7 @@ class LoaderTest {
         return command;
     }
 
-    /** What it prints; ends with 0 if it should. */
+    /** Returns the command's output. well: whether the command must succeed. */
     private static String run(boolean well, List<String> command) throws IOException, InterruptedException {
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

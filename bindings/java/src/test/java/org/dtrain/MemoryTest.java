@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Memory of the library's, registered buffers, statistics, a server. */
+/** Memory of the library, registered buffers, statistics, a server. */
 @Tag("unit")
 class MemoryTest {
     @Test

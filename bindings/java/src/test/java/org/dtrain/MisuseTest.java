@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 /** Use after close, other threads, interrupts, callbacks that throw: exceptions, no crash. */
 @Tag("unit")
 class MisuseTest {
-    /** What a thread ends with, once it has begun to wait. */
+    /** Runs body in a new thread; the future gets its exception, or null. */
     private static CompletableFuture<Throwable> inThread(AtomicReference<Thread> thread, Runnable body) {
         CompletableFuture<Throwable> ended = new CompletableFuture<>();
         CountDownLatch begun = new CountDownLatch(1);
@@ -126,13 +126,13 @@ class MisuseTest {
                 assertInstanceOf(InterruptedWaitException.class, ended.get(2, TimeUnit.SECONDS));
                 assertTrue(still.get());
             }
-            // Nothing is broken: what was interrupted takes no message.
+            // Nothing is broken: the interrupted receive takes no later message.
             IntBuffer x = Buffers.ints(0);
             Request sent = world.start().send(Buffers.ints(7), 0, 0);
             world.recv(x, 0, 0);
             sent.await();
             assertEquals(7, x.get(0));
-            // What is done at once is done.
+            // Operations that finish at once are not interrupted.
             Thread.currentThread().interrupt();
             world.barrier();
             assertTrue(Thread.interrupted());

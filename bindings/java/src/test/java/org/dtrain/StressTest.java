@@ -12,7 +12,10 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Threads that run whatever operations, while others close what they use and Java collects garbage. */
+/**
+ * Threads run random operations while others close the objects that they use and Java collects
+ * garbage.
+ */
 @Tag("unit")
 class StressTest {
     private static final int THREADS = 4;
@@ -25,7 +28,7 @@ class StressTest {
         switch (random.nextInt(6)) {
             case 0 -> world.allreduce(x);
             case 1 -> requests.add(world.start().allreduce(x));
-            case 2 -> requests.add(world.start().recv(x, 0, 1 << 20)); // of nobody
+            case 2 -> requests.add(world.start().recv(x, 0, 1 << 20)); // from no sender
             case 3 -> {
                 try (Persistent prepared = world.prepare().broadcast(x, 0)) {
                     prepared.start();
@@ -46,7 +49,7 @@ class StressTest {
             }
         }
         if (requests.size() > 100) {
-            requests.clear(); // what is dropped goes on
+            requests.clear(); // dropped requests continue
         }
         assertEquals(first, x.get(0));
     }
@@ -75,7 +78,7 @@ class StressTest {
                         unexpected.add(closing);
                     }
                 } catch (StateException | CanceledException closed) {
-                    // what was made with a communicator is closed before it
+                    // objects that were made with a communicator are closed before it
                     if (!own.isClosed() && !closed.getMessage().contains("operation is closed")) {
                         unexpected.add(closed);
                     }

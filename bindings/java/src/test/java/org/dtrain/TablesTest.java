@@ -17,7 +17,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** Tables on servers of their own, by two workers. */
+/** Tables on dedicated servers, by two workers. */
 @Tag("tables")
 class TablesTest {
     private static Context context;
@@ -69,7 +69,7 @@ class TablesTest {
             world.barrier();
             if (rank == 0) {
                 table.set(Buffers.floats(1, 2, 3, 4));
-                FloatBuffer both = Buffers.floats(1, 1, 1, 1); // in place: pushed, and then as pulled
+                FloatBuffer both = Buffers.floats(1, 1, 1, 1); // in place: first the pushed, then the pulled values
                 table.pushPull(both);
                 expect(both, 2, 3, 4, 5);
                 FloatBuffer last = Buffers.floats(1);
@@ -152,7 +152,10 @@ class TablesTest {
                 new Segment(0, 2).rule(Rule.FTRL).accumulator(accumulator));
     }
 
-    /** The first makes a table; where another rank says the second, its name is told. */
+    /**
+     * The first settings make a table; if another rank uses the second, the error names the
+     * difference.
+     */
     private record Differing(TableSettings settings, TableSettings other, String name) {
     }
 

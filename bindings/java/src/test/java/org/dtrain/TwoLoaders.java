@@ -8,7 +8,7 @@ import java.nio.Buffer;
 import java.nio.FloatBuffer;
 import java.nio.file.Path;
 
-/** All-reduces by the classes of two class loaders, as in a server of web applications. */
+/** All-reduces with the classes of two class loaders, as in an application server. */
 final class TwoLoaders {
     private TwoLoaders() {
     }
