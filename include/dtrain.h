@@ -163,7 +163,7 @@ typedef struct dtrain_mem_params {
     uint64_t flags;    /* DTRAIN_MEM_SHARED                                       */
 } dtrain_mem_params_t;
 /* Moves the pages that hold the range into memory that the other ranks of the host can map; address
- * and contents stay the same. Collectives between ranks whose buffers are all shared copy less. For
+ * and contents stay the same. Collectives between ranks whose buffers are shared copy less. For
  * private host memory only. While dtrain_mem_register() and dtrain_mem_deregister() run, no thread
  * may write to these pages (the first and the last page may also hold other data of the program). A
  * child made by fork() shares the pages instead of having a copy. The pages may be unmapped before
@@ -927,7 +927,7 @@ typedef struct dtrain_table_params {
 /* Creates a table. Collective over comm (the job's own communicator, not a split one),
  * blocking. All workers give the same name and parameters, else all get DTRAIN_ERR_MISMATCH with
  * the first difference and both sides. If the arguments of one worker are wrong in themselves, all
- * workers get the error, with the rank of that worker. After an error nobody has the table, and
+ * workers get the error, with the rank of that worker. After an error no worker has the table, and
  * comm is as before. name: 1 to 224 bytes; bytes other than letters, digits, '_', '-' and '.' count
  * three, since the name becomes a part of checkpoints' file names. */
 DTRAIN_API dtrain_status_t dtrain_table_create(dtrain_comm_t *comm, const char *name,

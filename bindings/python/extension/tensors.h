@@ -7,7 +7,7 @@
 #include <dtrain.h>
 
 static struct {
-    PyTypeObject *type; /* torch.Tensor; NULL while nobody has imported torch */
+    PyTypeObject *type; /* torch.Tensor; NULL until torch is imported */
     PyObject *dtypes;   /* {torch.float32: DTRAIN_F32, ...} */
     PyObject *storage;  /* the name of the method for what keeps the memory; the others' names: */
     PyObject *dtype, *is_cpu, *requires_grad, *is_contiguous, *is_neg, *numel, *data_ptr, *copy_;
