@@ -12,7 +12,7 @@ void tables_without_a_function(void **) {
             dtrain_table_t *table = nullptr;
             dtrain_table_params_t params = dense(DTRAIN_ASYNC, "nowhere");
             FAILS(DTRAIN_ERR_NOT_FOUND, dtrain_table_create(comm, "w", &params, &table));
-            REQUIRE(says("\"nowhere\"") && says("but: clipped_adagrad"));
+            REQUIRE(says("\"nowhere\"") && says("it has: clipped_adagrad"));
             REQUIRE(says("ps.functions") && says("dtrain_function_register"));
             params.function = nullptr;
             FAILS(DTRAIN_ERR_INVALID, dtrain_table_create(comm, "w", &params, &table));

@@ -46,7 +46,7 @@ void one_worker_is_over_its_limit(void **) {
                 if (status != DTRAIN_OK) {
                     FAILS(DTRAIN_ERR_LIMIT, status);
                     REQUIRE(ranks::last_error().find("server 0: ") != std::string::npos);
-                    REQUIRE(ranks::last_error().find("worker 0 has ") != std::string::npos);
+                    REQUIRE(ranks::last_error().find("of worker 0 take ") != std::string::npos);
                     REQUIRE(ranks::last_error().find("of at most 1048576") != std::string::npos);
                     REQUIRE(ranks::last_error().find("ps.peer_memory") != std::string::npos);
                     refused++;

@@ -65,7 +65,7 @@ const Case wrong[] = {
     {R"({"a":{"dtype":4,"shape":[2],"data_offsets":[0,8]}})", "is missing"},
     {R"({"a":{"dtype":"F31","shape":[2],"data_offsets":[0,8]}})", "unknown dtype",
      DTRAIN_ERR_UNSUPPORTED},
-    {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", "no list"},
+    {R"({"a":{"dtype":"F32","shape":2,"data_offsets":[0,8]}})", "not a list"},
     {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "not made of numbers"},
     {R"({"a":{"dtype":"F32","shape":[2.0],"data_offsets":[0,8]}})", "not made of numbers"},
     {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", "do not fit its shape"},

@@ -117,7 +117,7 @@ void too_many_answers_are_an_error_of_that_worker_only(void **) {
         assert_int_equal(numbers[1], 3 * chunk);
         char text[300];
         describe(Reason::peer_limit, numbers, 0, text, sizeof text);
-        const std::string held = "worker 0 has " + std::to_string(rig.held(0)) + " bytes";
+        const std::string held = "of worker 0 take " + std::to_string(rig.held(0)) + " bytes";
         assert_non_null(std::strstr(text, held.c_str()));
         assert_non_null(std::strstr(text, "of at most 98304"));
         assert_non_null(std::strstr(text, "ps.peer_memory"));

@@ -262,7 +262,7 @@ void names_fit_into_file_names(void **) {
     for (const std::string &name : {std::string(), std::string(225, 'x'), std::string(75, '/')})
         assert_int_equal(resolve(given, name, params), DTRAIN_ERR_INVALID);
     assert_non_null(strstr(dtrain::error_text(), "has 75 bytes"));
-    assert_non_null(strstr(dtrain::error_text(), "225, and 224 are allowed"));
+    assert_non_null(strstr(dtrain::error_text(), "225 in the names of checkpoint files"));
 }
 
 } // namespace

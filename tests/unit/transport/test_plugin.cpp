@@ -109,10 +109,10 @@ void test_unknown(void **) {
     const dtrain_tp_plugin_t *plugin;
     assert_int_equal(find("tpc", "/nonexistent", plugin), DTRAIN_ERR_NOT_FOUND);
     assert_text("\"tpc\"");
-    assert_text("nearest one is \"tcp\"");
+    assert_text("nearest name is \"tcp\"");
     assert_text("/nonexistent");
     assert_int_equal(find("tay", folder, plugin), DTRAIN_ERR_NOT_FOUND);
-    assert_text("nearest one is \"toy\"");
+    assert_text("nearest name is \"toy\"");
 }
 
 void test_names(void **) {
