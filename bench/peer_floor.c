@@ -63,13 +63,19 @@ static void await(int flag, uint64_t value) {
 static void copy(void *to, const void *from, size_t bytes) {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
+/* The loop that follows has no dependences that the compiler cannot see. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
 /* `to` may be one of the others, element by element. */
 static void add(float *to, const float *a, const float *b, size_t count) {
-#pragma GCC ivdep
+    INDEPENDENT
     for (size_t i = 0; i < count; i++) to[i] = a[i] + b[i];
 }
 static void add_twice(float *to, float *also, const float *a, const float *b, size_t count) {
-#pragma GCC ivdep
+    INDEPENDENT
     for (size_t i = 0; i < count; i++) {
         const float sum = a[i] + b[i];
         to[i] = sum;

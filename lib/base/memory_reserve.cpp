@@ -29,7 +29,7 @@ Piece *end_of(Piece *piece) {
 
 } // namespace
 
-constinit std::byte MemoryReserve::memory_[total] = {};
+alignas(MemoryReserve::alignment) constinit std::byte MemoryReserve::memory_[total] = {};
 constinit std::atomic<size_t> MemoryReserve::used_ = 0;
 
 void *MemoryReserve::take(size_t bytes) {

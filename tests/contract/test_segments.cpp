@@ -305,7 +305,8 @@ void refused(void **) {
         refuses("the segments end before column 2 where 3", [](P &p, S *) { p.segment_count = 2; });
         refuses("at most 16", [](P &p, S *) { p.dim = p.segment_count = 17; });
         refuses("NULL", [](P &p, S *) { p.segments = nullptr; });
-        refuses("segment_count is 0, but segments is not NULL", [](P &p, S *) { p.segment_count = 0; });
+        refuses("segment_count is 0, but segments is not NULL",
+                [](P &p, S *) { p.segment_count = 0; });
         refuses("rule of its own", [](P &p, S *) { p.rule = DTRAIN_RULE_ADD; });
         for (uint32_t rule : {uint32_t{0}, uint32_t{DTRAIN_RULE_DC_SGD},
                               uint32_t{DTRAIN_RULE_FUNCTION}, uint32_t{21}, UINT32_MAX})

@@ -69,9 +69,8 @@ bool take_all(const Json &json, Manifest &out) {
     if (!json.is_object() || !take_number(json, "step", out.step) ||
         !take_number(json, "serial", out.serial))
         return false;
-    for (auto [key, number] :
-         {std::pair{"id", &out.id}, {"lineage", &out.lineage}, {"job", &out.job}})
-        if (!take(json, key, [&](const Json &value) { return take_hex(value, *number); }))
+    for (const auto &id : {std::pair{"id", &out.id}, {"lineage", &out.lineage}, {"job", &out.job}})
+        if (!take(json, id.first, [&](const Json &value) { return take_hex(value, *id.second); }))
             return false;
     return take(json, "tables", [&](const Json &tables) {
         return tables.is_array() &&
