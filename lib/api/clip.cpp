@@ -1,9 +1,9 @@
 // Implements dtrain_clip_by_global_norm(): scales several arrays by their common norm.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
+#include "device/finite.h"
 #include "device/global_norm.h"
 #include "device/kernels.h"
-#include "ps/table/finite.h"
 
 #include <cmath>
 #include <vector>
@@ -43,7 +43,7 @@ Status check(void *const *arrays, const uint64_t *counts, const uint32_t *dtypes
 Status not_finite(const std::vector<FloatArray> &arrays) {
     for (size_t i = 0; i < arrays.size(); i++) {
         const auto &[values, count, dtype] = arrays[i];
-        const uint64_t at = dtrain::ps::first_not_finite(values, count, dtype);
+        const uint64_t at = dtrain::device::first_not_finite(values, count, dtype);
         if (at < count)
             return fail(DTRAIN_ERR_INVALID,
                         "clip_by_global_norm: element %llu of array %zu is not finite; nothing was "

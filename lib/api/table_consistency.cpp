@@ -3,6 +3,7 @@
 #include "api/table.h"
 #include "collectives/communicator/agreement.h"
 
+#include <algorithm>
 #include <iterator>
 #include <string>
 #include <string_view>

@@ -277,11 +277,12 @@ void check(const Round &round, Job &job, int64_t since_ns) {
     }
 }
 
-// A survivor that the machine did not run for so long may have been taken for dead, rightly.
+// A survivor that the machine did not run for so long may rightly have been taken for dead: then
+// nothing can be said about the round.
 bool is_spoilt(const Round &round, Job &job) {
     for (int r = 0; r < round.size; r++) {
         const int64_t overslept_ns = job.seen(r).overslept_ns;
-        if (r == round.victim || overslept_ns < heartbeat_ns / 2) continue;
+        if (r == round.victim || overslept_ns < heartbeat_ns - interval_ns) continue;
         std::printf("rank %d did not run for %lld ms: again\n", r,
                     static_cast<long long>(overslept_ns / ms));
         return true;

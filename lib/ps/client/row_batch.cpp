@@ -3,6 +3,7 @@
 #include "ps/client/row_batch.h"
 
 #include "base/hash.h"
+#include "device/finite.h"
 #include "device/kernels.h"
 #include "ps/client/client_table.h"
 #include "ps/optimizer/segment_rules.h"
@@ -183,8 +184,9 @@ std::optional<uint64_t> RowBatch::find_not_finite() const {
         gather({row, 1}, call_.kind, request.data(), request.data() + sum_at);
         const char *sum = request.data() + sizeof(uint64_t);
         if (narrow_) read_row(sent.data(), params.wire_dtype, sum, params.dim);
-        const uint64_t found = narrow_ ? first_not_finite(sent.data(), params.dim, DTRAIN_F32)
-                                       : first_not_finite(sum, params.dim, params.dtype);
+        const uint64_t found = narrow_
+                                   ? device::first_not_finite(sent.data(), params.dim, DTRAIN_F32)
+                                   : device::first_not_finite(sum, params.dim, params.dtype);
         if (found < params.dim) return call_.keys[order_[row]];
     }
     return std::nullopt;

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
+#include "device/finite.h"
 #include "device/kernels.h"
-#include "ps/table/finite.h"
 #include "ps/table/narrow.h"
 
 #include <algorithm>
@@ -243,7 +243,7 @@ ServerTable::Answer ServerTable::take(const RequestHeader &header, const void *p
     payload = values_of(header, payload);
     if (identity_.params.not_finite != DTRAIN_NOT_FINITE_TAKE) {
         const uint64_t at =
-            first_not_finite(payload, range.count, computed_dtype(identity_.params));
+            device::first_not_finite(payload, range.count, computed_dtype(identity_.params));
         if (at < range.count) return spoilt(header, range.first + at, entry);
     }
     Reason reason =

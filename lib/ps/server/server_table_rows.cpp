@@ -1,8 +1,8 @@
 // Requests for rows of a sparse table.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
-#include "ps/table/finite.h"
 
+#include "device/finite.h"
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +37,7 @@ ServerTable::Answer ServerTable::take_rows(const RequestHeader &header, const vo
     const void *g = values_of(header, keys + header.count);
     if (identity_.params.not_finite != DTRAIN_NOT_FINITE_TAKE) {
         const uint64_t count = header.count * identity_.params.dim;
-        const uint64_t at = first_not_finite(g, count, computed_dtype(identity_.params));
+        const uint64_t at = device::first_not_finite(g, count, computed_dtype(identity_.params));
         if (at < count) return spoilt(header, keys[at / identity_.params.dim], entry);
     }
     return after_rows(collects(identity_.params)

@@ -1,55 +1,30 @@
-// Searches for exponents with all bits set.
+// Converts block by block: large values may become infinite.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/table/finite.h"
 
+#include "device/finite.h"
 #include "ps/table/narrow.h"
 #include "ps/table/table_params.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace dtrain::ps {
 namespace {
 
-constexpr uint64_t block = 256;
-
-// A NaN and an infinity have all exponent bits set. The loop has no branch per value, so that
-// compilers vectorize it.
-template <class Bits> uint64_t find(const void *values, uint64_t count, Bits exponent) {
-    Bits bits[block];
-    for (uint64_t at = 0; at < count; at += block) {
-        const uint64_t n = std::min(block, count - at);
-        std::memcpy(bits, static_cast<const char *>(values) + at * sizeof(Bits), n * sizeof(Bits));
-        uint32_t found = 0;
-        for (uint64_t i = 0; i < n; ++i) found |= (bits[i] & exponent) == exponent;
-        if (found == 0) continue;
-        const auto is_one = [&](Bits b) { return (b & exponent) == exponent; };
-        return at + uint64_t(std::find_if(bits, bits + n, is_one) - bits);
-    }
-    return count;
-}
+constexpr uint64_t block = 256; // values converted at a time
 
 } // namespace
 
-uint64_t first_not_finite(const void *values, uint64_t count, uint32_t dtype) {
-    switch (dtype) {
-    case DTRAIN_F32: return find<uint32_t>(values, count, 0x7f800000);
-    case DTRAIN_F64: return find<uint64_t>(values, count, 0x7ff0000000000000);
-    case DTRAIN_F16: return find<uint16_t>(values, count, 0x7c00);
-    case DTRAIN_BF16: return find<uint16_t>(values, count, 0x7f80);
-    default: return count;
-    }
-}
-
 uint64_t first_not_finite_sent(const TableParams &params, const void *values, uint64_t count) {
     const uint32_t wire = params.wire_dtype;
-    if (!is_half(wire)) return first_not_finite(values, count, params.dtype); // I8 is scaled
+    if (!is_half(wire))
+        return device::first_not_finite(values, count, params.dtype); // I8 is scaled
     const auto *numbers = static_cast<const float *>(values);
     uint16_t sent[block]; // large values become infinite when they are narrowed
     for (uint64_t at = 0; at < count; at += block) {
         const uint64_t n = std::min(block, count - at);
         write_row(sent, wire, numbers + at, n);
-        if (const uint64_t bad = first_not_finite(sent, n, wire); bad < n) return at + bad;
+        if (const uint64_t bad = device::first_not_finite(sent, n, wire); bad < n) return at + bad;
     }
     return count;
 }

@@ -1,4 +1,4 @@
-// Searches arrays for values that are not finite (NaN or infinity).
+// Searches a push for values that are not finite, in the form in which they travel.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -7,10 +7,8 @@ namespace dtrain::ps {
 
 struct TableParams;
 
-// The index of the first NaN or infinity among `count` values of a floating-point dtype, which need
-// not be aligned; `count` if all are finite.
-uint64_t first_not_finite(const void *values, uint64_t count, uint32_t dtype);
-// The same for values of the table's dtype after their conversion to the table's wire_dtype.
+// The index of the first of `count` values of the table's dtype that is a NaN or an infinity after
+// its conversion to the table's wire_dtype; `count` if all are finite.
 uint64_t first_not_finite_sent(const TableParams &params, const void *values, uint64_t count);
 
 } // namespace dtrain::ps
