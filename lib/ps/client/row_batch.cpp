@@ -91,7 +91,7 @@ uint64_t RowBatch::scratch_bytes(RequestKind kind, uint64_t rows) const {
     const bool in_place = order_.empty() && !narrow_;
     if (in_place) return carries ? rows * (sizeof(uint64_t) + size_) : 0;
     return aligned(rows * (sizeof(uint64_t) + carries * sent_)) + aligned(rows * receives * sent_) +
-           carries * (narrow_ + 2 * halves_) * table_.params.dim * sizeof(float);
+           uint64_t{carries} * (narrow_ + 2 * halves_) * table_.params.dim * sizeof(float);
 }
 
 template <class F> void RowBatch::for_each_place(uint64_t row, F &&f) const {
