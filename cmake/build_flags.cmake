@@ -22,7 +22,7 @@ endif()
 # Nobody reads errno after sqrt(): without it gcc vectorises the optimizers' loops.
 add_compile_options(-fstack-protector-strong -fno-math-errno)
 # Who names no type of build gets no slow library by that. A release has -O2, too, a fifth smaller than -O3: loops
-# that -O3 is faster for ask for it themselves (ps/kernel_loop.h), or are vectorised by hand (device/simd).
+# that -O3 is faster for ask for it themselves (ps/rules/kernel_loop.h), or are vectorised by hand (device/simd).
 add_compile_options($<$<OR:$<CONFIG:>,$<CONFIG:Release>>:-O2>)
 add_compile_definitions(_GNU_SOURCE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

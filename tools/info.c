@@ -156,14 +156,29 @@ static void print_options(void) {
         printf("%-22s %-10s %s\n", key, *value != 0 ? value : "-", text);
 }
 
+/* Prints how a process with this environment would join. Fails if it could not. */
+static int print_join(void) {
+    char joins[8];
+    const size_t length = dtrain_join_describe(NULL, NULL, NULL, 0);
+    char *text = length > 0 ? malloc(length + 1) : NULL;
+    if (text == NULL) return EXIT_FAILURE;
+    dtrain_join_describe(NULL, NULL, text, length + 1);
+    print_json(text);
+    copy_field(text, "joins", joins, sizeof joins);
+    free(text);
+    return strcmp(joins, "true") == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv) {
     const int json_only = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc == 2 && strcmp(argv[1], "--join") == 0) return print_join();
     if (argc > 1 && !json_only) {
         const int help = strcmp(argv[1], "--help") == 0;
         fprintf(help ? stdout : stderr,
-                "usage: dtrain-info [--json]\n"
+                "usage: dtrain-info [--json | --join]\n"
                 "Prints what this build of dtrain can do on this machine, and its "
-                "options; --json: without the options.\n");
+                "options; --json: without the options.\n"
+                "--join: how a process with this environment would join a job, and why.\n");
         return help ? EXIT_SUCCESS : 2;
     }
     dtrain_context_t *context = NULL;

@@ -17,12 +17,14 @@ type Compression uint32
 
 // Kinds of compression.
 const (
+	// from dtrain.h, by ./dev generate
 	CompressF16      Compression = C.DTRAIN_COMPRESS_F16
 	CompressBF16     Compression = C.DTRAIN_COMPRESS_BF16
 	CompressInt8     Compression = C.DTRAIN_COMPRESS_INT8
 	CompressTopK     Compression = C.DTRAIN_COMPRESS_TOPK
 	CompressOneBit   Compression = C.DTRAIN_COMPRESS_ONEBIT
 	CompressPowerSGD Compression = C.DTRAIN_COMPRESS_POWERSGD
+	// the end of what is generated
 )
 
 // CompressorParams has the fields of dtrain_compressor_params_t; zero means the default.

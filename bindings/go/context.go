@@ -144,6 +144,10 @@ func (c *Context) Describe() (map[string]any, error) {
 	text := longText(func(buffer unsafe.Pointer, length int64) int64 {
 		return capi.Context_describe(handle, buffer, length)
 	})
+	return described(text)
+}
+
+func described(text string) (map[string]any, error) {
 	var description map[string]any
 	if err := json.Unmarshal([]byte(text), &description); err != nil {
 		return nil, errorf(ErrInternal, "describe: the description is not valid JSON: %v", err)

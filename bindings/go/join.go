@@ -48,6 +48,23 @@ func (c *Context) Join(ctx context.Context, params JoinParams) (*Comm, error) {
 	})
 }
 
+// DescribeJoin returns how Join with these parameters would join from this process: as what, where,
+// and what says so or stands against it; and what each launcher's environment says here.
+func DescribeJoin(params JoinParams) (map[string]any, error) {
+	if err := whole("the rendezvous", params.Rendezvous); err != nil {
+		return nil, err
+	}
+	p := capi.NewComm_params()
+	defer capi.DeleteComm_params(p)
+	p.SetSize(int32(clamp(params.Size)))
+	p.SetRank(int32(clamp(params.Rank)))
+	p.SetServers(int32(clamp(params.Servers)))
+	where := rendezvous(params.Rendezvous, params.AllGather != nil)
+	return described(longText(func(buffer unsafe.Pointer, length int64) int64 {
+		return capi.Join_describe(where, p.Swigcptr(), buffer, length)
+	}))
+}
+
 func rendezvous(said string, exchanged bool) string {
 	switch {
 	case said != "":

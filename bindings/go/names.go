@@ -91,11 +91,28 @@ var (
 		{"uint32", TypeU32}, {"int64", TypeI64}, {"uint64", TypeU64},
 	}
 	ruleNames = names[Rule]{
-		{"add", RuleAdd}, {"assign", RuleAssign}, {"sgd", RuleSGD}, {"momentum", RuleMomentum},
-		{"adagrad", RuleAdagrad}, {"adam", RuleAdam}, {"mean", RuleMean}, {"min", RuleMin}, {"max", RuleMax},
-		{"nesterov", RuleNesterov}, {"adagrad-rows", RuleAdagradRows}, {"rmsprop", RuleRMSProp},
-		{"adadelta", RuleAdadelta}, {"adamw", RuleAdamW}, {"amsgrad", RuleAMSGrad}, {"ftrl", RuleFTRL},
-		{"lars", RuleLARS}, {"lamb", RuleLAMB}, {"dc-sgd", RuleDCSGD}, {"function", RuleFunction},
+		// from dtrain.h, by ./dev generate
+		{"add", RuleAdd},
+		{"assign", RuleAssign},
+		{"sgd", RuleSGD},
+		{"momentum", RuleMomentum},
+		{"adagrad", RuleAdagrad},
+		{"adam", RuleAdam},
+		{"mean", RuleMean},
+		{"min", RuleMin},
+		{"max", RuleMax},
+		{"nesterov", RuleNesterov},
+		{"adagrad-rows", RuleAdagradRows},
+		{"rmsprop", RuleRMSProp},
+		{"adadelta", RuleAdadelta},
+		{"adamw", RuleAdamW},
+		{"amsgrad", RuleAMSGrad},
+		{"ftrl", RuleFTRL},
+		{"lars", RuleLARS},
+		{"lamb", RuleLAMB},
+		{"dc-sgd", RuleDCSGD},
+		{"function", RuleFunction},
+		// the end of what is generated
 		{"adagrad-rowwise", RuleAdagradRows},
 	}
 	consistencyNames = names[Consistency]{
@@ -123,9 +140,15 @@ var (
 		{"inverse-sqrt", ScheduleInverseSqrt},
 	}
 	compressionNames = names[Compression]{
-		{"f16", CompressF16}, {"bf16", CompressBF16}, {"int8", CompressInt8}, {"topk", CompressTopK},
-		{"onebit", CompressOneBit}, {"powersgd", CompressPowerSGD}, {"float16", CompressF16},
-		{"bfloat16", CompressBF16}, {"1bit", CompressOneBit},
+		// from dtrain.h, by ./dev generate
+		{"f16", CompressF16},
+		{"bf16", CompressBF16},
+		{"int8", CompressInt8},
+		{"topk", CompressTopK},
+		{"onebit", CompressOneBit},
+		{"powersgd", CompressPowerSGD},
+		// the end of what is generated
+		{"float16", CompressF16}, {"bfloat16", CompressBF16}, {"1bit", CompressOneBit},
 	}
 	graphNames = names[GraphKind]{
 		{"ring", Ring}, {"grid", Grid}, {"exponential", Exponential}, {"full", Full}, {"custom", Custom},

@@ -23,7 +23,7 @@ func named[E dtrain.Named](t *testing.T, name string, want E) {
 	_, err = dtrain.Parse[E]("")
 	refused(t, err, dtrain.ErrInvalid)
 	// All values are converted to text and back.
-	for i := E(1); i <= 20; i++ {
+	for i := E(1); i <= 1000; i++ {
 		text := fmt.Sprint(i)
 		if strings.Contains(text, "(") {
 			equal(t, i > 2, true)

@@ -142,3 +142,11 @@ func TestRecords(t *testing.T) {
 	_, err = dtrain.OpenWriter("/no/such/folder/file")
 	refused(t, err, dtrain.ErrNotFound)
 }
+
+func TestJoiningIsDescribed(t *testing.T) {
+	said, err := dtrain.DescribeJoin(dtrain.JoinParams{Rendezvous: "tcp://h:7", Size: 3, Rank: 1})
+	check(t, err)
+	if said["joins"] != true || said["index"] != 1.0 || said["workers"] != 3.0 || said["rendezvous"] != "tcp://h:7" {
+		t.Error(said)
+	}
+}

@@ -17,6 +17,7 @@ type Rule uint32
 
 // Rules; docs/PARAMETER_SERVER.md has their formulas.
 const (
+	// from dtrain.h, by ./dev generate
 	RuleAdd         Rule = C.DTRAIN_RULE_ADD
 	RuleAssign      Rule = C.DTRAIN_RULE_ASSIGN
 	RuleSGD         Rule = C.DTRAIN_RULE_SGD
@@ -36,7 +37,8 @@ const (
 	RuleLARS        Rule = C.DTRAIN_RULE_LARS
 	RuleLAMB        Rule = C.DTRAIN_RULE_LAMB
 	RuleDCSGD       Rule = C.DTRAIN_RULE_DC_SGD
-	RuleFunction    Rule = C.DTRAIN_RULE_FUNCTION // a function of the servers
+	RuleFunction    Rule = C.DTRAIN_RULE_FUNCTION
+	// the end of what is generated
 )
 
 // Consistency says when pushes are applied, and what pulls see.

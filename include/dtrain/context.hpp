@@ -198,6 +198,14 @@ class Context {
     Communicator join(const std::string &rendezvous = "env", const JoinParams &params = {}) const {
         return Communicator(made(dtrain_comm_create, dtrain_comm_destroy, rendezvous, params));
     }
+    // How join() with these arguments would join from this process, as JSON: as what, where, and
+    // what says so or stands against it; and what each launcher's environment says here.
+    static std::string describe_join(const std::string &rendezvous = "env",
+                                     const JoinParams &params = {}) {
+        return detail::text_of([&](char *buffer, size_t size) {
+            return dtrain_join_describe(rendezvous.c_str(), &params.params_, buffer, size);
+        });
+    }
     // Joins a job as a parameter server, which then serves in the background.
     Server serve(const std::string &rendezvous = "env", const ServeParams &params = {}) const {
         return Server(made(dtrain_server_create, dtrain_server_destroy, rendezvous, params));

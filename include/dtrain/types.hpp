@@ -43,6 +43,7 @@ enum class Op : uint32_t {
     ADASUM = DTRAIN_ADASUM
 };
 enum class Rule : uint32_t {
+    // from dtrain.h, by ./dev generate
     ADD = DTRAIN_RULE_ADD,
     ASSIGN = DTRAIN_RULE_ASSIGN,
     SGD = DTRAIN_RULE_SGD,
@@ -62,7 +63,8 @@ enum class Rule : uint32_t {
     LARS = DTRAIN_RULE_LARS,
     LAMB = DTRAIN_RULE_LAMB,
     DC_SGD = DTRAIN_RULE_DC_SGD,
-    FUNCTION = DTRAIN_RULE_FUNCTION
+    FUNCTION = DTRAIN_RULE_FUNCTION,
+    // the end of what is generated
 };
 enum class Consistency : uint32_t {
     ASYNC = DTRAIN_ASYNC,
@@ -99,12 +101,14 @@ enum class Placement : uint32_t {
     USER = DTRAIN_PLACE_USER
 };
 enum class Compression : uint32_t {
+    // from dtrain.h, by ./dev generate
     F16 = DTRAIN_COMPRESS_F16,
     BF16 = DTRAIN_COMPRESS_BF16,
     INT8 = DTRAIN_COMPRESS_INT8,
     TOPK = DTRAIN_COMPRESS_TOPK,
     ONEBIT = DTRAIN_COMPRESS_ONEBIT,
-    POWERSGD = DTRAIN_COMPRESS_POWERSGD
+    POWERSGD = DTRAIN_COMPRESS_POWERSGD,
+    // the end of what is generated
 };
 enum class Topology : uint32_t {
     RING = DTRAIN_GRAPH_RING,

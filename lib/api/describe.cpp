@@ -1,11 +1,15 @@
-// Implements dtrain_context_describe(): a JSON text of what this build and machine can do.
+// Implements dtrain_context_describe() and dtrain_join_describe(): JSON texts of what this build
+// and machine can do, and of how this process would join a job.
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
+#include "cluster/environment/environment.h"
 #include "cluster/host/cores.h"
 #include "device/kernels.h"
 #include "transport/plugin.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -83,6 +87,50 @@ std::string describe(const dtrain_context *context) {
     return out + "\n}\n";
 }
 
+namespace cluster = dtrain::cluster;
+
+const char *env(const char *name) { return std::getenv(name); }
+
+std::string described_sources() {
+    std::string out;
+    for (const cluster::SourceReport &one : cluster::report_sources(env, cluster::Role::worker))
+        out += std::string(out.empty() ? "" : ",") +
+               "\n    {\"started_by\": " + quoted(one.source->name) +
+               ", \"reads\": " + quoted(one.source->reads) +
+               ", \"meets\": " + quoted(one.source->meets) +
+               ", \"here\": " + (one.applies ? "true" : "false") +
+               ", \"says\": " + quoted(one.text) + "}";
+    return out;
+}
+
+std::string describe_join(const cluster::IdentityRequest &wanted) {
+    cluster::Identity found;
+    std::string evidence;
+    const Status s = find_identity(wanted, env, found, cluster::full_name_of, &evidence);
+    const std::string why = s == DTRAIN_OK ? evidence : dtrain::error_text();
+    std::string out = "{\n  \"joins\": ";
+    out += s == DTRAIN_OK ? "true" : "false";
+    if (s == DTRAIN_OK)
+        out += std::string(", \"role\": ") +
+               (found.role == cluster::Role::worker ? "\"worker\"" : "\"server\"") + ", " +
+               number("index", uint64_t(found.index)) + ", " +
+               number("workers", uint64_t(found.workers)) + ", " +
+               number("servers", uint64_t(found.servers)) +
+               ", \"rendezvous\": " + quoted(found.rendezvous);
+    return out + ", \"why\": " + quoted(why) + ",\n  \"sources\": [" + described_sources() +
+           "\n  ]\n}\n";
+}
+
+// Copies the text as far as it fits; returns its whole length.
+size_t give_text(const std::string &text, char *buf, size_t len) {
+    if (buf != nullptr && len > 0) {
+        const size_t kept = std::min(text.size(), len - 1);
+        std::memcpy(buf, text.data(), kept);
+        buf[kept] = 0;
+    }
+    return text.size();
+}
+
 } // namespace
 
 size_t dtrain_context_describe(dtrain_context_t *context, char *buf, size_t len) {
@@ -90,13 +138,22 @@ size_t dtrain_context_describe(dtrain_context_t *context, char *buf, size_t len)
     dtrain::api::guard([&]() -> Status {
         if (context != nullptr)
             if (Status s = dtrain::api::check_handle(context, "context"); s != DTRAIN_OK) return s;
-        std::string text = describe(context);
-        whole = text.size();
-        if (buf != nullptr && len > 0) {
-            size_t kept = whole < len ? whole : len - 1;
-            std::memcpy(buf, text.data(), kept);
-            buf[kept] = 0;
-        }
+        whole = give_text(describe(context), buf, len);
+        return DTRAIN_OK;
+    });
+    return whole;
+}
+
+size_t dtrain_join_describe(const char *rendezvous, const dtrain_comm_params_t *params, char *buf,
+                            size_t len) {
+    size_t whole = 0;
+    dtrain::api::guard([&]() -> Status {
+        dtrain_comm_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        const cluster::IdentityRequest wanted = {rendezvous != nullptr ? rendezvous : "",
+                                                 cluster::Role::worker, given.size, given.rank,
+                                                 given.servers};
+        whole = give_text(describe_join(wanted), buf, len);
         return DTRAIN_OK;
     });
     return whole;

@@ -18,7 +18,7 @@ static_assert(Histogram::buckets == DTRAIN_STATS_BUCKETS);
 dtrain_status_t dtrain_stats_table(dtrain_table_t *table, int32_t server,
                                    dtrain_table_stats_t *stats) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
-    const size_t servers = table->table->lanes.size();
+    const size_t servers = table->table->channels.size();
     if (server < -1 || server >= int64_t(servers))
         return fail(DTRAIN_ERR_INVALID,
                     "stats of table \"%s\": there is no server %d among the %zu (use -1 for all)",

@@ -1,6 +1,7 @@
 // The table of all options of the library, sorted by key (a test checks the order).
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
+#include "base/collective_algorithms.h"
 #include "base/options.h"
 
 #include <cstdint>
@@ -12,11 +13,14 @@ constexpr int64_t ever = INT64_MAX;
 constexpr int64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
 using enum OptionKind;
 
+#define DTRAIN_CHOICE(name)  "|" #name
+#define DTRAIN_IN_TEXT(name) ", " #name
+
 constexpr OptionSpec table[] = {
     {"allreduce.algorithm", "auto", choice, 0, 0,
-     "auto|direct|ring|recursive_doubling|halving_doubling|binomial_tree|double_tree|bruck|"
-     "hierarchical|hierarchical_tree|window",
-     "algorithm of all-reduce; auto: chosen by the cost model"},
+     "auto|window" DTRAIN_EACH_ALGORITHM(DTRAIN_CHOICE),
+     "algorithm of all-reduce: "
+     "auto (chosen by the cost model), window (as auto)" DTRAIN_EACH_ALGORITHM(DTRAIN_IN_TEXT)},
     {"checkpoint.directory", "", text, 0, 0, nullptr,
      "folder for checkpoints of tables; all servers, and all workers that save or restore, "
      "must share it; empty: no checkpoints"},

@@ -59,12 +59,15 @@ Status bad(const OptionSpec &spec, std::string_view value, const char *expected)
 
 Status parse_choice(const OptionSpec &spec, std::string_view value, int64_t &number) {
     std::string_view rest = spec.allowed;
+    std::vector<std::string_view> choices;
     for (number = 0; !rest.empty(); number++) {
         std::string_view one = rest.substr(0, rest.find('|'));
         if (one == value) return DTRAIN_OK;
+        choices.push_back(one);
         rest.remove_prefix(std::min(rest.size(), one.size() + 1));
     }
-    std::string expected = std::string("one of ") + spec.allowed;
+    std::string expected = std::string("one of ") + spec.allowed + "; the nearest is \"";
+    expected.append(nearest(value, choices)).append("\"");
     return bad(spec, value, expected.c_str());
 }
 

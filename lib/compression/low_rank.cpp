@@ -4,11 +4,53 @@
 
 #include "compression/elements.h"
 #include "compression/matrix.h"
+#include "compression/method_info.h"
+#include "compression/uncompressed.h"
 #include "device/kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dtrain::compression {
+namespace {
+
+constexpr uint32_t default_rank = 2, max_rank = 64;
+
+Status read_matrix(const dtrain_compressor_params_t &given, Params &out) {
+    out.rank = given.rank == 0 ? default_rank : given.rank;
+    if (out.rank > max_rank)
+        return fail(DTRAIN_ERR_INVALID, "compressor: rank %u: must be at most %u", out.rank,
+                    max_rank);
+    if (given.rows != 0 && given.count % given.rows != 0)
+        return fail(DTRAIN_ERR_INVALID,
+                    "compressor: %llu elements cannot be a matrix of %llu rows; set rows to 0",
+                    static_cast<unsigned long long>(given.count),
+                    static_cast<unsigned long long>(given.rows));
+    out.rows = given.rows != 0 ? given.rows : uint64_t(std::ceil(std::sqrt(double(given.count))));
+    out.columns = (given.count + out.rows - 1) / out.rows;
+    return DTRAIN_OK;
+}
+
+std::unique_ptr<Method> make_low_rank(const Params &params, Group group) {
+    if (LowRank::pays(params)) return std::make_unique<LowRank>(params, group);
+    return std::make_unique<Uncompressed>(params, group);
+}
+
+} // namespace
+
+extern const MethodInfo powersgd_method = {
+    .name = "powersgd",
+    .formula =
+        "P = M Q, summed over ranks and orthonormalized; Q = M^T P, summed over ranks; the "
+        "result is P Q^T, and Q the start of the next step. A column of Q that became zero or "
+        "NaN is drawn anew from the seed",
+    .source = "Vogels et al. 2019",
+    .bytes = "rank (rows + columns) / elements",
+    .cost = "3 x rank multiplications",
+    .use = "large matrices, any number of ranks",
+    .read = read_matrix,
+    .make = make_low_rank,
+};
 
 bool LowRank::pays(const Params &params) {
     return params.rank * (params.rows + params.columns) < params.count;

@@ -1,52 +1,27 @@
-// Chooses the method for the parameters of a compressor.
+// The table of methods. The build lists the constants DTRAIN_COMPRESS_* of dtrain.h in
+// dtrain_names.h (cmake/names.cmake); each needs a descriptor, or the library does not link.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/method.h"
 
-#include "compression/low_rank.h"
-#include "compression/sharded.h"
-#include "compression/sparse.h"
+#include "compression/method_info.h"
+#include "dtrain_names.h"
 
 namespace dtrain::compression {
-namespace {
 
-// Used for vectors that compression would not make smaller.
-class Uncompressed final : public Method {
-  public:
-    Uncompressed(const Params &params, Group group) : count_(params.count), group_(group) {}
-    void begin(const float *send, float *recv, bool average) override {
-        call_ = {.kind = collectives::Kind::allreduce,
-                 .send = send,
-                 .recv = recv,
-                 .count = count_,
-                 .dtype = DTRAIN_F32,
-                 .op = average ? uint32_t{DTRAIN_AVG} : uint32_t{DTRAIN_SUM}};
-        called_ = false;
-    }
-    Action next() override {
-        if (called_) return {.kind = Action::Kind::done};
-        called_ = true;
-        return {.kind = Action::Kind::call, .call = call_};
-    }
-    void reset() override {}
-    uint64_t sent_bytes() const override {
-        return allreduce_bytes(count_ * sizeof(float), group_.size);
-    }
-    double kept_square() const override { return 0; }
+#define DTRAIN_DECLARE(NAME, name) extern const MethodInfo name##_method;
+DTRAIN_EACH_COMPRESS(DTRAIN_DECLARE)
 
-  private:
-    const uint64_t count_;
-    const Group group_;
-    collectives::Call call_;
-    bool called_ = false;
-};
-
-} // namespace
+const MethodInfo *find_method(uint32_t kind) {
+    switch (kind) {
+#define DTRAIN_CASE(NAME, name)                                                                    \
+    case DTRAIN_COMPRESS_##NAME: return &name##_method;
+        DTRAIN_EACH_COMPRESS(DTRAIN_CASE)
+    default: return nullptr;
+    }
+}
 
 std::unique_ptr<Method> make_method(const Params &params, Group group) {
-    if (params.kind == DTRAIN_COMPRESS_TOPK) return std::make_unique<Sparse>(params, group);
-    if (params.kind != DTRAIN_COMPRESS_POWERSGD) return std::make_unique<Sharded>(params, group);
-    if (LowRank::pays(params)) return std::make_unique<LowRank>(params, group);
-    return std::make_unique<Uncompressed>(params, group);
+    return find_method(params.kind)->make(params, group);
 }
 
 } // namespace dtrain::compression

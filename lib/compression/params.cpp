@@ -2,53 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/params.h"
 
-#include <algorithm>
-#include <cmath>
+#include "compression/method_info.h"
+#include "dtrain_names.h"
+
+#include <string>
 
 namespace dtrain::compression {
 namespace {
 
 constexpr uint64_t max_count = uint64_t{1} << 40; // 4 TiB
-constexpr uint32_t default_block = 256, max_block = 65536, block_unit = 8;
-constexpr uint32_t default_rank = 2, max_rank = 64;
-constexpr double default_ratio = 0.01;
 
-Status read_block(const dtrain_compressor_params_t &given, Params &out) {
-    out.block = given.block == 0 ? default_block : given.block;
-    if (out.block % block_unit != 0 || out.block > max_block)
-        return fail(DTRAIN_ERR_INVALID, "compressor: block %u: must be a multiple of %u up to %u",
-                    out.block, block_unit, max_block);
-    return DTRAIN_OK;
-}
-
-Status read_ratio(const dtrain_compressor_params_t &given, Params &out) {
-    double ratio = given.ratio == 0 ? default_ratio : given.ratio;
-    if (!(ratio > 0 && ratio <= 1))
-        return fail(DTRAIN_ERR_INVALID, "compressor: ratio %g: must be above 0 and at most 1",
-                    ratio);
-    if (given.count > UINT32_MAX)
-        return fail(DTRAIN_ERR_LIMIT,
-                    "compressor: topk numbers elements with 32 bits; split the "
-                    "vector of %llu elements",
-                    static_cast<unsigned long long>(given.count));
-    auto kept = uint64_t(std::ceil(ratio * double(given.count)));
-    out.kept = std::clamp<uint64_t>(kept, 1, given.count);
-    return DTRAIN_OK;
-}
-
-Status read_matrix(const dtrain_compressor_params_t &given, Params &out) {
-    out.rank = given.rank == 0 ? default_rank : given.rank;
-    if (out.rank > max_rank)
-        return fail(DTRAIN_ERR_INVALID, "compressor: rank %u: must be at most %u", out.rank,
-                    max_rank);
-    if (given.rows != 0 && given.count % given.rows != 0)
-        return fail(DTRAIN_ERR_INVALID,
-                    "compressor: %llu elements cannot be a matrix of %llu rows; set rows to 0",
-                    static_cast<unsigned long long>(given.count),
-                    static_cast<unsigned long long>(given.rows));
-    out.rows = given.rows != 0 ? given.rows : uint64_t(std::ceil(std::sqrt(double(given.count))));
-    out.columns = (given.count + out.rows - 1) / out.rows;
-    return DTRAIN_OK;
+std::string known_kinds() {
+    std::string kinds;
+#define DTRAIN_APPEND(NAME, name)                                                                  \
+    kinds += (kinds.empty() ? "" : ", ") + std::to_string(DTRAIN_COMPRESS_##NAME) + " (" #name ")";
+    DTRAIN_EACH_COMPRESS(DTRAIN_APPEND)
+    return kinds;
 }
 
 } // namespace
@@ -67,21 +36,15 @@ Status read_params(const dtrain_compressor_params_t &given, Params &out) {
                     static_cast<unsigned long long>(given.count));
     if ((given.flags & ~(DTRAIN_COMPRESS_NO_FEEDBACK | DTRAIN_COMPRESS_STOCHASTIC)) != 0)
         return fail(DTRAIN_ERR_UNSUPPORTED, "compressor: unknown flags 0x%x", given.flags);
-    if (out.is_stochastic() && given.kind != DTRAIN_COMPRESS_INT8)
-        return fail(DTRAIN_ERR_INVALID, "compressor: only kind int8 supports stochastic rounding");
-    switch (given.kind) {
-    case DTRAIN_COMPRESS_F16:
-    case DTRAIN_COMPRESS_BF16:
-    case DTRAIN_COMPRESS_INT8:
-    case DTRAIN_COMPRESS_ONEBIT: return read_block(given, out);
-    case DTRAIN_COMPRESS_TOPK: return read_ratio(given, out);
-    case DTRAIN_COMPRESS_POWERSGD: return read_matrix(given, out);
-    default:
+    const MethodInfo *method = find_method(given.kind);
+    if (method == nullptr)
+        return fail(DTRAIN_ERR_INVALID, "compressor: unknown kind %u; known are %s", given.kind,
+                    known_kinds().c_str());
+    if (out.is_stochastic() && !method->rounds_at_random)
         return fail(DTRAIN_ERR_INVALID,
-                    "compressor: unknown kind %u; known are 1 (DTRAIN_COMPRESS_F16) to 6 "
-                    "(DTRAIN_COMPRESS_POWERSGD)",
-                    given.kind);
-    }
+                    "compressor: kind %s does not support stochastic rounding (int8 does)",
+                    method->name);
+    return method->read(given, out);
 }
 
 } // namespace dtrain::compression

@@ -7,8 +7,7 @@
 // shard's rank the rest of the sum. Source: Zheng et al.: Communication-efficient distributed
 // blockwise momentum SGD with error feedback, NeurIPS 2019.
 #pragma once
-#include "compression/block_codec.h"
-#include "compression/method.h"
+#include "compression/method_info.h"
 
 #include <vector>
 
@@ -29,6 +28,7 @@ class Sharded final : public Method {
     // Calls f(block of the vector, its first element, elements) for the next few blocks below
     // `last`; returns whether all are done.
     template <class F> bool some_blocks(uint64_t last, F f);
+    void encode(const float *x, uint32_t n, uint8_t *out, uint64_t random) const;
     void encode_block(uint64_t block, uint64_t first, uint32_t n);
     void sum_block(uint64_t block, uint32_t n);
     Action exchange(collectives::Kind kind, Stage then, uint64_t first_block);
@@ -36,7 +36,8 @@ class Sharded final : public Method {
 
     const Params params_;
     const Group group_;
-    const BlockCodec codec_;
+    const Codec &codec_;
+    const uint64_t block_bytes_; // encoded
     const uint64_t blocks_, shard_blocks_, shard_bytes_, first_own_;
     std::vector<float> kept_;                // rest of this rank's vector
     std::vector<float> kept_sum_;            // rest of the shard's sum

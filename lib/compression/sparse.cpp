@@ -3,11 +3,50 @@
 #include "compression/sparse.h"
 
 #include "compression/elements.h"
+#include "compression/method_info.h"
 #include "device/kernels.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dtrain::compression {
+namespace {
+
+constexpr double default_ratio = 0.01;
+
+Status read_ratio(const dtrain_compressor_params_t &given, Params &out) {
+    double ratio = given.ratio == 0 ? default_ratio : given.ratio;
+    if (!(ratio > 0 && ratio <= 1))
+        return fail(DTRAIN_ERR_INVALID, "compressor: ratio %g: must be above 0 and at most 1",
+                    ratio);
+    if (given.count > UINT32_MAX)
+        return fail(DTRAIN_ERR_LIMIT,
+                    "compressor: topk numbers elements with 32 bits; split the "
+                    "vector of %llu elements",
+                    static_cast<unsigned long long>(given.count));
+    auto kept = uint64_t(std::ceil(ratio * double(given.count)));
+    out.kept = std::clamp<uint64_t>(kept, 1, given.count);
+    return DTRAIN_OK;
+}
+
+std::unique_ptr<Method> make_sparse(const Params &params, Group group) {
+    return std::make_unique<Sparse>(params, group);
+}
+
+} // namespace
+
+extern const MethodInfo topk_method = {
+    .name = "topk",
+    .formula =
+        "the k = ceil(ratio x count) greatest magnitudes, the first of equal ones; all ranks "
+        "gather indices and values and add them up in rank order",
+    .source = "Aji and Heafield 2017",
+    .bytes = "2 x ratio, *times the ranks / 2*",
+    .cost = "three passes of selection",
+    .use = "very slow networks, few ranks, large models",
+    .read = read_ratio,
+    .make = make_sparse,
+};
 
 Sparse::Sparse(const Params &params, Group group)
     : params_(params), group_(group), own_(params.kept), all_(params.kept * uint64_t(group.size)) {

@@ -1,6 +1,7 @@
 // DTRAIN_AVG of every dtype against exact arithmetic: values from one end of the dtype to the
 // other, over every way, algorithm and kind of call. A seed chooses the values (DTRAIN_TEST_SEED).
 // SPDX-License-Identifier: Apache-2.0
+#include "contract/algorithms.h"
 #include "contract/ranks.h"
 
 #include <algorithm>
@@ -265,8 +266,7 @@ void over_tcp(void **) {
     every_dtype(3, {600'000}, {{"transports", "tcp"}, {"chunk.bytes", "16K"}});
 }
 void by_every_algorithm(void **) {
-    for (const char *name : {"direct", "ring", "recursive_doubling", "halving_doubling",
-                             "binomial_tree", "double_tree"}) {
+    for (const std::string &name : tested_algorithms()) {
         every_dtype(3, {33'000}, {{"allreduce.algorithm", name}});
         every_dtype(6, {33'000}, {{"allreduce.algorithm", name}, {"transports", "tcp"}});
     }

@@ -1,5 +1,6 @@
 // Property test: every collective against a naive reference, chosen by a seed (DTRAIN_TEST_SEED).
 // SPDX-License-Identifier: Apache-2.0
+#include "contract/algorithms.h"
 #include "contract/collective_case.h"
 #include "contract/ranks.h"
 
@@ -131,8 +132,7 @@ constexpr int rounds_in_shared_memory = 40;
 void in_shared_memory(void **) { all_sizes(rounds_in_shared_memory, {}); }
 void over_tcp(void **) { all_sizes(12, {{"transports", "tcp"}}); }
 void over_shm_messages(void **) {
-    for (const char *name : {"ring", "direct", "recursive_doubling", "halving_doubling",
-                             "binomial_tree", "double_tree"})
+    for (const std::string &name : tested_algorithms())
         for (int size : {2, 5, 8}) many(size, 6, {{"allreduce.algorithm", name}});
 }
 void in_small_chunks(void **) {

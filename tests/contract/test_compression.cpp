@@ -1,6 +1,7 @@
 // Compressed all-reduce through the API: every kind, way to call and transport; bad input.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "dtrain_names.h"
 
 #include <cmath>
 #include <memory>
@@ -17,9 +18,8 @@ struct Destroy {
 };
 using Compressor = std::unique_ptr<dtrain_compressor_t, Destroy>;
 
-constexpr uint32_t all_kinds[] = {DTRAIN_COMPRESS_F16,    DTRAIN_COMPRESS_BF16,
-                                  DTRAIN_COMPRESS_INT8,   DTRAIN_COMPRESS_TOPK,
-                                  DTRAIN_COMPRESS_ONEBIT, DTRAIN_COMPRESS_POWERSGD};
+#define DTRAIN_NUMBER(NAME, name) DTRAIN_COMPRESS_##NAME,
+constexpr uint32_t all_kinds[] = {DTRAIN_EACH_COMPRESS(DTRAIN_NUMBER)};
 
 dtrain_compressor_params_t params_of(uint32_t kind, uint64_t count) {
     dtrain_compressor_params_t params;

@@ -1,6 +1,7 @@
 // Tables with a rule for each segment of their columns, next to a table for each segment.
 // SPDX-License-Identifier: Apache-2.0
 #include "contract/ranks.h"
+#include "contract/rules.h"
 #include "temporary_folder.h"
 
 #include <algorithm>
@@ -42,11 +43,19 @@ template <class T> void fill(T &params, uint32_t rule, uint32_t part) {
     params.l1 = 0.001;
 }
 
+uint32_t place_of(uint32_t rule) {
+    return uint32_t(std::find(common_rules.begin(), common_rules.end(), rule) -
+                    common_rules.begin());
+}
+
 struct Job {
     bool sparse;
     uint32_t consistency, dtype;
-    uint32_t first_rule; // of three
+    uint32_t first_rule; // of three that follow each other in common_rules
     uint64_t width(uint32_t part) const { return sparse ? 3 + 2 * part : 16; }
+    uint32_t rule(uint32_t part) const {
+        return common_rules[(first_rule + part) % common_rules.size()];
+    }
     uint64_t row() const { return width(0) + width(1) + width(2); }
     uint64_t first(uint32_t part) const {
         return part == 0 ? 0 : first(part - 1) + width(part - 1);
@@ -72,7 +81,7 @@ struct Job {
             DTRAIN_INIT(&segments[i]);
             segments[i].first = first(i);
             segments[i].count = width(i);
-            fill(segments[i], first_rule + i, i);
+            fill(segments[i], rule(i), i);
         }
         dtrain_table_params_t its = params(row());
         its.segments = segments;
@@ -83,7 +92,7 @@ struct Job {
     }
     dtrain_table_t *single(dtrain_comm_t *comm, uint32_t part) const {
         dtrain_table_params_t its = params(width(part));
-        fill(its, first_rule + part, part);
+        fill(its, rule(part), part);
         dtrain_table_t *table = nullptr;
         OK(dtrain_table_create(comm, ("part" + std::to_string(part)).c_str(), &its, &table));
         return table;
@@ -175,7 +184,7 @@ void run(int workers, int servers, const Job &job, const ranks::Options &options
 }
 
 void as_tables_of_their_own(void **) {
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule < DTRAIN_RULE_DC_SGD; rule += parts)
+    for (uint32_t rule = 0; rule < common_rules.size(); rule += parts)
         for (bool sparse : {false, true}) {
             run(2, 2, {sparse, DTRAIN_ASYNC, DTRAIN_F32, rule});
             run(3, 0, {sparse, DTRAIN_BSP, DTRAIN_F32, rule});
@@ -188,7 +197,7 @@ void rates(void **) {
     for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP})
         for (bool sparse : {false, true})
             ranks::run(1, 2, {}, [&](int, dtrain_comm_t *comm) {
-                const Job job = {sparse, consistency, DTRAIN_F32, DTRAIN_RULE_SGD};
+                const Job job = {sparse, consistency, DTRAIN_F32, place_of(DTRAIN_RULE_SGD)};
                 dtrain_table_t *tables[parts] = {}, *whole = job.segmented(comm);
                 for (uint32_t i = 0; i < parts; i++) tables[i] = job.single(comm, i);
                 for (double factor : {0.5, 4.0}) {
@@ -241,34 +250,35 @@ void repeated_keys(void **) {
 void checkpoints(void **) {
     for (bool sparse : {false, true}) {
         TemporaryFolder folder;
-        const Job job = {sparse, DTRAIN_ASYNC, DTRAIN_F32, DTRAIN_RULE_AMSGRAD};
+        const Job job = {sparse, DTRAIN_ASYNC, DTRAIN_F32, place_of(DTRAIN_RULE_AMSGRAD)};
         std::vector<float> expected;
         std::vector<char> kept;
         std::string name;
         for (int servers : {2, 3})
-            ranks::run(
-                1, servers, {{"checkpoint.directory", folder.name}}, [&](int, dtrain_comm_t *comm) {
-                    dtrain_table_t *table = job.segmented(comm);
-                    if (servers == 2) {
-                        job.push(table, job.gradient(0, 0));
-                        OK(dtrain_checkpoint_save(&table, 1, 1, nullptr, nullptr));
-                        job.push(table, job.gradient(0, 1));
-                        expected = job.pull(table, job.row());
-                        kept = job.state(table, 2, name);
-                    } else {
-                        OK(dtrain_checkpoint_restore(&table, 1, 1, nullptr, nullptr));
-                        job.push(table, job.gradient(0, 1));
-                        REQUIRE(job.pull(table, job.row()) == expected);
-                        REQUIRE(job.state(table, 2, name) == kept);
-                        OK(dtrain_table_destroy(table));
-                        const Job other = {sparse, DTRAIN_ASYNC, DTRAIN_F32, DTRAIN_RULE_ADAGRAD};
-                        table = other.segmented(comm);
-                        FAILS(DTRAIN_ERR_MISMATCH,
-                              dtrain_checkpoint_restore(&table, 1, 1, nullptr, nullptr));
-                        REQUIRE(says("amsgrad:") && says("adagrad:"));
-                    }
-                    OK(dtrain_table_destroy(table));
-                });
+            ranks::run(1, servers, {{"checkpoint.directory", folder.name}},
+                       [&](int, dtrain_comm_t *comm) {
+                           dtrain_table_t *table = job.segmented(comm);
+                           if (servers == 2) {
+                               job.push(table, job.gradient(0, 0));
+                               OK(dtrain_checkpoint_save(&table, 1, 1, nullptr, nullptr));
+                               job.push(table, job.gradient(0, 1));
+                               expected = job.pull(table, job.row());
+                               kept = job.state(table, 2, name);
+                           } else {
+                               OK(dtrain_checkpoint_restore(&table, 1, 1, nullptr, nullptr));
+                               job.push(table, job.gradient(0, 1));
+                               REQUIRE(job.pull(table, job.row()) == expected);
+                               REQUIRE(job.state(table, 2, name) == kept);
+                               OK(dtrain_table_destroy(table));
+                               const Job other = {sparse, DTRAIN_ASYNC, DTRAIN_F32,
+                                                  place_of(DTRAIN_RULE_ADAGRAD)};
+                               table = other.segmented(comm);
+                               FAILS(DTRAIN_ERR_MISMATCH,
+                                     dtrain_checkpoint_restore(&table, 1, 1, nullptr, nullptr));
+                               REQUIRE(says("amsgrad:") && says("adagrad:"));
+                           }
+                           OK(dtrain_table_destroy(table));
+                       });
     }
 }
 
@@ -309,7 +319,7 @@ void refused(void **) {
                 [](P &p, S *) { p.segment_count = 0; });
         refuses("rule of its own", [](P &p, S *) { p.rule = DTRAIN_RULE_ADD; });
         for (uint32_t rule : {uint32_t{0}, uint32_t{DTRAIN_RULE_DC_SGD},
-                              uint32_t{DTRAIN_RULE_FUNCTION}, uint32_t{21}, UINT32_MAX})
+                              uint32_t{DTRAIN_RULE_FUNCTION}, uint32_t{1000}, UINT32_MAX})
             refuses("segment 1: rule", [&](P &, S *s) { s[1].rule = rule; });
         refuses("segment 0: rule is not valid", [](P &p, S *) { p.dtype = DTRAIN_I32; });
         refuses("segment 1: beta1 is not valid", [](P &, S *s) {
@@ -352,7 +362,7 @@ void refused(void **) {
             p.learning_rate = -1;
         });
         // Ranges are whole rows, of values and of a segment's state.
-        const Job job = {false, DTRAIN_ASYNC, DTRAIN_F32, DTRAIN_RULE_MOMENTUM};
+        const Job job = {false, DTRAIN_ASYNC, DTRAIN_F32, place_of(DTRAIN_RULE_MOMENTUM)};
         dtrain_table_t *table = job.segmented(comm);
         std::vector<float> some(job.row());
         FAILS(DTRAIN_ERR_INVALID, dtrain_table_push(table, 0, 16, some.data(), nullptr, nullptr));

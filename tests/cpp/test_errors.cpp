@@ -136,6 +136,7 @@ void test_log(void **) {
     context.join("env", JoinParams().size(1)).allreduce(x);
     context.set_log({});
     REQUIRE(lines > 0);
+    REQUIRE(Context::describe_join("tcp://h:7").find("\"sources\"") != std::string::npos);
     REQUIRE(context.describe().find("\"transports\"") != std::string::npos && !version().empty());
 }
 

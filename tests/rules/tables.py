@@ -4,15 +4,17 @@ SPDX-License-Identifier: Apache-2.0
 """
 import ctypes
 import os
+import pathlib
+import re
 
 import numpy
 
 API_VERSION = 1
 DTYPES = {1: numpy.float32, 2: numpy.float64, 12: numpy.uint64}
 I8 = 5  # as storage_dtype
-RULES = {name: number for number, name in enumerate(
-    "add assign sgd momentum adagrad adam mean min max nesterov adagrad_rows rmsprop adadelta adamw "
-    "amsgrad ftrl lars lamb dc_sgd".split(), 1)}
+HEADER = pathlib.Path(__file__).resolve().parent.parent.parent / "include/dtrain.h"
+RULES = {name.lower(): int(number)
+         for name, number in re.findall(r"^ +DTRAIN_RULE_(\w+) = (\d+)", HEADER.read_text(), re.MULTILINE)}
 STEPS_TABLE = 2
 SCHEDULES = {name: number for number, name in enumerate(
     "constant linear cosine exponential staircase inverse_sqrt".split(), 1)}

@@ -233,7 +233,7 @@ def check_ports(bin_folder):
         block(*ports[1:])
         rank = start(bin_folder, HOSTS[0], 0, MASTER_ADDR="alpha", MASTER_PORT=str(first))
         complaints += finish("all ports are taken", [rank], 1,
-                             ["MASTER_PORT=29500", f"{ports[0]}, {ports[1]}", "choose another"])
+                             ["MASTER_PORT=29500", f"{ports[0]}, {ports[1]}", "set DTRAIN_RENDEZVOUS"])
     finally:
         for blocker in blockers:
             blocker.kill()

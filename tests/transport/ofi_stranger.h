@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ofi/packet.h"
-#include "rdm/lobby.h"
+#include "rdm/handshakes.h"
 #include "rig.h"
 
 #include <rdma/fi_errno.h>

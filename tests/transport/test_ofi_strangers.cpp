@@ -3,6 +3,7 @@
 #include "cases_connect.h"
 #include "loaded.h"
 #include "ofi_stranger.h"
+#include "protocol/rendezvous.h"
 
 namespace dtrain::test {
 namespace {
@@ -78,7 +79,7 @@ constexpr Offence offences[] = {
     {"exceeds the limits", [](Stranger &s) { s.announce(1, ~uint64_t{0}); }},
     {"exceeds the limits", // more than may be announced
      [](Stranger &s) {
-         for (uint32_t i = 0; i <= rdm::announce_limit; i++) s.announce(1, 1 << 20, i);
+         for (uint32_t i = 0; i <= protocol::announce_limit; i++) s.announce(1, 1 << 20, i);
      }},
     {"more credit", [](Stranger &s) { s.say({.kind = Kind::credit, .credit = 1000}); }},
     {"unknown kind", [](Stranger &s) { s.say({.kind = Kind(77)}); }},

@@ -66,12 +66,6 @@ template <class Connection> class Guests {
         uint64_t tag = 0;
         Link<Known> order, chain;
     };
-    static uint64_t tag_of(const DeviceId &id) {
-        uint64_t tag;
-        memcpy(&tag, id.data(), sizeof tag);
-        return tag;
-    }
-
     TagTable<Known> known_;
     List<Connection, &Connection::guest_link> guests_; // oldest first
     uint32_t count_ = 0;

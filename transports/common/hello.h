@@ -22,7 +22,12 @@
 
 namespace dtrain::tp {
 
-using DeviceId = std::array<uint8_t, 16>; // random, one per opened device
+using DeviceId = std::array<uint8_t, 16>;    // random, one per opened device
+inline uint64_t tag_of(const DeviceId &id) { // for TagTable
+    uint64_t tag;
+    memcpy(&tag, id.data(), sizeof tag);
+    return tag;
+}
 using Proof = std::array<uint8_t, 32>;
 
 enum class Role : uint8_t { initiator, responder };
@@ -106,6 +111,17 @@ inline dtrain_status_t prove(const Host &host, const char *transport, Role role,
     snprintf(text.label, sizeof text.label, "dtrain %s %s", transport,
              role == Role::initiator ? "init" : "resp");
     return host.sign(&text, sizeof text, proof_p->data());
+}
+
+// The proof of the side `own`, and the one that it must get. False: signing failed.
+inline bool prove_both(const Host &host, const char *transport, Role role, const Hello &own,
+                       const Hello &other, Proof *proof_p, Proof *expected_p) {
+    const bool first = role == Role::initiator;
+    const Hello &initiator = first ? own : other, &responder = first ? other : own;
+    return prove(host, transport, Role::initiator, initiator, responder,
+                 first ? proof_p : expected_p) == DTRAIN_OK &&
+           prove(host, transport, Role::responder, initiator, responder,
+                 first ? expected_p : proof_p) == DTRAIN_OK;
 }
 
 } // namespace dtrain::tp

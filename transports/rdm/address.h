@@ -7,6 +7,7 @@
 namespace dtrain::rdm {
 
 using tp::DeviceId;
+using tp::Verdict;
 
 struct Address { // sent as it is; integers little-endian
     static constexpr size_t wire_length = 440;

@@ -1,7 +1,10 @@
 // The two directions between two devices: a link for sending, a number for receiving.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "common/fd.h"
 #include "rdm/frame.h"
+
+#include <memory>
 
 namespace dtrain::rdm {
 
@@ -16,6 +19,12 @@ struct Channel {
     // The owner, which is one of these.
     Handshake *handshake = nullptr;
     Connection *connection = nullptr;
+};
+
+// The way to a peer after the handshake.
+struct Route {
+    std::unique_ptr<Channel> channel;
+    tp::Fd process; // the peer's, if it runs on this machine: its end is the peer's end
 };
 
 // Sends a head on the channel. `body` are further bytes of the head, which are copied; `payload`

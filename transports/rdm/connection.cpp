@@ -12,19 +12,18 @@ constexpr int64_t unwanted_limit_ns = 5'000'000'000; // for operations that were
 
 } // namespace
 
-Connection::Connection(Shared *shared, const tp::DeviceId &peer) : shared_(*shared), peer_(peer) {
-    memcpy(&tag, peer.data(), sizeof tag);
-}
+Connection::Connection(Shared *shared, const DeviceId &peer)
+    : ConnectionBase(peer), shared_(*shared) {}
 
 Connection::~Connection() {
     if (channel_) shared_.channels.remove(channel_->number);
 }
 
-void Connection::establish(std::unique_ptr<Channel> channel, tp::Fd process) {
-    channel_ = std::move(channel);
+void Connection::establish(Route route) {
+    channel_ = std::move(route.channel);
     channel_->handshake = nullptr;
     channel_->connection = this;
-    process_ = std::move(process);
+    process_ = std::move(route.process);
     flush();
 }
 
@@ -40,22 +39,11 @@ void Connection::quit(const char *reason) {
 }
 
 void Connection::abandon() {
-    // Of the messages that the peer sent, only complete ones remain.
-    const auto lost = [this](const tp::Message &m) {
-        return m.origin == this && (m.announced || m.arrived < m.length);
-    };
-    while (tp::Message *message = shared_.matcher.take_if(lost)) {
-        if (message->announced) shared_.wire->drop(nullptr, static_cast<Remote *>(message->remote));
-        shared_.matcher.release(message);
-    }
-    if (tp::Receive *receive = arriving_.receive) {
-        shared_.completions.push(receive->failed(DTRAIN_ERR_PEER));
-        shared_.matcher.release(receive);
-    }
-    arriving_ = {};
-    shared_.matcher.for_each([this](tp::Message &m) {
-        if (m.origin == this) m.origin = nullptr;
+    shared_.receives.lose(this, [this](const tp::Message &message) {
+        if (message.announced) shared_.wire->drop(nullptr, static_cast<Remote *>(message.remote));
     });
+    if (arriving_.receive) shared_.receives.fail(arriving_.receive, DTRAIN_ERR_PEER);
+    arriving_ = {};
     broken_ = true;
     if (up()) shared_.wire->unlink(channel_->link);
     if (channel_) channel_->link = nullptr;
@@ -80,17 +68,15 @@ void Connection::tick(int64_t now_ns) {
         quit("the peer does not end operations that were given up here");
 }
 
-void Connection::cancel(const Endpoint *endpoint) {
+void Connection::withdraw(const Endpoint *endpoint) {
     withdraw_jobs([endpoint](const Job &job) { return job.endpoint == endpoint; });
     if (endpoints.empty()) give_up();
     flush();
 }
 
 void Connection::withdraw(uint64_t cookie) {
-    if (arriving_.receive && arriving_.receive->cookie == cookie) { // the missing bytes are dropped
-        shared_.completions.push(arriving_.receive->failed(DTRAIN_ERR_CANCELED));
-        shared_.matcher.release(std::exchange(arriving_.receive, nullptr));
-    }
+    if (arriving_.receive && arriving_.receive->cookie == cookie) // the missing bytes are dropped
+        shared_.receives.fail(std::exchange(arriving_.receive, nullptr), DTRAIN_ERR_CANCELED);
     withdraw_jobs([cookie](const Job &job) {
         return (job.receive ? job.receive->cookie : job.cookie) == cookie;
     });
@@ -153,7 +139,7 @@ void Connection::break_off(Job *transfer) {
 void Connection::taken(tp::Message *message, tp::Receive *receive) {
     if (message == arriving_.message) return take_arriving(receive);
     if (!message->announced) return deliver(shared_, message, receive);
-    announcements_--;
+    rendezvous_.taken();
     auto *remote = static_cast<Remote *>(message->remote);
     if (receive)
         fetch(receive,
@@ -164,7 +150,7 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
               remote);
     else
         shared_.wire->drop(channel_->link, remote);
-    shared_.matcher.release(message);
+    shared_.receives.release(message);
 }
 
 // The missing bytes go directly where they are wanted, or are dropped.
@@ -172,20 +158,19 @@ void Connection::take_arriving(tp::Receive *receive) {
     tp::Message *message = std::exchange(arriving_.message, nullptr);
     arriving_.receive = receive;
     if (receive) shared_.copied += receive->into.scatter(message->data, message->arrived);
-    shared_.matcher.release(message);
+    shared_.receives.release(message);
 }
 
 void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *receive) {
     if (receive) {
         shared.copied += receive->into.scatter(message->data, message->length);
-        shared.completions.push(receive->done(message->tag, message->length));
-        shared.matcher.release(receive);
+        shared.receives.complete(receive, message->tag, message->length);
     }
     if (auto *origin = static_cast<Connection *>(message->origin)) {
         origin->give_credit(message->length);
         origin->flush();
     }
-    shared.matcher.release(message);
+    shared.receives.release(message);
 }
 
 } // namespace dtrain::rdm

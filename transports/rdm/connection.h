@@ -7,46 +7,27 @@
 #pragma once
 #include "common/eager_window.h"
 #include "common/fd.h"
-#include "common/hello.h"
 #include "common/queue.h"
+#include "protocol/rendezvous.h"
 #include "rdm/shared.h"
 
 #include <memory>
 
 namespace dtrain::rdm {
 
-class Device;
-
-} // namespace dtrain::rdm
-
-struct dtrain_tp_ep {
-    dtrain::rdm::Device *device = nullptr;
-    dtrain::rdm::Connection *connection = nullptr; // nullptr: lost
-    uint64_t cookie = 0;
-    bool connect_due = true; // DTRAIN_TP_CONNECT is still to be reported
-    bool lost_due = true;    // room for DTRAIN_TP_PEER_LOST is still reserved
-    dtrain::tp::Link<dtrain_tp_ep> link;
-};
-
-namespace dtrain::rdm {
-
-using Endpoint = dtrain_tp_ep;
-
-class Connection {
+class Connection : public protocol::ConnectionBase<Device, Connection> {
   public:
-    Connection(Shared *shared, const tp::DeviceId &peer);
+    Connection(Shared *shared, const DeviceId &peer);
     ~Connection();
 
-    const tp::DeviceId &peer() const { return peer_; }
     bool up() const { return channel_ && channel_->link; }
     bool broken() const { return broken_; } // unusable; abandon() must be called
     const char *reason() const { return reason_; }
     void fail(const char *reason); // for a failure noticed elsewhere
     void quit(const char *reason); // by this side, which tells the peer
 
-    // The handshake is done. `process`: the peer's process, if it runs on this machine: its end is
-    // the peer's end.
-    void establish(std::unique_ptr<Channel> channel, tp::Fd process);
+    // The handshake is done.
+    void establish(Route route);
     // Sends what can be sent.
     void flush();
     // Completes everything in progress with DTRAIN_ERR_PEER and gives up the link.
@@ -64,7 +45,7 @@ class Connection {
     Sent get(Job *job, uint64_t remote_address, const void *rkey);
     // These complete the named operations with DTRAIN_ERR_CANCELED: at once, or when the wire
     // returns them; if that takes too long, the connection ends.
-    void cancel(const Endpoint *endpoint);                                   // its messages
+    void withdraw(const Endpoint *endpoint);                                 // its messages
     void withdraw(uint64_t cookie);                                          // anything
     bool waits_for_memory() const { return withdrawn_ || holds_unwanted(); } // held by the peer
     // A receive has taken this kept message, or nothing wants it any more (nullptr).
@@ -80,11 +61,6 @@ class Connection {
     int process() const { return process_.get(); } // a descriptor of it, or -1
 
     Handshake *handshake = nullptr; // the attempt to connect from this side, until it is up
-    tp::List<Endpoint, &Endpoint::link> endpoints;
-    uint64_t tag = 0; // for TagTable: the first bytes of the peer's id
-    tp::Link<Connection> order, chain;
-    tp::Link<Connection> guest_link; // while it is one of the device's guests
-    int64_t guest_until_ns = 0;
 
   private:
     Sent send_head(Head head, Operation *payload);
@@ -117,7 +93,6 @@ class Connection {
     };
 
     Shared &shared_;
-    const tp::DeviceId peer_;
     std::unique_ptr<Channel> channel_;
     tp::Fd process_;
     bool broken_ = false;
@@ -127,10 +102,9 @@ class Connection {
     JobList queue_;  // messages not started
     JobList flying_; // held by the wire
     Arriving arriving_;
-    tp::IdTable<Job> announced_; // bulk messages, which are in flying_, too
-    tp::Queue<Head> control_;    // heads that wait for the wire
+    protocol::Rendezvous<Job> rendezvous_; // bulk messages; those of this side are in flying_, too
+    tp::Queue<Head> control_;              // heads that wait for the wire
     tp::EagerWindow window_{window};
-    uint32_t announcements_ = 0; // announcements of the peer, not fetched and not dropped
     uint32_t sent_at_tick_ = 0;
     uint32_t withdrawn_ = 0;   // canceled jobs whose memory the wire still holds
     int64_t withdrawn_ns_ = 0; // time of the first of them

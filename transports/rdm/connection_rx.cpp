@@ -40,11 +40,10 @@ void Connection::on_eager(const Head &head, const uint8_t *payload, size_t len) 
         return quit("protocol error: an eager message that is malformed, out of turn, or larger "
                     "than the window");
     arriving_ = {.tag = head.tag, .length = length, .missing = length};
-    arriving_.receive = shared_.matcher.match(head.tag);
+    arriving_.receive = shared_.receives.match(head.tag);
     if (!arriving_.receive) {
-        arriving_.message = shared_.matcher.keep(head.tag, length);
+        arriving_.message = shared_.receives.keep(head.tag, length, this);
         if (!arriving_.message) return quit("out of memory");
-        arriving_.message->origin = this;
     }
     on_bytes(payload, len);
 }
@@ -63,8 +62,7 @@ void Connection::on_bytes(const uint8_t *payload, size_t len) {
     if (tp::Receive *receive = arriving_.receive) {
         shared_.copied += receive->into.scatter(payload, len);
         if (arriving_.missing) return;
-        shared_.completions.push(receive->done(arriving_.tag, arriving_.length));
-        shared_.matcher.release(receive);
+        shared_.receives.complete(receive, arriving_.tag, arriving_.length);
     } else if (tp::Message *message = arriving_.message) {
         if (len) memcpy(message->data + message->arrived, payload, len);
         shared_.copied += len;
@@ -79,14 +77,12 @@ void Connection::on_bytes(const uint8_t *payload, size_t len) {
 
 void Connection::on_bulk(const Head &head, Remote *remote) {
     const bool good = accept(head) && head.kind == Kind::bulk;
-    if (good && head.length <= shared_.wire->attr().bulk_limit && announcements_ < announce_limit) {
-        if (tp::Receive *receive = shared_.matcher.match(head.tag))
+    if (good && head.length <= shared_.wire->attr().bulk_limit && rendezvous_.may_announce()) {
+        if (tp::Receive *receive = shared_.receives.match(head.tag))
             return fetch(receive, head, remote);
-        if (tp::Message *message = shared_.matcher.announce(head.tag, head.length)) {
-            announcements_++;
-            message->origin = this;
+        if (tp::Message *message =
+                rendezvous_.keep(shared_.receives, head.tag, head.length, head.id, this)) {
             message->remote = remote;
-            message->id = head.id;
             return;
         }
     }
@@ -98,10 +94,10 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
     const uint64_t wanted = std::min(head.length, receive->capacity);
     Job *job = wanted ? shared_.jobs.get() : nullptr;
     if (!job) {
-        const bool none = wanted == 0;
-        shared_.completions.push(none ? receive->done(head.tag, head.length)
-                                      : receive->failed(DTRAIN_ERR_NO_MEMORY));
-        shared_.matcher.release(receive);
+        if (wanted)
+            shared_.receives.fail(receive, DTRAIN_ERR_NO_MEMORY);
+        else
+            shared_.receives.complete(receive, head.tag, head.length);
         return shared_.wire->drop(channel_->link, remote);
     }
     job->kind = Job::Kind::transfer;
@@ -118,14 +114,11 @@ void Connection::fetch(tp::Receive *receive, const Head &head, Remote *remote) {
 }
 
 void Connection::on_withdraw(const Head &head) {
-    const uint32_t id = head.id;
-    const auto withdrawn = [this, id](const tp::Message &m) {
-        return m.origin == this && m.announced && m.id == id;
-    };
-    if (tp::Message *message = shared_.matcher.take_if(withdrawn)) return taken(message, nullptr);
+    if (tp::Message *message = shared_.receives.take_announced(this, head.id))
+        return taken(message, nullptr);
     if (!head.length) return; // it is being fetched, or is over
     for (Job *job = flying_.front(); job; job = JobList::next(job))
-        if (job->receive && job->id == id) return break_off(job);
+        if (job->receive && job->id == head.id) return break_off(job);
 }
 
 // The wire returns the memory of an operation.
@@ -151,12 +144,12 @@ void Connection::on_arrived(Job *job) {
 }
 
 void Connection::finish(Job *job, dtrain_status_t status) {
-    if (job->bulk) announced_.remove(job->id);
+    if (job->bulk) rendezvous_.end(job);
     if (job->canceled) withdrawn_--;
-    if (tp::Receive *receive = job->receive) {
-        shared_.completions.push(status == DTRAIN_OK ? receive->done(job->tag, job->length)
-                                                     : receive->failed(status));
-        shared_.matcher.release(receive);
+    if (job->receive && status == DTRAIN_OK) {
+        shared_.receives.complete(job->receive, job->tag, job->length);
+    } else if (job->receive) {
+        shared_.receives.fail(job->receive, status);
     } else {
         shared_.completions.push(
             {job->cookie, job->length, job->tag, 0, status, completion_of[size_t(job->kind)], 0});

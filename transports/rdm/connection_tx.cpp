@@ -50,8 +50,7 @@ bool Connection::send_message() {
     Head head{.kind = Kind::eager, .tag = message->tag, .length = length};
     const bool eager = length <= shared_.eager_limit && window_.has_room(length);
     if (!eager) {
-        if (announced_.size() >= announce_limit || !announced_.insert(message, &message->id))
-            return false; // until one of them is fetched
+        if (!rendezvous_.announce(message)) return false; // until one of them is fetched
         head.kind = Kind::bulk;
         head.id = message->id;
     } else if (length > shared_.part_limit) {
@@ -59,7 +58,7 @@ bool Connection::send_message() {
     }
     const Sent result = send_head(head, !eager || length ? message : nullptr);
     if (result == Sent::busy || result == Sent::broken) {
-        if (!eager) announced_.remove(message->id);
+        if (!eager) rendezvous_.end(message);
         shared_.attention = true;
         return false;
     }

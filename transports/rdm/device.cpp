@@ -12,18 +12,15 @@
 namespace dtrain::rdm {
 
 Device::Device(const dtrain_tp_host_t *host, const char *kind)
-    : shared_(host), lobby_(&shared_, this) {
+    : DeviceBase(host, kind), handshakes_(&shared_, this) {
     snprintf(own_.kind, sizeof own_.kind, "%s", kind);
 }
 
 Device::~Device() {
     if (!wire_) return;
     drain();
-    while (Connection *connection = connections_.front()) {
-        connection->abandon();
-        remove(connection);
-    }
-    lobby_.clear();
+    abandon_all();
+    handshakes_.clear();
 }
 
 dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
@@ -34,13 +31,12 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     const int events = wire->event_fd();
     if (!epoll_ || !timer_ || !watch(timer_.get(), &timer_) ||
         (events >= 0 && !watch(events, &wire_)))
-        return host().fail(DTRAIN_ERR_IO, "%s: cannot watch the device's events: %s", own_.kind,
+        return host().fail(DTRAIN_ERR_IO, "%s: cannot watch the device's events: %s", shared_.name,
                            strerror(errno));
     wire_ = std::move(wire);
     const WireAttr &attr = wire_->attr();
     shared_.wire = wire_.get();
-    most_eager_ = shared_.eager_limit =
-        std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost);
+    set_most_eager(std::min<uint64_t>(attr.eager_limit, window - tp::Matcher::message_cost));
     shared_.part_limit = attr.packet_limit - Head::wire_length;
     shared_.copy_limit =
         std::clamp(attr.copy_limit, uint32_t(Head::wire_length), attr.packet_limit) -
@@ -51,7 +47,7 @@ dtrain_status_t Device::open(std::unique_ptr<Wire> wire, const char *name) {
     own_.within_machine = htole16(attr.within_machine ? 1 : 0);
     own_.fabric_len = htole16(uint16_t(wire_->address(own_.fabric)));
     own_.seal(host());
-    lobby_.open(own_);
+    handshakes_.open(own_);
     return DTRAIN_OK;
 }
 
@@ -62,7 +58,7 @@ dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
     own.caps = wire.caps | DTRAIN_TP_CAP_PEER_LOST |
                (wire_->event_fd() >= 0 ? uint64_t{DTRAIN_TP_CAP_EVENT_FD} : 0);
     own.max_message = wire.bulk_limit;
-    own.eager_limit = most_eager_;
+    own.eager_limit = most_eager();
     own.latency_ns = wire.latency_ns;
     own.bandwidth_bps = wire.bandwidth_bps;
     own.remote_latency_ns = wire.remote_latency_ns;
@@ -96,16 +92,16 @@ dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
 dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
-        return host().fail(DTRAIN_ERR_INVALID, "%s: these %zu bytes are not an address", own_.kind,
-                           len);
+        return host().fail(DTRAIN_ERR_INVALID, "%s: these %zu bytes are not an address",
+                           shared_.name, len);
     if (memcmp(peer.kind, own_.kind, sizeof own_.kind) != 0)
         return host().fail(DTRAIN_ERR_NOT_FOUND, "%s: the peer's device is of another kind, \"%s\"",
-                           own_.kind, peer.kind);
+                           shared_.name, peer.kind);
     if ((peer.within_machine || own_.within_machine) && peer.machine != own_.machine)
         return host().fail(DTRAIN_ERR_NOT_FOUND,
                            "%s: the peer is on another machine, which this network does not reach",
-                           own_.kind);
-    guests_.expect(peer.id, find(peer.id));
+                           shared_.name);
+    connections_.expect(peer.id);
     return DTRAIN_OK;
 }
 
@@ -120,65 +116,34 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
     Address peer;
     if (const dtrain_status_t status = reachable(address, len); status != DTRAIN_OK) return status;
     peer.decode(address, len);
-    auto *ep = new (std::nothrow) Endpoint;
-    Connection *connection = ep ? find(peer.id) : nullptr;
-    const bool fresh = ep && !connection;
-    if (fresh) connection = add(peer.id);
-    if (!connection || !shared_.completions.reserve(2)) {
-        if (fresh && connection) remove(connection);
-        delete ep;
-        return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: no memory for another endpoint", own_.kind);
-    }
+    bool fresh;
+    Endpoint *ep = attach(peer.id, cookie, &fresh);
+    if (!ep) return DTRAIN_ERR_NO_MEMORY;
     if (fresh)
-        if (const dtrain_status_t status = begin(peer, connection); status != DTRAIN_OK) {
-            shared_.completions.unreserve();
-            shared_.completions.unreserve();
-            remove(connection);
-            delete ep;
+        if (const dtrain_status_t status = begin(peer, ep->connection); status != DTRAIN_OK) {
+            discard(ep);
             return status;
         }
-    ep->device = this;
-    ep->connection = connection;
-    ep->cookie = cookie;
-    connection->endpoints.push_back(ep);
     *ep_p = ep;
-    if (connection->up()) {
-        ep->connect_due = false;
-        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
-    }
     return DTRAIN_OK;
 }
 
 // A device needs no handshake with itself.
 dtrain_status_t Device::begin(const Address &peer, Connection *connection) {
     if (peer.id != own_.id) {
-        const dtrain_status_t status = lobby_.connect(peer, connection);
+        const dtrain_status_t status = handshakes_.connect(peer, connection);
         set_timer();
         return status;
     }
     std::unique_ptr<Channel> channel =
-        Lobby::open_channel(shared_, own_.fabric, le16toh(own_.fabric_len));
+        Handshakes::open_channel(shared_, own_.fabric, le16toh(own_.fabric_len));
     if (!channel) return DTRAIN_ERR_TRANSPORT;
     channel->peer_number = channel->number;
     channel->peer_token = channel->token;
-    connection->establish(std::move(channel), {});
+    connection->establish({std::move(channel), {}});
+    connections_.report_up(connection);
     set_timer();
     return DTRAIN_OK;
-}
-
-void Device::disconnect(Endpoint *ep) {
-    if (Connection *connection = ep->connection) {
-        connection->endpoints.remove(ep);
-        connection->cancel(ep);
-        set_timer();
-        if (!connection->up() && connection->endpoints.empty()) {
-            if (connection->handshake) lobby_.forget(connection->handshake);
-            remove(connection);
-        }
-    }
-    if (ep->connect_due) report(*ep, DTRAIN_TP_CONNECT, DTRAIN_ERR_CANCELED);
-    if (ep->lost_due) shared_.completions.unreserve();
-    delete ep;
 }
 
 // Validates an operation of the caller and reserves its completion slot.
@@ -187,13 +152,13 @@ dtrain_status_t Device::prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, 
     const uint64_t limit = wire_->attr().bulk_limit;
     if (!tp::iov_length(iov, n, length) || *length > limit)
         return host().fail(DTRAIN_ERR_INVALID, "%s: at most %u pieces and %llu bytes are possible",
-                           own_.kind, tp::max_iov, static_cast<unsigned long long>(limit));
-    if (!ep.connection) return host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", own_.kind);
+                           shared_.name, tp::max_iov, static_cast<unsigned long long>(limit));
+    if (!ep.connection) return host().fail(DTRAIN_ERR_PEER, "%s: the peer is lost", shared_.name);
     return shared_.completions.reserve(1) ? DTRAIN_OK : no_memory();
 }
 
 dtrain_status_t Device::no_memory() {
-    return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", own_.kind);
+    return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: out of memory", shared_.name);
 }
 
 // Creates the job of a prepared operation. nullptr: out of memory; the reservation is canceled.
@@ -229,45 +194,6 @@ dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *
     return DTRAIN_OK;
 }
 
-dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
-                             uint64_t cookie) {
-    uint64_t length;
-    if (!tp::iov_length(iov, n, &length))
-        return host().fail(DTRAIN_ERR_INVALID, "%s: a receive can have at most %u pieces",
-                           own_.kind, tp::max_iov);
-    tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
-    if (!receive || !shared_.completions.reserve(1)) {
-        if (receive) shared_.matcher.release(receive);
-        return host().fail(DTRAIN_ERR_NO_MEMORY, "%s: no memory for another receive", own_.kind);
-    }
-    if (tp::Message *message = shared_.matcher.post(receive)) take(message, receive);
-    return DTRAIN_OK;
-}
-
-void Device::cancel(uint64_t cookie) {
-    tp::Receive *receive = shared_.matcher.cancel(cookie);
-    if (!receive) return;
-    shared_.completions.push(receive->failed(DTRAIN_ERR_CANCELED));
-    shared_.matcher.release(receive);
-}
-
-void Device::withdraw(uint64_t cookie) {
-    cancel(cookie);
-    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->withdraw(cookie);
-    set_timer();
-}
-
-void Device::purge(uint64_t wanted, uint64_t mask) {
-    while (tp::Message *message = shared_.matcher.take(wanted, mask)) take(message, nullptr);
-}
-
-void Device::take(tp::Message *message, tp::Receive *receive) {
-    if (auto *origin = static_cast<Connection *>(message->origin))
-        origin->taken(message, receive);
-    else
-        Connection::deliver(shared_, message, receive);
-}
-
 dtrain_status_t Device::put(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory to,
                             uint64_t imm, uint64_t cookie) {
     uint64_t length;
@@ -296,7 +222,7 @@ dtrain_status_t Device::begun(Job *job, Sent sent) {
     shared_.completions.unreserve();
     if (sent == Sent::busy) return DTRAIN_ERR_BUSY;
     return host().fail(
-        failure, "%s: cannot access the remote memory%s", own_.kind,
+        failure, "%s: cannot access the remote memory%s", shared_.name,
         failure == DTRAIN_ERR_NO_MEMORY ? ": the local buffer could not be registered" : "");
 }
 

@@ -1,25 +1,22 @@
-// One opened device: its endpoints, and one connection per peer, over a wire.
+// One opened device over a wire.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "common/guests.h"
-#include "common/tag_table.h"
+#include "protocol/device.h"
 #include "rdm/connection.h"
-#include "rdm/lobby.h"
+#include "rdm/handshakes.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 
 namespace dtrain::rdm {
 
-// Implements the operations of dtrain_tp_ops_t. A connection lasts until one of its two devices
-// closes; endpoints are added to it and removed from it.
-class Device : private Protocol, private Lobby::Owner {
+class Device : public protocol::DeviceBase<Device, Connection, Shared, Route>, private Protocol {
   public:
+    static constexpr size_t address_length = Address::wire_length;
+
     // `kind`: what the devices of two peers must have in common, below 16 characters: "ofi net".
     Device(const dtrain_tp_host_t *host, const char *kind);
     ~Device();
-    const tp::Host &host() const { return shared_.host; }
     Protocol *protocol() { return this; } // for the wire
     dtrain_status_t open(std::unique_ptr<Wire> wire, const char *name);
 
@@ -28,14 +25,8 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t reachable(const void *address, size_t len);
     dtrain_status_t route(const void *address, size_t len, std::string *text);
     dtrain_status_t connect(const void *address, size_t len, uint64_t cookie, Endpoint **ep_p);
-    void disconnect(Endpoint *ep);
     dtrain_status_t send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
                          uint64_t cookie);
-    dtrain_status_t recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
-                         uint64_t cookie);
-    void cancel(uint64_t cookie);
-    void withdraw(uint64_t cookie);
-    void purge(uint64_t wanted, uint64_t mask);
     struct RemoteMemory {
         uint64_t address;
         const void *rkey;
@@ -45,33 +36,26 @@ class Device : private Protocol, private Lobby::Owner {
     dtrain_status_t get(Endpoint *ep, const dtrain_tp_iov_t *iov, uint32_t n, RemoteMemory from,
                         uint64_t cookie);
     Wire &wire() { return *wire_; }
-    void limit_eager(uint64_t bytes) { shared_.eager_limit = std::min(bytes, most_eager_); }
-    uint64_t moved() const { return shared_.completions.moved; }
     dtrain_status_t counters(dtrain_tp_counters_t *counters) const;
     int32_t progress(dtrain_tp_done_t *done, uint32_t max);
     int32_t event_fd() const { return epoll_.get(); }
     dtrain_status_t arm();
 
   private:
+    friend DeviceBase;
+    void forget(Handshake *handshake) { handshakes_.forget(handshake); }
+    void changed() { set_timer(); }
+    Verdict admit(const DeviceId &peer) override;
+    void joined(Connection *connection, const DeviceId &peer, Route route) override;
+
     void on_packet(const uint8_t *bytes, size_t len) override;
     void on_announced(const uint8_t *head, size_t len, Remote *remote) override;
     void on_sent(Operation *operation, bool ok) override;
     void on_fetched(Operation *operation, bool ok) override;
     void on_broken(Link *link, const char *why) override;
 
-    bool admit(const DeviceId &peer) override;
-    void joined(Connection *connection, const DeviceId &peer, std::unique_ptr<Channel> channel,
-                tp::Fd process) override;
-    void failed(Connection *connection, dtrain_status_t status, const char *reason) override;
-
     Channel *find_channel(const uint8_t *bytes, size_t len, Head *head);
-    Connection *find(const DeviceId &peer);
-    Connection *add(const DeviceId &peer);
-    void remove(Connection *connection);
-    void lose(Connection *connection, dtrain_status_t status);
     dtrain_status_t begin(const Address &peer, Connection *connection);
-    void take(tp::Message *message, tp::Receive *receive);
-    void report(const Endpoint &ep, uint32_t kind, dtrain_status_t status);
     dtrain_status_t prepare(const Endpoint &ep, const dtrain_tp_iov_t *iov, uint32_t n,
                             uint64_t *length);
     dtrain_status_t no_memory();
@@ -85,13 +69,9 @@ class Device : private Protocol, private Lobby::Owner {
     void set_timer();
     void drain();
 
-    Shared shared_;
     std::unique_ptr<Wire> wire_;
-    Lobby lobby_;
+    Handshakes handshakes_;
     Address own_;
-    uint64_t most_eager_ = 0;
-    tp::TagTable<Connection> connections_;
-    tp::Guests<Connection> guests_;
     tp::Fd epoll_, timer_;
     bool look_next_ = false; // the caller slept or is about to
     int64_t tick_ns_ = 0;    // interval of the timer; 0: off
@@ -100,7 +80,3 @@ class Device : private Protocol, private Lobby::Owner {
 };
 
 } // namespace dtrain::rdm
-
-struct dtrain_tp_dev final : dtrain::rdm::Device {
-    using Device::Device;
-};

@@ -16,7 +16,7 @@ constexpr int64_t look_every_ns = 1'000'000;
 // Of this many calls with completions to report, one polls the network all the same.
 constexpr uint32_t network_every = 16;
 constexpr int64_t withdrawal_tick_ns = 5'000'000; // while withdrawn memory has not been returned
-constexpr int64_t lobby_tick_ns = 50'000'000;     // while a handshake is in progress
+constexpr int64_t handshake_tick_ns = 50'000'000; // while a handshake is in progress
 constexpr int64_t idle_tick_ns = 2'000'000'000;   // to find peers that are gone
 constexpr int drain_ms = 200;
 constexpr int last_rounds = 100; // to receive what a process that has ended sent before
@@ -28,7 +28,7 @@ int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
     if (!shared_.completions.empty() && !shared_.attention && ++told_ % network_every)
         return shared_.completions.pop(done, max);
     if (!wire_->progress())
-        return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", own_.kind);
+        return host().fail(DTRAIN_ERR_TRANSPORT, "%s: the device is broken", shared_.name);
     if (look_next_ || (++ticks_ % look_every == 0 && look_is_due())) look_around();
     if (std::exchange(shared_.attention, false)) work();
     return shared_.completions.pop(done, max);
@@ -43,8 +43,8 @@ dtrain_status_t Device::arm() {
 
 // Handles broken connections, connections that wait for the wire, and handshakes.
 void Device::work() {
-    lobby_.work();
-    while (Connection *guest = guests_.overdue(looked_ns_)) {
+    handshakes_.work();
+    while (Connection *guest = connections_.overdue_guest(looked_ns_)) {
         guest->fail("the job has not named this peer");
         lose(guest, DTRAIN_ERR_PEER);
     }
@@ -91,7 +91,7 @@ void Device::look_around() {
 }
 
 void Device::set_timer() {
-    int64_t ns = !lobby_.idle() ? lobby_tick_ns : connections_.front() ? idle_tick_ns : 0;
+    int64_t ns = !handshakes_.idle() ? handshake_tick_ns : connections_.front() ? idle_tick_ns : 0;
     for (Connection *c = connections_.front(); c; c = connections_.next(c))
         if (c->waits_for_memory()) ns = withdrawal_tick_ns;
     if (ns == tick_ns_) return;
@@ -118,10 +118,10 @@ void Device::on_packet(const uint8_t *bytes, size_t len) {
     const uint8_t *body = bytes + Head::wire_length;
     if (!channel) {
         if (len >= Head::wire_length && head.kind == Kind::hello && !head.token)
-            lobby_.on_hello(body, len - Head::wire_length);
+            handshakes_.on_hello(body, len - Head::wire_length);
         set_timer();
     } else if (channel->handshake) {
-        lobby_.on_packet(channel->handshake, head, body, len - Head::wire_length);
+        handshakes_.on_packet(channel->handshake, head, body, len - Head::wire_length);
     } else if (channel->connection) {
         channel->connection->on_packet(head, body, len - Head::wire_length);
     }
@@ -150,80 +150,26 @@ void Device::on_broken(Link *link, const char *why) {
     shared_.attention = true;
 }
 
-bool Device::admit(const DeviceId &peer) {
-    const Connection *connection = find(peer);
+Verdict Device::admit(const DeviceId &peer) {
+    const Connection *connection = connections_.find(peer);
     // If both sides connect at once, the attempt of the device with the smaller id continues.
-    return !connection || !connection->handshake || peer < own_.id;
+    return !connection || !connection->handshake || peer < own_.id ? Verdict::accepted
+                                                                   : Verdict::duplicate;
 }
 
-void Device::joined(Connection *connection, const DeviceId &peer, std::unique_ptr<Channel> channel,
-                    tp::Fd process) {
-    if (!connection) connection = find(peer);
+void Device::joined(Connection *connection, const DeviceId &peer, Route route) {
+    if (!connection) connection = connections_.find(peer);
     if (connection && connection->up()) { // the peer has lost it, and connects again
         lose(connection, DTRAIN_ERR_PEER);
         connection = nullptr;
     }
-    const bool fresh = !connection;
-    if (fresh) connection = add(peer);
-    if (!connection) return Lobby::close_channel(shared_, std::move(channel)); // no memory
-    if (fresh && !guests_.is_expected(peer))
-        if (Connection *oldest = guests_.receive(connection, host().now_ns()))
-            lose(oldest, DTRAIN_ERR_PEER);
-    if (connection->handshake) lobby_.forget(connection->handshake);
-    if (process) watch(process.get(), connection);
-    connection->establish(std::move(channel), std::move(process));
-    for (Endpoint *ep = connection->endpoints.front(); ep; ep = connection->endpoints.next(ep)) {
-        ep->connect_due = false;
-        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
-    }
+    connection = accept(connection, peer);
+    if (!connection)
+        return Handshakes::close_channel(shared_, std::move(route.channel)); // no memory
+    if (route.process) watch(route.process.get(), connection);
+    connection->establish(std::move(route));
+    connections_.report_up(connection);
     set_timer();
-}
-
-void Device::failed(Connection *connection, dtrain_status_t status, const char *reason) {
-    host().fail(status, "%s: cannot connect: %s", own_.kind, reason);
-    host().log(DTRAIN_LOG_INFO, "%s: cannot connect: %s", own_.kind, reason);
-    lose(connection, status);
-}
-
-void Device::lose(Connection *connection, dtrain_status_t status) {
-    if (connection->up())
-        host().log(DTRAIN_LOG_INFO, "%s: connection lost: %s", own_.kind, connection->reason());
-    connection->abandon();
-    if (connection->handshake) lobby_.forget(connection->handshake);
-    while (Endpoint *ep = connection->endpoints.pop_front()) {
-        ep->connection = nullptr;
-        if (std::exchange(ep->connect_due, false)) {
-            report(*ep, DTRAIN_TP_CONNECT, status);
-        } else {
-            ep->lost_due = false;
-            report(*ep, DTRAIN_TP_PEER_LOST, DTRAIN_ERR_PEER);
-        }
-    }
-    remove(connection);
-    set_timer();
-}
-
-Connection *Device::find(const DeviceId &peer) {
-    uint64_t tag;
-    memcpy(&tag, peer.data(), sizeof tag);
-    Connection *connection = connections_.find(tag);
-    return connection && connection->peer() == peer ? connection : nullptr;
-}
-
-Connection *Device::add(const DeviceId &peer) {
-    auto *connection = new (std::nothrow) Connection(&shared_, peer);
-    if (connection) connections_.insert(connection);
-    return connection;
-}
-
-void Device::remove(Connection *connection) {
-    guests_.forget(connection);
-    connections_.remove(connection);
-    delete connection;
-}
-
-void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
-    shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
 // Flushes pending sends after checking which peers are gone. A peer that has answered the goodbye

@@ -1,6 +1,6 @@
 // The head of every packet and bulk message, and the limits of the protocol.
 //
-// Until both sides trust each other (lobby.h), each with a body:
+// Until both sides trust each other (handshakes.h), each with a body:
 //   hello     Introduction.
 //   reply     Introduction, proof.
 //   proof     proof.
@@ -43,8 +43,7 @@ enum class Kind : uint8_t {
     part
 };
 
-inline constexpr uint64_t window = 256 << 10;    // bytes of eager messages that a receiver may keep
-inline constexpr uint32_t announce_limit = 8192; // bulk messages per connection and direction
+inline constexpr uint64_t window = 256 << 10; // bytes of eager messages that a receiver may keep
 
 struct Head {
     static constexpr size_t wire_length = 48;

@@ -2,14 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/connection.h"
 
-#include <cstring>
-
 namespace dtrain::tcp {
 
 Connection::Connection(Shared *shared, const DeviceId &peer)
-    : Pollable(Kind::connection), shared_(*shared), peer_(peer) {
-    memcpy(&tag, peer.data(), sizeof tag);
-}
+    : Pollable(Kind::connection), ConnectionBase(peer), shared_(*shared) {}
 
 bool Connection::establish(Fd fd) {
     if (!shared_.poller.add(fd.get(), this, EPOLLIN)) return false;
@@ -42,8 +38,8 @@ void Connection::abandon() {
     if (out_send_) finish(std::exchange(out_send_, nullptr), DTRAIN_ERR_PEER);
     while (Send *send = queue_.pop_front()) finish(send, DTRAIN_ERR_PEER);
     while (Send *send = streams_.pop_front()) finish(send, DTRAIN_ERR_PEER);
-    while (Send *send = announced_.find_if([](const Send &) { return true; })) {
-        announced_.remove(send->id);
+    while (Send *send = rendezvous_.find_if([](const Send &) { return true; })) {
+        rendezvous_.end(send);
         finish(send, DTRAIN_ERR_PEER);
     }
     while (Transfer *t = transfers_.find_if([](const Transfer &) { return true; }))
@@ -51,30 +47,22 @@ void Connection::abandon() {
     in_transfer_ = nullptr;
     tp::Receive *receive = std::exchange(in_receive_, nullptr);
     if (in_message_) receive = std::exchange(in_message_->taken_by, nullptr);
-    if (receive) end(receive, DTRAIN_ERR_PEER);
-    // Of the messages that the peer sent, only complete ones remain.
-    const auto lost = [this](const tp::Message &m) {
-        return m.origin == this && (m.announced || &m == in_message_);
-    };
-    while (tp::Message *message = shared_.matcher.take_if(lost)) {
-        if (message == in_message_) in_message_ = nullptr;
-        shared_.matcher.release(message);
-    }
-    if (in_message_) shared_.matcher.release(in_message_); // it was taken before
-    in_message_ = nullptr;
-    shared_.matcher.for_each([this](tp::Message &m) {
-        if (m.origin == this) m.origin = nullptr;
+    if (receive) shared_.receives.fail(receive, DTRAIN_ERR_PEER);
+    shared_.receives.lose(this, [this](const tp::Message &message) {
+        if (&message == in_message_) in_message_ = nullptr;
     });
+    if (in_message_) shared_.receives.release(in_message_); // it was taken before
+    in_message_ = nullptr;
 }
 
 void Connection::taken(tp::Message *message, tp::Receive *receive) {
     if (message->announced) {
-        announcements_--;
+        rendezvous_.taken();
         if (receive)
             grant(receive, message->tag, message->length, uint32_t(message->id));
         else
             control({FrameKind::grant, 0, 0, 0, uint32_t(message->id), 0});
-        shared_.matcher.release(message);
+        shared_.receives.release(message);
     } else if (message != in_message_) {
         deliver(shared_, message, receive);
     } else if (receive) {
@@ -88,12 +76,11 @@ void Connection::taken(tp::Message *message, tp::Receive *receive) {
 void Connection::deliver(Shared &shared, tp::Message *message, tp::Receive *receive) {
     if (receive) {
         receive->into.scatter(message->data, message->length);
-        shared.completions.push(receive->done(message->tag, message->length));
-        shared.matcher.release(receive);
+        shared.receives.complete(receive, message->tag, message->length);
     }
     if (auto *origin = static_cast<Connection *>(message->origin))
         origin->give_credit(message->length);
-    shared.matcher.release(message);
+    shared.receives.release(message);
 }
 
 } // namespace dtrain::tcp

@@ -8,8 +8,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/eager_window.h"
-#include "common/id_table.h"
 #include "common/queue.h"
+#include "protocol/rendezvous.h"
 #include "tcp/address.h"
 #include "tcp/frame.h"
 #include "tcp/handshake.h"
@@ -19,29 +19,10 @@ struct iovec;
 
 namespace dtrain::tcp {
 
-class Device;
-class Connection;
-
-} // namespace dtrain::tcp
-
-struct dtrain_tp_ep {
-    dtrain::tcp::Device *device = nullptr;
-    dtrain::tcp::Connection *connection = nullptr; // nullptr: lost
-    uint64_t cookie = 0;
-    bool connect_due = true; // DTRAIN_TP_CONNECT is still to be reported
-    bool lost_due = true;    // room for DTRAIN_TP_PEER_LOST is still reserved
-    dtrain::tp::Link<dtrain_tp_ep> link;
-};
-
-namespace dtrain::tcp {
-
-using Endpoint = dtrain_tp_ep;
-
-class Connection : public Pollable {
+class Connection : public Pollable, public protocol::ConnectionBase<Device, Connection> {
   public:
     Connection(Shared *shared, const DeviceId &peer);
 
-    const DeviceId &peer() const { return peer_; }
     bool up() const { return bool(fd_); }
     int fd() const { return fd_.get(); }
     const char *reason() const { return reason_; } // why it was lost
@@ -67,11 +48,6 @@ class Connection : public Pollable {
     Handshake *handshake = nullptr; // the attempt to connect from this side, until it is up
     Address targets;                // addresses to try in turn
     uint32_t target = 0;            // index of the next one
-    tp::List<Endpoint, &Endpoint::link> endpoints;
-    uint64_t tag = 0; // for TagTable: the first bytes of the peer's id
-    tp::Link<Connection> order, chain;
-    tp::Link<Connection> guest_link; // while it is one of the device's guests
-    int64_t guest_until_ns = 0;      // 0: it is not a guest
 
   private:
     // connection_tx.cpp
@@ -100,18 +76,17 @@ class Connection : public Pollable {
     bool on_grant();
     bool on_data();
     bool on_withdraw();
+    tp::IovCursor *payload_place();
     int describe_payload(iovec *out);
     void payload_written(uint64_t len);
     void payload_complete();
     void grant(tp::Receive *receive, uint64_t message_tag, uint64_t length, uint32_t send_id);
     void finish(Transfer *transfer, dtrain_status_t failure = DTRAIN_OK);
-    void end(tp::Receive *receive, dtrain_status_t failure);
     void withdraw_receives(uint64_t cookie);
     void drop_arriving();
     bool fail(const char *reason);
 
     Shared &shared_;
-    const DeviceId peer_;
     Fd fd_;
     const char *reason_ = "";
     bool broken_ = false;   // unusable; progress() reads the rest and reports it
@@ -120,13 +95,13 @@ class Connection : public Pollable {
     uint8_t out_header_[Frame::wire_length]; // of the frame being written
     size_t out_header_left_ = 0;
     uint64_t out_payload_left_ = 0;
-    Send *out_send_ = nullptr;    // the send to which the payload belongs
-    bool blocked_ = false;        // the socket took only part of the data
-    SendList queue_;              // messages not started yet
-    SendList streams_;            // granted messages with bytes left to send
-    tp::IdTable<Send> announced_; // messages that wait for a grant
-    tp::Queue<Frame> control_;    // control frames that wait for the socket
+    Send *out_send_ = nullptr; // the send to which the payload belongs
+    bool blocked_ = false;     // the socket took only part of the data
+    SendList queue_;           // messages not started yet
+    SendList streams_;         // granted messages with bytes left to send
+    tp::Queue<Frame> control_; // control frames that wait for the socket
     tp::EagerWindow window_{window};
+    protocol::Rendezvous<Send> rendezvous_; // messages without a grant
 
     Frame in_; // the frame being read
     uint8_t in_header_[Frame::wire_length];
@@ -137,7 +112,6 @@ class Connection : public Pollable {
     tp::Message *in_message_ = nullptr;
     Transfer *in_transfer_ = nullptr;
     tp::IdTable<Transfer> transfers_; // granted, not complete
-    uint32_t announcements_ = 0;      // announcements of the peer without a grant
 };
 
 } // namespace dtrain::tcp

@@ -46,11 +46,9 @@ bool Connection::consume(const uint8_t *bytes, size_t len) {
     while (len) {
         if (in_payload_left_) {
             const size_t part = size_t(std::min<uint64_t>(len, in_payload_left_));
-            if (in_receive_)
-                in_receive_->into.scatter(bytes, part);
-            else if (in_transfer_ && in_transfer_->receive)
-                in_transfer_->receive->into.scatter(bytes, part);
-            else if (in_message_) {
+            if (tp::IovCursor *into = payload_place()) {
+                into->scatter(bytes, part);
+            } else if (in_message_) {
                 memcpy(in_message_->data + in_message_->arrived, bytes, part);
                 in_message_->arrived += part;
             }
@@ -73,22 +71,24 @@ bool Connection::consume(const uint8_t *bytes, size_t len) {
     return true;
 }
 
+// The rest of the receive that gets the payload; nullptr: it is kept, or dropped.
+tp::IovCursor *Connection::payload_place() {
+    tp::Receive *receive = in_transfer_ ? in_transfer_->receive : in_receive_;
+    return receive ? &receive->into : nullptr;
+}
+
 // Describes where the kernel can write the payload directly.
 int Connection::describe_payload(iovec *out) {
     if (!in_payload_left_) return 0;
-    if (in_receive_) return in_receive_->into.describe(out, in_payload_left_);
-    if (in_transfer_ && in_transfer_->receive)
-        return in_transfer_->receive->into.describe(out, in_payload_left_);
+    if (tp::IovCursor *into = payload_place()) return into->describe(out, in_payload_left_);
     if (!in_message_) return 0;
     out[0] = {in_message_->data + in_message_->arrived, in_payload_left_};
     return 1;
 }
 
 void Connection::payload_written(uint64_t len) {
-    if (in_receive_)
-        in_receive_->into.advance(len);
-    else if (in_transfer_)
-        in_transfer_->receive->into.advance(len);
+    if (tp::IovCursor *into = payload_place())
+        into->advance(len);
     else
         in_message_->arrived += len;
     in_payload_left_ -= len;
@@ -97,8 +97,7 @@ void Connection::payload_written(uint64_t len) {
 
 void Connection::payload_complete() {
     if (tp::Receive *receive = std::exchange(in_receive_, nullptr)) {
-        shared_.completions.push(receive->done(in_.tag, in_.length));
-        shared_.matcher.release(receive);
+        shared_.receives.complete(receive, in_.tag, in_.length);
     } else if (Transfer *transfer = std::exchange(in_transfer_, nullptr)) {
         if (!transfer->left) finish(transfer);
     } else if (tp::Message *message = std::exchange(in_message_, nullptr)) {
@@ -123,36 +122,30 @@ bool Connection::on_eager() {
     if (in_.length > eager_limit || !window_.take(in_.length))
         return fail("protocol error: a message larger than the window allows");
     in_payload_left_ = in_.length;
-    if ((in_receive_ = shared_.matcher.match(in_.tag))) {
+    if ((in_receive_ = shared_.receives.match(in_.tag))) {
         give_credit(in_.length);
     } else {
-        in_message_ = shared_.matcher.keep(in_.tag, in_.length);
+        in_message_ = shared_.receives.keep(in_.tag, in_.length, this);
         if (!in_message_) return fail("out of memory");
-        in_message_->origin = this;
     }
     if (!in_payload_left_) payload_complete();
     return true;
 }
 
 bool Connection::on_announce() {
-    if (in_.length > message_limit || announcements_ >= announce_limit)
+    if (in_.length > message_limit || !rendezvous_.may_announce())
         return fail("protocol error: an announcement that exceeds the limits");
-    if (tp::Receive *receive = shared_.matcher.match(in_.tag)) {
+    if (tp::Receive *receive = shared_.receives.match(in_.tag)) {
         grant(receive, in_.tag, in_.length, in_.id);
         return true;
     }
-    tp::Message *message = shared_.matcher.announce(in_.tag, in_.length);
-    if (!message) return fail("out of memory");
-    announcements_++;
-    message->origin = this;
-    message->id = in_.id;
-    return true;
+    if (rendezvous_.keep(shared_.receives, in_.tag, in_.length, in_.id, this)) return true;
+    return fail("out of memory");
 }
 
 void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t length,
                        uint32_t send_id) {
     const uint64_t granted = std::min(length, receive->capacity);
-    const dtrain_tp_done_t done = receive->done(message_tag, length);
     Frame frame{FrameKind::grant, 0, 0, granted, send_id, 0};
     if (granted) {
         Transfer *transfer = shared_.transfers.get();
@@ -160,25 +153,22 @@ void Connection::grant(tp::Receive *receive, uint64_t message_tag, uint64_t leng
             if (transfer) shared_.transfers.put(transfer);
             broken_ = shared_.attention = true;
             reason_ = "out of memory";
-            shared_.completions.push(receive->failed(DTRAIN_ERR_NO_MEMORY));
-            shared_.matcher.release(receive);
-            return;
+            return shared_.receives.fail(receive, DTRAIN_ERR_NO_MEMORY);
         }
         receive->into.truncate(granted);
         *transfer = {receive, message_tag, length, granted, frame.peer_id, send_id};
     } else {
-        shared_.completions.push(done);
-        shared_.matcher.release(receive);
+        shared_.receives.complete(receive, message_tag, length);
     }
     control(frame);
 }
 
 bool Connection::on_grant() {
-    Send *send = announced_.find(in_.id);
+    Send *send = rendezvous_.find(in_.id);
     if (!send) return true; // withdrawn meanwhile
     if (in_.length > send->length)
         return fail("protocol error: a grant of more bytes than announced");
-    announced_.remove(in_.id);
+    rendezvous_.end(send);
     send->peer_id = in_.peer_id;
     send->from.truncate(in_.length);
     if (in_.length)
@@ -204,51 +194,41 @@ bool Connection::on_withdraw() {
         finish(t, DTRAIN_ERR_PEER);
         return true;
     }
-    const auto withdrawn = [this, id](const tp::Message &m) {
-        return m.origin == this && m.announced && m.id == id;
-    };
-    if (tp::Message *message = shared_.matcher.take_if(withdrawn)) {
-        announcements_--;
-        shared_.matcher.release(message);
+    if (tp::Message *message = shared_.receives.take_announced(this, id)) {
+        rendezvous_.taken();
+        shared_.receives.release(message);
     }
     return true;
 }
 
 void Connection::finish(Transfer *transfer, dtrain_status_t failure) {
-    tp::Receive *receive = transfer->receive;
-    if (receive && failure == DTRAIN_OK) {
-        shared_.completions.push(receive->done(transfer->tag, transfer->length));
-        shared_.matcher.release(receive);
-    } else if (receive) {
-        end(receive, failure);
-    }
+    if (tp::Receive *receive = transfer->receive; receive && failure == DTRAIN_OK)
+        shared_.receives.complete(receive, transfer->tag, transfer->length);
+    else if (receive)
+        shared_.receives.fail(receive, failure);
     transfers_.remove(transfer->id);
     shared_.transfers.put(transfer);
-}
-
-void Connection::end(tp::Receive *receive, dtrain_status_t failure) {
-    shared_.completions.push(receive->failed(failure));
-    shared_.matcher.release(receive);
 }
 
 // Data that still arrives for them is dropped, so that the connection can serve the others.
 void Connection::withdraw_receives(uint64_t cookie) {
     const auto is_it = [cookie](const tp::Receive *r) { return r && r->cookie == cookie; };
-    if (is_it(in_receive_)) end(std::exchange(in_receive_, nullptr), DTRAIN_ERR_CANCELED);
+    if (is_it(in_receive_))
+        shared_.receives.fail(std::exchange(in_receive_, nullptr), DTRAIN_ERR_CANCELED);
     if (in_message_ && is_it(in_message_->taken_by)) {
-        end(in_message_->taken_by, DTRAIN_ERR_CANCELED);
+        shared_.receives.fail(in_message_->taken_by, DTRAIN_ERR_CANCELED);
         drop_arriving();
     }
     const auto goes_there = [&](const Transfer &t) { return is_it(t.receive); };
     while (Transfer *transfer = transfers_.find_if(goes_there))
-        end(std::exchange(transfer->receive, nullptr), DTRAIN_ERR_CANCELED);
+        shared_.receives.fail(std::exchange(transfer->receive, nullptr), DTRAIN_ERR_CANCELED);
 }
 
 // The rest of the message being kept is no longer wanted.
 void Connection::drop_arriving() {
     tp::Message *message = std::exchange(in_message_, nullptr);
     give_credit(message->length);
-    shared_.matcher.release(message);
+    shared_.receives.release(message);
 }
 
 bool Connection::fail(const char *reason) {

@@ -90,7 +90,7 @@ bool Connection::next_message() {
         begin({FrameKind::eager, 0, send->tag, send->length, 0, 0}, send, send->length);
         return true;
     }
-    if (announced_.size() >= announce_limit || !announced_.insert(send, &send->id)) return false;
+    if (!rendezvous_.announce(send)) return false;
     queue_.remove(send);
     begin({FrameKind::announce, 0, send->tag, send->length, send->id, 0}, nullptr, 0);
     return true;
@@ -143,8 +143,8 @@ void Connection::withdraw(uint64_t cookie) {
 template <class Which> void Connection::withdraw_sends(const Which &which) {
     withdraw_queued(&queue_, which, false);
     withdraw_queued(&streams_, which, true);
-    while (Send *send = announced_.find_if(which)) {
-        announced_.remove(send->id);
+    while (Send *send = rendezvous_.find_if(which)) {
+        rendezvous_.end(send);
         control({FrameKind::withdraw, 0, 0, 0, send->id, 0});
         finish(send, DTRAIN_ERR_CANCELED);
     }

@@ -1,4 +1,4 @@
-// One opened TCP device: its endpoints, and one connection per peer.
+// One opened TCP device.
 // SPDX-License-Identifier: Apache-2.0
 #include "tcp/device.h"
 #include "common/machine.h"
@@ -19,29 +19,35 @@ namespace {
 // except now and then, to find new incoming connections.
 constexpr uint32_t poll_every = 64;
 constexpr int drain_ms = 200;
+constexpr char any_interface[] = "auto"; // the device that chooses the interface itself
 
-uint64_t tag_of(const DeviceId &id) {
-    uint64_t tag;
-    memcpy(&tag, id.data(), sizeof tag);
-    return tag;
-}
-
-} // namespace
-
+// "tcp.interface" (a list: one device each), else "listen.address", else any_interface.
 void default_interface(const tp::Host &host, char *buf, size_t len) {
     if (!host.option("tcp.interface", buf, len) && !host.option("listen.address", buf, len))
         snprintf(buf, len, "%s", any_interface);
 }
 
+} // namespace
+
+dtrain_status_t Device::list(const tp::Host &host, std::string *names) {
+    char all[1024];
+    default_interface(host, all, sizeof all);
+    *names = all;
+    return DTRAIN_OK;
+}
+
+std::unique_ptr<Device> Device::make(const dtrain_tp_host_t *host, const char *) {
+    return std::unique_ptr<Device>(new (std::nothrow) Device(host));
+}
+
 Device::Device(const dtrain_tp_host_t *host)
-    : shared_(host), lobby_(shared_.host, &shared_.poller, this) {}
+    : DeviceBase(host, transport_name()), handshakes_(&shared_, this) {
+    set_most_eager(eager_limit);
+}
 
 Device::~Device() {
     drain();
-    while (Connection *connection = connections_.front()) {
-        connection->abandon();
-        remove(connection);
-    }
+    abandon_all();
 }
 
 dtrain_status_t Device::open(const char *name) {
@@ -61,7 +67,22 @@ dtrain_status_t Device::open(const char *name) {
     host().random(own_.id.data(), own_.id.size());
     own_.host = tp::machine_fingerprint("net");
     own_.count = 1;
-    return lobby_.open(&own_.sockets[0], own_.id);
+    return handshakes_.open(&own_.sockets[0], own_.id);
+}
+
+dtrain_status_t Device::query(dtrain_tp_attr_t *attr) const {
+    dtrain_tp_attr_t own{};
+    own.max_iov = tp::max_iov;
+    own.caps = DTRAIN_TP_CAP_EVENT_FD | DTRAIN_TP_CAP_PEER_LOST;
+    own.max_message = message_limit;
+    own.eager_limit = eager_limit;
+    own.latency_ns = 7'000; // measured on loopback
+    own.bandwidth_bps = 5'000'000'000;
+    own.remote_latency_ns = 20'000; // assumes 10 Gbit/s Ethernet; tuning measures the real value
+    own.remote_bandwidth_bps = 1'250'000'000;
+    own.address_len = address_length;
+    own.numa_node = -1;
+    return tp::answer(own, attr);
 }
 
 dtrain_status_t Device::address(uint8_t out[Address::wire_length]) {
@@ -83,9 +104,9 @@ dtrain_status_t Device::listen_everywhere(const char *best) {
     dtrain_status_t status = resolve_local(host(), best, &first);
     if (status != DTRAIN_OK) return status;
     fresh.add(first);
-    if (lobby_.listen(&listener) != DTRAIN_OK) { // this machine has no IPv6
+    if (handshakes_.listen(&listener) != DTRAIN_OK) { // this machine has no IPv6
         listener = first;
-        status = lobby_.listen(&listener);
+        status = handshakes_.listen(&listener);
     } else if (!is_loopback(first)) {
         add_own(&fresh);
     }
@@ -110,7 +131,7 @@ dtrain_status_t Device::reachable(const void *address, size_t len) {
     Address peer;
     if (!peer.decode(address, len))
         return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are not an address", len);
-    if (leading(peer).count > 0) return guests_.expect(peer.id, find(peer.id)), DTRAIN_OK;
+    if (leading(peer).count > 0) return connections_.expect(peer.id), DTRAIN_OK;
     if (is_loopback(peer.sockets[0]))
         return host().fail(DTRAIN_ERR_NOT_FOUND,
                            "tcp: %s is the loopback of another host; give a rendezvous by an "
@@ -134,43 +155,16 @@ dtrain_status_t Device::connect(const void *address, size_t len, uint64_t cookie
     Address peer;
     if (!peer.decode(address, len))
         return host().fail(DTRAIN_ERR_INVALID, "tcp: these %zu bytes are not an address", len);
-    auto *ep = new (std::nothrow) Endpoint;
-    Connection *connection = ep ? find(peer.id) : nullptr;
-    const bool fresh = ep && !connection;
-    if (fresh) connection = add(peer.id);
-    if (!connection || !shared_.completions.reserve(2)) {
-        if (fresh && connection) remove(connection);
-        delete ep;
-        return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another endpoint");
-    }
-    guests_.expect(peer.id, connection);
-    ep->device = this;
-    ep->connection = connection;
-    ep->cookie = cookie;
-    connection->endpoints.push_back(ep);
+    connections_.expect(peer.id);
+    bool fresh;
+    Endpoint *ep = attach(peer.id, cookie, &fresh);
+    if (!ep) return DTRAIN_ERR_NO_MEMORY;
     *ep_p = ep;
-    if (connection->up()) {
-        ep->connect_due = false;
-        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
-    } else if (fresh) {
-        connection->targets = leading(peer);
-        lobby_.connect(connection);
+    if (fresh) {
+        ep->connection->targets = leading(peer);
+        handshakes_.connect(ep->connection);
     }
     return DTRAIN_OK;
-}
-
-void Device::disconnect(Endpoint *ep) {
-    if (Connection *connection = ep->connection) {
-        connection->endpoints.remove(ep);
-        connection->withdraw(ep);
-        if (!connection->up() && connection->endpoints.empty()) {
-            if (connection->handshake) lobby_.forget(connection->handshake);
-            remove(connection);
-        }
-    }
-    if (ep->connect_due) report(*ep, DTRAIN_TP_CONNECT, DTRAIN_ERR_CANCELED);
-    if (ep->lost_due) shared_.completions.unreserve();
-    delete ep;
 }
 
 dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *iov, uint32_t n,
@@ -196,62 +190,24 @@ dtrain_status_t Device::send(Endpoint *ep, uint64_t tag, const dtrain_tp_iov_t *
     return DTRAIN_OK;
 }
 
-dtrain_status_t Device::recv(uint64_t wanted, uint64_t mask, const dtrain_tp_iov_t *iov, uint32_t n,
-                             uint64_t cookie) {
-    uint64_t length;
-    if (!tp::iov_length(iov, n, &length))
-        return host().fail(DTRAIN_ERR_INVALID, "tcp: a receive can have at most %u pieces",
-                           tp::max_iov);
-    tp::Receive *receive = shared_.matcher.create(wanted, mask, iov, n, length, cookie);
-    if (!receive || !shared_.completions.reserve(1)) {
-        if (receive) shared_.matcher.release(receive);
-        return host().fail(DTRAIN_ERR_NO_MEMORY, "tcp: no memory for another receive");
-    }
-    tp::Message *message = shared_.matcher.post(receive);
-    if (!message) return DTRAIN_OK;
-    if (auto *origin = static_cast<Connection *>(message->origin))
-        origin->taken(message, receive);
-    else
-        Connection::deliver(shared_, message, receive);
-    return DTRAIN_OK;
-}
-
-void Device::cancel(uint64_t cookie) {
-    tp::Receive *receive = shared_.matcher.cancel(cookie);
-    if (!receive) return;
-    shared_.completions.push(receive->failed(DTRAIN_ERR_CANCELED));
-    shared_.matcher.release(receive);
-}
-
-void Device::withdraw(uint64_t cookie) {
-    cancel(cookie);
-    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->withdraw(cookie);
-}
-
-void Device::purge(uint64_t wanted, uint64_t mask) {
-    while (tp::Message *message = shared_.matcher.take(wanted, mask)) {
-        if (auto *origin = static_cast<Connection *>(message->origin))
-            origin->taken(message, nullptr);
-        else
-            Connection::deliver(shared_, message, nullptr);
-    }
-}
-
 int32_t Device::progress(dtrain_tp_done_t *done, uint32_t max) {
-    const bool few = connection_count_ <= 1;
+    const bool few = connections_.count() <= 1;
     const bool attention = std::exchange(shared_.attention, false);
     if (few || attention) run_all();
-    if (!few || poll_next_ || !lobby_.idle() || ++ticks_ % poll_every == 0) poll();
+    if (!few || poll_next_ || !handshakes_.idle() || ++ticks_ % poll_every == 0) poll();
     return shared_.completions.pop(done, max);
 }
 
 dtrain_status_t Device::arm() {
     poll_next_ = true;
     if (!shared_.completions.empty() || shared_.attention) return DTRAIN_ERR_BUSY;
-    if (std::exchange(shared_.stale_interest, false))
-        for (Connection *c = connections_.front(); c; c = connections_.next(c))
-            c->update_interest();
+    update_interests();
     return shared_.poller.anything_ready() ? DTRAIN_ERR_BUSY : DTRAIN_OK;
+}
+
+void Device::update_interests() {
+    if (!std::exchange(shared_.stale_interest, false)) return;
+    for (Connection *c = connections_.front(); c; c = connections_.next(c)) c->update_interest();
 }
 
 void Device::run_all() {
@@ -267,95 +223,39 @@ void Device::run(Connection *connection) {
 
 void Device::poll() {
     poll_next_ = false;
-    if (!guests_.empty()) show_out_guests();
-    if (std::exchange(shared_.stale_interest, false))
-        for (Connection *c = connections_.front(); c; c = connections_.next(c))
-            c->update_interest();
+    if (connections_.has_guests()) show_out_guests();
+    update_interests();
     shared_.poller.poll([this](Pollable *who) {
         if (who->kind == Pollable::Kind::connection)
             run(static_cast<Connection *>(who));
         else
-            lobby_.dispatch(who);
+            handshakes_.dispatch(who);
     });
 }
 
 Verdict Device::admit(const DeviceId &peer) {
     if (peer == own_.id) return Verdict::accepted; // the device's own address: both ends are here
-    const Connection *connection = find(peer);
+    const Connection *connection = connections_.find(peer);
     if (!connection) return Verdict::accepted;
     // If both sides connect at once, the connection from the device with the smaller id survives.
     return connection->up() || own_.id < peer ? Verdict::duplicate : Verdict::accepted;
 }
 
 void Device::joined(Connection *connection, const DeviceId &peer, Fd fd) {
-    if (!connection && peer != own_.id) connection = find(peer);
-    const bool fresh = !connection;
-    if (fresh) connection = add(peer);
+    if (!connection && peer != own_.id) connection = connections_.find(peer);
+    connection = accept(connection, peer);
     if (!connection) return; // no memory: the peer sees the socket close
-    if (fresh && !guests_.is_expected(peer))
-        if (Connection *oldest = guests_.receive(connection, host().now_ns()))
-            lose(oldest, DTRAIN_ERR_PEER);
-    if (connection->handshake) lobby_.forget(connection->handshake);
     tune(host(), fd.get(), congestion_);
     if (!connection->establish(std::move(fd))) return lose(connection, DTRAIN_ERR_NO_MEMORY);
-    for (Endpoint *ep = connection->endpoints.front(); ep; ep = connection->endpoints.next(ep)) {
-        ep->connect_due = false;
-        report(*ep, DTRAIN_TP_CONNECT, DTRAIN_OK);
-    }
-}
-
-void Device::failed(Connection *connection, dtrain_status_t status, const char *reason) {
-    host().fail(status, "tcp: cannot connect: %s", reason);
-    host().log(DTRAIN_LOG_INFO, "tcp: cannot connect: %s", reason);
-    lose(connection, status);
-}
-
-void Device::lose(Connection *connection, dtrain_status_t status) {
-    if (connection->up())
-        host().log(DTRAIN_LOG_INFO, "tcp: connection lost: %s", connection->reason());
-    connection->abandon();
-    while (Endpoint *ep = connection->endpoints.pop_front()) {
-        ep->connection = nullptr;
-        if (std::exchange(ep->connect_due, false)) {
-            report(*ep, DTRAIN_TP_CONNECT, status);
-        } else {
-            ep->lost_due = false;
-            report(*ep, DTRAIN_TP_PEER_LOST, DTRAIN_ERR_PEER);
-        }
-    }
-    remove(connection);
-}
-
-Connection *Device::find(const DeviceId &peer) {
-    Connection *connection = connections_.find(tag_of(peer));
-    return connection && connection->peer() == peer ? connection : nullptr;
-}
-
-Connection *Device::add(const DeviceId &peer) {
-    auto *connection = new (std::nothrow) Connection(&shared_, peer);
-    if (!connection) return nullptr;
-    connections_.insert(connection);
-    connection_count_++;
-    return connection;
+    connections_.report_up(connection);
 }
 
 void Device::show_out_guests() {
     const int64_t now = host().now_ns();
-    while (Connection *guest = guests_.overdue(now)) {
+    while (Connection *guest = connections_.overdue_guest(now)) {
         host().log(DTRAIN_LOG_INFO, "tcp: a connection from a device outside the job was closed");
         lose(guest, DTRAIN_ERR_PEER);
     }
-}
-
-void Device::remove(Connection *connection) {
-    guests_.forget(connection);
-    connections_.remove(connection);
-    connection_count_--;
-    delete connection;
-}
-
-void Device::report(const Endpoint &ep, uint32_t kind, dtrain_status_t status) {
-    shared_.completions.push({ep.cookie, 0, 0, 0, status, kind, 0});
 }
 
 // Closing a socket with unread bytes resets it, which would discard data that the peer's kernel

@@ -20,8 +20,7 @@ enum class FrameKind : uint8_t { eager = 1, announce, grant, data, withdraw, cre
 inline constexpr uint64_t eager_limit = 256 << 10;
 inline constexpr uint64_t data_limit = 1 << 20; // of a data frame; a small message may wait for one
 inline constexpr uint64_t message_limit = uint64_t{1} << 40;
-inline constexpr uint64_t window = 2 << 20;      // bytes of eager messages that a receiver may keep
-inline constexpr uint32_t announce_limit = 8192; // announced messages per connection and direction
+inline constexpr uint64_t window = 2 << 20; // bytes of eager messages that a receiver may keep
 
 struct Frame {
     static constexpr size_t wire_length = 32;

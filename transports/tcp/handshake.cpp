@@ -49,8 +49,7 @@ Handshake::Step Handshake::on_hello(const tp::Host &host) {
         Proof proof;
     } reply{0, own_, {}};
     static_assert(sizeof reply == 4 + sizeof(Hello) + sizeof(Proof));
-    if (prove(host, "tcp", Role::responder, other_, own_, &reply.proof) != DTRAIN_OK ||
-        prove(host, "tcp", Role::initiator, other_, own_, &expected_) != DTRAIN_OK)
+    if (!prove_both(host, "tcp", Role::responder, own_, other_, &reply.proof, &expected_))
         return fail(DTRAIN_ERR_AUTH, "signing failed");
     return send(&reply, sizeof reply, Phase::proof);
 }
@@ -79,8 +78,7 @@ Handshake::Step Handshake::on_reply(const tp::Host &host) {
     if (verdict == Verdict::accepted && other_.from != own_.to) verdict = Verdict::wrong_device;
     if (verdict != Verdict::accepted) return fail(status_of(verdict), text_of(verdict));
     Proof expected, proof;
-    if (prove(host, "tcp", Role::responder, own_, other_, &expected) != DTRAIN_OK ||
-        prove(host, "tcp", Role::initiator, own_, other_, &proof) != DTRAIN_OK)
+    if (!prove_both(host, "tcp", Role::initiator, own_, other_, &proof, &expected))
         return fail(DTRAIN_ERR_AUTH, "signing failed");
     if (!tp::equal_macs(expected.data(), reply.proof.data()))
         return fail(DTRAIN_ERR_AUTH, text_of(Verdict::wrong_proof));

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "common/match.h"
+#include "protocol/endpoint.h"
 #include "tcp/frame.h"
 
 #include <memory>
 
-struct dtrain_tp_ep;
-
 namespace dtrain::tcp {
 
+class Device;
+class Connection;
+using Endpoint = protocol::Endpoint<Device, Connection>;
+
 struct Send { // a send() that was accepted and is not complete
-    dtrain_tp_ep *endpoint = nullptr;
+    Endpoint *endpoint = nullptr;
     uint64_t tag = 0;
     uint64_t length = 0;
     uint64_t cookie = 0;

@@ -1,7 +1,7 @@
 // The table of the UCX transport.
 // SPDX-License-Identifier: Apache-2.0
 #include "rdm/plugin.h"
-#include "rdm/cards.h"
+#include "rdm/nics.h"
 #include "ucx/wire.h"
 
 namespace dtrain::rdm {
@@ -11,18 +11,18 @@ const char *const transport_name = "ucx";
 // Lists one device, since UCX itself chooses among networks for each peer.
 dtrain_status_t list_devices(const tp::Host &host, std::string *names) {
     if (const dtrain_status_t status = ucx::Wire::check(host); status != DTRAIN_OK) return status;
-    std::vector<Card> cards = rdma_cards();
-    if (cards.empty()) {
-        cards.emplace_back().name = "tcp";
-        cards.back().why = "the kernel has no RDMA device";
+    std::vector<Nic> nics = rdma_nics();
+    if (nics.empty()) {
+        nics.emplace_back().name = "tcp";
+        nics.back().why = "the kernel has no RDMA device";
     }
-    for (Card &card : cards) {
-        card.chosen = card.state != "down";
-        if (card.why.empty())
-            card.why = card.chosen ? "UCX chooses among those of ucx.devices, for each peer"
-                                   : "its link is down";
+    for (Nic &nic : nics) {
+        nic.chosen = nic.state != "down";
+        if (nic.why.empty())
+            nic.why = nic.chosen ? "UCX chooses among those of ucx.devices, for each peer"
+                                 : "its link is down";
     }
-    tell(host, transport_name, cards);
+    tell(host, transport_name, nics);
     *names = "ucx";
     return DTRAIN_OK;
 }

@@ -27,7 +27,7 @@ from ._graph import Graph
 from ._records import RecordReader, RecordWriter
 from ._server import Server, server_weights
 from ._communicator import Communicator
-from ._context import Context, describe_options, version
+from ._context import Context, describe_join, describe_options, version
 
 __version__ = version()
 __all__ = [
@@ -39,5 +39,5 @@ __all__ = [
     "NotFinite", "NotFoundError", "Op", "PROD", "PeerError", "Placement", "RecordReader", "RecordWriter",
     "Registration", "Request", "Result", "Rule", "SUM", "Schedule", "Server", "State", "StateError",
     "Steps", "Table", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
-    "U64", "U8", "UnsupportedError", "VersionError", "clip_by_global_norm", "describe_options",
-    "newest_checkpoint", "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]
+    "U64", "U8", "UnsupportedError", "VersionError", "clip_by_global_norm", "describe_join",
+    "describe_options", "newest_checkpoint", "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]

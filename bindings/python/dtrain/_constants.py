@@ -50,6 +50,7 @@ ANY_RANK: int = _dtrain.DTRAIN_ANY_RANK
 
 class Rule(enum.IntEnum):
     """Update rules: what a push does to a table's values."""
+    # from dtrain.h, by ./dev generate
     ADD = _dtrain.DTRAIN_RULE_ADD
     ASSIGN = _dtrain.DTRAIN_RULE_ASSIGN
     SGD = _dtrain.DTRAIN_RULE_SGD
@@ -70,16 +71,19 @@ class Rule(enum.IntEnum):
     LAMB = _dtrain.DTRAIN_RULE_LAMB
     DC_SGD = _dtrain.DTRAIN_RULE_DC_SGD
     FUNCTION = _dtrain.DTRAIN_RULE_FUNCTION
+    # the end of what is generated
 
 
 class Compression(enum.IntEnum):
     """How an all-reduce is compressed (docs/COMPRESSION.md)."""
+    # from dtrain.h, by ./dev generate
     F16 = _dtrain.DTRAIN_COMPRESS_F16
     BF16 = _dtrain.DTRAIN_COMPRESS_BF16
     INT8 = _dtrain.DTRAIN_COMPRESS_INT8
     TOPK = _dtrain.DTRAIN_COMPRESS_TOPK
     ONEBIT = _dtrain.DTRAIN_COMPRESS_ONEBIT
     POWERSGD = _dtrain.DTRAIN_COMPRESS_POWERSGD
+    # the end of what is generated
 
 
 class Topology(enum.IntEnum):

@@ -112,6 +112,16 @@ def fill_options(bag: Any, path: Optional[Path], settings: Mapping[str, Any],
                                    option_text(value, defaults.get(key, "")))
 
 
+def describe_join(rendezvous: Optional[str] = None, *, size: Optional[int] = None,
+                  rank: Optional[int] = None, servers: Optional[int] = None) -> Dict[str, Any]:
+    """How Context.join() with the same arguments would join from this process: as what, where, and
+    what says so or stands against it; and what each launcher's environment says here."""
+    check_sized(size, rank=rank, servers=servers)
+    params = fill(_dtrain.dtrain_comm_params_t(), {"size": size, "rank": rank, "servers": servers})
+    described: Dict[str, Any] = json.loads(_dtrain.dtrain_join_describe(rendezvous, params))
+    return described
+
+
 class Context(Closeable):
     """Opens the transports. Options are named with underscores for dots, as in the environment, or
     by their exact keys: Context(op_timeout="10s"), Context({"op.timeout": "10s"}). options_file has

@@ -63,6 +63,13 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(dtrain.Error, "nowhere"):
             dtrain.Context(options_file="/nowhere")
 
+    def test_joining_is_described(self):
+        described = dtrain.describe_join("tcp://h:7", size=3, rank=1, servers=1)
+        self.assertEqual([described[key] for key in ("joins", "index", "workers", "servers", "rendezvous")],
+                         [True, 1, 3, 1, "tcp://h:7"])
+        self.assertIn("torchrun", str(described["sources"]))
+        self.assertFalse(dtrain.describe_join("tcp://h", size=1, rank=3)["joins"])
+
     def test_given(self):
         for arguments, named in ((({"transports": "tcp"},), {}), ((), {"transports": "tcp"}),
                                  (({"transports": "shm"},), {"transports": "tcp"})):

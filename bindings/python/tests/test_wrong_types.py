@@ -100,6 +100,7 @@ FUNCTIONS = {
     "restore_checkpoint": dict(tables=[dense], step=1, timeout=1),
     "newest_checkpoint": dict(table=dense), "server_weights": dict(workers=1, dedicated=1, serving=0),
     "describe_options": {}, "version": {},
+    "describe_join": {"rendezvous": "tcp://h:7", "size": 2, "rank": 0, "servers": 0},
     "RecordReader": dict(paths="none", shard=0, shards=1, max_record=1),
     "RecordWriter": dict(path=FOLDER.name + "/records"),
     "Context": dict(log=None, options_file="none")}

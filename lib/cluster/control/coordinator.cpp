@@ -14,26 +14,26 @@ constexpr int64_t first_line = 2 * second; // in the log, while members are miss
 } // namespace
 
 Coordinator::Coordinator(const Settings &settings, int64_t now)
-    : settings_(settings), phase_(Phase::gathering), started_(now), next_line_(now + first_line),
+    : settings_(settings), phase_(Phase::joining), started_(now), next_line_(now + first_line),
       next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
       shrinks_([this](int32_t m) { return state_.alive(m); }, [this] { return new_group(); },
                settings.identity.workers) {
     state_.job = settings.job;
     state_.coordinator = settings.identity.member();
-    gathering_.emplace(settings.identity.workers, settings.identity.servers);
+    roster_.emplace(settings.identity.workers, settings.identity.servers);
     links_[local_link] = {state_.coordinator, "", "", false};
 }
 
 Coordinator::Coordinator(const Settings &settings, Membership state, bool dead, int64_t now)
     : Coordinator(settings, now) {
     bool clean = state.gone.at(state.coordinator).left;
-    phase_ = Phase::collecting;
-    gathering_.reset();
+    phase_ = Phase::failing_over;
+    roster_.reset();
     state_ = std::move(state);
     state_.coordinator = settings.identity.member();
     pace_ = Pace::of(settings, state_.peers);
     watch_.set(pace_);
-    reunion_.emplace(state_, pace_, clean, dead, now);
+    failover_.emplace(state_, pace_, clean, dead, now);
 }
 
 void Coordinator::accepted(const Accepted &event, int64_t now, Actions &actions) {
@@ -52,8 +52,8 @@ void Coordinator::show_out(int64_t now, Actions &actions) {
 }
 
 void Coordinator::turned_away(const TurnedAway &event, int64_t now) {
-    if (!gathering_) return;
-    gathering_->turned_away(event.member, event.remote, event.text);
+    if (!roster_) return;
+    roster_->turned_away(event.member, event.remote, event.text);
     if (event.member >= 0)
         // Otherwise it claimed to be no member, so members need not know.
         tell_soon(now);
@@ -84,7 +84,7 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
         actions.emplace_back(Close{link});
     } else if (std::holds_alternative<wire::Leave>(message)) {
         actions.emplace_back(Close{link});
-        if (phase_ == Phase::gathering) return closed(link, "it left", now, actions);
+        if (phase_ == Phase::joining) return closed(link, "it left", now, actions);
         unseat(member);
         remove(state_.left(member), actions);
         if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
@@ -107,10 +107,10 @@ void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions
     lobby_.erase(link);
     if (!connection.seated) return;
     seats_.erase(connection.member);
-    if (phase_ == Phase::gathering)
+    if (phase_ == Phase::joining)
         return end(DTRAIN_ERR_PEER,
                    text("%s failed while joining: %s",
-                        member_name(gathering_->peer(connection.member)).c_str(), why.c_str()),
+                        member_name(roster_->peer(connection.member)).c_str(), why.c_str()),
                    actions);
     lose(connection.member, why, false, actions);
     collect(now, actions);
@@ -129,7 +129,7 @@ void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
     state_.gone[gone.member] = gone;
     watch_.stop(gone.member);
     std::erase_if(doubts_, [&](const Doubt &d) { return d.held && d.member == gone.member; });
-    if (reunion_) reunion_->went(gone.member);
+    if (failover_) failover_->went(gone.member);
     if (phase_ != Phase::running) return; // the Welcome will tell
     if (gone.left)
         left_.push_back(gone);
@@ -156,7 +156,7 @@ void Coordinator::end(Status status, const std::string &why, Actions &actions) {
 }
 
 void Coordinator::leave(Actions &actions) {
-    if (phase_ == Phase::gathering) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
+    if (phase_ == Phase::joining) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
     tell_who_left(actions);
     if (phase_ != Phase::over) to_all(state_.left(state_.coordinator), actions);
     for (const auto &[link, connection] : links_)
@@ -204,8 +204,8 @@ uint64_t Coordinator::new_group() {
 
 void Coordinator::tick(int64_t now, Actions &actions) {
     show_out(now, actions);
-    if (phase_ == Phase::gathering) say_who_is_missing(now, actions);
-    if (phase_ == Phase::collecting) collect(now, actions);
+    if (phase_ == Phase::joining) say_who_is_missing(now, actions);
+    if (phase_ == Phase::failing_over) collect(now, actions);
     if (phase_ != Phase::running) return;
     watch(now, actions);
     if (now >= tell_at_) tell_who_left(actions);
@@ -215,8 +215,8 @@ void Coordinator::tick(int64_t now, Actions &actions) {
 int64_t Coordinator::next_deadline() const {
     const int64_t lobby = lobby_.empty() ? INT64_MAX : lobby_.begin()->second;
     switch (phase_) {
-    case Phase::gathering: return std::min({lobby, next_line_, settings_.join_deadline});
-    case Phase::collecting: return std::min(lobby, reunion_->next_deadline());
+    case Phase::joining: return std::min({lobby, next_line_, settings_.join_deadline});
+    case Phase::failing_over: return std::min(lobby, failover_->next_deadline());
     case Phase::running:
         return std::min(
             {lobby, watch_.next_deadline(), shrinks_.next_deadline(), next_judgement(), tell_at_});

@@ -6,18 +6,18 @@
 // member whose connection ends without a Leave, or that is silent for the heartbeat timeout, is
 // lost for good (and is fenced if it comes back). A silent member is not reported until it is clear
 // that this side was not the one that was cut off or did not run. Messages between members pass
-// through here. After a takeover it first waits for the members to come (reunion.h).
+// through here. After a takeover it first waits for the members to come (failover.h).
 //
 // A partition never leaves two halves of a job running, except in a job of two, where both go on
 // alone.
 #pragma once
-#include "cluster/control/call_book.h"
-#include "cluster/control/gathering.h"
+#include "cluster/control/call_log.h"
+#include "cluster/control/failover.h"
+#include "cluster/control/join_roster.h"
 #include "cluster/control/membership.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/protocol.h"
-#include "cluster/control/reunion.h"
-#include "cluster/control/shrink_book.h"
+#include "cluster/control/shrink_votes.h"
 #include "cluster/control/watch.h"
 
 #include <map>
@@ -98,19 +98,19 @@ class Coordinator {
     bool relay(int32_t member, const wire::Relay &relay, Actions &actions);
     bool shrink(int32_t member, const wire::ShrinkRequest &request, int64_t now, Actions &actions);
     bool in_group(int32_t member, const std::vector<int32_t> &members) const;
-    void answer(const ShrinkBook::Answers &answers, Actions &actions);
+    void answer(const ShrinkVotes::Answers &answers, Actions &actions);
 
     const Settings &settings_;
-    enum class Phase { gathering, collecting, running, over } phase_;
+    enum class Phase { joining, failing_over, running, over } phase_;
     Membership state_;
     std::map<Link, Connection> links_;
     std::map<int32_t, Link> seats_; // by member
     // Connections without a seat, and until when each may stay; oldest first.
     std::map<Link, int64_t> lobby_;
 
-    std::optional<Gathering> gathering_;
+    std::optional<JoinRoster> roster_;
     int64_t started_, next_line_, last_line_ = 0;
-    std::optional<Reunion> reunion_;
+    std::optional<Failover> failover_;
     std::map<Link, int32_t> calls_out_; // members being called
     Link next_call_;
 
@@ -122,8 +122,8 @@ class Coordinator {
     Pace pace_;
     Watch watch_;
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
-    CallBook call_book_;
-    ShrinkBook shrinks_;
+    CallLog call_log_;
+    ShrinkVotes shrinks_;
     uint64_t groups_made_ = 0;
 };
 

@@ -20,7 +20,7 @@ bool Coordinator::from_member(int32_t member, const wire::Message &message, int6
 
 bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions) {
     if (!in_group(member, failed.members) || failed.guilty >= state_.size()) return false;
-    call_book_.forget(failed.group);
+    call_log_.forget(failed.group);
     for (int32_t other : failed.members)
         if (other != member) to(other, failed, actions);
     return true;
@@ -28,7 +28,7 @@ bool Coordinator::group_failed(int32_t member, const wire::GroupFailed &failed, 
 
 bool Coordinator::calls(int32_t member, const wire::Calls &report, Actions &actions) {
     if (!in_group(member, report.members)) return false;
-    CallBook::Outcome outcome = call_book_.report(member, report);
+    CallLog::Outcome outcome = call_log_.report(member, report);
     wire::GroupFailed failed{report.group, report.members, DTRAIN_OK, {}, -1, outcome.differs};
     if (!outcome.mismatch.empty()) {
         failed.status = DTRAIN_ERR_MISMATCH;
@@ -38,11 +38,11 @@ bool Coordinator::calls(int32_t member, const wire::Calls &report, Actions &acti
         failed.text = "nothing moves on any rank any more (option stall.limit)";
     }
     if (failed.status != DTRAIN_OK) {
-        call_book_.forget(report.group);
+        call_log_.forget(report.group);
         for (int32_t other : report.members) to(other, failed, actions);
     }
     for (int32_t other : outcome.wanted) to(other, wire::CallsWanted{report.group}, actions);
-    for (const CallBook::Behind &behind : outcome.behind)
+    for (const CallLog::Behind &behind : outcome.behind)
         to(behind.member, wire::RankBehind{report.group, behind.rank, behind.seq}, actions);
     return true;
 }
@@ -66,8 +66,8 @@ bool Coordinator::in_group(int32_t member, const std::vector<int32_t> &members) 
            *unique.rbegin() < state_.size();
 }
 
-void Coordinator::answer(const ShrinkBook::Answers &answers, Actions &actions) {
-    for (const ShrinkBook::Answer &one : answers) to(one.member, one.reply, actions);
+void Coordinator::answer(const ShrinkVotes::Answers &answers, Actions &actions) {
+    for (const ShrinkVotes::Answer &one : answers) to(one.member, one.reply, actions);
 }
 
 } // namespace dtrain::cluster

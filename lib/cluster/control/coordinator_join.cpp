@@ -15,13 +15,13 @@ constexpr size_t roster_chunk = 64; // members per message; keeps it far below m
 
 void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
-    if (phase_ != Phase::gathering) return join_later(link, actions);
+    if (phase_ != Phase::joining) return join_later(link, actions);
     bool hopeless = false;
-    if (Status s = gathering_->admit(connection.member, connection.remote, join, hopeless);
+    if (Status s = roster_->admit(connection.member, connection.remote, join, hopeless);
         s != DTRAIN_OK)
         return refuse_joining(link, s, error_text(), hopeless, now, actions);
     seat(link);
-    if (gathering_->complete()) return start(now, actions);
+    if (roster_->complete()) return start(now, actions);
     to(connection.member, wire::Waiting{}, actions);
 }
 
@@ -60,8 +60,8 @@ void Coordinator::join_later(Link link, Actions &actions) {
 }
 
 void Coordinator::start(int64_t now, Actions &actions) {
-    state_.peers = gathering_->take_members();
-    gathering_.reset();
+    state_.peers = roster_->take_members();
+    roster_.reset();
     std::string own = "local";
     for (const auto &[member, link] : seats_) {
         const Connection &c = links_[link];
@@ -91,22 +91,22 @@ void Coordinator::start(int64_t now, Actions &actions) {
 void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
     auto seconds = [&] { return double(now - started_) / double(second); };
     if (now >= settings_.join_deadline)
-        return end(DTRAIN_ERR_TIMEOUT,
-                   text("joining the job timed out after %.1f s: %s", seconds(),
-                        gathering_->state().c_str()),
-                   actions);
+        return end(
+            DTRAIN_ERR_TIMEOUT,
+            text("joining the job timed out after %.1f s: %s", seconds(), roster_->state().c_str()),
+            actions);
     if (now < next_line_) return;
     last_line_ = now;
     next_line_ = now + line_interval;
-    to_all(wire::Waiting{text("waiting %.0f s for the job: %s", seconds(),
-                              gathering_->state().c_str())},
-           actions);
+    to_all(
+        wire::Waiting{text("waiting %.0f s for the job: %s", seconds(), roster_->state().c_str())},
+        actions);
 }
 
 void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
     int32_t member = connection.member;
-    if (phase_ != Phase::collecting || rejoin.job != state_.job || rejoin.member != member ||
+    if (phase_ != Phase::failing_over || rejoin.job != state_.job || rejoin.member != member ||
         connection.seated || !state_.alive(member))
         return refuse(link, DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
     state_.epoch = std::max(state_.epoch, rejoin.epoch);
@@ -124,19 +124,19 @@ void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Act
     if (!state_.alive(state_.coordinator))
         return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
     seat(link);
-    reunion_->came(member);
+    failover_->came(member);
     collect(now, actions);
 }
 
 void Coordinator::collect(int64_t now, Actions &actions) {
-    if (phase_ != Phase::collecting) return;
-    for (int32_t member : reunion_->to_call(now)) {
+    if (phase_ != Phase::failing_over) return;
+    for (int32_t member : failover_->to_call(now)) {
         Link link = next_call_;
         next_call_ += 4; // the member protocol's own numbers are 3 modulo 4
         calls_out_[link] = member;
         actions.emplace_back(Dial{link, member, state_.peers[size_t(member)].listener});
     }
-    if (reunion_->over(now)) resume(now, actions);
+    if (failover_->over(now)) resume(now, actions);
 }
 
 void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions) {
@@ -144,22 +144,22 @@ void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions)
     if (call == calls_out_.end()) return;
     int32_t member = call->second;
     calls_out_.erase(call);
-    if (phase_ != Phase::collecting || !refused || !reunion_->missing().contains(member)) return;
-    remove(reunion_->clean() ? state_.left(member)
-                             : state_.lost(member, "its process has ended", false),
+    if (phase_ != Phase::failing_over || !refused || !failover_->missing().contains(member)) return;
+    remove(failover_->clean() ? state_.left(member)
+                              : state_.lost(member, "its process has ended", false),
            actions);
     collect(now, actions);
 }
 
 void Coordinator::resume(int64_t now, Actions &actions) {
-    if (!reunion_->goes_on())
+    if (!failover_->goes_on())
         return end(DTRAIN_ERR_FENCED,
                    text("isolated: too few members can reach each other after the loss of a "
                         "coordinator (%zu missing)",
-                        reunion_->missing().size()),
+                        failover_->missing().size()),
                    actions);
-    std::set<int32_t> missing = reunion_->missing();
-    reunion_.reset();
+    std::set<int32_t> missing = failover_->missing();
+    failover_.reset();
     for (int32_t member : missing)
         remove(state_.lost(member, "it did not connect to the new coordinator", true), actions);
     phase_ = Phase::running;

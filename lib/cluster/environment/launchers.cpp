@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/environment/launchers.h"
 
+#include "cluster/environment/slurm.h"
+#include "cluster/environment/source.h"
+#include "cluster/exchange/exchange.h"
 #include "cluster/host/names.h"
 #include "wire/limits.h"
-
-#include <charconv>
 
 namespace dtrain::cluster {
 namespace {
@@ -19,17 +20,6 @@ struct Launcher {
     const char *local_rank, *local_size;
     bool (*applies)(const Variables &); // nullptr: whenever one of the variables is set
 };
-
-// Batch scripts and the shells of allocations have the variables of the whole allocation, but are
-// one process. Some versions give them the numbers of special steps, from this one on.
-constexpr uint64_t first_special_step = 0xfffffff0;
-
-bool in_slurm_step(const Variables &env) {
-    const std::string step = env.text("SLURM_STEP_ID");
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), number);
-    return error == std::errc{} && *end == 0 && number < first_special_step;
-}
 
 // In the order in which they are tried: a launcher before the one that may have started it.
 constexpr Launcher launchers[] = {
@@ -59,21 +49,11 @@ bool speaks(const Launcher &launcher, const Variables &env) {
     return env.has(launcher.rank) || (launcher.size != nullptr && env.has(launcher.size));
 }
 
-// The job's size must come from DTRAIN_SIZE, as with TF_CONFIG's sparse form.
 Status without_size(const Launcher &launcher, const Variables &env, Launched &out) {
     if (Status s = env.number(launcher.rank, 0, most - 1, out.rank); s != DTRAIN_OK) return s;
     out.evidence = text("%s=%d says that this is rank %d (%s)", launcher.rank, out.rank, out.rank,
                         launcher.name);
-    if (!env.has("DTRAIN_SIZE"))
-        return fail(DTRAIN_ERR_CONFIG,
-                    "%s, but not of how many processes: set DTRAIN_SIZE to the number of workers "
-                    "(DTRAIN_SIZE=1: each is a job of its own), or start them by dtrain-run",
-                    out.evidence.c_str());
-    int32_t servers = 0;
-    Status s = env.number("DTRAIN_SIZE", 1, most, out.size);
-    if (s == DTRAIN_OK && env.has("DTRAIN_SERVERS"))
-        s = env.number("DTRAIN_SERVERS", 0, most - out.size, servers);
-    out.size += servers;
+    Status s = size_from_dtrain(env, out.evidence, out.size);
     return s == DTRAIN_OK ? env.number(launcher.rank, 0, out.size - 1, out.rank) : s;
 }
 
@@ -83,8 +63,7 @@ Status ask(const Launcher &launcher, const Variables &env, Launched &out) {
     Status s = env.number(size, 1, most, out.size);
     if (s == DTRAIN_OK) s = env.number(launcher.rank, 0, out.size - 1, out.rank);
     if (s != DTRAIN_OK) return fail_within(s, "%s's environment", launcher.name);
-    out.evidence = text("%s=%d says that this is rank %d of %d (%s)", size, out.size, out.rank,
-                        out.size, launcher.name);
+    out.evidence = evidence_of(size, out.rank, out.size, launcher.name);
     return DTRAIN_OK;
 }
 
@@ -120,5 +99,52 @@ LocalRank find_local_rank(const Getenv &getenv) {
         if (ask_for(launcher.local_rank, launcher.local_size, out)) return out;
     return out;
 }
+
+namespace {
+
+bool applies(const Variables &env) {
+    for (const Launcher &launcher : launchers)
+        if (speaks(launcher, env)) return true;
+    return false;
+}
+
+// What the user says comes first, then the launcher's own store, then Slurm's list of hosts.
+Status meet(const Variables &env, const Launched &launched, Identity &out) {
+    if (env.has("DTRAIN_RENDEZVOUS")) return DTRAIN_OK;
+    if (env.has_any({"MASTER_ADDR", "MASTER_PORT"})) {
+        Status s = meet_at_master(env, out);
+        return s == DTRAIN_OK ? s : fail_within(s, "%s", launched.evidence.c_str());
+    }
+    if (const ExchangeKind *kind = exchange_offered(env, launched.rank, launched.size);
+        kind != nullptr)
+        out.rendezvous = kind->rendezvous;
+    else
+        (void)meet_in_slurm_step(env, launched.rank, out);
+    return DTRAIN_OK;
+}
+
+Status read(const Surroundings &around, Role, Finding &finding) {
+    std::optional<Launched> launched;
+    if (Status s = find_launched(around.env, launched); s != DTRAIN_OK) return s;
+    if (!launched || launched->size == 1) return DTRAIN_OK;
+    finding.evidence = launched->evidence;
+    if (Status s = split_roles(around.env, launched->rank, launched->size, launched->evidence,
+                               finding.identity);
+        s != DTRAIN_OK)
+        return s;
+    return finding.identity.members() > 1 ? meet(around.env, *launched, finding.identity)
+                                          : DTRAIN_OK;
+}
+
+} // namespace
+
+extern const Source mpi_launchers;
+const Source mpi_launchers = {
+    "mpirun, mpiexec, srun, jsrun, flux, horovodrun",
+    "OMPI_COMM_WORLD_*, MV2_COMM_WORLD_*, PMI_*, PMIX_*, SLURM_*, JSM_NAMESPACE_*, FLUX_*, "
+    "HOROVOD_*",
+    "MASTER_ADDR and MASTER_PORT if set, else the launcher's PMI or PMIx, else the first host of "
+    "Slurm's step",
+    applies, read};
 
 } // namespace dtrain::cluster

@@ -1,7 +1,7 @@
 // What launchers of parallel programs tell each process: one row of a table each (launchers.cpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "cluster/environment/variables.h"
+#include "cluster/host/variables.h"
 
 #include <optional>
 

@@ -13,9 +13,12 @@ struct Identity {
     int32_t index = 0;   // rank among the workers, or number among the servers
     int32_t workers = 1; // of the whole job
     int32_t servers = 0;
-    std::string rendezvous;  // "tcp://...", "file://...", "oob"; "" for a job of one process
-    int32_t master_port = 0; // torch's MASTER_PORT if `rendezvous` has it, else 0
-    int32_t listen_fd = -1;  // a listening socket that worker 0 inherited, or -1
+    std::string rendezvous; // "tcp://...", "file://...", "oob", "pmi"; "" for a job of one process
+    // Set if `rendezvous` names a host, but no port of dtrain's: worker 0 listens at one of several
+    // ports that are computed from the seed, and port_reason says where that is from.
+    uint32_t port_seed = 0;
+    std::string port_reason;
+    int32_t listen_fd = -1; // a listening socket that worker 0 inherited, or -1
 
     // Members of a job are numbered workers first, then servers.
     int32_t member() const { return role == Role::worker ? index : workers + index; }

@@ -119,6 +119,15 @@ Status resolve(const Endpoint &endpoint, int64_t deadline_ns, std::vector<Socket
     return error == 0 ? take(list, host, out) : unresolved(host, error);
 }
 
+std::string canonical_name(const std::string &host, int64_t deadline_ns) {
+    addrinfo hints = tcp_hints(), *list = nullptr;
+    hints.ai_flags |= AI_CANONNAME;
+    if (tp::find_addresses(host.c_str(), "0", hints, deadline_ns, &list) != 0) return "";
+    const std::string name = list->ai_canonname != nullptr ? list->ai_canonname : "";
+    freeaddrinfo(list);
+    return name;
+}
+
 Status resolve_numeric(const Endpoint &endpoint, std::vector<SocketAddress> &out) {
     const char *host = endpoint.host.c_str();
     addrinfo *list = nullptr;

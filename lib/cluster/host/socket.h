@@ -27,6 +27,8 @@ struct SocketAddress {
 // All addresses of a name, at least one on DTRAIN_OK. DTRAIN_ERR_TIMEOUT: the resolver has not
 // answered by deadline_ns (monotonic).
 Status resolve(const Endpoint &endpoint, int64_t deadline_ns, std::vector<SocketAddress> &out);
+// The full name of a host, with its domain; "" if the resolver knows none by then.
+std::string canonical_name(const std::string &host, int64_t deadline_ns);
 // The address of a numeric host, at once.
 Status resolve_numeric(const Endpoint &endpoint, std::vector<SocketAddress> &out);
 

@@ -3,7 +3,9 @@
 #include "cluster/join/rendezvous.h"
 
 #include "base/callback.h"
+#include "cluster/environment/source.h"
 #include "cluster/host/interfaces.h"
+#include "cluster/host/ports.h"
 #include "wire/auth.h"
 #include "wire/limits.h"
 
@@ -21,7 +23,7 @@ namespace {
 
 constexpr std::string_view tcp = "tcp://", file = "file://";
 constexpr char file_head[] = "dtrain-rendezvous ";
-constexpr char oob_failed = '!'; // precedes an error text in place of an address
+constexpr char cannot_listen = '!'; // precedes an error text in place of an address
 
 bool is_number(const std::string &host) {
     in6_addr any;
@@ -60,19 +62,12 @@ Status own_address(const std::string &rendezvous, int64_t deadline_ns, std::stri
         if (parse_endpoint(rendezvous.substr(tcp.size()), "rendezvous", endpoint) != DTRAIN_OK ||
             means_loopback(endpoint.host))
             return DTRAIN_OK;
-        if (resolve(endpoint, deadline_ns, there) == DTRAIN_ERR_TIMEOUT)
+        if (endpoint.host != any_host &&
+            resolve(endpoint, deadline_ns, there) == DTRAIN_ERR_TIMEOUT)
             return fail_within(DTRAIN_ERR_TIMEOUT, "rendezvous");
     }
     out = likely_address(there);
     return DTRAIN_OK;
-}
-
-std::array<uint16_t, 4> ports_beside(int32_t master_port) {
-    constexpr int32_t first = 1024, count = 32768 - first, step = 2053; // a prime
-    std::array<uint16_t, 4> ports{};
-    for (int32_t i = 0; i < int32_t(ports.size()); i++)
-        ports[size_t(i)] = uint16_t(first + (master_port + step * (i + 1)) % count);
-    return ports;
 }
 
 Status Rendezvous::parse(const Identity &identity, const std::string &listen_address,
@@ -89,11 +84,10 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
             s != DTRAIN_OK)
             return s;
         ports_ = {endpoint_.port};
-        if (identity.master_port == 0) return DTRAIN_OK;
-        meeting_ = uint16_t(identity.master_port);
+        if (identity.port_seed == 0) return DTRAIN_OK;
+        meeting_ = uint16_t(identity.port_seed ^ identity.port_seed >> 16);
         ports_.clear();
-        for (uint16_t port : ports_beside(identity.master_port))
-            ports_.push_back(std::to_string(port));
+        for (uint16_t port : ports_from(identity.port_seed)) ports_.push_back(std::to_string(port));
         return DTRAIN_OK;
     }
     if (where.starts_with(file) && where.size() > file.size() + 1 && where[file.size()] == '/') {
@@ -107,21 +101,23 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
             return fail(DTRAIN_ERR_INVALID, "rendezvous oob: the oob callback is NULL");
         return DTRAIN_OK;
     }
+    if (exchange_ = exchange_named(where); exchange_ != nullptr) {
+        kind_ = Kind::exchange;
+        return DTRAIN_OK;
+    }
     return fail(DTRAIN_ERR_INVALID,
-                "rendezvous \"%.200s\" is not env, tcp://host:port, file:///path or oob",
+                "rendezvous \"%.200s\" is not env, tcp://host:port, file:///path, oob, pmi or pmix",
                 where.c_str());
 }
 
 Status Rendezvous::open(int64_t deadline_ns, Fd &listener) {
-    if (identity_.member() != 0) return kind_ == Kind::oob ? gather("") : DTRAIN_OK;
+    if (identity_.member() != 0) return passes_on() ? pass_on("", deadline_ns) : DTRAIN_OK;
     Status s = listen(deadline_ns, listener);
-    if (s != DTRAIN_OK) {
-        if (kind_ != Kind::oob) return s;
-        std::string why = error_text(); // the others wait in the all-gather
-        gather(oob_failed + why);
-        return fail(s, "%s", why.c_str());
-    }
-    return publish(listener);
+    if (s == DTRAIN_OK) return publish(listener, deadline_ns);
+    if (!passes_on()) return s;
+    const std::string why = error_text(); // the others wait to be told
+    (void)pass_on(cannot_listen + why, deadline_ns);
+    return fail(s, "%s", why.c_str());
 }
 
 Status Rendezvous::listen(int64_t deadline_ns, Fd &listener) {
@@ -145,16 +141,16 @@ Status Rendezvous::listen_tcp(int64_t deadline_ns, Fd &listener) const {
     Status s = DTRAIN_ERR_BUSY;
     for (size_t i = 0; i < ports_.size() && s == DTRAIN_ERR_BUSY; i++)
         s = listen_tcp(ports_[i], deadline_ns, listener);
-    if (s != DTRAIN_ERR_BUSY || identity_.master_port == 0) return s;
+    if (s != DTRAIN_ERR_BUSY || identity_.port_seed == 0) return s;
     return fail(DTRAIN_ERR_BUSY,
-                "MASTER_PORT=%d is torch's own port, and the ports where rank 0 may listen beside "
-                "it (%s, %s, %s, %s) are all in use; choose another MASTER_PORT, or set "
+                "%s, and the ports where rank 0 may listen (%s, %s, %s, %s) are all in use; set "
                 "DTRAIN_RENDEZVOUS to tcp://HOST:PORT for all",
-                identity_.master_port, ports_[0].c_str(), ports_[1].c_str(), ports_[2].c_str(),
-                ports_[3].c_str());
+                identity_.port_reason.c_str(), ports_[0].c_str(), ports_[1].c_str(),
+                ports_[2].c_str(), ports_[3].c_str());
 }
 
 Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const {
+    if (endpoint_.host == any_host) return listen_everywhere(port, listener);
     std::vector<SocketAddress> addresses;
     if (Status s = resolve({endpoint_.host, port}, deadline_ns, addresses); s != DTRAIN_OK)
         return fail_within(s, "rendezvous");
@@ -165,11 +161,11 @@ Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &
     return s == DTRAIN_ERR_NOT_FOUND ? listen_everywhere(port, listener) : s;
 }
 
-Status Rendezvous::publish(const Fd &listener) {
+Status Rendezvous::publish(const Fd &listener, int64_t deadline_ns) {
     if (kind_ == Kind::tcp) return DTRAIN_OK;
     wire::random_bytes(&meeting_, sizeof meeting_);
     const std::string place = place_of(listener.get()).text();
-    return kind_ == Kind::file ? write_file(place) : gather(place);
+    return kind_ == Kind::file ? write_file(place) : pass_on(place, deadline_ns);
 }
 
 // The meeting is the end of the nonce, by which rank 0 recognizes its own file.
@@ -211,32 +207,50 @@ Status Rendezvous::read_file(std::string &place) {
     return DTRAIN_OK;
 }
 
-// The data exchanged: the meeting and the place, or oob_failed and an error text.
-Status Rendezvous::gather(const std::string &place) {
+// What is passed on: the meeting and the place, or cannot_listen and an error text.
+Status Rendezvous::pass_on(const std::string &place, int64_t deadline_ns) {
+    std::string text = place;
+    if (!place.empty() && place[0] != cannot_listen) {
+        char head[8];
+        std::snprintf(head, sizeof head, "%x ", unsigned(meeting_));
+        text = head + place;
+    }
+    text.resize(std::min(text.size(), size_t{wire::max_address} + 4));
+    Status s = DTRAIN_OK;
+    if (kind_ == Kind::oob) {
+        s = gather(text);
+    } else {
+        Exchange *exchange = nullptr;
+        const Getenv environment = [](const char *name) { return std::getenv(name); };
+        s = exchange_->open(Variables(environment), exchange);
+        if (s == DTRAIN_OK) s = exchange->pass(identity_.member() == 0, text, deadline_ns);
+    }
+    if (s != DTRAIN_OK) return s;
+    if (text.starts_with(cannot_listen))
+        return identity_.member() == 0
+                   ? DTRAIN_OK
+                   : fail(DTRAIN_ERR_PEER, "rank 0 could not listen: %s", text.c_str() + 1);
+    const size_t space = text.find(' ');
+    meeting_ = uint16_t(std::strtoul(text.c_str(), nullptr, 16));
+    place_ = space == std::string::npos ? "" : text.substr(space + 1);
+    return DTRAIN_OK;
+}
+
+// text: this member's contribution, then that of member 0.
+Status Rendezvous::gather(std::string &text) {
     constexpr size_t blob = wire::max_address + sizeof "ffff ";
     std::vector<char> mine(blob), all(blob * size_t(identity_.members()));
-    const bool failed = !place.empty() && place[0] == oob_failed;
-    char head[8] = "";
-    if (!failed) std::snprintf(head, sizeof head, "%x ", unsigned(meeting_));
-    if (!place.empty()) std::snprintf(mine.data(), blob, "%s%s", head, place.c_str());
+    std::memcpy(mine.data(), text.data(), std::min(text.size(), blob - 1));
     int32_t error = 0;
     if (Thrown thrown;
         !returns([&] { error = oob_(oob_arg_, mine.data(), all.data(), blob); }, thrown))
         return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback threw %s", thrown.text);
     if (error != 0) return fail(DTRAIN_ERR_IO, "rendezvous: the oob callback returned %d", error);
     all[blob - 1] = 0;
-    const std::string told = all.data();
-    if (told.empty())
-        return fail(DTRAIN_ERR_CONFIG,
-                    "rendezvous: the oob callback did not pass on rank 0's contribution");
-    if (told[0] == oob_failed)
-        return identity_.member() == 0
-                   ? DTRAIN_OK
-                   : fail(DTRAIN_ERR_PEER, "rank 0 could not listen: %s", told.c_str() + 1);
-    const size_t space = told.find(' ');
-    meeting_ = uint16_t(std::strtoul(told.c_str(), nullptr, 16));
-    place_ = space == std::string::npos ? "" : told.substr(space + 1);
-    return DTRAIN_OK;
+    text = all.data();
+    if (!text.empty()) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_CONFIG,
+                "rendezvous: the oob callback did not pass on rank 0's contribution");
 }
 
 Status Rendezvous::find(int64_t deadline_ns, std::vector<SocketAddress> &addresses) {

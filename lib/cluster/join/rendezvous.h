@@ -7,19 +7,19 @@
 //   file:///path      worker 0 writes its addresses there. A file from an earlier job does no harm:
 //                     no process listens at its addresses, and it is read again until one does.
 //   oob               the program's all-gather; called once, from open()
+//   pmi, pmix         the launcher's key-value store (exchange.h); called once, from open()
 //
-// For the last two it listens on all interfaces, or at option listen.address. The others try all
+// For the last ones it listens on all interfaces, or at option listen.address. The others try all
 // addresses that it may have.
 //
-// If only torch's MASTER_PORT is known, that port is taken, and the next ones may be those of other
-// jobs: worker 0 listens at the first free port of ports_beside(), and the others try these in
-// turn. If two jobs use the same one, meeting() tells them apart.
+// If only the host is known, and a seed for the port (torch's MASTER_PORT, which torch uses itself;
+// the number of Slurm's job), worker 0 listens at the first free port of ports_from() (ports.h),
+// and the others try these in turn. If two jobs use the same one, meeting() tells them apart.
 #pragma once
+#include "cluster/exchange/exchange.h"
 #include "cluster/host/identity.h"
 #include "cluster/host/place.h"
 #include "cluster/host/socket.h"
-
-#include <array>
 
 namespace dtrain::cluster {
 
@@ -27,9 +27,6 @@ namespace dtrain::cluster {
 // this host; "" if only processes of this host can. Fails only like resolve() at its deadline:
 // joining reports names that do not exist.
 Status own_address(const std::string &rendezvous, int64_t deadline_ns, std::string &out);
-
-// Ports below those that systems use for outgoing connections, and far from MASTER_PORT.
-std::array<uint16_t, 4> ports_beside(int32_t master_port);
 
 class Rendezvous {
   public:
@@ -50,14 +47,17 @@ class Rendezvous {
     bool single() const { return identity_.members() == 1; } // no rendezvous is needed
 
   private:
-    enum class Kind { tcp, file, oob };
+    enum class Kind { tcp, file, oob, exchange };
     Status listen(int64_t deadline_ns, Fd &listener);
     Status listen_tcp(int64_t deadline_ns, Fd &listener) const;
     Status listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const;
-    Status publish(const Fd &listener);
+    Status publish(const Fd &listener, int64_t deadline_ns);
     Status write_file(const std::string &place);
     Status read_file(std::string &place);
-    Status gather(const std::string &place);
+    bool passes_on() const { return kind_ == Kind::oob || kind_ == Kind::exchange; }
+    // Worker 0 tells the others its place, or an error; oob or exchange.
+    Status pass_on(const std::string &place, int64_t deadline_ns);
+    Status gather(std::string &text);
     Status find_tcp(int64_t deadline_ns, std::vector<SocketAddress> &addresses);
 
     Identity identity_;
@@ -67,8 +67,9 @@ class Rendezvous {
     Unshared given_;                 // the listener from the launcher
     std::string path_;               // file
     std::string written_;            // the file's content, if this process wrote it
-    std::string listen_host_;        // file, oob: the option's value, or ""
-    std::string place_;              // oob: the result of the all-gather
+    std::string listen_host_;        // all but tcp: the option's value, or ""
+    std::string place_;              // oob, exchange: what worker 0 has passed on
+    const ExchangeKind *exchange_ = nullptr;
     uint16_t meeting_ = 0;
     size_t turn_ = 0;
     dtrain_oob_allgather_fn oob_ = nullptr;

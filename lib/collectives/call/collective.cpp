@@ -1,4 +1,4 @@
-// The names of kinds and algorithms, and the checks and buffer sizes of a collective.
+// The names of kinds, and the checks and buffer sizes of a collective.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/call/collective.h"
 
@@ -24,9 +24,6 @@ constexpr const char *kind_names[all_kinds] = {"allreduce",
                                                "neighbor_average",
                                                "neighbor_allgather",
                                                "neighbor_alltoall"};
-constexpr const char *algorithm_names[algorithm_count] = {
-    "direct",      "ring",  "recursive_doubling", "halving_doubling", "binomial_tree",
-    "double_tree", "bruck", "hierarchical",       "hierarchical_tree"};
 
 // Limit of one buffer: the sum of two cannot overflow.
 constexpr uint64_t max_bytes = uint64_t{1} << 62;
@@ -58,16 +55,6 @@ Status check_blocks(const CollectiveSpec &spec, std::span<const uint64_t> counts
 } // namespace
 
 const char *kind_name(Kind kind) { return kind_names[size_t(kind)]; }
-const char *algorithm_name(Algorithm algorithm) { return algorithm_names[size_t(algorithm)]; }
-
-bool parse_algorithm(std::string_view name, Algorithm &out) {
-    for (int i = 0; i < algorithm_count; i++) {
-        if (name != algorithm_names[i]) continue;
-        out = Algorithm(i);
-        return true;
-    }
-    return false;
-}
 
 Status validate(const CollectiveSpec &spec) {
     const char *name = kind_name(spec.kind);

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 namespace dtrain::collectives {
 
@@ -32,25 +31,9 @@ inline constexpr int all_kinds = 12;
 
 constexpr bool over_graph(Kind kind) { return kind >= Kind::neighbor_average; }
 
-enum class Algorithm : uint8_t {
-    direct,             // each rank sends directly to every rank that needs its data
-    ring,               // messages between neighbors only, pipelined; broadcast: a chain
-    recursive_doubling, // whole vectors with partners at distance 1, 2, 4, ...
-    halving_doubling,   // Rabenseifner: reduce-scatter by halving, then all-gather by doubling
-    binomial_tree,
-    double_tree,      // two binary trees; an inner rank of one is a leaf of the other
-    bruck,            // blocks go to the rank at distance 1, 2, 4, ...; any number of ranks
-    hierarchical,     // inside each host, around a ring of hosts, and back; rooted: chains
-    hierarchical_tree // one rank per host, recursive doubling between them; rooted: binomial trees
-};
-inline constexpr int algorithm_count = 9;
-
 class Topology;
 
 const char *kind_name(Kind kind);
-// As spelled in the option "allreduce.algorithm".
-const char *algorithm_name(Algorithm algorithm);
-bool parse_algorithm(std::string_view name, Algorithm &out);
 
 class Graph;
 
@@ -61,7 +44,7 @@ inline constexpr uint64_t usual_chunk = 256 << 10;
 struct CollectiveSpec {
     Kind kind = Kind::barrier;
     bool average = false;  // divide the sum by `size`
-    bool adasum = false;   // allreduce: adaptive summation instead of a sum (build_adasum.cpp)
+    bool adasum = false;   // allreduce: adaptive summation instead of a sum (algorithms/adasum.cpp)
     bool in_place = false; // ignored on a rank that has only one buffer
     int32_t size = 1, rank = 0;
     int32_t root = 0; // reduce, broadcast, gather, scatter: the root's rank; over a graph: the

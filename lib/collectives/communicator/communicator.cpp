@@ -1,13 +1,11 @@
 // Makes calls on a communicator: keeps their order, chooses the way and posts them. See also
-// communicator_create.cpp and communicator_faults.cpp.
+// communicator_create.cpp and faults.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "dtrain.h"
 
-#include "base/hash.h"
 #include "base/uncancelled.h"
 
-#include "collectives/communicator/plan_cache.h"
 #include "collectives/communicator/scaled_call.h"
 #include "collectives/communicator/wide_average.h"
 #include "collectives/window/window_allreduce.h"
@@ -27,12 +25,6 @@ namespace {
 // them than that.
 constexpr int64_t inline_patience = 4;
 
-uint64_t fingerprint_of(uint64_t before, const cluster::CallRecord &record) {
-    uint64_t small = uint64_t(record.kind) | uint64_t(record.dtype) << 8 |
-                     uint64_t(record.op) << 16 | uint64_t(uint32_t(record.root)) << 32;
-    return mix(mix(mix(before, record.seq), small), record.count);
-}
-
 } // namespace
 
 int64_t Communicator::deadline(int64_t timeout_ns) const { return session_->deadline(timeout_ns); }
@@ -41,104 +33,82 @@ int64_t Communicator::timeout_until(int64_t deadline_ns) const {
     return session_->timeout_until(deadline_ns);
 }
 
-Status Communicator::ticket(cluster::CallRecord record, Ticket &out) {
-    if (seq_ + 1 >= broken_from_.load(std::memory_order_acquire)) return faulty();
-    record.seq = ++seq_;
-    records_[record.seq % kept_records] = record;
-    fingerprint_ = fingerprint_of(fingerprint_, record);
-    out = {record.seq, fingerprint_};
+Status Communicator::ticket(const Turn &turn, const cluster::CallRecord &record, Ticket &out) {
+    if (faults_.fails(order_.next(turn))) return faults_.error();
+    out = order_.take(turn, record);
     return DTRAIN_OK;
 }
 
 Status Communicator::note_call(cluster::CallRecord record) {
-    std::lock_guard order(order_);
+    const Turn turn = order_.begin();
     Ticket ignored;
-    return ticket(record, ignored);
+    return ticket(turn, record, ignored);
 }
 
-// Programs repeat the same call, so its checks and its way are kept until the next different call.
-Status Communicator::prepare(const Call &call, Prepared &p) {
-    if (p.is_valid && call == p.call) return DTRAIN_OK;
-    p.is_valid = false;
-    p.plan.reset();
-    if (Status s = check_call(call, rank(), size(), p.spec); s != DTRAIN_OK) return s;
-    p.call = call;
-    p.record = record_of(call, size());
-    p.result_bytes = output_bytes(p.spec);
-    p.is_valid = !call.ragged; // counts may change behind the pointer
-    p.way = needs_wide_sums(p.spec, call.dtype) ? Way::wide_average : Way::schedule;
-    bool by_messages = call.kind == Kind::allreduce && (allreduce_by_messages_ || p.spec.adasum);
-    if (window_ == nullptr || by_messages) return DTRAIN_OK;
-    if (WindowExchange::suits(p.spec, call.ragged, *window_, exchange_bytes_)) {
-        p.way = Way::exchange;
-        p.block_bytes = WindowExchange::block_bytes(p.spec);
-        p.blocks = 1;
-    } else if (WindowAllreduce::suits(p.spec)) {
-        p.way = Way::allreduce;
-        p.block_bytes = WindowAllreduce::block_bytes(p.spec, *window_);
-        p.blocks = WindowAllreduce::blocks(p.spec, *window_);
-    } else if (WindowTransfer::suits(p.spec, call.ragged)) {
-        p.way = Way::transfer;
-        p.block_bytes = WindowTransfer::block_bytes(p.spec, *window_);
-        p.blocks = WindowTransfer::blocks(p.spec, *window_);
-    }
-    return DTRAIN_OK;
+void Communicator::set_limits(const Limits &limits) {
+    agent_.locked([&] { session_->staging().widen(limits.chunk_bytes); });
+    const Turn turn = order_.begin();
+    ways_.set_limits(turn, limits);
+}
+
+void Communicator::set_choice(const NetworkModel &model, std::optional<Algorithm> forced) {
+    const Turn turn = order_.begin();
+    ways_.set_choice(turn, model, forced);
 }
 
 Status Communicator::post(const Call &call, const CallOptions &options) {
     if (options.scaling != nullptr) [[unlikely]]
         return post_scaled(*this, call, options);
-    std::unique_lock order(order_);
-    if (Status s = prepare(call, prepared_); s != DTRAIN_OK) return s;
-    return post_prepared(prepared_, options, order);
+    Turn turn = order_.begin();
+    Prepared &prepared = ways_.last(turn);
+    if (Status s = ways_.prepare(turn, call, prepared); s != DTRAIN_OK) return s;
+    return post_prepared(prepared, options, turn);
 }
 
-Status Communicator::post_prepared(Prepared &prepared, const CallOptions &options,
-                                   std::unique_lock<std::mutex> &order) {
-    if (adaptation_ == nullptr || !agrees_first(prepared)) [[likely]]
-        return post_ticketed(prepared, options, order);
+Status Communicator::post_prepared(Prepared &prepared, const CallOptions &options, Turn &turn) {
+    if (times_.adaptation == nullptr || !agrees_first(prepared)) [[likely]]
+        return post_ticketed(prepared, options, turn);
     const int64_t deadline_ns = deadline(options.timeout_ns);
-    if (Status s = adapt(prepared, deadline_ns, order); s != DTRAIN_OK) return s;
+    if (Status s = adapt(prepared, deadline_ns, turn); s != DTRAIN_OK) return s;
     CallOptions rest = options;
     rest.timeout_ns = timeout_until(deadline_ns);
-    return post_ticketed(prepared, rest, order);
+    return post_ticketed(prepared, rest, turn);
 }
 
-Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options,
-                                   std::unique_lock<std::mutex> &order) {
+Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options, Turn &turn) {
     if (prepared.way == Way::wide_average) [[unlikely]] {
-        const Prepared average = prepared; // a copy, because posting the sum may replace prepared_
-        order.unlock();
+        const Prepared average = prepared; // a copy, because posting the sum may replace it
+        turn.end();
         return post_wide_average(*this, average, options);
     }
     Ticket mine;
-    if (Status s = ticket(prepared.record, mine); s != DTRAIN_OK) return s;
-    if (prepared.way == Way::schedule) return post_schedule(prepared, options, mine, order);
-    return post_window(prepared, options, mine, order);
+    if (Status s = ticket(turn, prepared.record, mine); s != DTRAIN_OK) return s;
+    if (prepared.way == Way::schedule) return post_schedule(prepared, options, mine, turn);
+    return post_window(prepared, options, mine, turn);
 }
 
 Status Communicator::prepare_persistent(const Call &call, Prepared &out) {
     out.call = call;
     const uint64_t **arrays[] = {&out.call.counts, &out.call.displs, &out.call.recv_counts,
                                  &out.call.recv_displs};
-    out.arrays.reserve(members_.size() * std::size(arrays)); // so that no array moves
+    out.arrays.reserve(ranks_.members.size() * std::size(arrays)); // so that no array moves
     for (const uint64_t **array : arrays) {
         if (!call.ragged || *array == nullptr) continue;
         size_t first = out.arrays.size();
-        out.arrays.insert(out.arrays.end(), *array, *array + members_.size());
+        out.arrays.insert(out.arrays.end(), *array, *array + ranks_.members.size());
         *array = out.arrays.data() + first;
     }
     const Call kept = out.call;
-    std::lock_guard order(order_);
-    if (Status s = prepare(kept, out); s != DTRAIN_OK) return s;
+    const Turn turn = order_.begin();
+    if (Status s = ways_.prepare(turn, kept, out); s != DTRAIN_OK) return s;
     out.is_valid = true;
     return DTRAIN_OK;
 }
 
 Status Communicator::post(Prepared &prepared, const CallOptions &options) {
     if (options.scaling != nullptr) return post_scaled(*this, prepared.call, options);
-    std::unique_lock order(order_);
-    return post_prepared(prepared, options, order);
+    Turn turn = order_.begin();
+    return post_prepared(prepared, options, turn);
 }
 
 void Communicator::hand_over(engine::Operation *operation, const CallOptions &options) {
@@ -152,22 +122,23 @@ void Communicator::hand_over(engine::Operation *operation, const CallOptions &op
 // ---- in shared memory ----
 
 Status Communicator::post_window(const Prepared &prepared, const CallOptions &options,
-                                 const Ticket &mine, std::unique_lock<std::mutex> &order) {
+                                 const Ticket &mine, Turn &turn) {
     const Way way = prepared.way;
     const Call &call = prepared.call;
-    const WindowCall w = {.window = window_.get(),
+    const WindowCall w = {.window = memory_.window(),
                           .spec = prepared.spec,
                           .send = call.send,
                           .recv = call.recv,
                           .dtype = call.dtype,
                           .op = call.op,
                           .fingerprint = mine.fingerprint,
-                          .number = ++window_calls_,
-                          .position = window_->reserve(prepared.block_bytes, prepared.blocks),
+                          .number = memory_.next_call(turn),
+                          .position =
+                              memory_.window()->reserve(prepared.block_bytes, prepared.blocks),
                           .ring_bytes = prepared.block_bytes * prepared.blocks,
                           .result_bytes = prepared.result_bytes,
-                          .group = tag_id_};
-    order.unlock();
+                          .group = ranks_.tag_id};
+    turn.end();
     switch (way) {
     case Way::exchange: return run_window<WindowExchange>(w, options, mine);
     case Way::allreduce: return run_bulk<WindowAllreduce>(w, options, mine);
@@ -179,9 +150,9 @@ template <class Bulk>
 Status Communicator::run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &mine) {
     SharedBuffers shared;
     if (options.registry != nullptr)
-        shared = Bulk::find_shared(*options.registry, peer_memory_->device(), w.spec, w.send,
+        shared = Bulk::find_shared(*options.registry, memory_.peers().device(), w.spec, w.send,
                                    w.recv, *options.request);
-    return run_window<Bulk>(w, options, mine, shared, *peer_memory_);
+    return run_window<Bulk>(w, options, mine, shared, memory_.peers());
 }
 
 template <class Operation, class... Args>
@@ -201,17 +172,17 @@ Status Communicator::run_window(const WindowCall &w, const CallOptions &options,
         return DTRAIN_OK;
     };
     if (!options.blocking)
-        return go(*new (*options.request) Operation(options.request, w, args..., *this, false));
+        return go(*new (*options.request) Operation(options.request, w, args..., faults_, false));
     // A blocking call needs no heap memory: it is over when this function returns.
-    Operation operation(options.request, w, args..., *this, true);
+    Operation operation(options.request, w, args..., faults_, true);
     return go(operation);
 }
 
 // Records a window operation that its caller has run to the end without the agent.
 void Communicator::note_end(const WindowOperation &operation) {
     agent_.record(operation, {});
-    if (explainer_ != nullptr)
-        explainer_->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
+    if (times_.explainer != nullptr)
+        times_.explainer->ended(operation, agent_.clock().now_ns() - operation.begun_ns);
 }
 
 // The fast path: takes no lock and involves no other thread while the other ranks are about as
@@ -228,7 +199,7 @@ bool Communicator::run_inline(WindowOperation &operation) {
         case WindowOperation::Step::broken: return false;
         case WindowOperation::Step::moved: idle.reset(); break;
         case WindowOperation::Step::idle:
-            if (operation.sequence >= broken_from_.load(std::memory_order_relaxed) || !idle.pass())
+            if (faults_.fails(operation.sequence, std::memory_order_relaxed) || !idle.pass())
                 return false;
         }
     }
@@ -236,26 +207,19 @@ bool Communicator::run_inline(WindowOperation &operation) {
 
 // ---- over messages ----
 
-CollectiveSpec Communicator::chunked_spec(const Prepared &prepared) const {
-    CollectiveSpec spec = prepared.spec;
-    spec.chunk_bytes = chunk_bytes_;
-    return spec;
-}
-
 // True when a shape's algorithms have been tried often enough, so that the ranks must agree on the
 // times first. It is true before the same call on all ranks.
 bool Communicator::agrees_first(const Prepared &prepared) {
     return prepared.way == Way::schedule && !prepared.call.ragged && !agreeing_ &&
-           adaptation_->due(chunked_spec(prepared));
+           times_.adaptation->due(ways_.spec_of(prepared));
 }
 
-Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns,
-                           std::unique_lock<std::mutex> &order) {
+Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns, Turn &turn) {
     const Call call = prepared.call;
-    const CollectiveSpec spec = chunked_spec(prepared);
+    const CollectiveSpec spec = ways_.spec_of(prepared);
     agreeing_ = true;
-    order.unlock();
-    Adaptation::Times times = adaptation_->measured(spec), slowest{};
+    turn.end();
+    Adaptation::Times times = times_.adaptation->measured(spec), slowest{};
     Call agree;
     agree.kind = Kind::allreduce;
     agree.send = times.data();
@@ -264,39 +228,41 @@ Status Communicator::adapt(Prepared &prepared, int64_t deadline_ns,
     agree.dtype = DTRAIN_F64;
     agree.op = DTRAIN_MAX;
     Status s = run_until(agree, deadline_ns);
-    order.lock();
+    turn.resume();
     agreeing_ = false;
     if (s != DTRAIN_OK) return s;
-    Algorithm algorithm = adaptation_->decide(spec, slowest);
-    if (explainer_ != nullptr)
+    Algorithm algorithm = times_.adaptation->decide(spec, slowest);
+    if (times_.explainer != nullptr)
         agent_.log().tell("explain: %s of %llu bytes over %d ranks: %s from now on, as measured",
                           kind_name(spec.kind),
                           static_cast<unsigned long long>(typical_bytes(spec)), size(),
                           algorithm_name(algorithm));
-    return prepare(call, prepared); // prepared may have been replaced by the agreement's call
+    return ways_.prepare(turn, call,
+                         prepared); // prepared may have been replaced by the agreement's call
 }
 
 Status Communicator::post_schedule(Prepared &prepared, const CallOptions &options,
-                                   const Ticket &mine, std::unique_lock<std::mutex> &order) {
+                                   const Ticket &mine, Turn &turn) {
     const Call call = prepared.call; // a copy: another thread may replace it once order is unlocked
-    CollectiveSpec spec = chunked_spec(prepared);
+    CollectiveSpec spec = ways_.spec_of(prepared);
     if (topology_.levels() > 0) spec.topology = &topology_;
     engine::RunParams params;
     std::optional<Algorithm> wanted;
-    if (adaptation_ != nullptr && !call.ragged && !agreeing_)
-        wanted = adaptation_->next(spec, mine.seq);
+    if (times_.adaptation != nullptr && !call.ragged && !agreeing_)
+        wanted = times_.adaptation->next(spec, mine.seq);
     if (prepared.plan == nullptr || wanted)
-        if (Status s = plans_->get(spec, call.ragged, wanted, prepared.plan); s != DTRAIN_OK)
+        if (Status s = ways_.find_plan(turn, spec, call.ragged, wanted, prepared.plan);
+            s != DTRAIN_OK)
             return s;
     params.plan = prepared.plan;
     if (!prepared.is_valid || wanted) prepared.plan.reset();
-    order.unlock();
+    turn.end();
     params.mesh = &session_->mesh();
     params.staging = &session_->staging();
-    params.listener = this;
-    params.members = members_;
-    params.rank = rank_;
-    params.group = tag_id_;
+    params.listener = &faults_;
+    params.members = ranks_.members;
+    params.rank = ranks_.rank;
+    params.group = ranks_.tag_id;
     params.bits = engine::collective_bits(uint32_t(mine.seq), uint32_t(mine.fingerprint));
     params.input = call.kind == Kind::broadcast ? call.recv : call.send;
     params.output = call.recv;
@@ -342,14 +308,15 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
         return fail(DTRAIN_ERR_INVALID, "send: rank %d is not in this communicator (0 to %d)", peer,
                     size() - 1);
     if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "send: the buffer is NULL");
-    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    if (Status s = faults_.error(); s != DTRAIN_OK) return s;
     MessageOperation::Params params;
     params.direction = MessageOperation::Direction::send;
     params.mesh = &session_->mesh();
-    params.listener = this;
+    params.listener = &faults_;
     params.rank = peer;
-    params.member = members_[uint32_t(peer)];
-    params.tag = engine::make_tag(tag_id_, rank_, engine::TagClass::point_to_point, tag);
+    params.member = ranks_.members[uint32_t(peer)];
+    params.tag =
+        engine::make_tag(ranks_.tag_id, ranks_.rank, engine::TagClass::point_to_point, tag);
     params.buffer = const_cast<void *>(buffer); // sends only read the buffer
     params.bytes = bytes;
     return post_message(std::move(params), options);
@@ -358,9 +325,9 @@ Status Communicator::post_send(const void *buffer, uint64_t bytes, int32_t peer,
 // One member for each transport that leads to some rank but not to rank 0.
 std::vector<uint32_t> Communicator::other_transports() const {
     engine::Mesh &mesh = session_->mesh();
-    std::vector<transport::Device *> seen = {mesh.device(members_[0])};
+    std::vector<transport::Device *> seen = {mesh.device(ranks_.members[0])};
     std::vector<uint32_t> others;
-    for (uint32_t member : members_) {
+    for (uint32_t member : ranks_.members) {
         transport::Device *device = mesh.device(member);
         if (std::find(seen.begin(), seen.end(), device) != seen.end()) continue;
         seen.push_back(device);
@@ -376,16 +343,16 @@ Status Communicator::post_recv(void *buffer, uint64_t bytes, int32_t peer, uint3
         return fail(DTRAIN_ERR_INVALID, "recv: rank %d is not in this communicator (0 to %d)", peer,
                     size() - 1);
     if (buffer == nullptr && bytes > 0) return fail(DTRAIN_ERR_INVALID, "recv: the buffer is NULL");
-    if (Status s = faulty(); s != DTRAIN_OK) return s;
+    if (Status s = faults_.error(); s != DTRAIN_OK) return s;
     MessageOperation::Params params;
     params.direction = MessageOperation::Direction::receive;
     params.mesh = &session_->mesh();
-    params.listener = this;
+    params.listener = &faults_;
     params.rank = peer;
-    params.member = members_[any ? 0 : uint32_t(peer)];
+    params.member = ranks_.members[any ? 0 : uint32_t(peer)];
     if (any) params.elsewhere = other_transports();
-    params.tag =
-        engine::make_tag(tag_id_, any ? 0 : uint32_t(peer), engine::TagClass::point_to_point, tag);
+    params.tag = engine::make_tag(ranks_.tag_id, any ? 0 : uint32_t(peer),
+                                  engine::TagClass::point_to_point, tag);
     params.mask = any ? engine::exact & ~engine::source_mask : engine::exact;
     params.buffer = buffer;
     params.bytes = bytes;

@@ -6,28 +6,23 @@
 #include "collectives/call/message.h"
 #include "collectives/call/prepared.h"
 #include "collectives/call/topology.h"
-#include "collectives/communicator/adapt.h"
-#include "collectives/communicator/explain.h"
-#include "collectives/cost/choose.h"
-#include "collectives/window/peer_memory.h"
+#include "collectives/communicator/call_order.h"
+#include "collectives/communicator/call_times.h"
+#include "collectives/communicator/faults.h"
+#include "collectives/communicator/membership.h"
+#include "collectives/communicator/shared_memory.h"
+#include "collectives/communicator/ways.h"
 #include "collectives/window/window_operation.h"
-#include "engine/executor.h"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace dtrain::collectives {
 
-class PlanCache;
-class Measurement;
-struct Machine;
-struct Tuning;
+struct Setup;
 
 // The factors by which a reduction's input and result are multiplied.
 struct Scaling {
@@ -46,7 +41,7 @@ struct CallOptions {
     bool inside = false;                  // the caller is an operation, under the agent's lock
 };
 
-class Communicator final : public cluster::Group, public engine::OperationListener {
+class Communicator {
   public:
     // Collective, blocking. A communicator that cannot be made leaves nothing behind.
     static Status make_world(std::shared_ptr<cluster::Session> session, int64_t timeout_ns,
@@ -59,7 +54,7 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // on all ranks. The other ranks get no `out`.
     Status subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out);
     Status shrink(std::unique_ptr<Communicator> &out);
-    ~Communicator() override; // pending operations end with CANCELED
+    ~Communicator(); // pending operations end with CANCELED
 
     // Posts a call; any thread. On failure nothing was posted. A call without data, or on a single
     // rank, may already be complete on return.
@@ -83,73 +78,42 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     // The same for one of several calls that share a deadline.
     Status run_until(const Call &call, int64_t deadline_ns);
 
+    bool has_window() const { return memory_.is_used(); }
+    const Limits &limits() const { return ways_.limits(); }
+    // Called by all ranks at the same point in the order of calls.
+    void set_limits(const Limits &limits);
+    void set_choice(const NetworkModel &model, std::optional<Algorithm> forced);
     // Collective and blocking: measures the machine; rank 0 writes the result to the file
     // (tuning.h).
     Status tune(const char *path);
 
-    Status abort(const char *reason);
-    Status status(); // OK, or an error with the reason why it is or will be broken
-    bool is_broken() const { return broken_from_.load(std::memory_order_acquire) != whole; }
-    std::vector<int32_t> failed_ranks();
-    int32_t rank() const { return int32_t(rank_); }
-    int32_t size() const { return int32_t(members_.size()); }
+    Status abort(const char *reason) { return faults_.abort(reason); }
+    // OK, or an error with the reason why it is or will be broken
+    Status status() { return faults_.status(); }
+    bool is_broken() const { return faults_.is_broken(); }
+    std::vector<int32_t> failed_ranks() { return faults_.failed_ranks(); }
+    Faults &faults() { return faults_; } // the listener of operations that are handed over
+    int32_t rank() const { return int32_t(ranks_.rank); }
+    int32_t size() const { return ranks_.size(); }
     bool is_world() const { return is_world_; }
     cluster::Session &session() { return *session_; }
     std::shared_ptr<cluster::Session> shared_session() const { return session_; }
-    uint32_t member(uint32_t rank) const { return members_[rank]; }
-    uint64_t uid() const { return uid_; }
-    uint32_t tag_id() const { return tag_id_; }
+    const Membership &ranks() const { return ranks_; }
+    uint32_t member(uint32_t rank) const { return ranks_.members[rank]; }
+    uint64_t uid() const { return ranks_.uid; }
+    uint32_t tag_id() const { return ranks_.tag_id; }
     // Numbers the graphs made on this communicator, equally on all ranks.
     int32_t next_graph() { return ++graphs_; }
     // Records a collective call of another kind (table_create), so that mismatched calls are found;
     // the caller sends the call's own messages.
     Status note_call(cluster::CallRecord record);
 
-    // cluster::Group and engine::OperationListener, under the agent's lock
-    bool contains(uint32_t member) const override;
-    void member_lost(uint32_t member, const char *text, bool silent) override;
-    void member_left(uint32_t member) override;
-    void peer_broken(uint32_t member, const char *text, bool over) override;
-    void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
-    void calls_wanted() override;
-    void rank_behind(int32_t rank, uint64_t seq) override;
-    bool operation_started(engine::Operation &operation) override;
-    void operation_failed(engine::Operation &operation, const engine::Outcome &outcome,
-                          const char *text) override;
-    void operation_stalled(engine::Operation &operation) override;
-    void operation_ended(engine::Operation &operation) override;
-
   private:
-    struct Setup {             // rank 0's decisions for all ranks
-        uint64_t window_bytes; // per rank; 0: no window
-        uint64_t chunk_bytes, exchange_bytes;
-        uint64_t eager_bytes; // 0: the transports' defaults
-        NetworkModel model;
-        int32_t algorithm; // forced for all-reduce over messages; -1: none
-        int32_t adapts;    // 1: option tuning.adapt
-        uint8_t handle[transport::Device::max_blob];
-    };
-    // A call's place in the order of calls.
-    struct Ticket {
-        uint64_t seq = 0, fingerprint = 0;
-    };
     using Way = Prepared::Way;
-    struct Fault {
-        Status status = DTRAIN_OK;
-        int32_t rank = -1; // the rank at fault
-        char text[error_text_size] = {};
-    };
-    // State of a rank that may send nothing more.
-    struct Gone {
-        std::string why;    // "": the rank is still there
-        bool known = false; // the control plane says that it is lost or has left
-        bool lost = false;
-        bool over = false; // no message from it is in transit
-    };
-    static constexpr uint64_t whole = UINT64_MAX;
+    using Turn = CallOrder::Turn;
+    using Ticket = CallOrder::Ticket;
 
-    Communicator(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
-                 uint64_t uid, uint32_t tag_id);
+    Communicator(std::shared_ptr<cluster::Session> session, Membership &&ranks);
     // The caller has taken tag_id; it is freed if no communicator is made.
     static Status make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                        uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
@@ -160,99 +124,43 @@ class Communicator final : public cluster::Group, public engine::OperationListen
     Status take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag);
     Status set_up(int64_t deadline_ns);
     Status open_window(const Setup &setup, int64_t deadline_ns);
-    void offer(Setup &setup);
-    Status attach_window(const Setup &setup, int64_t deadline_ns);
-    Status check_rails(int64_t deadline_ns);
-    void try_rails(std::span<uint8_t> works, int64_t deadline_ns);
-    uint32_t far_neighbor() const;
 
-    Machine machine() const;
-    void apply_tuning(Setup &setup) const;
-    void set_limits(uint64_t exchange_bytes, uint64_t chunk_bytes, bool by_messages);
-    uint64_t limit_eager(uint64_t bytes);
-    Status find_eager_limit(Measurement &measurement, uint64_t &best);
-    Status find_exchange_limit(Measurement &measurement, uint64_t &best);
-    Status find_chunk(Measurement &measurement, uint64_t &best);
-    Status measure(Tuning &out);
-
-    Status ticket(cluster::CallRecord record, Ticket &out); // order_ must be held
-    Status prepare(const Call &call, Prepared &out);        // order_ must be held
-    Status post_prepared(Prepared &prepared, const CallOptions &options,
-                         std::unique_lock<std::mutex> &order);
+    Status ticket(const Turn &turn, const cluster::CallRecord &record, Ticket &out);
+    Status post_prepared(Prepared &prepared, const CallOptions &options, Turn &turn);
     Status post_window(const Prepared &prepared, const CallOptions &options, const Ticket &ticket,
-                       std::unique_lock<std::mutex> &order);
+                       Turn &turn);
     Status post_schedule(Prepared &prepared, const CallOptions &options, const Ticket &ticket,
-                         std::unique_lock<std::mutex> &order);
+                         Turn &turn);
     template <class Operation, class... Args>
     Status run_window(const WindowCall &w, const CallOptions &options, const Ticket &ticket,
                       Args &...args);
     template <class Bulk>
     Status run_bulk(const WindowCall &w, const CallOptions &options, const Ticket &ticket);
-    Status post_ticketed(Prepared &prepared, const CallOptions &options,
-                         std::unique_lock<std::mutex> &order);
-    CollectiveSpec chunked_spec(const Prepared &prepared) const;
+    Status post_ticketed(Prepared &prepared, const CallOptions &options, Turn &turn);
     bool agrees_first(const Prepared &prepared);
-    Status adapt(Prepared &prepared, int64_t deadline_ns, std::unique_lock<std::mutex> &order);
+    Status adapt(Prepared &prepared, int64_t deadline_ns, Turn &turn);
     bool run_inline(WindowOperation &operation);
     void note_end(const WindowOperation &operation);
     // The current time if somebody measures how long calls take, else 0.
     int64_t begun() const {
-        bool wanted = agent_.timeline().on() || explainer_ != nullptr || adaptation_ != nullptr;
-        return wanted ? agent_.clock().now_ns() : 0;
+        return agent_.timeline().on() || times_.wanted() ? agent_.clock().now_ns() : 0;
     }
     Status post_message(MessageOperation::Params &&params, const CallOptions &options);
     std::vector<uint32_t> other_transports() const;
 
-    bool break_with(Status status, int32_t guilty_rank, const char *text, uint64_t from);
-    void tell_others(uint64_t from);
-    Gone *gone(uint32_t member);
-    void look_again(const Gone *news); // about this rank; nullptr: about the communicator
-    const Gone *awaited_in_vain(const engine::Operation &operation) const;
-    uint64_t first_open();
-    uint64_t next_call();
-    void fail_operation(engine::Operation &operation);
-    std::string describe_operation(const engine::Operation &operation) const;
-    void report(bool stalled, bool stuck, uint64_t up_to);
-    Status faulty();
-
     std::shared_ptr<cluster::Session> session_;
     engine::Agent &agent_;
-    std::vector<uint32_t> members_;   // rank -> member
-    std::vector<int32_t> member_ids_; // the same as the job's identifiers
-    uint32_t rank_ = 0;
-    const uint64_t uid_;
-    const uint32_t tag_id_;
+    const Membership ranks_;
     bool is_world_ = false;
     const Topology topology_;
-
-    // Guarded by order_, the order of calls.
-    std::mutex order_;
-    uint64_t seq_ = 0, fingerprint_ = 0;
     std::atomic<int32_t> graphs_{0};
-    static constexpr size_t kept_records = 64;
-    // By seq; guarded by order_ or the agent's lock.
-    std::array<cluster::CallRecord, kept_records> records_{};
-    uint64_t window_calls_ = 0;
-    Prepared prepared_; // the last call
-    std::unique_ptr<PlanCache> plans_;
-    std::unique_ptr<Explainer> explainer_;   // on rank 0, if option explain is set
-    std::unique_ptr<Adaptation> adaptation_; // on all ranks or none
-    bool agreeing_ = false;                  // the current call is the adaptation's own
 
-    std::unique_ptr<Window> window_, opening_; // opening_: until all ranks have it
-    std::unique_ptr<PeerMemory> peer_memory_;  // set together with window_
-    uint64_t chunk_bytes_ = usual_chunk, exchange_bytes_ = 0;
-    bool allreduce_by_messages_ = false; // even if there is a window
-
-    // Guarded by the agent's lock.
-    std::vector<engine::Operation *> in_flight_;
-    std::vector<Gone> gone_; // by rank
-    bool any_gone_ = false;
-    std::vector<bool> failed_; // by rank
-    int64_t reported_ns_ = 0, logged_ns_ = 0;
-    Fault fault_;
-    // Calls from this number on fail. Once it is not `whole`, fault_ is set and constant.
-    std::atomic<uint64_t> broken_from_{whole};
+    CallOrder order_;
+    CallTimes times_;
+    Faults faults_;
+    SharedMemory memory_;
+    Ways ways_;
+    bool agreeing_ = false; // the current call is the adaptation's own; guarded by order_
 };
 
 } // namespace dtrain::collectives

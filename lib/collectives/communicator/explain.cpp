@@ -104,9 +104,12 @@ void Explainer::explain(const trace::Record &record, Row &row, int64_t elapsed_n
         else if (listed++ < shown)
             others += (others.empty() ? "" : ", ") + std::string(name) + " " + in_us(candidate.ns);
     }
+    const bool is_forced = rules_.forced && spec.kind == Kind::allreduce;
+    if (is_forced && rule == nullptr && std::isnan(row.predicted_ns)) // it has no formula
+        row.predicted_ns = simulated(spec, *rules_.forced, rules_.model);
     if (rule != nullptr)
         why = rule;
-    else if (rules_.forced && spec.kind == Kind::allreduce)
+    else if (is_forced)
         why = "forced by option allreduce.algorithm, predicted " + in_us(row.predicted_ns);
     else
         why = "predicted " + in_us(row.predicted_ns);

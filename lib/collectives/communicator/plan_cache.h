@@ -1,8 +1,8 @@
 // Caches the plans of earlier calls, so that the hot path builds none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "collectives/algorithms/build.h"
 #include "collectives/cost/price.h"
-#include "collectives/schedule/build.h"
 #include "engine/plan.h"
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace dtrain::collectives {
 
 void Sequence::start(engine::Agent &agent) {
     agent_ = &agent;
-    if (comm_.operation_started(*this)) agent.wake(this);
+    if (comm_.faults().operation_started(*this)) agent.wake(this);
 }
 
 int Sequence::advance(engine::Agent &agent) {
@@ -22,7 +22,7 @@ int Sequence::advance(engine::Agent &agent) {
         if (step() != Step::done) return 1;
         outcome_.bytes = result_bytes_;
     }
-    comm_.operation_ended(*this);
+    comm_.faults().operation_ended(*this);
     agent.finish(this, outcome_, text_);
     return 1;
 }
@@ -41,14 +41,14 @@ Sequence::Step Sequence::broken(Status status, int32_t rank) {
     char text[error_text_size]; // a copy, because the communicator's work may replace it
     std::snprintf(text, sizeof text, "%s", error_text());
     engine::Outcome outcome = {.status = status, .peer = rank};
-    comm_.operation_failed(*this, outcome, text);
+    comm_.faults().operation_failed(*this, outcome, text);
     fail(*agent_, outcome, text);
     return Step::again;
 }
 
 void Sequence::out_of_memory(engine::Agent &agent, const char *text) {
     const engine::Outcome outcome = {.status = DTRAIN_ERR_NO_MEMORY};
-    comm_.operation_failed(*this, outcome, text);
+    comm_.faults().operation_failed(*this, outcome, text);
     fail(agent, outcome, text);
 }
 

@@ -2,22 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/cost/choose.h"
 
-#include "collectives/call/topology.h"
-#include "collectives/schedule/build.h"
+#include "collectives/algorithms/build.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace dtrain::collectives {
 namespace {
 
 bool has_hosts(const CollectiveSpec &spec) {
     return spec.topology != nullptr && spec.topology->levels() > 0;
-}
-
-// Without hosts, the hierarchical algorithms equal other algorithms.
-bool makes_sense(const CollectiveSpec &spec, Algorithm algorithm) {
-    return has_hosts(spec) ||
-           (algorithm != Algorithm::hierarchical && algorithm != Algorithm::hierarchical_tree);
 }
 
 bool cheaper(const Candidate &a, const Candidate &b) { return a.ns < b.ns; }
@@ -30,25 +25,18 @@ double cost(const CollectiveSpec &spec, Algorithm algorithm, uint64_t bytes,
     return predict(spec.kind, algorithm, spec.size, bytes, model, spec.chunk_bytes);
 }
 
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
 // Formulas are imprecise where some ranks are nearer than others. So algorithms that they do not
-// rule out are simulated, with fewer chunks.
-void simulate(const CollectiveSpec &spec, uint64_t bytes, const NetworkModel &model,
-              std::vector<Candidate> &found) {
-    constexpr int32_t most_ranks = 64; // takes a few milliseconds, once per shape of calls
+// rule out are simulated.
+void simulate_some(const CollectiveSpec &spec, const NetworkModel &model,
+                   std::vector<Candidate> &found) {
     constexpr double doubt = 3;
-    constexpr uint64_t most_chunks = 16;
-    if (spec.size > most_ranks) return;
-    CollectiveSpec one = spec;
-    one.in_place = false;
-    one.chunk_bytes = std::max(spec.chunk_bytes, bytes / most_chunks);
-    std::vector<engine::Schedule> schedules(size_t(spec.size));
     const double best = std::min_element(found.begin(), found.end(), cheaper)->ns;
     for (Candidate &candidate : found) {
         if (candidate.ns > doubt * best) continue;
-        Status s = DTRAIN_OK;
-        for (one.rank = 0; s == DTRAIN_OK && one.rank < one.size; one.rank++)
-            s = build(one, candidate.algorithm, schedules[size_t(one.rank)]);
-        if (s == DTRAIN_OK) (void)price(schedules, model, candidate.ns, spec.topology);
+        const double ns = simulated(spec, candidate.algorithm, model);
+        if (!std::isnan(ns)) candidate.ns = ns;
     }
 }
 
@@ -59,17 +47,34 @@ bool is_uniform(const CollectiveSpec &spec) {
 
 } // namespace
 
+double simulated(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model) {
+    constexpr int32_t most_ranks = 64; // takes a few milliseconds
+    constexpr uint64_t most_chunks = 16;
+    if (spec.size > most_ranks || !is_uniform(spec)) return unknown;
+    CollectiveSpec one = spec;
+    one.in_place = false;
+    one.chunk_bytes = std::max(spec.chunk_bytes, typical_bytes(spec) / most_chunks);
+    std::vector<engine::Schedule> schedules(size_t(spec.size));
+    for (one.rank = 0; one.rank < one.size; one.rank++)
+        if (build(one, algorithm, schedules[size_t(one.rank)]) != DTRAIN_OK) return unknown;
+    double ns = unknown;
+    (void)price(schedules, model, ns, spec.topology);
+    return ns;
+}
+
 std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model) {
     bool uniform = is_uniform(spec);
     // The counts of alltoall differ by rank; without equal counts only one algorithm is left
     // anyway.
     uint64_t bytes = spec.kind == Kind::alltoall && !uniform ? 0 : typical_bytes(spec);
     std::vector<Candidate> found;
-    for (int i = 0; i < algorithm_count; i++)
-        if (auto algorithm = Algorithm(i);
-            supports(spec.kind, algorithm, spec.size, uniform) && makes_sense(spec, algorithm))
-            found.push_back({algorithm, cost(spec, algorithm, bytes, model)});
-    if (has_hosts(spec) && !over_graph(spec.kind) && uniform) simulate(spec, bytes, model, found);
+    for (Algorithm algorithm : all_algorithms()) {
+        if (!supports(spec.kind, algorithm, spec.size, uniform)) continue;
+        if (description(algorithm).needs_hosts && !has_hosts(spec)) continue;
+        const double ns = cost(spec, algorithm, bytes, model);
+        if (std::isfinite(ns)) found.push_back({algorithm, ns});
+    }
+    if (has_hosts(spec) && !over_graph(spec.kind)) simulate_some(spec, model, found);
     std::stable_sort(found.begin(), found.end(), cheaper);
     return found;
 }

@@ -12,8 +12,13 @@ struct Candidate {
     Algorithm algorithm;
     double ns; // predicted
 };
-// The algorithms that support the spec, the cheapest first; equal ones in the order of Algorithm.
+// The algorithms that support the spec and have a prediction, the cheapest first; equal ones in the
+// order of Algorithm.
 std::vector<Candidate> candidates(const CollectiveSpec &spec, const NetworkModel &model);
+
+// Simulates the steps, with fewer chunks. NaN if there are too many ranks, if their counts differ,
+// or if the algorithm does not support the spec.
+double simulated(const CollectiveSpec &spec, Algorithm algorithm, const NetworkModel &model);
 
 // Chooses the algorithm with the cheapest prediction among those that support the spec; among
 // equals the first in the order of Algorithm. Reads only what is equal on all ranks, so all ranks

@@ -31,10 +31,4 @@ class Team {
     std::vector<int32_t> ranks_;
 };
 
-// All-reduce within a team: sum = the sum of all members' `own`, which is either apart from `sum`
-// or the same memory. Ranks that exchange messages in such a call must not exchange any in other
-// parts of the schedule, which cut them differently.
-void ring_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
-void doubling_allreduce_among(Plan &plan, const Team &team, Extent own, Extent sum);
-
 } // namespace dtrain::collectives

@@ -141,8 +141,9 @@ Status save(const ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk,
     if (Status s = folder.make(own.step); s != DTRAIN_OK) return s;
     const std::string path =
         folder.shard_path(own.step, job.name, job.server, job.partition.servers());
-    return job.rows != nullptr ? write_rows(disk, path, job.name, own, *job.rows)
-                               : write_shard(disk, path, job.name, own, *job.image);
+    const RowImage *rows = job.image->as_rows();
+    return rows != nullptr ? write_rows(disk, path, job.name, own, *rows)
+                           : write_shard(disk, path, job.name, own, *job.image->as_shard());
 }
 
 // Reads the manifest of the checkpoint that the worker has chosen.
@@ -159,9 +160,8 @@ Status read_chosen(const ArchiveJob &job, const CheckpointFolder &folder, Manife
     return s;
 }
 
-Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder,
+Status restore_shard(const ArchiveJob &job, ShardImage &image, const CheckpointFolder &folder,
                      const Manifest &manifest, const Reserve &reserve) {
-    ShardImage &image = *job.image;
     const uint64_t needed = ShardImage::bytes_of(image.params, image.part.count()),
                    granted = reserve(needed);
     if (granted < needed) return fail_for(Reason::memory_limit, needed, granted);
@@ -172,21 +172,23 @@ Status restore_shard(const ArchiveJob &job, const CheckpointFolder &folder,
         });
 }
 
-Status restore_rows(const ArchiveJob &job, const CheckpointFolder &folder, const Manifest &manifest,
-                    const Reserve &reserve) {
-    return for_each_row_file(folder, manifest, job.name, job.rows->params,
+Status restore_rows(const ArchiveJob &job, RowImage &image, const CheckpointFolder &folder,
+                    const Manifest &manifest, const Reserve &reserve) {
+    return for_each_row_file(folder, manifest, job.name, image.params,
                              [&](RowFile &file, uint32_t) {
-                                 return file.read(job.partition, job.server, *job.rows, reserve);
+                                 return file.read(job.partition, job.server, image, reserve);
                              });
 }
 
 Status restore(const ArchiveJob &job, const CheckpointFolder &folder, const Reserve &reserve) {
     Manifest manifest;
     if (Status s = read_chosen(job, folder, manifest); s != DTRAIN_OK) return s;
-    uint64_t &updates = job.rows != nullptr ? job.rows->updates : job.image->updates;
+    uint64_t &updates = job.image->updates;
     updates = UINT64_MAX; // becomes the minimum over the files
-    Status s = job.rows != nullptr ? restore_rows(job, folder, manifest, reserve)
-                                   : restore_shard(job, folder, manifest, reserve);
+    RowImage *rows = job.image->as_rows();
+    const Status s = rows != nullptr
+                         ? restore_rows(job, *rows, folder, manifest, reserve)
+                         : restore_shard(job, *job.image->as_shard(), folder, manifest, reserve);
     if (updates == UINT64_MAX) updates = 0; // no file was read
     return s;
 }
@@ -230,11 +232,6 @@ Status add_parts(const CheckpointFolder &folder, Manifest &manifest, const std::
                 least - clocks.begin());
 }
 
-std::shared_ptr<GradualCopy> ArchiveJob::copy() const {
-    if (rows != nullptr) return rows->copy;
-    return image != nullptr ? image->copy : nullptr;
-}
-
 void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Reserve &reserve,
          const Copying &copying) {
     set_error_text("");
@@ -242,7 +239,7 @@ void run(ArchiveJob &job, CheckpointFolder &folder, data::Disk &disk, const Rese
         job.status = job.request.kind == RequestKind::save ? save(job, folder, disk, copying)
                                                            : restore(job, folder, reserve);
         if (job.request.kind == RequestKind::save && job.status == DTRAIN_OK)
-            job.lent = job.rows != nullptr ? job.rows->lend() : job.image->lend();
+            job.lent = job.image->lend();
     } catch (const std::bad_alloc &) {
         job.status = fail(DTRAIN_ERR_NO_MEMORY, "out of memory");
     }

@@ -4,8 +4,7 @@
 #pragma once
 #include "ps/checkpoint/checkpoint_folder.h"
 #include "ps/placement/key_partition.h"
-#include "ps/storage/row_image.h"
-#include "ps/storage/shard_image.h"
+#include "ps/storage/image.h"
 #include "ps/table/protocol.h"
 #include "ps/table/reserve.h"
 
@@ -34,17 +33,15 @@ struct ArchiveJob {
     std::string name;      // of the table
     uint32_t server = 0;
     KeyPartition partition = KeyPartition(1); // of the keys; also has the number of servers
-    // The image to write (save) or to fill (restore): `image` of a dense table, `rows` of a sparse
-    // one.
-    std::unique_ptr<ShardImage> image;
-    std::unique_ptr<RowImage> rows;
+    std::unique_ptr<Image> image;             // to write (save) or to fill (restore)
     uint64_t charged = 0;      // bytes charged to the server's limit while the image exists
     Status status = DTRAIN_OK; // the outcome
     std::string text;
     int64_t longest_turn = 0; // in nanoseconds under the lock
     bool lent = false;        // the image is obsolete, and its memory may serve another one
 
-    std::shared_ptr<GradualCopy> copy() const; // must be finished before writing; nullptr: none
+    // The copy that must be finished before the image is written; nullptr: none.
+    std::shared_ptr<GradualCopy> copy() const { return image != nullptr ? image->copy : nullptr; }
 };
 
 class Archive {

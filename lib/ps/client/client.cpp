@@ -1,4 +1,4 @@
-// Starts, cuts, abandons and completes operations, and distributes events to the lanes.
+// Starts, cuts, abandons and completes operations, and distributes events to the channels.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/client/client.h"
 
@@ -38,7 +38,7 @@ Piece ClientTable::clock_piece() const {
 
 uint64_t ClientTable::told() const {
     uint64_t least = UINT64_MAX;
-    for (const auto &lane : lanes) least = std::min(least, lane->told());
+    for (const auto &channel : channels) least = std::min(least, channel->told());
     return least;
 }
 
@@ -80,12 +80,12 @@ void fail_transfer(Transfer &transfer, Status status, int32_t server, const char
 
 Client::Client(const Config &config, Wire &wire)
     : config_(config), lost_(config.servers),
-      context_(new LaneContext{wire, config.worker, config.retry_ns,
-                               Turns(config.servers, config.bound)}) {}
+      context_(new ChannelContext{wire, config.worker, config.retry_ns,
+                                  SendScheduler(config.servers, config.bound)}) {}
 
 Client::~Client() = default;
 
-void Client::use_priorities() { context_->turns.use(); }
+void Client::use_priorities() { context_->scheduler.use(); }
 
 Status Client::open(const std::string &name, const TableParams &params, ClientTable *&table_p) {
     if (next_table_ == max_tables)
@@ -102,7 +102,7 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     table->id = next_table_++;
     table->create_payload = encode_table(params, name);
     for (uint32_t s = 0; s < config_.servers; ++s)
-        table->lanes.push_back(std::make_unique<Lane>(*table, s, *context_));
+        table->channels.push_back(std::make_unique<RequestChannel>(*table, s, *context_));
     table_p = table.get();
     tables_.push_back(std::move(table));
     return DTRAIN_OK;
@@ -111,7 +111,7 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
 template <class F> void Client::for_each_part(const Transfer &transfer, F &&f) {
     const ClientTable &table = *transfer.table;
     if (transfer.rows == nullptr) return table.partition.for_each_part(transfer.range, f);
-    for (uint32_t s = 0; s < table.lanes.size(); ++s)
+    for (uint32_t s = 0; s < table.channels.size(); ++s)
         if (const Range &part = transfer.rows->part(s); part.count > 0) f(s, part);
 }
 
@@ -151,7 +151,7 @@ bool Client::keeps_room_first(const Transfer &transfer) {
     bool limited = false;
     for_each_part(transfer, [&](uint32_t server, const Range &part) {
         requests += chunks_of(part.count, transfer.chunk);
-        limited |= transfer.table->lanes[server]->limited();
+        limited |= transfer.table->channels[server]->limited();
     });
     return limited && requests > 1;
 }
@@ -177,12 +177,12 @@ void Client::start(Transfer &transfer, int64_t now) {
     auto add_parts = [&](RequestKind kind, uint64_t clock) {
         for_each_part(transfer, [&](uint32_t server, const Range &part) {
             if (part.count == 0) return;
-            table.lanes[server]->add({.transfer = &transfer,
-                                      .kind = kind,
-                                      .range = part,
-                                      .clock = clock,
-                                      .argument = argument_of(transfer, kind),
-                                      .waits = keeps && has_trait(kind, Trait::pushes)});
+            table.channels[server]->add({.transfer = &transfer,
+                                         .kind = kind,
+                                         .range = part,
+                                         .clock = clock,
+                                         .argument = argument_of(transfer, kind),
+                                         .waits = keeps && has_trait(kind, Trait::pushes)});
         });
     };
     const bool of_files = has_trait(transfer.kind, Trait::files); // range.first is an id then
@@ -192,35 +192,35 @@ void Client::start(Transfer &transfer, int64_t now) {
     if (!whole)
         add_parts(transfer.kind, clock);
     else if (!fused(transfer.kind) && transfer.kind != RequestKind::clock)
-        for (auto &lane : table.lanes)
-            lane->add({.transfer = &transfer,
-                       .kind = transfer.kind,
-                       .range = {of_files ? transfer.range.first : 0, 0},
-                       .clock = clock,
-                       .pushes = transfer.kind == RequestKind::set_mode ? table.changes : 0,
-                       .flags = transfer.flags,
-                       .argument = transfer.argument});
+        for (auto &channel : table.channels)
+            channel->add({.transfer = &transfer,
+                          .kind = transfer.kind,
+                          .range = {of_files ? transfer.range.first : 0, 0},
+                          .clock = clock,
+                          .pushes = transfer.kind == RequestKind::set_mode ? table.changes : 0,
+                          .flags = transfer.flags,
+                          .argument = transfer.argument});
     else {
         bool rows = transfer.rows != nullptr;
         if (fused(transfer.kind)) // the table collects pushes: send push, clock, pull
             add_parts(rows ? RequestKind::push_rows : RequestKind::push, clock);
         Piece end = table.clock_piece();
         end.transfer = &transfer;
-        for (auto &lane : table.lanes) lane->add_clock(end);
+        for (auto &channel : table.channels) channel->add_clock(end);
         table.end_clock();
         if (fused(transfer.kind))
             add_parts(rows ? RequestKind::pull_rows : RequestKind::pull, table.clock);
     }
-    for (auto &lane : table.lanes) lane->pump(now);
+    for (auto &channel : table.channels) channel->pump(now);
 }
 
 void Client::abandon(Transfer &transfer, Status status, const char *text) {
     fail_transfer(transfer, status, -1, text);
     uint64_t settled = 1;
-    ++transfer.requests; // keeps it from completing before the last lane is done
-    for (auto &lane : transfer.table->lanes) {
-        settled += lane->abandon(transfer);
-        (void)lane->take_refusal(transfer); // what other servers did with it is unknown
+    ++transfer.requests; // keeps it from completing before the last channel is done
+    for (auto &channel : transfer.table->channels) {
+        settled += channel->abandon(transfer);
+        (void)channel->take_refusal(transfer); // what other servers did with it is unknown
     }
     settle_requests(transfer, settled);
 }
@@ -233,10 +233,10 @@ void Client::abandon_all(Status status, const char *text) {
 }
 
 int32_t Client::first_unanswered(const Transfer &transfer) {
-    const auto &lanes = transfer.table->lanes;
-    auto its = [&](const auto &lane) { return lane->carries(transfer); };
-    auto found = std::find_if(lanes.begin(), lanes.end(), its);
-    return found != lanes.end() ? static_cast<int32_t>(found - lanes.begin()) : -1;
+    const auto &channels = transfer.table->channels;
+    auto its = [&](const auto &channel) { return channel->carries(transfer); };
+    auto found = std::find_if(channels.begin(), channels.end(), its);
+    return found != channels.end() ? static_cast<int32_t>(found - channels.begin()) : -1;
 }
 
 void Client::destroy(ClientTable *table, int64_t now) {
@@ -244,17 +244,17 @@ void Client::destroy(ClientTable *table, int64_t now) {
     for (Transfer *transfer : in_flight)
         abandon(*transfer, DTRAIN_ERR_CANCELED, "the table was destroyed during the operation");
     table->destroyed = true;
-    for (auto &lane : table->lanes) {
-        lane->add({.kind = RequestKind::destroy});
-        lane->pump(now);
+    for (auto &channel : table->channels) {
+        channel->add({.kind = RequestKind::destroy});
+        channel->pump(now);
     }
     sweep();
 }
 
 bool Client::on_response(Outgoing &request, const ResponseHeader &header, uint64_t payload_bytes,
                          int64_t now) {
-    bool taken = request.lane->on_response(request, header, payload_bytes, now);
-    if (request.lane->table().destroyed) sweep();
+    bool taken = request.channel->on_response(request, header, payload_bytes, now);
+    if (request.channel->table().destroyed) sweep();
     return taken;
 }
 
@@ -265,40 +265,40 @@ void Client::on_packed_answer(uint32_t server, const ResponseHeader &header, con
     };
     auto table = std::lower_bound(tables_.begin(), tables_.end(), header.table, before);
     if (table == tables_.end() || (*table)->id != header.table || server >= config_.servers) return;
-    Outgoing *request = (*table)->lanes[server]->packed_request(header.sequence);
+    Outgoing *request = (*table)->channels[server]->packed_request(header.sequence);
     if (request == nullptr) return; // already answered
     if (bytes <= request->answer_bytes && bytes > 0) std::memcpy(request->answer, payload, bytes);
     on_response(*request, header, bytes, now);
 }
 
 void Client::on_fragment(Outgoing &request, uint64_t bytes, int64_t now) {
-    request.lane->on_fragment(request, bytes, now);
-    if (request.lane->table().destroyed) sweep();
+    request.channel->on_fragment(request, bytes, now);
+    if (request.channel->table().destroyed) sweep();
 }
 
 void Client::on_sent(Outgoing &request, int64_t now) {
-    request.lane->on_sent(request);
-    request.lane->pump(now);
-    if (request.lane->table().destroyed) sweep();
+    request.channel->on_sent(request);
+    request.channel->pump(now);
+    if (request.channel->table().destroyed) sweep();
 }
 
 void Client::on_withdrawn(Outgoing &request, int64_t now) {
     // May be called from within withdraw(), so no sweep() here.
-    request.lane->on_withdrawn(request, now);
+    request.channel->on_withdrawn(request, now);
 }
 
 void Client::on_server_lost(uint32_t server, const char *text) {
     lost_[server] = text;
     any_lost_ = true;
     for (auto &table : tables_) {
-        Lane &lane = *table->lanes[server];
+        RequestChannel &channel = *table->channels[server];
         auto in_flight = table->transfers; // a copy, since completions change the list
         for (Transfer *transfer : in_flight) {
-            if (!lane.carries(*transfer)) continue;
+            if (!channel.carries(*transfer)) continue;
             fail_transfer(*transfer, DTRAIN_ERR_PEER, static_cast<int32_t>(server), text);
             abandon(*transfer, DTRAIN_ERR_PEER, text);
         }
-        lane.close();
+        channel.close();
     }
     sweep();
 }
@@ -307,11 +307,11 @@ void Client::on_timer(int64_t now) {
     context_->next_timer = INT64_MAX;
     sweep();
     for (auto &table : tables_)
-        for (auto &lane : table->lanes)
-            if (lane->next_timer() <= now)
-                lane->on_timer(now);
+        for (auto &channel : table->channels)
+            if (channel->next_timer() <= now)
+                channel->on_timer(now);
             else
-                context_->next_timer = std::min(context_->next_timer, lane->next_timer());
+                context_->next_timer = std::min(context_->next_timer, channel->next_timer());
 }
 
 int64_t Client::next_timer() const { return context_->next_timer; }
@@ -319,10 +319,10 @@ int64_t Client::next_timer() const { return context_->next_timer; }
 bool Client::idle() const { return context_->busy == 0; }
 
 void Client::sweep() {
-    auto idle = [](const std::unique_ptr<Lane> &lane) { return lane->idle(); };
+    auto idle = [](const std::unique_ptr<RequestChannel> &channel) { return channel->idle(); };
     std::erase_if(tables_, [&](const auto &table) {
         return table->destroyed && table->transfers.empty() &&
-               std::all_of(table->lanes.begin(), table->lanes.end(), idle);
+               std::all_of(table->channels.begin(), table->channels.end(), idle);
     });
 }
 

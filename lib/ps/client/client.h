@@ -1,5 +1,5 @@
 // The client of the parameter servers, a state machine: it cuts operations into requests, sends and
-// repeats them, and completes the operations. lane.h has the part per table and server.
+// repeats them, and completes the operations. channel.h has the part per table and server.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Operations of one table that are in flight together are not ordered against each other, except
@@ -20,9 +20,9 @@
 namespace dtrain::ps {
 
 class Buffer;
-class Lane;
+class RequestChannel;
 struct ClientTable;
-struct LaneContext;
+struct ChannelContext;
 class RowBatch;
 
 // One request in flight, at a fixed address from its first send until it is settled.
@@ -33,7 +33,7 @@ struct Outgoing {
     void *answer = nullptr; // receives the values of the answer; memory of the caller
     uint64_t answer_bytes = 0;
     const Buffer *scratch = nullptr; // the client's buffer with payload and answer, or nullptr
-    Lane *lane = nullptr;
+    RequestChannel *channel = nullptr;
     void *wire = nullptr; // for the wire's use, from the first send until it is settled
     // Set by Wire::send() if it has copied the request; then no on_sent() follows.
     bool copied = false;
@@ -156,7 +156,7 @@ class Client {
     Config config_;
     std::vector<std::string> lost_; // by server: why it was lost, or ""
     bool any_lost_ = false;
-    std::unique_ptr<LaneContext> context_;
+    std::unique_ptr<ChannelContext> context_;
     std::vector<std::unique_ptr<ClientTable>> tables_;
     uint32_t next_table_ = 0, turn_ = 0; // turn_: of ROUND_ROBIN
 };

@@ -1,8 +1,8 @@
-// A table in the client: its parameters, its partition, and the lanes to the servers.
+// A table in the client: its parameters, its partition, and the channels to the servers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/client/client.h"
-#include "ps/client/lane.h"
+#include "ps/client/request_channel.h"
 #include "ps/placement/key_partition.h"
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct ClientTable {
     std::string name;
     TableParams params;
     Partition partition;
-    KeyPartition key_partition;                    // sparse table only
-    uint64_t row_bytes = 0;                        // sparse table only
-    uint64_t chunk = 0;                            // maximum bytes of values in one request
-    uint64_t clock = 0;                            // the worker's clock
-    bool pushed = false;                           // the worker has pushed in this clock
-    double weight = 0;                             // of these pushes; 0: not given
-    std::string create_payload = {};               // parameters and name
-    std::vector<std::unique_ptr<Lane>> lanes = {}; // by server
-    std::vector<Transfer *> transfers = {};        // in flight; each stores its place here
-    bool described = false;                        // params.states is set, from a server's answer
+    KeyPartition key_partition;      // sparse table only
+    uint64_t row_bytes = 0;          // sparse table only
+    uint64_t chunk = 0;              // maximum bytes of values in one request
+    uint64_t clock = 0;              // the worker's clock
+    bool pushed = false;             // the worker has pushed in this clock
+    double weight = 0;               // of these pushes; 0: not given
+    std::string create_payload = {}; // parameters and name
+    std::vector<std::unique_ptr<RequestChannel>> channels = {}; // by server
+    std::vector<Transfer *> transfers = {}; // in flight; each stores its place here
+    bool described = false;                 // params.states is set, from a server's answer
     bool destroyed = false;
     uint32_t changes = 0; // mode changes that were begun
 
@@ -38,7 +38,7 @@ struct ClientTable {
     // that no server waits for a worker that has skipped a clock.
     uint64_t told() const; // the lowest clock among the servers, as last reported
     void end_clock();
-    Piece clock_piece() const; // for every lane
+    Piece clock_piece() const; // for every channel
     void catch_up();           // after values were received
     // Sets the mode and the clock at which all workers have met.
     void meet(const TableParams &mode, uint64_t at);

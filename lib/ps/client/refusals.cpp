@@ -23,21 +23,21 @@ std::string say(const char *how, const std::vector<uint32_t> &servers) {
 void tell_who_applied(Transfer &transfer) {
     if (!has_trait(transfer.kind, Trait::pushes)) return;
     const ClientTable &table = *transfer.table;
-    std::vector<bool> asked(table.lanes.size());
+    std::vector<bool> asked(table.channels.size());
     std::vector<uint32_t> none, some, all;
     auto ask = [&](uint32_t server, const Range &part) {
         if (part.count == 0 || asked[server]) return;
         asked[server] = true;
-        switch (table.lanes[server]->take_refusal(transfer)) {
-        case Lane::Refused::whole: return none.push_back(server);
-        case Lane::Refused::in_part: return some.push_back(server);
+        switch (table.channels[server]->take_refusal(transfer)) {
+        case RequestChannel::Refused::whole: return none.push_back(server);
+        case RequestChannel::Refused::in_part: return some.push_back(server);
         default: return all.push_back(server);
         }
     };
     if (transfer.rows == nullptr)
         table.partition.for_each_part(transfer.range, ask);
     else
-        for (uint32_t s = 0; s < table.lanes.size(); ++s) ask(s, transfer.rows->part(s));
+        for (uint32_t s = 0; s < table.channels.size(); ++s) ask(s, transfer.rows->part(s));
     if (none.empty() && some.empty()) return;
     transfer.text += say("; nothing of the push was applied", none) + say("; not all of it", some) +
                      say("; its part in full", all);

@@ -31,7 +31,7 @@ RowBatch::RowBatch(const ClientTable &table, const Call &call)
       narrow_(travels_narrow(table.params, call.kind)),
       sent_(narrow_ ? narrow_bytes(table.params, call.kind, 1) : size_),
       halves_(is_half(table.params.dtype) && has_trait(call.kind, Trait::pushes)),
-      parts_(table.lanes.size()) {
+      parts_(table.channels.size()) {
     deduplicate();
     order_by_server();
 }

@@ -109,7 +109,7 @@ Status Checkpointer::save(std::span<ClientTable *const> tables, uint64_t step,
         return s;
     // A checkpoint becomes complete only if this process could restore it from its folder.
     for (const ClientTable *table : tables)
-        if (Status s = add_parts(folder_, manifest, table->name, uint32_t(table->lanes.size()),
+        if (Status s = add_parts(folder_, manifest, table->name, uint32_t(table->channels.size()),
                                  table->params);
             s != DTRAIN_OK)
             return s;

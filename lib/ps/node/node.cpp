@@ -262,8 +262,8 @@ uint32_t Node::choose_home(const TableParams &params) {
 Counters Node::counters(const ClientTable &table, int32_t server) {
     Counters sum;
     agent_.locked([&] {
-        for (size_t s = 0; s < table.lanes.size(); ++s)
-            if (server < 0 || size_t(server) == s) sum += table.lanes[s]->counters();
+        for (size_t s = 0; s < table.channels.size(); ++s)
+            if (server < 0 || size_t(server) == s) sum += table.channels[s]->counters();
     });
     return sum;
 }

@@ -33,9 +33,9 @@ template <class T> T *from(void *state, uint64_t at) {
 
 } // namespace
 
-UpdateRule::UpdateRule(const TableParams &p, const KernelTable &kernels)
-    : info_(&rule_info(p.rule)), kernels_(&kernels), clip_norm_(p.clip_norm),
-      dtype_(computed_dtype(p)), norms_(ps::takes_norms(p)) {
+UpdateRule::UpdateRule(const TableParams &p, const InstructionSet &set)
+    : info_(&rule_info(p.rule)), set_(&set), clip_norm_(p.clip_norm), dtype_(computed_dtype(p)),
+      norms_(ps::takes_norms(p)) {
     step_.rate = p.learning_rate;
     step_.momentum = p.momentum;
     step_.beta1 = p.beta1;
@@ -72,15 +72,21 @@ void UpdateRule::blocks(const RuleTarget &target, const T *g, uint64_t count, F 
 template <class T>
 const T *UpdateRule::adjusted(const Step &step, T *w, const T *g, T *to, uint64_t n) const {
     if (!adjusts_) return g;
-    kernels_->adjust.of<T>()(step, w, g, to, nullptr, nullptr, n);
+    adjust_kernels.of<T> (*set_)(step, w, g, to, nullptr, nullptr, n);
     return to;
 }
 
 template <class T>
 void UpdateRule::plain(const Step &step, const RuleTarget &target, const T *g,
                        uint64_t count) const {
-    Kernel<T> update = (kernels_->*info_->update).of<T>(), proximal = kernels_->proximal.of<T>();
+    Kernel<T> update = info_->update->of<T>(*set_), proximal = proximal_kernels.of<T>(*set_);
     bool shared = info_->is(RuleInfo::row_state); // row state is already included in step.ratio
+    if (!adjusts_ && !proximal_) {                // one pass, and no block to adjust in
+        const RuleTarget none;
+        void *const *slots = shared ? none.slots : target.slots;
+        return update(step, static_cast<T *>(target.values), g, static_cast<T *>(slots[0]),
+                      static_cast<T *>(slots[1]), static_cast<T *>(slots[2]), count);
+    }
     blocks(target, g, count, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
         T room[block];
         T *state[max_slots] = {};
@@ -121,7 +127,7 @@ void UpdateRule::row(Step &step, const RuleTarget &target, const T *g, uint64_t 
     if (info_->ratio != nullptr) {
         Norms norms;
         Kernel<T> direction =
-            info_->direction != nullptr ? (kernels_->*info_->direction).of<T>() : nullptr;
+            info_->direction != nullptr ? info_->direction->of<T>(*set_) : nullptr;
         blocks(target, g, count, [&](T *w, const T *raw, uint64_t at, uint64_t n) {
             const T *used = adjusted(step, w, raw, room, n);
             if (direction != nullptr)

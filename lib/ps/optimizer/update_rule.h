@@ -1,7 +1,7 @@
 // A table's update rule, ready to be applied: updates values w by a push of g.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/kernels/kernels.h"
+#include "ps/rules/kernels.h"
 #include "ps/table/table_params.h"
 
 #include <cstdint>
@@ -17,8 +17,7 @@ struct RuleTarget {
 
 class UpdateRule {
   public:
-    explicit UpdateRule(const TableParams &params,
-                        const KernelTable &kernels = *supported_kernels(0));
+    explicit UpdateRule(const TableParams &params, const InstructionSet &set = *supported_set(0));
 
     // Applies the rule to `count` elements, which are one row if the rule takes norms. number: the
     // number of this update of these elements, from 1 (used only if the rule counts). The memory of
@@ -45,7 +44,7 @@ class UpdateRule {
     Step numbered(uint64_t number) const;
 
     const RuleInfo *info_;
-    const KernelTable *kernels_;
+    const InstructionSet *set_;
     Step step_;
     double clip_norm_;
     uint32_t dtype_;

@@ -76,19 +76,16 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     const dtrain_function_t *function = has_function(params) ? find_function(params) : nullptr;
     const bool lacks = has_function(params) && function == nullptr;
     const Part part = make_partition(params, config_.servers).part(config_.index);
-    uint64_t needed =
-        is_sparse(params) ? 0 : Shard::bytes_needed(params, part.count(), config_.workers);
-    uint64_t left = memory_left();
-    ServerTable::Contents contents;
-    if (is_sparse(params) && !lacks)
-        contents.rows = std::make_unique<SparseShard>(params, function, config_.workers);
-    else if (needed <= left && !lacks)
-        contents.shard = Shard::create(params, part, function);
-    bool made = contents.shard != nullptr || contents.rows != nullptr;
+    const uint64_t needed = Storage::bytes_needed(params, part, config_.workers);
+    const uint64_t left = memory_left();
+    std::unique_ptr<Storage> storage;
+    if (needed <= left && !lacks)
+        storage = Storage::create(params, part, function, config_.workers);
+    const bool made = storage != nullptr;
     auto table = std::make_unique<ServerTable>(
         ServerTable::Identity{header.table, config_.index, config_.workers, name, params,
                               config_.memory_limit > 0},
-        make_key_partition(params, config_.servers, header.partition), std::move(contents),
+        make_key_partition(params, config_.servers, header.partition), part, std::move(storage),
         config_.archive, peers_.data());
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
@@ -97,9 +94,9 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     if (lacks)
         table->refuse(DTRAIN_ERR_NOT_FOUND, error_text(), out);
     else if (needed > left)
-        table->refuse(Reason::memory_limit, needed, left, out);
+        table->refuse({Reason::memory_limit, {needed, left}}, out);
     else if (!made)
-        table->refuse(Reason::no_memory, needed, 0, out);
+        table->refuse({Reason::no_memory, {needed, 0}}, out);
     return table;
 }
 

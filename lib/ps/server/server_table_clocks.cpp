@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/server/server_table.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace dtrain::ps {
 
 void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
     // A clock with an invalid weight ends without it, so that other workers do not wait forever.
-    const bool fit = fits(header);
+    const bool fit = weight_fits(identity_.params, header);
     const Weight weight = {std::bit_cast<double>(header.argument), (header.flags & weighted) != 0};
     const Verdict verdict =
         clocks_.announce(header.worker, header.clock, header.pushes, fit ? weight : Weight{});
@@ -29,17 +28,13 @@ void ServerTable::clock(const RequestHeader &header, Answered::Entry &entry, Res
 
 void ServerTable::hold(const RequestHeader &header, Answered::Entry &entry) {
     if (entry.progress == Progress::held) return; // a repetition that is still too early
-    ++members_[header.worker].counters.dropped;
-    if (keep(held_, header)) entry.progress = Progress::held;
+    ++workers_[header.worker].counters.dropped;
+    waiting_.hold(header, entry, peers_[header.worker]);
 }
 
 void ServerTable::cancel(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
-    auto same = [&](const Waiting &other) {
-        return other.header.worker == header.worker && other.header.sequence == header.sequence;
-    };
     if (entry.progress == Progress::done) return respond(header, {}, out);
-    std::erase_if(parked_, same);
-    std::erase_if(held_, same);
+    waiting_.forget(header.worker, header.sequence);
     bool push = (header.flags & counted_push) != 0 && !entry.pushed;
     Verdict verdict = push ? clocks_.push(header.worker, header.clock) : Verdict::passed;
     if (verdict == Verdict::go || verdict == Verdict::wait || verdict == Verdict::lost)
@@ -57,11 +52,6 @@ void ServerTable::settle(Responses &out) {
     release(out);
 }
 
-uint32_t ServerTable::sum_of(const RequestHeader &header) const {
-    return collects_apart(identity_.params) ? header.worker
-                                            : static_cast<uint32_t>(header.clock % open_clocks);
-}
-
 // Under QUORUM, applies the pushes of the workers that ended the clock and drops all others. In
 // other modes, applies the pushes of all workers.
 void ServerTable::apply_clock() {
@@ -75,30 +65,30 @@ void ServerTable::apply_clock() {
     for (uint32_t worker = 0; worker < apart; ++worker)
         if (identity_.params.consistency == DTRAIN_BSP || clocks_.took_part(worker, update.clock))
             update.sums.push_back(worker);
-        else if (rows_ != nullptr)
-            rows_->drop(worker);
         else
-            shard_->drop(worker);
-    const Reason reason = rows_ != nullptr ? rows_->apply(update) : shard_->apply(update);
-    if (reason == Reason::told) note_broken(update.clock);
+            storage_->drop(worker);
+    if (storage_->apply(update) != Reason::told || broken_.status != DTRAIN_OK) return;
+    broken_.status = storage_->failure().status;
+    broken_.text = "the update of clock " + std::to_string(update.clock) +
+                   " was only partly applied; restore a checkpoint: " + storage_->failure().text;
 }
 
-ServerTable::Answer ServerTable::stale(const RequestHeader &header) {
-    ++members_[header.worker].counters.stale;
+Answer ServerTable::stale(const RequestHeader &header) {
+    ++workers_[header.worker].counters.stale;
     return {Reason::stale, {header.clock, 0}};
 }
 
 Verdict ServerTable::may_pull(const RequestHeader &header) const {
     const Verdict verdict = clocks_.pull(header.clock);
     const bool plain = header.kind == RequestKind::pull || header.kind == RequestKind::pull_rows;
-    if (verdict != Verdict::go || !plain || updates() >= header.argument) return verdict;
+    if (verdict != Verdict::go || !plain || storage_->updates() >= header.argument) return verdict;
     return clocks_.next_update();
 }
 
 Verdict ServerTable::may_push(const RequestHeader &header) const {
     const Verdict verdict = clocks_.push(header.worker, header.clock);
-    const bool in_order = identity_.params.reproducible == 0 ||
-                          members_[header.worker].answered->in_order(header.sequence);
+    const bool in_order =
+        identity_.params.reproducible == 0 || workers_[header.worker].log.in_order(header.sequence);
     return verdict == Verdict::go && !in_order ? Verdict::wait : verdict;
 }
 
@@ -110,12 +100,39 @@ Verdict ServerTable::may_go_on(const RequestHeader &header) const {
     return clocks_.any_lost() ? Verdict::lost : Verdict::wait;
 }
 
+Answer ServerTable::refusal(Verdict verdict, const RequestHeader &header) const {
+    uint32_t lost = clocks_.lost_worker();
+    switch (verdict) {
+    case Verdict::lost:
+        if (clocks_.mode().quorum > 0) return {Reason::quorum_lost, {lost, clocks_.mode().quorum}};
+        return {Reason::worker_lost, {lost, clocks_.finished(lost)}};
+    case Verdict::passed: return {Reason::clock_passed, {header.clock, clocks_.applied()}};
+    default:
+        if (has_trait(header.kind, Trait::receives) && !has_trait(header.kind, Trait::pushes))
+            return {Reason::version_ahead, {storage_->updates(), header.argument}};
+        return {Reason::clock_ahead, {header.clock, clocks_.finished(header.worker)}};
+    }
+}
+
+void ServerTable::set_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    ready_ = true;
+    finish(header, entry, {}, out);
+    release(out);
+}
+
+void ServerTable::wait_ready(const RequestHeader &header, Answered::Entry &entry, Responses &out) {
+    Verdict verdict = may_go_on(header);
+    if (verdict != Verdict::wait)
+        return finish(header, entry, verdict == Verdict::go ? Answer{} : refusal(verdict, header),
+                      out);
+    park(header, entry);
+}
+
 void ServerTable::release(Responses &out) {
-    auto answered = [&](const Waiting &waiting) {
-        const RequestHeader &header = waiting.header;
+    auto answered = [&](const RequestHeader &header) {
         Verdict verdict = may_go_on(header);
         if (verdict == Verdict::wait) return false;
-        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
+        Answered::Entry &entry = workers_[header.worker].log.entry(header.sequence);
         if (header.kind == RequestKind::save)
             save(header, entry, out);
         else
@@ -123,9 +140,8 @@ void ServerTable::release(Responses &out) {
                    out);
         return true;
     };
-    auto asked_for = [&](const Waiting &waiting) {
-        const RequestHeader &header = waiting.header;
-        Answered::Entry &entry = members_[header.worker].answered->entry(header.sequence);
+    auto asked_for = [&](const RequestHeader &header) {
+        Answered::Entry &entry = workers_[header.worker].log.entry(header.sequence);
         const bool pulls = header.kind == RequestKind::pull_rows || entry.pushed;
         const bool clock = header.kind == RequestKind::clock;
         Verdict verdict = clock   ? clocks_.may_weigh(header.clock)
@@ -136,8 +152,8 @@ void ServerTable::release(Responses &out) {
         respond(header, {Reason::resend, {0, 0}}, out);
         return true;
     };
-    std::erase_if(parked_, answered);
-    std::erase_if(held_, asked_for);
+    waiting_.visit_parked(answered);
+    waiting_.visit_held(asked_for);
 }
 
 } // namespace dtrain::ps

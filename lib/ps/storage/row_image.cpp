@@ -71,13 +71,24 @@ std::unique_ptr<RowImage> SparseShard::image() {
     const std::unique_ptr<RowImage> kept = std::move(kept_);
     const bool reused = kept != nullptr && image->reuse(std::move(*kept), rows_.size());
     if (!reused && !image->allocate(rows_.size())) return nullptr;
-    image->copy = RowCopy::begin(rows_, image->keys, image->rows);
-    if (image->copy == nullptr) return nullptr;
-    copies_.add(image->copy);
+    const std::shared_ptr<RowCopy> copy = RowCopy::begin(rows_, image->keys, image->rows);
+    if (copy == nullptr) return nullptr;
+    image->copy = copy;
+    copies_.add(copy);
     image->updates = updates_;
     image->rate = rate_.set_to();
     return image;
 }
+
+std::unique_ptr<Image> SparseShard::begin_image() { return image(); }
+
+std::unique_ptr<Image> SparseShard::blank_image() const {
+    return std::make_unique<RowImage>(params_);
+}
+
+void SparseShard::keep(std::unique_ptr<Image> &image) { exchange(image, kept_); }
+
+void SparseShard::adopt(Image &&image) { adopt(static_cast<RowImage &&>(image)); }
 
 void SparseShard::adopt(RowImage &&image) {
     if (copies_.any()) {

@@ -1,7 +1,7 @@
 // An image of a sparse shard's contents, to be written to a checkpoint or read from one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/storage/row_copy.h"
+#include "ps/storage/image.h"
 #include "ps/storage/row_store.h"
 #include "ps/storage/sparse_shard.h"
 #include "ps/table/buffer.h"
@@ -13,9 +13,13 @@
 
 namespace dtrain::ps {
 
-struct RowImage {
+struct RowImage final : Image {
     explicit RowImage(const TableParams &table)
-        : params(table), layout(table), store(layout.bytes, 0) {}
+        : Image(table), layout(table), store(layout.bytes, 0) {}
+
+    bool lend() const override { return keys->lend() && rows->lend(); }
+    uint64_t kept_bytes(uint64_t) const override { return store.memory(); }
+    RowImage *as_rows() override { return this; }
 
     // A part of each row that is stored as one array in the file.
     struct Column {
@@ -26,18 +30,13 @@ struct RowImage {
     };
     static std::vector<Column> columns_of(const TableParams &params); // like ShardImage::arrays()
 
-    TableParams params;
     RowLayout layout;
-    uint64_t updates = 0, clock = 0;
-    double rate = 0;
     // To a checkpoint: `count` keys and rows, both contiguous. They are complete when the copy is
     // done.
     std::shared_ptr<Buffer> keys, rows;
     uint64_t count = 0;
-    std::shared_ptr<RowCopy> copy;
     bool allocate(uint64_t count); // with some extra for later images; false: no memory
     bool reuse(RowImage &&other, uint64_t count); // takes its memory; false: it is too small
-    bool lend() const { return keys->lend() && rows->lend(); } // while the image is not needed
     // From a checkpoint: the rows read so far. make_room() reserves memory for more rows.
     RowStore store;
     Status make_room(const Reserve &reserve);

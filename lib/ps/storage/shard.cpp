@@ -35,23 +35,21 @@ uint64_t Shard::bytes_needed(const TableParams &params, uint64_t count, uint32_t
     return all;
 }
 
-Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_t *function)
-    : params_(params), info_(rule_info(params.rule)), rule_(params), part_(part),
-      size_(device::dtype_size(computed_dtype(params))), values_(params, part.count()),
+Shard::Shard(const TableParams &params, const Part &part, const dtrain_function_t *function,
+             uint32_t workers)
+    : Storage(params, function), info_(rule_info(params.rule)), part_(part), workers_(workers),
+      bytes_(bytes_in_mode(params)), size_(device::dtype_size(computed_dtype(params))),
+      values_(params, part.count()),
       lie_as_sent_(storage_dtype_of(params) == wire_dtype_of(params) &&
                    params.storage_dtype != DTRAIN_I8), // int8 scales are stored separately
-      arrays_(slots_of(params)), slots_(arrays_.size()),
-      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
-      segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      by_row_(by_whole_rows(params)), counted_(counts_steps(params) ? counted_elements(params) : 0),
+      arrays_(slots_of(params)), slots_(arrays_.size()), by_row_(by_whole_rows(params)),
+      counted_(counts_steps(params) ? counted_elements(params) : 0),
       steps_(part.count() / counted_elements(params)), added_(params, combines_by_function()),
-      numbered_(numbers_updates(params)), rate_(params), answers_(chunk_bytes) {
-    set_rate(params.learning_rate);
-}
+      answers_(chunk_bytes) {}
 
 std::unique_ptr<Shard> Shard::create(const TableParams &params, const Part &part,
-                                     const dtrain_function_t *function) {
-    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, part, function));
+                                     const dtrain_function_t *function, uint32_t workers) {
+    std::unique_ptr<Shard> shard(new (std::nothrow) Shard(params, part, function, workers));
     if (shard == nullptr) return nullptr;
     if (!shard->values_.allocate()) return nullptr;
     // New memory is zeroed; for an initial value of 0 its pages stay untouched.
@@ -212,11 +210,7 @@ Reason Shard::add_up(const std::vector<uint32_t> &sums, Aggregate *&total) {
 }
 
 Reason Shard::apply(const ClockUpdate &made_of) {
-    ++updates_;
-    std::optional<double> &rate = rates_[made_of.clock % open_clocks];
-    if (rate.has_value()) set_rate(*rate);
-    rate.reset();
-    if (numbered_) begin_update(updates_);
+    begin_clock(made_of.clock);
     Aggregate *total = nullptr;
     Reason reason = add_up(made_of.sums, total);
     if (total == nullptr) return reason;
@@ -239,6 +233,7 @@ Reason Shard::apply(const ClockUpdate &made_of) {
 void Shard::set_mode(const TableParams &params) {
     take_mode(mode_bits(params), params_);
     sums_.clear();
+    bytes_ = bytes_in_mode(params_);
 }
 
 void Shard::drop(uint32_t sum) {

@@ -1,63 +1,49 @@
 // A server's part of one dense table: the values, the rule's state, and sums of open clocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/optimizer/function_call.h"
-#include "ps/optimizer/learning_rate.h"
-#include "ps/optimizer/segment_rules.h"
 #include "ps/optimizer/step_counts.h"
-#include "ps/optimizer/update_rule.h"
 #include "ps/placement/partition.h"
 #include "ps/storage/aggregate.h"
 #include "ps/storage/answer_buffers.h"
 #include "ps/storage/clock_sums.h"
-#include "ps/storage/consistency.h"
 #include "ps/storage/copies.h"
 #include "ps/storage/dense_values.h"
 #include "ps/storage/shard_image.h"
+#include "ps/storage/storage.h"
 #include "ps/table/buffer.h"
 #include "ps/table/protocol.h"
 #include "ps/table/rules.h"
 #include "ps/table/table_params.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace dtrain::ps {
 
-// Ranges are elements of the whole table; each must lie in one of the ranges of part(). Functions
-// that return a Reason do all or nothing, unless stated otherwise.
-//
-// Pushed values and values to set are of computed_dtype().
-class Shard {
+// Ranges are elements of the whole table; each must lie in one of the ranges of part().
+class Shard final : public Storage {
   public:
     // The maximum bytes of the shard: values, state, sums, and backups by worker.
     static uint64_t bytes_needed(const TableParams &params, uint64_t count, uint32_t workers);
     // nullptr: no memory. Everything except the values is allocated when first needed. function:
     // for a table that has one; must outlive the shard.
     static std::unique_ptr<Shard> create(const TableParams &params, const Part &part,
-                                         const dtrain_function_t *function = nullptr);
+                                         const dtrain_function_t *function = nullptr,
+                                         uint32_t workers = 1);
 
     const Part &part() const { return part_; }
     uint64_t size() const { return size_; } // bytes of one pushed element
-    uint64_t updates() const { return updates_; }
 
     void set(const Range &range, const void *values);
-    // Applies a push immediately. begins: it counts as one update (the first chunk of a push). If
-    // the rule takes norms, the range must be whole rows.
+    // If the rule takes norms, the range must be whole rows.
     Reason push(const Range &range, const void *g, bool begins, uint32_t worker = 0);
-    // Adds a push to the sum with this number; sums are created on demand.
     Reason collect(uint32_t sum, const Range &range, const void *g, double weight = 1);
-    // Applies the sums of a clock as one update and empties them. Reason::told: the function
-    // failed, and the update was only partly applied.
-    Reason apply(const ClockUpdate &update);
-    void drop(uint32_t sum);                  // empties a sum
-    void set_mode(const TableParams &params); // also discards all sums
-    // Sets the learning rate from now on, or from the update of that clock on.
-    void set_rate(double rate);
-    void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
+    Reason apply(const ClockUpdate &update) override;
+    void drop(uint32_t sum) override;
+    void set_mode(const TableParams &params) override;
 
     const void *at(uint64_t element) const;
     // Keeps the values in memory while an answer is sent from them.
@@ -66,40 +52,59 @@ class Shard {
     // copy; nullptr: no memory.
     bool lie_as_sent() const { return lie_as_sent_; }
     std::shared_ptr<const Buffer> as_sent(const Range &range);
-    // Whether a function transforms pulled values. transform() calls it and returns a copy in the
-    // format on the wire; failure() has the function's last error.
-    bool transforms() const { return function_ != nullptr && function_->gets(); }
+    // Lets the function transform values, and returns a copy in the format on the wire.
     Reason transform(const Range &range, std::shared_ptr<const Buffer> &out);
-    bool copies_values() const { return transforms() || !lie_as_sent_; } // whether answers copy ...
-    uint64_t copy_bytes(uint64_t values) const { // ... and the bytes of a copy
+    bool copies_values() const override { return transforms() || !lie_as_sent_; }
+    bool copies_state(uint64_t index) const override;
+    uint64_t copy_bytes(uint64_t values) const override {
         const bool exact = transforms() && params_.wire_dtype == 0;
         return exact ? values : answers_.bytes_for(values);
     }
-    const FunctionCall::Failure &failure() const { return function_->failure(); }
     // Call it before these values are sent to the worker.
     Reason note_pull(uint32_t worker, const Range &range);
 
-    // State numbers in memory that may outlive the shard; nullptr: no memory.
-    struct State {
-        const void *numbers = nullptr;
-        std::shared_ptr<const Buffer> hold;
-    };
-    // index: an array of find_state(); range: whole items of it.
-    State state(uint64_t index, const Range &range);
+    // index: an array of find_state(); range: whole items of it. Numbers of nullptr: no memory.
+    Pulled state(uint64_t index, const Range &range);
     Reason set_state(uint64_t index, const Range &range, const void *numbers);
 
-    // An image of everything except sums of open clocks, as it is now; complete when its copy is
-    // done. Until end(), data that changes is copied first. nullptr: no memory.
-    std::unique_ptr<ShardImage> image();
-    void end(GradualCopy &copy) { copies_.end(copy); }
-    // Keeps a finished image so that the next one reuses its memory; returns the one kept before.
+    std::unique_ptr<ShardImage> image(); // like begin_image()
+    void end(GradualCopy &copy) override { copies_.end(copy); }
     void keep(std::unique_ptr<ShardImage> &image) { kept_.swap(image); }
-    uint64_t image_bytes() const; // bytes of an image's values and state
-    // Takes over the contents of an image of this table and part; sums of open clocks stay.
-    void adopt(ShardImage &&image);
+    uint64_t image_bytes() const override;
+    void adopt(ShardImage &&image); // sums of open clocks stay
+
+    Reason set(const Items &items, const void *values) override {
+        set(items.range(), values);
+        return Reason::none;
+    }
+    Reason push(const Items &items, const void *g, bool begins, uint32_t worker) override {
+        return push(items.range(), g, begins, worker);
+    }
+    Reason collect(uint32_t sum, const Items &items, const void *g, double weight,
+                   uint32_t /*worker*/) override {
+        return collect(sum, items.range(), g, weight);
+    }
+    Reason pull(const Items &items, uint32_t worker, const Into &out) override;
+    Reason pull_state(uint64_t index, const Items &items, const Into &out) override;
+    Reason set_state(uint64_t index, const Items &items, const void *numbers) override {
+        return set_state(index, items.range(), numbers);
+    }
+    uint64_t bytes() const override { return bytes_; }
+    uint64_t bytes_in_mode(const TableParams &params) const override {
+        return bytes_needed(params, part_.count(), workers_);
+    }
+    std::array<uint64_t, 2> limits() const override { return {bytes_, 0}; }
+    uint64_t lacking(uint64_t /*bytes*/) const override { return bytes_; }
+    std::unique_ptr<Image> begin_image() override { return image(); }
+    std::unique_ptr<Image> blank_image() const override {
+        return std::make_unique<ShardImage>(params_, part_);
+    }
+    void keep(std::unique_ptr<Image> &image) override { exchange(image, kept_); }
+    void adopt(Image &&image) override { adopt(static_cast<ShardImage &&>(image)); }
 
   private:
-    Shard(const TableParams &params, const Part &part, const dtrain_function_t *function);
+    Shard(const TableParams &params, const Part &part, const dtrain_function_t *function,
+          uint32_t workers);
     void fill(double value);
     bool allocate_slot(size_t i);
     bool fill_slots(); // those whose initial value is not 0
@@ -118,9 +123,6 @@ class Shard {
     void close(const Range &local, uint64_t before = 0);
     void make_room_to_open(uint64_t elements);
     std::shared_ptr<const Buffer> as_sent(const char *values, uint64_t count);
-    // Sets the number of the current update, if rules or rates depend on it.
-    void begin_update(uint64_t number);
-    void use_rate(double rate);
     void update(const Range &local, const void *g, uint32_t worker);
     void update_part(const Range &local, uint64_t step, const void *g, uint32_t worker);
     void update_segments(uint64_t row, uint64_t step, const void *g);
@@ -138,7 +140,6 @@ class Shard {
     template <class F> void for_each_row(const Range &local, F &&f) const;
     dtrain_function_row_t &add_row(uint64_t key, uint64_t place, uint64_t dim, char *values);
     Reason run_update(Batch batch);
-    bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
     Reason combine_by_function(Aggregate &sums, Batch batch);
     // Calls f(batch) for all of the sums, with at most the values of one request at a time. Empties
     // the sums.
@@ -148,28 +149,21 @@ class Shard {
     Range local(const Range &range) const { return {part_.place_of(range.first), range.count}; }
     uint64_t slot_item() const; // the elements that share a number of a slot
 
-    TableParams params_;
     const RuleInfo &info_;
-    UpdateRule rule_;
     Part part_;
+    const uint32_t workers_;
+    uint64_t bytes_; // bytes_needed() in the current mode
     uint64_t size_;
     DenseValues values_;
     const bool lie_as_sent_;
     std::vector<StateArray> arrays_;               // slots_of()
     std::vector<std::shared_ptr<Buffer>> slots_;   // by index in arrays_
-    std::unique_ptr<FunctionCall> function_;       // if the table has a function
-    std::unique_ptr<SegmentRules> segments_;       // if the table has segments
     std::vector<std::unique_ptr<Buffer>> backups_; // by worker: values it pulled, in slot_dtype()
     const bool by_row_;                            // updates are of whole rows
     const uint64_t counted_; // elements that share a count of updates; 0: no counts
     StepCounts steps_;       // counts of elements or rows
     std::vector<Aggregate> sums_;
-    ClockSums added_;                          // the format of the sums
-    std::optional<double> rates_[open_clocks]; // by clock % open_clocks: the rate to set then
-    uint64_t updates_ = 0;
-    const bool numbered_; // begin_update() must be called
-    uint64_t number_ = 1; // number of the current update, if numbered_
-    LearningRate rate_;
+    ClockSums added_;         // the format of the sums
     std::vector<float> wide_; // scratch of open()
     AnswerBuffers answers_;
     std::unique_ptr<ShardImage> kept_;

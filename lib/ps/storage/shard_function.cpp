@@ -6,23 +6,6 @@
 
 namespace dtrain::ps {
 
-void Shard::set_rate(double rate) {
-    rate_.set(rate);
-    use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
-}
-
-// The number is at least 1, also for a push whose first request was refused or has not come yet.
-void Shard::begin_update(uint64_t number) {
-    number_ = std::max<uint64_t>(number, 1);
-    use_rate(rate_.of(number_));
-}
-
-void Shard::use_rate(double rate) {
-    rule_.set_rate(rate);
-    if (function_ != nullptr) function_->set_rate(rate);
-    if (segments_ != nullptr) segments_->set_rate(rate);
-}
-
 template <class F> void Shard::for_each_row(const Range &local, F &&f) const {
     part_.for_each_run(local, [&](const Range &elements, uint64_t place) {
         const uint64_t dim = params_.row_length > 0 ? params_.row_length : elements.count;

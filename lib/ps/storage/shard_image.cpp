@@ -6,8 +6,10 @@
 
 namespace dtrain::ps {
 ShardImage::ShardImage(const TableParams &table, const Part &its_part)
-    : params(table), part(its_part), values(table, its_part.count()),
-      steps(its_part.count() / counted_elements(table)), rate(table.learning_rate) {}
+    : Image(table), part(its_part), values(table, its_part.count()),
+      steps(its_part.count() / counted_elements(table)) {
+    rate = table.learning_rate;
+}
 
 bool ShardImage::allocate(Buffer::Pages pages) {
     auto fresh = [&](uint64_t bytes) -> std::shared_ptr<Buffer> {

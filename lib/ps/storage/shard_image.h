@@ -4,7 +4,7 @@
 #include "ps/optimizer/step_counts.h"
 #include "ps/placement/partition.h"
 #include "ps/storage/dense_values.h"
-#include "ps/storage/gradual_copy.h"
+#include "ps/storage/image.h"
 #include "ps/table/buffer.h"
 #include "ps/table/rules.h"
 #include "ps/table/table_params.h"
@@ -16,12 +16,14 @@
 
 namespace dtrain::ps {
 
-struct ShardImage {
+struct ShardImage final : Image {
     ShardImage(const TableParams &params, const Part &part);
     // Allocates zeroed values and state; false: no memory.
     bool allocate(Buffer::Pages pages = Buffer::Pages::huge);
     void reuse(ShardImage &&other); // takes the memory of an allocated image
-    bool lend() const;              // lends its memory while the image is not needed
+    bool lend() const override;
+    uint64_t kept_bytes(uint64_t charged) const override { return charged; }
+    ShardImage *as_shard() override { return this; }
     // The bytes of values and state.
     static uint64_t bytes_of(const TableParams &params, uint64_t count);
 
@@ -38,15 +40,10 @@ struct ShardImage {
     std::vector<Array> arrays() const; // values, the scales of int8, state
     static std::vector<Array> arrays_of(const TableParams &params); // without numbers
 
-    TableParams params;
     Part part;
     DenseValues values;
     std::vector<std::shared_ptr<Buffer>> slots; // by index in slots_of()
     StepCounts steps;                           // counts of elements or rows
-    // Values and state are complete when this copy is done.
-    std::shared_ptr<ArrayCopy> copy;
-    uint64_t updates = 0, clock = 0;
-    double rate = 0;
 };
 
 } // namespace dtrain::ps

@@ -1,4 +1,4 @@
-// Requests and images that read or write the state of a dense shard.
+// Pulls from a dense shard, requests about its state, and images.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/shard.h"
 
@@ -17,7 +17,7 @@ Range in_items(const Range &range, const StateArray &array) {
 
 } // namespace
 
-Shard::State Shard::state(uint64_t index, const Range &range) {
+Storage::Pulled Shard::state(uint64_t index, const Range &range) {
     StateArray array;
     if (!find_state(params_, index, array)) return {};
     Range items = in_items(local(range), array);
@@ -29,6 +29,38 @@ Shard::State Shard::state(uint64_t index, const Range &range) {
     }
     if (allocate_slots() != Reason::none) return {};
     return {slots_[index]->at(items.first * array.numbers * array.size), slots_[index]};
+}
+
+bool Shard::copies_state(uint64_t index) const {
+    StateArray array;
+    return find_state(params_, index, array) && array.steps;
+}
+
+Reason Shard::pull(const Items &items, uint32_t worker, const Into &out) {
+    const Range range = items.range();
+    if (transforms()) {
+        const Reason reason = transform(range, out.hold);
+        if (reason == Reason::none) out.numbers = out.hold->at(0);
+        return reason;
+    }
+    const Reason reason = note_pull(worker, range);
+    if (reason != Reason::none) return reason;
+    if (lie_as_sent_) {
+        out.numbers = at(range.first);
+        out.hold = values();
+        return Reason::none;
+    }
+    out.hold = as_sent(range);
+    if (out.hold == nullptr) return Reason::no_memory;
+    out.numbers = out.hold->at(0);
+    return Reason::none;
+}
+
+Reason Shard::pull_state(uint64_t index, const Items &items, const Into &out) {
+    Pulled pulled = state(index, items.range());
+    out.numbers = pulled.numbers;
+    out.hold = std::move(pulled.hold);
+    return out.numbers != nullptr ? Reason::none : Reason::no_memory;
 }
 
 Reason Shard::set_state(uint64_t index, const Range &range, const void *numbers) {
@@ -64,10 +96,11 @@ std::unique_ptr<ShardImage> Shard::image() {
                           values_.bytes() - count * values_.stored_size()});
     for (size_t i = 0; i < slots_.size(); ++i)
         arrays.push_back({slots_[i], image->slots[i], arrays_[i].bytes_of(count)});
-    image->copy = ArrayCopy::begin(std::move(arrays));
-    if (image->copy == nullptr) return nullptr;
+    const std::shared_ptr<ArrayCopy> copy = ArrayCopy::begin(std::move(arrays));
+    if (copy == nullptr) return nullptr;
+    image->copy = copy;
     image->steps = steps_;
-    copies_.add(image->copy);
+    copies_.add(copy);
     image->updates = updates_;
     image->rate = rate_.set_to();
     return image;

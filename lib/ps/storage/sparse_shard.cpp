@@ -39,24 +39,20 @@ RowLayout::RowLayout(const TableParams &p) : values(row_bytes(p.storage_dtype, p
 
 SparseShard::SparseShard(const TableParams &params, const dtrain_function_t *function,
                          uint32_t workers)
-    : params_(params), rule_(params), initial_{Distribution(params.distribution),
-                                               computed_dtype(params),
-                                               params.dim,
-                                               params.initial,
-                                               params.spread,
-                                               params.seed},
+    : Storage(params, function), initial_{Distribution(params.distribution),
+                                          computed_dtype(params),
+                                          params.dim,
+                                          params.initial,
+                                          params.spread,
+                                          params.seed},
       layout_(params), narrow_(is_stored_narrow(params)),
       lie_as_sent_(storage_dtype_of(params) == wire_dtype_of(params)),
       row_bytes_(params.dim * device::dtype_size(computed_dtype(params))),
       sent_(row_bytes(params.wire_dtype, params.dtype, params.dim)),
       own_limit_(params.max_bytes > 0 ? params.max_bytes : UINT64_MAX), limit_(own_limit_),
-      rows_(layout_.bytes),
-      function_(function != nullptr ? std::make_unique<FunctionCall>(*function, params) : nullptr),
-      segments_(is_segmented(params) ? std::make_unique<SegmentRules>(params) : nullptr),
-      counts_(counts_steps(params)), numbered_(numbers_updates(params)), rate_(params),
-      added_(params, combines_by_function()), sum_bytes_(params.dim * added_.element_bytes()),
-      pushers_(params, workers), initial_row_(layout_.bytes), answers_(usual_answer) {
-    set_rate(params.learning_rate);
+      rows_(layout_.bytes), counts_(counts_steps(params)), added_(params, combines_by_function()),
+      sum_bytes_(params.dim * added_.element_bytes()), pushers_(params, workers),
+      initial_row_(layout_.bytes), answers_(usual_answer) {
     const std::vector<StateArray> slots = slots_of(params);
     for (size_t i = 0; i < slots.size(); i++)
         fill(slots[i].dtype, &initial_row_[layout_.slots[i].at], slots[i].numbers_of(params.dim),
@@ -257,11 +253,7 @@ void SparseShard::drop(uint32_t sum) {
 }
 
 Reason SparseShard::apply(const ClockUpdate &made_of) {
-    ++updates_;
-    std::optional<double> &rate = rates_[made_of.clock % open_clocks];
-    if (rate.has_value()) set_rate(*rate);
-    rate.reset();
-    if (numbered_) begin_update(updates_);
+    begin_clock(made_of.clock);
     uint64_t keys[block];
     char *values[block], *rows[block];
     size_t count = 0;

@@ -2,24 +2,21 @@
 // clocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/optimizer/function_call.h"
-#include "ps/optimizer/learning_rate.h"
-#include "ps/optimizer/segment_rules.h"
-#include "ps/optimizer/update_rule.h"
 #include "ps/storage/answer_buffers.h"
 #include "ps/storage/clock_sums.h"
-#include "ps/storage/consistency.h"
 #include "ps/storage/copies.h"
 #include "ps/storage/kept_rows.h"
 #include "ps/storage/row_copy.h"
 #include "ps/storage/row_initializer.h"
 #include "ps/storage/row_pushers.h"
 #include "ps/storage/row_store.h"
+#include "ps/storage/storage.h"
 #include "ps/table/protocol.h"
 #include "ps/table/rules.h"
 #include "ps/table/table_params.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,17 +45,14 @@ struct KeptRoom {
     std::vector<uint64_t> rows = {}, sums = {};
 };
 
-// Keys may repeat; each occurrence is a separate update. Functions that return a Reason do all or
-// nothing, except that rows that were made before a user function failed stay with their initial
-// values. Pushed values and values to set are of computed_dtype().
-class SparseShard {
+// Keys may repeat; each occurrence is a separate update.
+class SparseShard final : public Storage {
   public:
     // function: for a table that has one; must outlive the shard.
     explicit SparseShard(const TableParams &params, const dtrain_function_t *function = nullptr,
                          uint32_t workers = 1);
-    ~SparseShard();
+    ~SparseShard() override;
 
-    uint64_t updates() const { return updates_; }
     uint64_t size() const { return rows_.size(); } // existing rows
     uint64_t memory() const;                       // bytes of rows, sums, and their indices
     // Limits memory() plus kept_bytes() when rows are made, in addition to the table's max_bytes.
@@ -74,30 +68,18 @@ class SparseShard {
     void end_keeping(const KeptRoom &room);
     uint64_t kept_bytes() const; // bytes of kept room, not included in memory()
 
-    // Applies rows immediately. begins: they count as one update (the first request of a push).
     Reason push(const uint64_t *keys, size_t count, const void *g, bool begins);
-    // Adds rows of a worker to the sum with this number; sums are created on demand.
     Reason collect(uint32_t sum, const uint64_t *keys, size_t count, const void *g,
                    double weight = 1, uint32_t worker = 0);
-    // Applies the sums of a clock as one update and empties them. Reason::told: the function
-    // failed, and the update was only partly applied.
-    Reason apply(const ClockUpdate &update);
-    void drop(uint32_t sum);                  // empties a sum
-    void set_mode(const TableParams &params); // also discards all sums
-    // Sets the learning rate from now on, or from the update of that clock on.
-    void set_rate(double rate);
-    void set_rate(double rate, uint64_t clock) { rates_[clock % open_clocks] = rate; }
+    Reason apply(const ClockUpdate &update) override;
+    void drop(uint32_t sum) override;
+    void set_mode(const TableParams &params) override;
     // Copies the values of the keys' rows, or initial ones, in their format on the wire; bytes
     // beyond them are undefined. Valid as long as the pointer is held. nullptr: no memory.
     std::shared_ptr<const Buffer> gather(const uint64_t *keys, size_t count);
-    // The bytes that gather() allocates for this many bytes of values.
-    uint64_t copy_bytes(uint64_t values) const { return answers_.bytes_for(values); }
-    // Whether a function transforms pulled values. transform() calls it and returns a copy in the
-    // format on the wire; failure() has the function's last error.
-    bool transforms() const { return function_ != nullptr && function_->gets(); }
+    uint64_t copy_bytes(uint64_t values) const override { return answers_.bytes_for(values); }
+    // Lets the function transform values, and returns a copy in the format on the wire.
     Reason transform(const uint64_t *keys, size_t count, std::shared_ptr<const Buffer> &out);
-    const FunctionCall::Failure &failure() const { return function_->failure(); }
-    // Overwrites values regardless of the rule, and keeps state. Makes missing rows.
     Reason set(const uint64_t *keys, size_t count, const void *values);
     // Removes rows immediately, with their state and their pushes in open clocks.
     void erase(const uint64_t *keys, size_t count);
@@ -106,15 +88,39 @@ class SparseShard {
     std::shared_ptr<const Buffer> gather_state(uint64_t index, const uint64_t *keys, size_t count);
     Reason set_state(uint64_t index, const uint64_t *keys, size_t count, const void *numbers);
 
-    // An image of all rows, without sums of open clocks, as they are now; complete when its copy is
-    // done. Until end(), rows that change are copied first. nullptr: no memory.
-    std::unique_ptr<RowImage> image();
-    void end(GradualCopy &copy) { copies_.end(copy); }
-    // Keeps a finished image so that the next one reuses its memory; returns the one kept before.
+    std::unique_ptr<RowImage> image(); // like begin_image()
+    void end(GradualCopy &copy) override { copies_.end(copy); }
     void keep(std::unique_ptr<RowImage> &image) { kept_.swap(image); }
-    uint64_t image_bytes() const { return size() * (sizeof(uint64_t) + layout_.bytes); }
-    // Takes over the rows of an image of this table; sums of open clocks are emptied.
-    void adopt(RowImage &&image);
+    uint64_t image_bytes() const override { return size() * (sizeof(uint64_t) + layout_.bytes); }
+    void adopt(RowImage &&image); // sums of open clocks are emptied
+
+    Reason set(const Items &items, const void *values) override {
+        return set(items.keys(), items.count(), values);
+    }
+    Reason push(const Items &items, const void *g, bool begins, uint32_t /*worker*/) override {
+        return push(items.keys(), items.count(), g, begins);
+    }
+    Reason collect(uint32_t sum, const Items &items, const void *g, double weight,
+                   uint32_t worker) override {
+        return collect(sum, items.keys(), items.count(), g, weight, worker);
+    }
+    Reason pull(const Items &items, uint32_t worker, const Into &out) override;
+    Reason pull_state(uint64_t index, const Items &items, const Into &out) override;
+    Reason set_state(uint64_t index, const Items &items, const void *numbers) override {
+        return set_state(index, items.keys(), items.count(), numbers);
+    }
+    bool copies_values() const override { return true; }
+    bool copies_state(uint64_t /*index*/) const override { return true; }
+    uint64_t bytes() const override { return memory() + kept_bytes(); }
+    uint64_t bytes_in_mode(const TableParams & /*params*/) const override { return 0; }
+    void set_room(uint64_t room) override { set_limit(bytes() + room); }
+    std::array<uint64_t, 2> limits() const override;
+    uint64_t lacking(uint64_t bytes) const override { return bytes; }
+    std::unique_ptr<Image> begin_image() override;
+    std::unique_ptr<Image> blank_image() const override;
+    void keep(std::unique_ptr<Image> &image) override;
+    void adopt(Image &&image) override;
+    SparseShard *sparse() override { return this; }
 
   private:
     // Finds or makes the rows of the keys, as claimed_. sum: the sum that will collect them, or
@@ -135,8 +141,6 @@ class SparseShard {
     char *open(const char *row, size_t i = 0);
     void close(uint64_t key, char *row, size_t i = 0);
     void make_room_to_open(size_t count);
-    void begin_update(uint64_t number); // as in Shard
-    void use_rate(double rate);
     void update(uint64_t key, char *row, const void *g);
     // Adds a row to the function's next call. values: the result of open().
     dtrain_function_row_t &add_row(uint64_t key, char *row, char *values);
@@ -144,29 +148,20 @@ class SparseShard {
     // Adds the keys' rows of the other sums to `sums`, and removes them there.
     Reason add_others(const uint64_t *keys, char *const *sums, size_t count,
                       std::span<const uint32_t> others);
-    bool combines_by_function() const { return function_ != nullptr && function_->combines(); }
     void before_change(const uint64_t *keys, size_t count) const {
         if (copies_.any()) [[unlikely]]
             copies_.for_each([&](RowCopy &copy) { copy.before_change(keys, count); });
     }
     Reason no_room() const;
 
-    TableParams params_;
-    UpdateRule rule_;
-    std::optional<double> rates_[open_clocks]; // by clock % open_clocks: the rate to set then
     RowInitializer initial_;
     const RowLayout layout_;
     const bool narrow_, lie_as_sent_; // stored in another type; stored in the format on the wire
     const uint64_t row_bytes_, sent_; // bytes of a row in computed_dtype(); on the wire
     const uint64_t own_limit_;        // the table's max_bytes; UINT64_MAX: no limit
-    uint64_t limit_, updates_ = 0;
+    uint64_t limit_;
     RowStore rows_;
-    std::unique_ptr<FunctionCall> function_; // if the table has a function
-    std::unique_ptr<SegmentRules> segments_; // if the table has segments
-    const bool counts_;                      // rows have a count of updates
-    const bool numbered_;                    // begin_update() must be called
-    uint64_t number_ = 1;                    // number of the current update, if numbered_
-    LearningRate rate_;
+    const bool counts_; // rows have a count of updates
     std::vector<RowStore> sums_;
     KeptRows kept_rows_;
     std::vector<KeptRows> kept_sums_;                      // by index in sums_

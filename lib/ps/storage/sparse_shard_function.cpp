@@ -3,25 +3,7 @@
 #include "ps/storage/sparse_shard.h"
 #include "ps/table/narrow.h"
 
-#include <algorithm>
-
 namespace dtrain::ps {
-
-void SparseShard::set_rate(double rate) {
-    rate_.set(rate);
-    use_rate(rate_.of(std::max<uint64_t>(updates_, 1)));
-}
-
-void SparseShard::begin_update(uint64_t number) {
-    number_ = std::max<uint64_t>(number, 1);
-    use_rate(rate_.of(number_));
-}
-
-void SparseShard::use_rate(double rate) {
-    rule_.set_rate(rate);
-    if (function_ != nullptr) function_->set_rate(rate);
-    if (segments_ != nullptr) segments_->set_rate(rate);
-}
 
 dtrain_function_row_t &SparseShard::add_row(uint64_t key, char *row, char *values) {
     dtrain_function_row_t &added = function_->add(key, values, params_.dim);

@@ -41,6 +41,11 @@ bool SparseShard::has_room(const uint64_t *keys, size_t count, const uint32_t *s
     return needed <= std::max(limit_, memory() + kept_bytes());
 }
 
+std::array<uint64_t, 2> SparseShard::limits() const {
+    const uint64_t used = memory();
+    return {used, limit_ - std::min(used, limit_)};
+}
+
 void SparseShard::begin_keeping(KeptRoom &room) {
     kept_rows_.begin();
     if (!room.sum) return;

@@ -1,4 +1,4 @@
-// Requests that read or write the state of rows.
+// Pulls of rows, and requests that read or write their state.
 // SPDX-License-Identifier: Apache-2.0
 #include "ps/storage/sparse_shard.h"
 
@@ -6,6 +6,25 @@
 #include <cstring>
 
 namespace dtrain::ps {
+
+Reason SparseShard::pull(const Items &items, uint32_t /*worker*/, const Into &out) {
+    Reason reason = Reason::none;
+    if (transforms())
+        reason = transform(items.keys(), items.count(), out.hold);
+    else
+        out.hold = gather(items.keys(), items.count());
+    if (reason != Reason::none) return reason;
+    if (out.hold == nullptr) return Reason::no_memory;
+    out.numbers = out.hold->at(0);
+    return Reason::none;
+}
+
+Reason SparseShard::pull_state(uint64_t index, const Items &items, const Into &out) {
+    out.hold = gather_state(index, items.keys(), items.count());
+    if (out.hold == nullptr) return Reason::no_memory;
+    out.numbers = out.hold->at(0);
+    return Reason::none;
+}
 
 std::shared_ptr<const Buffer> SparseShard::gather_state(uint64_t index, const uint64_t *keys,
                                                         size_t count) {

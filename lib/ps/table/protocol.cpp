@@ -72,6 +72,7 @@ constexpr ReasonInfo reasons[] = {
     {DTRAIN_ERR_INVALID, "what worker %2$llu pushed to element, or key, %1$llu has a NaN or an "
                          "infinity, which the table refuses (not_finite); nothing of this part of "
                          "the push was applied"},
+    {DTRAIN_ERR_MISMATCH, ""}, // describe()
 };
 static_assert(std::size(reasons) == last_reason + 1);
 
@@ -139,6 +140,9 @@ void describe(Reason reason, const uint64_t numbers[2], uint32_t asked, char *te
         std::snprintf(text, len, "%s differs from what worker %llu gave", field_name(a), b);
     else if (reason == Reason::bad_parameter)
         std::snprintf(text, len, "parameter %s is not valid", field_name(a));
+    else if (reason == Reason::modes_differ)
+        std::snprintf(text, len, "workers ask for different modes: %s, and %s",
+                      mode_text(a).c_str(), mode_text(b).c_str());
     else
         std::snprintf(text, len, reasons[index].text, a, b, asked);
 }

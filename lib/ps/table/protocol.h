@@ -23,7 +23,7 @@ namespace dtrain::ps {
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
-inline constexpr uint8_t protocol_version = 14;
+inline constexpr uint8_t protocol_version = 15;
 inline constexpr uint32_t request_window = 32;
 inline constexpr uint64_t chunk_bytes = 256 * 1024; // limit for values in a request or answer
 inline constexpr uint64_t max_row_bytes = chunk_bytes - sizeof(uint64_t); // leaves room for a key
@@ -196,9 +196,10 @@ enum class Reason : uint16_t {
     peer_limit = 36,
     restoring = 37,
     not_read = 38,
-    not_finite = 39
+    not_finite = 39,
+    modes_differ = 40 // the numbers are the mode_bits() of two workers
 };
-inline constexpr uint16_t last_reason = 39;
+inline constexpr uint16_t last_reason = 40;
 constexpr bool is_failure(Reason reason) {
     return reason != Reason::none && reason != Reason::resend && reason != Reason::stale;
 }

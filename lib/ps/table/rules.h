@@ -1,7 +1,7 @@
-// The table of update rules: the state and inputs of each rule, and its kernels.
+// What a table's rule, or its segments' rules, need and keep.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "ps/kernels/kernels.h"
+#include "ps/rules/registry.h"
 #include "ps/table/table_params.h"
 
 #include <cstdint>
@@ -9,50 +9,6 @@
 #include <vector>
 
 namespace dtrain::ps {
-
-// Squared norms over a row: of the values, and of the direction of the update (g, or what the rule
-// makes of it).
-struct Norms {
-    double values = 0, direction = 0;
-};
-
-struct RuleInfo {
-    const char *name;
-    enum : uint32_t {
-        optimizer = 1,     // has a learning rate, clipping, ...; floating-point tables only
-        counts_steps = 2,  // needs the number of updates of each element
-        counts_rows = 4,   // needs the number of updates of each row
-        row_state = 8,     // slots hold one number per row
-        own_decay = 16,    // the rule applies the weight decay; it is not added to g
-        own_proximal = 32, // the rule applies l1 and l2 itself
-        floats = 64,       // floating-point tables only
-        backs_up = 128,    // needs the values that each worker pulled last
-        own_steps = 256    // counts updates itself, regardless of the table's `steps`
-    };
-    uint32_t flags = 0;
-    const char *slots[max_slots] = {}; // names of the state's arrays
-    uint32_t accumulator = max_slots;  // the slot that starts at `accumulator`; max_slots: none
-    uint32_t combine = DTRAIN_SUM;     // combines a clock's pushes; without `update` it is the rule
-    Kernels KernelTable::*update = nullptr;
-    // For rules with norms: a pass before the update that writes the direction to c (nullptr: the
-    // direction is g), and the factor of the rate, computed from the norms. count: elements of the
-    // row; state: the row's state.
-    Kernels KernelTable::*direction = nullptr;
-    double (*ratio)(const Step &step, const Norms &norms, uint64_t count, double &state) = nullptr;
-    double rate = 0.01, epsilon = 1e-8; // defaults
-    uint32_t takes = 0;                 // DTRAIN_GIVEN_*: the numbers in the rule's formula
-
-    bool is(uint32_t flag) const { return (flags & flag) != 0; }
-    bool counts() const { return is(counts_steps | counts_rows); }
-    uint32_t slot_count() const {
-        uint32_t n = 0;
-        while (n < max_slots && slots[n] != nullptr) ++n;
-        return n;
-    }
-};
-
-bool rule_known(uint32_t rule);
-const RuleInfo &rule_info(uint32_t rule); // the rule must be known
 
 // Whether norms are computed over rows, by the rule or for clip_norm.
 bool takes_norms(const TableParams &params);

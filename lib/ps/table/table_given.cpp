@@ -113,6 +113,8 @@ Status resolve(const dtrain_table_params_t &given, std::string_view name, TableP
     if (rule_known(p.rule)) {
         p.learning_rate = rule_info(p.rule).rate;
         p.epsilon = rule_info(p.rule).epsilon;
+        p.beta1 = rule_info(p.rule).beta1;
+        p.beta2 = rule_info(p.rule).beta2;
     }
     for (const Field &field : fields_of_table)
         if (field.real != nullptr && was_given(given.*field.given, field.bit, given.given))

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace dtrain::ps {
@@ -351,6 +352,21 @@ void take_mode(uint64_t bits, TableParams &p) {
     p.quorum = static_cast<uint32_t>(bits >> 32 & 0xffffff);
     p.consistency = static_cast<uint32_t>(bits >> 56 & 15);
     p.reproducible = static_cast<uint32_t>(bits >> 60 & 1);
+}
+
+std::string_view consistency_name(uint32_t consistency) {
+    constexpr std::string_view names[] = {"?", "ASYNC", "BSP", "SSP", "QUORUM"};
+    return names[consistency < std::size(names) ? consistency : 0];
+}
+
+std::string mode_text(uint64_t bits) {
+    TableParams params;
+    take_mode(bits, params);
+    std::string text(consistency_name(params.consistency));
+    if (params.consistency == DTRAIN_SSP)
+        text += " with staleness " + std::to_string(params.staleness);
+    if (params.consistency == DTRAIN_QUORUM) text += " of " + std::to_string(params.quorum);
+    return params.reproducible != 0 ? text + ", reproducible" : text;
 }
 
 uint32_t first_unfit_field(const TableParams &p, uint32_t workers) {

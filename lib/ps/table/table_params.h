@@ -120,6 +120,8 @@ inline constexpr uint64_t mode_refused = uint64_t{1} << 62;   // the worker does
 inline constexpr uint64_t mode_decided = uint64_t{1} << 61;   // a server has made the change
 uint64_t mode_bits(const TableParams &params);
 void take_mode(uint64_t bits, TableParams &params);
+std::string_view consistency_name(uint32_t consistency); // "BSP"; "?": no mode has this number
+std::string mode_text(uint64_t bits);                    // "SSP with staleness 3"
 // The first field that is not valid for this number of workers, or field_count.
 uint32_t first_unfit_field(const TableParams &params, uint32_t workers);
 // An error text with the field's name and its valid values: "quorum is not valid (...)".

@@ -119,6 +119,8 @@ Status resolve_segments(const dtrain_table_params_t &given, TableParams &table) 
                         rule_info(its.rule).name);
         segment.learning_rate = rule_info(its.rule).rate;
         segment.epsilon = rule_info(its.rule).epsilon;
+        segment.beta1 = rule_info(its.rule).beta1;
+        segment.beta2 = rule_info(its.rule).beta2;
         if ((its.given & ~numbers_of_segments) != 0 || its.reserved != 0)
             return fail(DTRAIN_ERR_INVALID,
                         "segment %u: given is 0x%x (known are 0x%x), reserved %u", i, its.given,

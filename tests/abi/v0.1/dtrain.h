@@ -301,17 +301,25 @@ typedef struct dtrain_comm_params {
     void *oob_arg;
 } dtrain_comm_params_t;
 /* Joins a job and creates the communicator of all its workers. Collective, blocking. rendezvous:
- *   NULL or "env"         DTRAIN_*, torchrun's, TF_CONFIG, or what mpirun, srun, ... set, with
- *                         DTRAIN_RENDEZVOUS (else ERR_CONFIG; docs/JOINING.md); none: a job of one
+ *   NULL or "env"         what dtrain-run, torchrun, TensorFlow's operators, mpirun, srun, a cloud
+ *                         or Kubernetes has set (docs/JOINING.md); none of these: a job of one
  *   "tcp://host:port"     rank 0 listens there
  *   "file:///dir/name"    rank 0 writes its addresses there; a name serves one job
  *   "oob"                 the callback
+ *   "pmi", "pmix"         the key-value store of the launcher, where all processes that it has
+ *                         started join, each job in the same order
  * While it waits, it logs which ranks are missing: after 2 s, then every 10 s. One job may follow
  * another at the same address: a process that arrives before the previous job has ended waits for
  * it. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);
+/* Describes in JSON how this process would join by dtrain_comm_create(context, rendezvous, params):
+ * as what, where, and what says so or stands against it; and what each launcher's environment that
+ * dtrain knows says here. Writes at most len bytes with the NUL, and returns the length of the
+ * whole text without it (0 on failure). Any thread. */
+DTRAIN_API size_t dtrain_join_describe(const char *rendezvous, const dtrain_comm_params_t *params,
+                                       char *buf, size_t len);
 /* Exclusive. Local: waits for no other rank; pending operations end with DTRAIN_ERR_CANCELED.
  * DTRAIN_ERR_BUSY while graphs of the communicator exist. */
 DTRAIN_API dtrain_status_t dtrain_comm_destroy(dtrain_comm_t *comm);
@@ -559,12 +567,12 @@ DTRAIN_API dtrain_status_t dtrain_gradients_stats(dtrain_gradients_t *gradients,
  * never kept for the next step. */
 typedef struct dtrain_compressor dtrain_compressor_t;
 enum {
-    DTRAIN_COMPRESS_F16 = 1, /* magnitudes above 65504 become infinite                        */
-    DTRAIN_COMPRESS_BF16 = 2,
-    DTRAIN_COMPRESS_INT8 = 3,    /* the greatest magnitude of a block becomes 127                 */
-    DTRAIN_COMPRESS_TOPK = 4,    /* exactly the elements of greatest magnitude                    */
-    DTRAIN_COMPRESS_ONEBIT = 5,  /* signs, and the mean magnitude of each block                   */
-    DTRAIN_COMPRESS_POWERSGD = 6 /* a matrix of low rank                                          */
+    DTRAIN_COMPRESS_F16 = 1,    /* magnitudes above 65504 become infinite                        */
+    DTRAIN_COMPRESS_BF16 = 2,   /* the range of f32, 8 bits of precision                         */
+    DTRAIN_COMPRESS_INT8 = 3,   /* the greatest magnitude of a block becomes 127                 */
+    DTRAIN_COMPRESS_TOPK = 4,   /* exactly the elements of greatest magnitude                    */
+    DTRAIN_COMPRESS_ONEBIT = 5, /* signs, and the mean magnitude of each block                   */
+    DTRAIN_COMPRESS_POWERSGD = 6, /* a matrix of low rank */
 };
 #define DTRAIN_COMPRESS_NO_FEEDBACK UINT32_C(1) /* what a step does not send is lost */
 #define DTRAIN_COMPRESS_STOCHASTIC  UINT32_C(2) /* INT8: rounds at random, exact on average */
@@ -716,26 +724,26 @@ enum { DTRAIN_ASYNC = 1, DTRAIN_BSP = 2, DTRAIN_SSP = 3, DTRAIN_QUORUM = 4 };
 /* The update rule: what a push of g does to a value w (hyper-parameters below; formulas in
  * docs/PARAMETER_SERVER.md). All rules but ADD, ASSIGN, MIN and MAX need a floating-point table. */
 enum {
-    DTRAIN_RULE_ADD = 1,
-    DTRAIN_RULE_ASSIGN = 2,
-    DTRAIN_RULE_SGD = 3,
-    DTRAIN_RULE_MOMENTUM = 4,      /* Polyak 1964                                      */
-    DTRAIN_RULE_ADAGRAD = 5,       /* Duchi, Hazan and Singer 2011                     */
-    DTRAIN_RULE_ADAM = 6,          /* Kingma and Ba 2015                               */
-    DTRAIN_RULE_MEAN = 7,          /* the mean of all pushes of the element so far     */
-    DTRAIN_RULE_MIN = 8,           /* the least of the value and all pushes            */
-    DTRAIN_RULE_MAX = 9,           /* the greatest of the value and all pushes         */
-    DTRAIN_RULE_NESTEROV = 10,     /* Sutskever et al. 2013                            */
-    DTRAIN_RULE_ADAGRAD_ROWS = 11, /* one sum per row: of the mean squares of its g    */
-    DTRAIN_RULE_RMSPROP = 12,      /* Tieleman and Hinton 2012                         */
-    DTRAIN_RULE_ADADELTA = 13,     /* Zeiler 2012                                      */
-    DTRAIN_RULE_ADAMW = 14,        /* Loshchilov and Hutter 2019                       */
-    DTRAIN_RULE_AMSGRAD = 15,      /* Reddi, Kale and Kumar 2018                       */
-    DTRAIN_RULE_FTRL = 16,         /* FTRL-proximal: McMahan et al. 2013               */
-    DTRAIN_RULE_LARS = 17,         /* You, Gitman and Ginsburg 2017                    */
-    DTRAIN_RULE_LAMB = 18,         /* You et al. 2020                                  */
-    DTRAIN_RULE_DC_SGD = 19,       /* delay-compensated SGD: Zheng et al. 2017; no BSP */
-    DTRAIN_RULE_FUNCTION = 20      /* a function of the servers, by name: dtrain_function.h */
+    DTRAIN_RULE_ADD = 1,           /* adds g */
+    DTRAIN_RULE_ASSIGN = 2,        /* replaces w by g */
+    DTRAIN_RULE_SGD = 3,           /* gradient descent */
+    DTRAIN_RULE_MOMENTUM = 4,      /* with momentum: Polyak 1964 */
+    DTRAIN_RULE_ADAGRAD = 5,       /* Adagrad: Duchi, Hazan and Singer 2011 */
+    DTRAIN_RULE_ADAM = 6,          /* Adam: Kingma and Ba 2015 */
+    DTRAIN_RULE_MEAN = 7,          /* the mean of all pushes of the element so far */
+    DTRAIN_RULE_MIN = 8,           /* the least of the value and all pushes */
+    DTRAIN_RULE_MAX = 9,           /* the greatest of the value and all pushes */
+    DTRAIN_RULE_NESTEROV = 10,     /* Nesterov's momentum: Sutskever et al. 2013 */
+    DTRAIN_RULE_ADAGRAD_ROWS = 11, /* Adagrad with one sum per row: of the mean squares of its g */
+    DTRAIN_RULE_RMSPROP = 12,      /* RMSProp: Tieleman and Hinton 2012 */
+    DTRAIN_RULE_ADADELTA = 13,     /* Adadelta: Zeiler 2012 */
+    DTRAIN_RULE_ADAMW = 14,    /* Adam with decoupled weight decay: Loshchilov and Hutter 2019 */
+    DTRAIN_RULE_AMSGRAD = 15,  /* AMSGrad: Reddi, Kale and Kumar 2018 */
+    DTRAIN_RULE_FTRL = 16,     /* FTRL-proximal: McMahan et al. 2013 */
+    DTRAIN_RULE_LARS = 17,     /* LARS: You, Gitman and Ginsburg 2017 */
+    DTRAIN_RULE_LAMB = 18,     /* LAMB: You et al. 2020 */
+    DTRAIN_RULE_DC_SGD = 19,   /* delay-compensated SGD: Zheng et al. 2017; no BSP */
+    DTRAIN_RULE_FUNCTION = 20, /* a function of the servers, by name: dtrain_function.h */
 };
 /* What a row of a sparse table holds before its first push. A row's initial values depend only on
  * seed and key, not on the server. UNIFORM and NORMAL need a floating-point table. */

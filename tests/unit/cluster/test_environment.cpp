@@ -68,14 +68,14 @@ const Case good[] = {
      1,
      2,
      0,
-     "tcp://10.0.0.1:29500"},
+     "tcp://10.0.0.1:32577"},
     {"torchrun, IPv6",
      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "fe80::1"}, {"MASTER_PORT", "1"}},
      Role::worker,
      1,
      2,
      0,
-     "tcp://[fe80::1]:1"},
+     "tcp://[fe80::1]:3078"},
     {"torchrun, own rendezvous",
      {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"DTRAIN_RENDEZVOUS", "file:///y"}},
      Role::worker,
@@ -230,10 +230,10 @@ void parameters_go_first(void **) {
     assert_int_equal(id.member(), 3);
     assert_int_equal(id.members(), 5);
     assert_string_equal(id.rendezvous.c_str(), "file:///f");
-    assert_int_equal(id.master_port, 0);
+    assert_int_equal(id.port_seed, 0);
     assert_int_equal(find(torch, id, {"env", Role::worker, 4, 2, 0}), DTRAIN_OK);
-    assert_string_equal(id.rendezvous.c_str(), "tcp://h:5");
-    assert_int_equal(id.master_port, 5);
+    assert_string_equal(id.rendezvous.c_str(), "tcp://h:3082");
+    assert_int_equal(id.port_seed, 5);
     assert_int_equal(find({}, id, {"", Role::server, 4, 0, 1}), DTRAIN_ERR_CONFIG);
     assert_int_equal(find({}, id, {"oob", Role::worker, 4, 4, 0}), DTRAIN_ERR_INVALID);
     assert_int_equal(find({}, id, {"oob", Role::worker, -1, 0, 0}), DTRAIN_ERR_INVALID);

@@ -4,6 +4,7 @@
 
 #include "cluster/host/interfaces.h"
 #include "cluster/host/place.h"
+#include "cluster/host/ports.h"
 #include "cluster/join/dialling.h"
 #include "cluster/join/rendezvous.h"
 #include "wire/auth.h"
@@ -127,16 +128,16 @@ void a_wrong_secret_is_not_tried_elsewhere(void **) {
     assert_int_equal(dial.outcome(7).status, DTRAIN_ERR_AUTH);
 }
 
-void ports_beside_torchs_own(void **) {
+void ports_from_a_seed(void **) {
     for (int32_t master = 1; master <= 65535; master++) {
-        const auto ports = ports_beside(master);
+        const auto ports = ports_from(uint32_t(master));
         const std::set<uint16_t> all(ports.begin(), ports.end());
         assert_int_equal(all.size(), ports.size());
         assert_true(*all.begin() >= 1024 && *all.rbegin() < 32768);
         for (int32_t near = 0; near < 100; near++)
             assert_false(all.contains(uint16_t(master + near)));
     }
-    assert_int_equal(ports_beside(29500)[0], 32577); // as docs/JOINING.md says
+    assert_int_equal(ports_from(29500)[0], 32577); // as docs/JOINING.md says
 }
 
 // Two jobs that have come to the same port.
@@ -166,7 +167,7 @@ int main() {
         cmocka_unit_test(candidates_begin_in_turn),
         cmocka_unit_test(refused_everywhere_is_refused),
         cmocka_unit_test(a_wrong_secret_is_not_tried_elsewhere),
-        cmocka_unit_test(ports_beside_torchs_own),
+        cmocka_unit_test(ports_from_a_seed),
         cmocka_unit_test(meetings_tell_jobs_apart),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,7 +1,7 @@
 // Specs and schedules of all ranks of one collective, for the tests.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "collectives/schedule/build.h"
+#include "collectives/algorithms/build.h"
 #include "engine/schedule.h"
 
 #include <cstdint>

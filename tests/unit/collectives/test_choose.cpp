@@ -1,8 +1,8 @@
 // The choice against what the alternatives really cost.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "collectives/algorithms/build.h"
 #include "collectives/cost/choose.h"
-#include "collectives/schedule/build.h"
 #include "every_rank.h"
 #include "networks.h"
 
@@ -91,11 +91,10 @@ double regret(const CollectiveSpec &call, const char *network, const NetworkMode
     double cost = simulate(call, choice, model), best = cost;
     if (!std::isfinite(cost)) return 1;
     Algorithm winner = choice;
-    for (int i = 0; i < algorithm_count; i++) {
-        if (Algorithm(i) == choice || predicted(call, Algorithm(i), model) > hopeless * cost)
-            continue;
-        double other = simulate(call, Algorithm(i), model);
-        if (other < best) best = other, winner = Algorithm(i);
+    for (Algorithm algorithm : all_algorithms()) {
+        if (algorithm == choice || predicted(call, algorithm, model) > hopeless * cost) continue;
+        double other = simulate(call, algorithm, model);
+        if (other < best) best = other, winner = algorithm;
     }
     if (cost > tolerance * best)
         fail_msg("%s over %d ranks, count %" PRIu64 ", %s: %s costs %.0f ns, %s %.0f ns",
@@ -133,9 +132,9 @@ void same_on_all_ranks(void **) {
                     CollectiveSpec call = call_of(Kind(kind), size, bytes);
                     Algorithm choice = chosen(call, model);
                     assert_true(supports(call.kind, choice, size));
-                    for (int i = 0; i < algorithm_count; i++)
+                    for (Algorithm algorithm : all_algorithms())
                         assert_true(predicted(call, choice, model) <=
-                                    predicted(call, Algorithm(i), model));
+                                    predicted(call, algorithm, model));
                     call.rank = size - 1;
                     call.in_place = true;
                     assert_int_equal(int(chosen(call, model)), int(choice));

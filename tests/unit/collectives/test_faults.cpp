@@ -66,18 +66,18 @@ void check_blame(const std::function<void(Communicator &)> &happens, const char 
 }
 
 void a_broken_connection(void **) {
-    check_blame([](Communicator &c) { c.peer_broken(alone, "connection broke", true); },
+    check_blame([](Communicator &c) { c.faults().peer_broken(alone, "connection broke", true); },
                 "rank 0 connection broke");
 }
 
 void leaving_is_the_better_explanation(void **) {
     auto leaves_then_breaks = [](Communicator &c) {
-        c.member_left(alone);
-        c.peer_broken(alone, "connection broke", true);
+        c.faults().member_left(alone);
+        c.faults().peer_broken(alone, "connection broke", true);
     };
     auto breaks_then_leaves = [](Communicator &c) {
-        c.peer_broken(alone, "connection broke", true);
-        c.member_left(alone);
+        c.faults().peer_broken(alone, "connection broke", true);
+        c.faults().member_left(alone);
     };
     check_blame(leaves_then_breaks, "rank 0 has left the job");
     check_blame(breaks_then_leaves, "rank 0 has left the job");
@@ -85,8 +85,12 @@ void leaving_is_the_better_explanation(void **) {
 
 // Nothing more comes, or what is on its way still does.
 void a_lost_rank(void **) {
-    auto ends = [](Communicator &c) { c.member_lost(alone, "rank 0 lost: closed", false); };
-    auto is_silent = [](Communicator &c) { c.member_lost(alone, "rank 0 lost: silent", true); };
+    auto ends = [](Communicator &c) {
+        c.faults().member_lost(alone, "rank 0 lost: closed", false);
+    };
+    auto is_silent = [](Communicator &c) {
+        c.faults().member_lost(alone, "rank 0 lost: silent", true);
+    };
     check_blame(ends, "rank 0 lost: closed");
     check_blame(is_silent, "rank 0 lost: silent");
     check_receive(ends, "rank 0 lost: closed", true);

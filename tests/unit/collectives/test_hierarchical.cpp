@@ -175,10 +175,10 @@ double worst_choice(Kind kind) {
                 Algorithm choice = Algorithm::direct, winner = choice;
                 assert_int_equal(choose(call, model, std::nullopt, choice), DTRAIN_OK);
                 double cost = simulate(call, choice, model), best = cost;
-                for (int i = 0; i < algorithm_count; i++) {
-                    if (!supports(kind, Algorithm(i), size)) continue;
-                    double other = simulate(call, Algorithm(i), model);
-                    if (other < best) best = other, winner = Algorithm(i);
+                for (Algorithm algorithm : all_algorithms()) {
+                    if (!supports(kind, algorithm, size)) continue;
+                    double other = simulate(call, algorithm, model);
+                    if (other < best) best = other, winner = algorithm;
                 }
                 if (cost / best > worst)
                     print_message("%s, %d hosts, %d ranks, %" PRIu64 " bytes, latency %.0f: %s "

@@ -1,8 +1,10 @@
 // The simulation against cases computed by hand, and the closed formulas against the simulation.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
+#include "collectives/cost/choose.h"
 #include "every_rank.h"
 #include "networks.h"
+#include "tested.h"
 
 #include <cinttypes>
 #include <cmath>
@@ -96,27 +98,46 @@ void compare(EveryRank &ranks, Algorithm algorithm, size_t network, uint64_t byt
 
 void formulas(void **) {
     for (int kind = 0; kind < kind_count; kind++)
-        for (int algorithm = 0; algorithm < algorithm_count; algorithm++) {
-            if (std::isinf(predict(Kind(kind), Algorithm(algorithm), 2, 4, networks[0], 1 << 18)))
+        for (Algorithm algorithm : tested_algorithms()) {
+            if (std::isinf(predict(Kind(kind), algorithm, 2, 4, networks[0], 1 << 18)))
                 continue; // not supported, or not without hosts
             Extremes short_seen, long_seen;
             for (int32_t size : {2, 3, 4, 5, 7, 8, 13, 31, 32, 64})
                 for (uint64_t bytes : {4, 1024, 16384, 262144, 1 << 20, 1 << 24, 1 << 28}) {
                     CollectiveSpec call = call_of(Kind(kind), size, bytes);
-                    if (!supports(Kind(kind), Algorithm(algorithm), size) ||
+                    if (!supports(Kind(kind), algorithm, size) ||
                         bytes / call.chunk_bytes * uint64_t(size) > most_steps)
                         continue;
                     EveryRank ranks(call);
-                    assert_int_equal(ranks.build(Algorithm(algorithm)), DTRAIN_OK);
+                    assert_int_equal(ranks.build(algorithm), DTRAIN_OK);
                     if (ranks.schedules[0].steps.size() * size_t(size) > most_steps) continue;
                     for (size_t network = 0; network < std::size(networks); network++)
-                        compare(ranks, Algorithm(algorithm), network, bytes,
+                        compare(ranks, algorithm, network, bytes,
                                 bytes <= short_bytes ? short_seen : long_seen);
                 }
-            if (supports(Kind(kind), Algorithm(algorithm), 2))
+            if (supports(Kind(kind), algorithm, 2))
                 print_message("%-14s %-18s short %.2f .. %.2f  long %.2f .. %.2f\n",
-                              kind_name(Kind(kind)), algorithm_name(Algorithm(algorithm)),
-                              short_seen.low, short_seen.high, long_seen.low, long_seen.high);
+                              kind_name(Kind(kind)), algorithm_name(algorithm), short_seen.low,
+                              short_seen.high, long_seen.low, long_seen.high);
+        }
+}
+
+// What has no formula is used when it is forced, and can be simulated.
+void without_a_formula(void **) {
+    for (Algorithm algorithm : tested_algorithms())
+        for (const Method &method : description(algorithm).methods) {
+            if (method.cost != nullptr) continue;
+            assert_true(std::isinf(predict(method.kind, algorithm, 4, 1024, networks[0], 1 << 18)));
+            for (int32_t size : {2, 4, 7, 16}) {
+                if (!supports(method.kind, algorithm, size)) continue;
+                CollectiveSpec call = call_of(method.kind, size, 1 << 20);
+                assert_true(simulated(call, algorithm, networks[1]) > networks[1].latency_ns);
+                Algorithm chosen = Algorithm::direct;
+                assert_int_equal(choose(call, networks[1], std::nullopt, chosen), DTRAIN_OK);
+                assert_true(chosen != algorithm);
+                assert_int_equal(choose(call, networks[1], algorithm, chosen), DTRAIN_OK);
+                assert_true(chosen == algorithm);
+            }
         }
 }
 
@@ -146,9 +167,8 @@ void many_ranks(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(broken_schedules),
-        cmocka_unit_test(formulas),
+        cmocka_unit_test(by_hand),    cmocka_unit_test(broken_schedules),
+        cmocka_unit_test(formulas),   cmocka_unit_test(without_a_formula),
         cmocka_unit_test(many_ranks),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);

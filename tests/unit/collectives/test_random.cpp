@@ -5,6 +5,7 @@
 #include "collectives/call/topology.h"
 #include "collectives/check/check.h"
 #include "every_rank.h"
+#include "tested.h"
 
 #include <cinttypes>
 #include <cstdlib>
@@ -55,8 +56,10 @@ void choose_call(uint64_t seed, Choice &c) {
         c.topology = random_hosts(random, call.size);
         call.topology = &c.topology;
     }
-    do c.algorithm = Algorithm(random() % algorithm_count);
-    while (!supports(call.kind, c.algorithm, call.size, !ragged));
+    std::vector<Algorithm> able;
+    for (Algorithm algorithm : tested_algorithms())
+        if (supports(call.kind, algorithm, call.size, !ragged)) able.push_back(algorithm);
+    if (!able.empty()) c.algorithm = able[random() % able.size()]; // else direct, which can do all
 }
 
 void prove(uint64_t seed) {

@@ -4,11 +4,10 @@
 #include "compression/elements.h"
 #include "compression/matrix.h"
 #include "compression/params.h"
-#include "unit/device/reference.h"
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <vector>
 
 namespace naive {
@@ -16,50 +15,45 @@ namespace naive {
 using Vector = std::vector<float>;
 using dtrain::compression::Params;
 
-inline void encode_block(const Params &params, float *x, size_t n) {
+// A method written out, in models/<name>.cpp; independent of the library's.
+struct Model {
+    uint32_t kind = 0;
+    // Methods by blocks: what encoding and decoding makes of a block.
+    void (*block)(float *x, size_t n) = nullptr;
+    // Others: what a rank sends of its vector; the results are added up. PowerSGD is below.
+    Vector (*sent)(const Params &params, const Vector &x) = nullptr;
+    double tolerance = 0;
+};
+
+inline std::map<uint32_t, Model> &models() {
+    static std::map<uint32_t, Model> all;
+    return all;
+}
+
+// One for each models/<name>.cpp.
+struct AddModel {
+    explicit AddModel(const Model &model) { models()[model.kind] = model; }
+};
+
+inline float largest(const float *x, size_t n) {
     float most = 0;
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        most = std::fmax(most, std::fabs(x[i]));
-        sum += std::fabs(double(x[i]));
-    }
-    for (size_t i = 0; i < n; i++) switch (params.kind) {
-        case DTRAIN_COMPRESS_F16:
-            x[i] = float(reference::from_half(reference::to_half(double(x[i]), 10), 10));
-            break;
-        case DTRAIN_COMPRESS_BF16:
-            x[i] = float(reference::from_half(reference::to_half(double(x[i]), 7), 7));
-            break;
-        case DTRAIN_COMPRESS_INT8:
-            x[i] = most == 0 ? 0 : most / 127 * std::nearbyint(x[i] * (127 / most));
-            break;
-        default: x[i] = std::copysign(float(sum / double(n)), x[i]);
-        }
+    for (size_t i = 0; i < n; i++) most = std::fmax(most, std::fabs(x[i]));
+    return most;
 }
 
 // What the wire makes of a vector.
 inline Vector encode(const Params &params, Vector x) {
     for (size_t at = 0; at < x.size(); at += params.block)
-        encode_block(params, x.data() + at, std::min<size_t>(params.block, x.size() - at));
+        models()[params.kind].block(x.data() + at, std::min<size_t>(params.block, x.size() - at));
     return x;
-}
-
-inline Vector keep_largest(const Params &params, const Vector &x) {
-    std::vector<size_t> order(x.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return std::fabs(x[a]) > std::fabs(x[b]); });
-    Vector kept(x.size());
-    for (size_t i = 0; i < params.kept; i++) kept[order[i]] = x[order[i]];
-    return kept;
 }
 
 // All ranks of a compressor.
 class Job {
   public:
     Job(const Params &params, size_t ranks)
-        : params_(params), kept_(ranks, Vector(params.count)), kept_sum_(params.count),
-          q_(params.columns * params.rank) {
+        : params_(params), model_(models()[params.kind]), kept_(ranks, Vector(params.count)),
+          kept_sum_(params.count), q_(params.columns * params.rank) {
         dtrain::compression::fill_random(q_.data(), q_.size(),
                                          dtrain::compression::mix64(params.seed));
     }
@@ -71,8 +65,7 @@ class Job {
         if (params_.kind == DTRAIN_COMPRESS_POWERSGD) return low_rank(y, average);
         Vector sum(params_.count);
         for (size_t r = 0; r < y.size(); r++) {
-            bool sparse = params_.kind == DTRAIN_COMPRESS_TOPK;
-            Vector sent = sparse ? keep_largest(params_, y[r]) : encode(params_, y[r]);
+            Vector sent = model_.sent ? model_.sent(params_, y[r]) : encode(params_, y[r]);
             for (size_t i = 0; i < sum.size(); i++) {
                 sum[i] += sent[i];
                 if (params_.has_feedback()) kept_[r][i] = y[r][i] - sent[i];
@@ -80,7 +73,7 @@ class Job {
         }
         for (float &s : sum)
             if (average) s /= float(y.size());
-        if (params_.kind == DTRAIN_COMPRESS_TOPK) return sum;
+        if (model_.sent) return sum;
         for (size_t i = 0; i < sum.size(); i++) sum[i] += kept_sum_[i];
         Vector result = encode(params_, sum);
         for (size_t i = 0; i < sum.size() && params_.has_feedback(); i++)
@@ -126,6 +119,7 @@ class Job {
     }
 
     const Params params_;
+    const Model model_;
     std::vector<Vector> kept_;
     Vector kept_sum_, q_;
 };

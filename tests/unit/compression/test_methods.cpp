@@ -1,6 +1,8 @@
 // Every method against a naive one for all ranks, over several runs with error feedback.
 // SPDX-License-Identifier: Apache-2.0
 #include "compression/elements.h"
+#include "compression/method_info.h"
+#include "dtrain_names.h"
 #include "unit/compression/group.h"
 #include "unit/compression/naive.h"
 
@@ -14,9 +16,8 @@ namespace {
 using dtrain::compression::Params;
 using Vector = std::vector<float>;
 
-constexpr uint32_t all_kinds[] = {DTRAIN_COMPRESS_F16,    DTRAIN_COMPRESS_BF16,
-                                  DTRAIN_COMPRESS_INT8,   DTRAIN_COMPRESS_TOPK,
-                                  DTRAIN_COMPRESS_ONEBIT, DTRAIN_COMPRESS_POWERSGD};
+#define DTRAIN_NUMBER(NAME, name) DTRAIN_COMPRESS_##NAME,
+constexpr uint32_t all_kinds[] = {DTRAIN_EACH_COMPRESS(DTRAIN_NUMBER)};
 constexpr uint64_t seed = 20240817;
 
 Params params_of(uint32_t kind, uint64_t count, uint32_t flags = 0) {
@@ -55,14 +56,14 @@ void follow(const Params &params, size_t ranks, bool average) {
     std::mt19937_64 random(seed + params.kind * 100 + params.count);
     MethodGroup group(params, int(ranks));
     naive::Job job(params, ranks);
-    bool exact = params.kind < DTRAIN_COMPRESS_ONEBIT;
+    const double tolerance = naive::models()[params.kind].tolerance;
     std::vector<double> missing(params.count);
     for (int run = 0; run < 5; run++) {
         std::vector<Vector> inputs = random_inputs(random, ranks, params.count), results;
         assert_int_equal(group.run(inputs, average, results), MethodGroup::Action::Kind::done);
         Vector expected = job.run(inputs, average);
         for (const Vector &result : results) {
-            compare(result, expected, exact ? 0 : 1e-3, params);
+            compare(result, expected, tolerance, params);
             assert_memory_equal(result.data(), results[0].data(), params.count * sizeof(float));
         }
         for (size_t i = 0; i < params.count; i++) {
@@ -85,6 +86,19 @@ void follow(const Params &params, size_t ranks, bool average) {
     assert_true(group.method(0).kept_square() == 0);
 }
 
+void methods_have_names_and_models(void **) {
+#define CHECK(NAME, its_name)                                                                      \
+    assert_non_null(dtrain::compression::find_method(DTRAIN_COMPRESS_##NAME));                     \
+    assert_string_equal(dtrain::compression::find_method(DTRAIN_COMPRESS_##NAME)->name,            \
+                        #its_name);                                                                \
+    if (naive::models().count(DTRAIN_COMPRESS_##NAME) == 0)                                        \
+        fail_msg("the method " #its_name                                                           \
+                 " has no model: write tests/unit/compression/models/" #its_name ".cpp");
+    DTRAIN_EACH_COMPRESS(CHECK)
+    assert_null(dtrain::compression::find_method(0));
+    assert_null(dtrain::compression::find_method(UINT32_MAX));
+}
+
 void equal_to_the_naive_ones(void **) {
     for (uint32_t kind : all_kinds)
         for (size_t ranks : {1u, 2u, 3u, 5u})
@@ -100,9 +114,9 @@ void large_vectors(void **) {
 }
 
 void small_vectors(void **) {
-    for (uint32_t kind :
-         {DTRAIN_COMPRESS_F16, DTRAIN_COMPRESS_INT8, DTRAIN_COMPRESS_TOPK, DTRAIN_COMPRESS_ONEBIT})
-        for (uint64_t count : {1u, 2u, 9u}) follow(params_of(uint32_t(kind), count), 4, false);
+    for (uint32_t kind : all_kinds)
+        for (uint64_t count : {1u, 2u, 9u})
+            if (kind != DTRAIN_COMPRESS_POWERSGD) follow(params_of(kind, count), 4, false);
     // No matrix is smaller than this vector: it is sent as it is.
     MethodGroup group(params_of(DTRAIN_COMPRESS_POWERSGD, 9), 2);
     std::vector<Vector> inputs = {Vector(9, 1.25f), Vector(9, 2.5f)}, results;
@@ -181,6 +195,7 @@ void indices_are_checked(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
+        cmocka_unit_test(methods_have_names_and_models),
         cmocka_unit_test(equal_to_the_naive_ones),
         cmocka_unit_test(large_vectors),
         cmocka_unit_test(small_vectors),

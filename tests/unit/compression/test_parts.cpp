@@ -88,7 +88,7 @@ void parameters_are_checked(void **) {
     with([&] { p.count = uint64_t{1} << 32; }), refused(DTRAIN_ERR_LIMIT);
     with([&] { p.dtype = DTRAIN_F16; }), refused(DTRAIN_ERR_UNSUPPORTED);
     with([&] { p.kind = 0; }), refused(DTRAIN_ERR_INVALID);
-    with([&] { p.kind = 7; }), refused(DTRAIN_ERR_INVALID);
+    with([&] { p.kind = UINT32_MAX; }), refused(DTRAIN_ERR_INVALID);
     with([&] { p.flags = 4; }), refused(DTRAIN_ERR_UNSUPPORTED);
     with([&] { p.flags = DTRAIN_COMPRESS_STOCHASTIC; }), refused(DTRAIN_ERR_INVALID);
     for (double ratio : {-0.1, 1.1, double(NAN)})

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "ps/server/server.h"
+#include "ps/storage/shard_image.h"
 #include "ps/table/table_wire.h"
 
 #include "check.h"
@@ -80,7 +81,7 @@ class ArchiveRig {
     }
     // As if read: a table full of it.
     void end_read(float value, uint64_t updates = 77) {
-        ShardImage &image = *shelf.jobs.front()->image;
+        ShardImage &image = *shelf.jobs.front()->image->as_shard();
         assert_int_equal(server.reserve(*shelf.jobs.front(), table_bytes), table_bytes);
         assert_true(image.allocate());
         for (uint64_t i = 0; i < length; i++) std::memcpy(image.values.at(i), &value, sizeof value);
@@ -100,7 +101,7 @@ class ArchiveRig {
         float value;
         while (shelf.jobs.back()->copy()->advance(1) == GradualCopy::State::going) {
         }
-        std::memcpy(&value, shelf.jobs.back()->image->values.at(0), sizeof value);
+        std::memcpy(&value, shelf.jobs.back()->image->as_shard()->values.at(0), sizeof value);
         return value;
     }
     void expect(Reason reason) const {

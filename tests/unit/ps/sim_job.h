@@ -96,7 +96,7 @@ class SimJob {
     }
 
   private:
-    // Of a change of mode, as lib/api/table_consistency.cpp makes it.
+    // Of a change of mode, as lib/tables/consistency.cpp makes it.
     enum class Change : uint8_t { none, asks, ends_clock, agrees, tells, decides, refuses };
     struct Worker {
         dtrain::ps::ClientTable *table = nullptr;

@@ -3,6 +3,8 @@
 #pragma once
 #include "ps/placement/placement_map.h"
 #include "ps/server/server.h"
+#include "ps/storage/row_image.h"
+#include "ps/storage/shard_image.h"
 
 #include "check.h"
 
@@ -27,12 +29,12 @@ class RestoreTables {
     // As if a disk had read a part full of the step.
     void read(dtrain::ps::ArchiveJob &job, const dtrain::ps::Reserve &reserve) {
         const uint64_t value = job.request.argument;
-        if (job.rows != nullptr) return read_rows(job, value, reserve);
-        const uint64_t items = job.image->part.count(), bytes = items * sizeof value;
+        if (job.image->as_rows() != nullptr) return read_rows(job, value, reserve);
+        dtrain::ps::ShardImage &image = *job.image->as_shard();
+        const uint64_t items = image.part.count(), bytes = items * sizeof value;
         if (reserve(bytes) < bytes) job.status = DTRAIN_ERR_LIMIT;
-        assert_true(job.image->allocate());
-        for (uint64_t i = 0; i < items; ++i)
-            std::memcpy(job.image->values.at(i), &value, sizeof value);
+        assert_true(image.allocate());
+        for (uint64_t i = 0; i < items; ++i) std::memcpy(image.values.at(i), &value, sizeof value);
     }
 
     // All values of the table there, without a network.
@@ -79,15 +81,16 @@ class RestoreTables {
 
     void read_rows(dtrain::ps::ArchiveJob &job, uint64_t value,
                    const dtrain::ps::Reserve &reserve) {
-        dtrain::ps::RowStore &store = job.rows->store;
+        dtrain::ps::RowImage &image = *job.image->as_rows();
+        dtrain::ps::RowStore &store = image.store;
         const std::vector<uint64_t> keys = keys_of(job.server);
         auto fill = [&](uint64_t, char *row) {
-            std::memset(row, 0, job.rows->layout.bytes);
+            std::memset(row, 0, image.layout.bytes);
             std::memcpy(row, &value, sizeof value);
         };
         for (size_t made = 0; made < keys.size();) {
             made += store.obtain(&keys[made], keys.size() - made, fill, [](size_t, char *) {});
-            if (made == keys.size() || job.rows->make_room(reserve) == DTRAIN_OK) continue;
+            if (made == keys.size() || image.make_room(reserve) == DTRAIN_OK) continue;
             job.status = DTRAIN_ERR_LIMIT;
             return;
         }

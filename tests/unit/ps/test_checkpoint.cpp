@@ -55,8 +55,7 @@ void fewer_elements_than_servers(void **) {
 }
 
 void every_rule_and_dtype(void **) {
-    for (uint32_t rule : {DTRAIN_RULE_ADD, DTRAIN_RULE_MOMENTUM, DTRAIN_RULE_ADAGRAD_ROWS,
-                          DTRAIN_RULE_LAMB, DTRAIN_RULE_FTRL, DTRAIN_RULE_AMSGRAD})
+    for (uint32_t rule : builtin_rules())
         for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64, DTRAIN_BF16}) {
             TemporaryFolder folder;
             TableParams params = adam(960);

@@ -4,6 +4,7 @@
 #include "ps/optimizer/function_call.h"
 #include "ps/optimizer/function_registry.h"
 #include "ps/server/server.h"
+#include "ps/storage/shard.h"
 #include "ps/table/table_wire.h"
 
 #include <cstdio>
@@ -94,7 +95,7 @@ void segments_are_bounded(void **) {
     const size_t second_at = first_at + sizeof(Segment);
     for (uint64_t count : {uint64_t{0}, uint64_t{2}, uint64_t{9}, UINT64_MAX})
         assert_int_equal(changed(first_at + 8, count, 8), segments_field);
-    for (uint64_t rule : {uint64_t{0}, uint64_t{DTRAIN_RULE_DC_SGD}, uint64_t{21}, UINT64_MAX})
+    for (uint64_t rule : {uint64_t{0}, uint64_t{DTRAIN_RULE_DC_SGD}, uint64_t{1000}, UINT64_MAX})
         assert_int_equal(changed(second_at + 16, rule, 8), segments_field);
     assert_int_equal(changed(second_at, 2, 8), segments_field);
     assert_int_equal(changed(second_at + 24, 0, 8), segments_field); // FTRL divides by its rate

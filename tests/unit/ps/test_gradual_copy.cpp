@@ -46,7 +46,7 @@ std::vector<std::string> contents(Shard &shard, const TableParams &params) {
     all.push_back(values);
     StateArray array;
     for (uint32_t i = 0; find_state(params, i, array); i++) {
-        const Shard::State state = shard.state(i, range);
+        const Shard::Pulled state = shard.state(i, range);
         all.push_back(bytes_of(state.numbers, array.bytes_of(range.count)));
     }
     return all;

@@ -2,7 +2,6 @@
 // one, and as rules over many steps.
 // SPDX-License-Identifier: Apache-2.0
 #include "device/kernels.h"
-#include "ps/kernels/kernels.h"
 #include "ps/optimizer/update_rule.h"
 #include "ps/table/rules.h"
 
@@ -23,10 +22,18 @@ constexpr uint64_t seed = 20250311;
 
 struct Named {
     const char *name;
-    Kernels KernelTable::*kernels;
+    const Kernels *kernels;
 };
-#define NAMED(name) {#name, &KernelTable::name},
-constexpr Named all_kernels[] = {DTRAIN_EACH_KERNEL(NAMED)};
+
+std::vector<Named> all_kernels() {
+    std::vector<Named> all = {{"adjust", &adjust_kernels}, {"proximal", &proximal_kernels}};
+    for (uint32_t rule : builtin_rules()) {
+        const RuleInfo &info = rule_info(rule);
+        for (const Kernels *kernels : {info.update, info.direction})
+            if (kernels != nullptr) all.push_back({info.name, kernels});
+    }
+    return all;
+}
 
 // Zeros, subnormals, the greatest, and numbers of all magnitudes between.
 template <class T> T random_value(std::mt19937_64 &random) {
@@ -80,22 +87,22 @@ template <class T> uint64_t differences(const Arrays<T> &x, const Arrays<T> &y) 
 }
 
 template <class T> void one_by_one_as(const char *type) {
-    const KernelTable &best = *supported_kernels(0);
+    const InstructionSet &best = *supported_set(0);
     std::mt19937_64 random(seed);
-    for (const Named &named : all_kernels)
+    for (const Named &named : all_kernels())
         for (uint64_t count : {0, 1, 3, 7, 8, 15, 16, 17, 31, 33, 64, 100, 1000, 4099})
             for (int round = 0; round < 4; round++) {
                 const Arrays<T> before(random, count);
                 const Step step = random_step(random);
                 Arrays<T> wanted = before;
-                wanted.run((best.*named.kernels).of<T>(), step);
-                const KernelTable *other;
-                for (uint32_t rank = 1; (other = supported_kernels(rank)) != nullptr; rank++) {
+                wanted.run(named.kernels->of<T>(best), step);
+                const InstructionSet *other;
+                for (uint32_t rank = 1; (other = supported_set(rank)) != nullptr; rank++) {
                     Arrays<T> got = before;
-                    got.run((other->*named.kernels).of<T>(), step);
+                    got.run(named.kernels->of<T>(*other), step);
                     if (uint64_t n = differences(got, wanted); n > 0)
                         fail_msg("%s of %s, %lu elements: %lu numbers differ between %s and %s",
-                                 named.name, type, count, n, best.target, other->target);
+                                 named.name, type, count, n, best.name, other->name);
                 }
             }
 }
@@ -106,7 +113,7 @@ void one_by_one(void **) {
 }
 
 // A table's values and state after many updates, with everything that changes an optimizer.
-std::vector<double> trained(uint32_t rule, uint32_t dtype, const KernelTable &kernels) {
+std::vector<double> trained(uint32_t rule, uint32_t dtype, const InstructionSet &set) {
     constexpr uint64_t count = 1003;
     TableParams params;
     params.length = params.row_length = count;
@@ -126,7 +133,7 @@ std::vector<double> trained(uint32_t rule, uint32_t dtype, const KernelTable &ke
     params.weight_decay = 0.01;
     params.l1 = 0.001;
     params.l2 = 0.002;
-    const UpdateRule update(params, kernels);
+    const UpdateRule update(params, set);
     std::mt19937_64 random(seed + rule);
     std::uniform_real_distribution<double> unit(-1, 1);
     std::vector<double> values(count), g(count), slots[max_slots];
@@ -155,16 +162,16 @@ std::vector<double> trained(uint32_t rule, uint32_t dtype, const KernelTable &ke
 }
 
 void over_many_steps(void **) {
-    for (uint32_t rule = DTRAIN_RULE_SGD; rule_known(rule); rule++)
+    for (uint32_t rule : builtin_rules())
         for (uint32_t dtype : {DTRAIN_F32, DTRAIN_F64}) {
             if (rule_info(rule).update == nullptr) continue;
-            const std::vector<double> best = trained(rule, dtype, *supported_kernels(0));
-            const KernelTable *other;
-            for (uint32_t rank = 1; (other = supported_kernels(rank)) != nullptr; rank++)
+            const std::vector<double> best = trained(rule, dtype, *supported_set(0));
+            const InstructionSet *other;
+            for (uint32_t rank = 1; (other = supported_set(rank)) != nullptr; rank++)
                 if (trained(rule, dtype, *other) != best)
                     fail_msg("%s of %s: %s differs from %s", rule_info(rule).name,
-                             dtrain::device::dtype_name(dtype), other->target,
-                             supported_kernels(0)->target);
+                             dtrain::device::dtype_name(dtype), other->name,
+                             supported_set(0)->name);
         }
 }
 
@@ -178,7 +185,7 @@ uint64_t hash_of(const std::vector<double> &values) {
 }
 
 void as_ever(void **) {
-    const uint64_t hash = hash_of(trained(DTRAIN_RULE_ADAM, DTRAIN_F32, *supported_kernels(0)));
+    const uint64_t hash = hash_of(trained(DTRAIN_RULE_ADAM, DTRAIN_F32, *supported_set(0)));
     if (hash != 0x4062a206e933f6e0) fail_msg("the hash of Adam's bits is %#lx", hash);
 }
 
@@ -186,9 +193,9 @@ void as_ever(void **) {
 
 int main() {
     std::printf("seed %lu, targets", seed);
-    const KernelTable *kernels;
-    for (uint32_t rank = 0; (kernels = supported_kernels(rank)) != nullptr; rank++)
-        std::printf(" %s", kernels->target);
+    const InstructionSet *set;
+    for (uint32_t rank = 0; (set = supported_set(rank)) != nullptr; rank++)
+        std::printf(" %s", set->name);
     std::printf("\n");
     const CMUnitTest tests[] = {
         cmocka_unit_test(one_by_one),

@@ -5,6 +5,8 @@
 
 #include "check.h"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 using namespace dtrain::ps;

@@ -316,7 +316,7 @@ void run_twins(const TableParams &params, std::mt19937_64 &random) {
 
 void every_rule_rounds_once(void **) {
     std::mt19937_64 random(first_seed());
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_DC_SGD; rule++)
+    for (uint32_t rule : builtin_rules())
         for (uint32_t storage : narrow_dtypes)
             for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP, DTRAIN_SSP, DTRAIN_QUORUM})
                 for (bool sparse : {false, true}) {
@@ -332,7 +332,7 @@ void every_rule_rounds_once(void **) {
 // Tables of f16 and bf16 themselves; as f32 they are off by nothing.
 void halves_round_once(void **) {
     std::mt19937_64 random(first_seed());
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_DC_SGD; rule++)
+    for (uint32_t rule : builtin_rules())
         for (uint32_t dtype : {DTRAIN_F16, DTRAIN_BF16})
             for (uint32_t storage : {uint32_t{0}, uint32_t{DTRAIN_F32}})
                 for (uint32_t consistency : {DTRAIN_ASYNC, DTRAIN_BSP})

@@ -36,7 +36,7 @@ struct Rig {
     }
     // f(server, its rows, the request) for each that the batch makes.
     template <class F> void for_each_request(const RowBatch &batch, RequestKind kind, F &&f) {
-        for (uint32_t s = 0; s < table->lanes.size(); s++) {
+        for (uint32_t s = 0; s < table->channels.size(); s++) {
             const Range part = batch.part(s);
             for (uint64_t i = 0; i < part.count; i += batch.rows_per_request()) {
                 Range rows = {part.first + i, std::min(batch.rows_per_request(), part.count - i)};

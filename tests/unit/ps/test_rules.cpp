@@ -6,6 +6,8 @@
 #include "ps/storage/shard.h"
 #include "rule_model.h"
 
+#include "dtrain_names.h"
+
 #include "check.h"
 
 #include <algorithm>
@@ -16,8 +18,7 @@ using namespace dtrain::ps;
 
 namespace {
 
-constexpr uint32_t last_rule = DTRAIN_RULE_DC_SGD; // of the built-in ones
-constexpr uint64_t rows_before = 2;                // of the shard
+constexpr uint64_t rows_before = 2; // of the shard
 
 // The model rounds as the table does; what is left are states in f32.
 double tolerance(uint32_t dtype) {
@@ -75,7 +76,7 @@ TableParams make_params(const Case &c) {
     if (is_half(c.dtype)) params.storage_dtype = DTRAIN_F32; // else: test_narrow.cpp
     if (c.numbered) number(c, params);
     if (!rule_info(c.rule).is(RuleInfo::optimizer)) return params;
-    if (c.rule == DTRAIN_RULE_FTRL) params.l1 = 0.3;
+    if (rule_info(c.rule).is(RuleInfo::own_proximal)) params.l1 = 0.3;
     if (!c.changed) return params;
     params.clip_value = 0.7;
     params.clip_norm = 0.4 * std::sqrt(double(c.row));
@@ -145,9 +146,9 @@ void run_at_once(const Case &c) {
 void combine(const Case &c, bool first, double g, double &sum) {
     if (first)
         sum = g;
-    else if (c.rule == DTRAIN_RULE_MIN)
+    else if (rule_info(c.rule).combine == DTRAIN_MIN)
         sum = std::min(sum, g);
-    else if (c.rule == DTRAIN_RULE_MAX)
+    else if (rule_info(c.rule).combine == DTRAIN_MAX)
         sum = std::max(sum, g);
     else
         sum += g;
@@ -208,17 +209,32 @@ void run_all(Case c) {
 }
 
 void every_rule_follows_its_formula(void **) {
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= last_rule; ++rule)
+    for (uint32_t rule : builtin_rules())
         for (uint32_t dtype = DTRAIN_F32; dtype <= DTRAIN_U64; ++dtype) {
             bool floats = rule_info(rule).is(RuleInfo::floats);
             if (!floats || is_float(dtype)) run_all({rule, dtype, DTRAIN_ASYNC, 0, false});
         }
-    assert_true(rule_known(DTRAIN_RULE_FUNCTION)); // test_functions.cpp
-    assert_false(rule_known(DTRAIN_RULE_FUNCTION + 1));
+}
+
+void rules_have_names_and_models(void **) {
+    std::vector<uint32_t> seen;
+#define CHECK(NAME, rule_name)                                                                     \
+    assert_true(rule_known(DTRAIN_RULE_##NAME));                                                   \
+    assert_string_equal(rule_info(DTRAIN_RULE_##NAME).name, #rule_name);                           \
+    if (DTRAIN_RULE_##NAME != DTRAIN_RULE_FUNCTION) seen.push_back(DTRAIN_RULE_##NAME);
+    DTRAIN_EACH_RULE(CHECK)
+    std::sort(seen.begin(), seen.end());
+    assert_true(
+        std::equal(seen.begin(), seen.end(), builtin_rules().begin(), builtin_rules().end()));
+    for (uint32_t rule : {uint32_t{0}, seen.back() + 2, UINT32_MAX}) assert_false(rule_known(rule));
+    for (uint32_t rule : seen)
+        if (!has_formula(rule))
+            fail_msg("the rule %s has no model: write tests/unit/ps/models/%s.cpp",
+                     rule_info(rule).name, rule_info(rule).name);
 }
 
 void not_a_number_is_not_hidden(void **) {
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= last_rule; ++rule)
+    for (uint32_t rule : builtin_rules())
         for (bool changed : {false, true}) {
             Case c = {rule, DTRAIN_F32, DTRAIN_ASYNC, 8, changed};
             auto shard = Shard::create(make_params(c), Range{0, 8});
@@ -266,6 +282,7 @@ void clipping_holds_beside_what_is_not_finite(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
+        cmocka_unit_test(rules_have_names_and_models),
         cmocka_unit_test(every_rule_follows_its_formula),
         cmocka_unit_test(not_a_number_is_not_hidden),
         cmocka_unit_test(clipping_holds_beside_what_is_not_finite),

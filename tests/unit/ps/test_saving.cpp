@@ -48,8 +48,8 @@ void the_next_save_uses_the_memory_of_the_last(void **) {
         const ArchiveJob &job = write(rig, folder);
         assert_int_equal(job.status, DTRAIN_OK);
         assert_true(rig.saved() == float(2 * round - 1));
-        if (round > 1) assert_ptr_equal(memory, job.image->values.at(0));
-        memory = job.image->values.at(0);
+        if (round > 1) assert_ptr_equal(memory, job.image->as_shard()->values.at(0));
+        memory = job.image->as_shard()->values.at(0);
         assert_int_equal(rig.server.memory_used(), 2 * Rig::table_bytes);
         hand_over(rig);
         rig.expect(Reason::none);
@@ -59,8 +59,8 @@ void the_next_save_uses_the_memory_of_the_last(void **) {
     rig.push(0, 0, 1);
     rig.send(rig.header(RequestKind::save, 0));
     rig.push(0, 0, 1);
-    assert_ptr_equal(memory, rig.shelf.jobs[0]->image->values.at(0));
-    assert_ptr_not_equal(memory, rig.shelf.jobs[1]->image->values.at(0));
+    assert_ptr_equal(memory, rig.shelf.jobs[0]->image->as_shard()->values.at(0));
+    assert_ptr_not_equal(memory, rig.shelf.jobs[1]->image->as_shard()->values.at(0));
     assert_true(rig.saved() == 9);
     write(rig, folder);
     hand_over(rig);

@@ -21,7 +21,7 @@ struct Refused {
 void parameters_are_checked(void **) {
     const Refused cases[] = {
         {"rule", [](dtrain_table_params_t &p) { p.dtype = DTRAIN_I32; }},
-        {"rule", [](dtrain_table_params_t &p) { p.rule = DTRAIN_RULE_FUNCTION + 1; }},
+        {"rule", [](dtrain_table_params_t &p) { p.rule = UINT32_MAX; }},
         {"rule",
          [](dtrain_table_params_t &p) {
              p.rule = DTRAIN_RULE_DC_SGD;
@@ -174,7 +174,8 @@ void parameters_are_checked(void **) {
     }
 }
 
-// The numbers that have a default, in the order of their bits, and who has them.
+// The numbers that have a default, in the order of their bits, and which of the first rules have
+// them. What later rules have is what their descriptors say.
 struct Number {
     const char *name;
     double dtrain_table_params_t::*given;
@@ -205,6 +206,13 @@ const Number numbers[] = {
 
 double usual(const Number &number, uint32_t rule) {
     const std::string name = number.name;
+    const RuleInfo &info = rule_info(rule);
+    if (rule > DTRAIN_RULE_FUNCTION) {
+        if (name == "learning_rate") return info.rate;
+        if (name == "epsilon") return info.epsilon;
+        if (name == "beta1") return info.beta1;
+        if (name == "beta2") return info.beta2;
+    }
     if (name == "learning_rate" && rule == DTRAIN_RULE_ADADELTA) return 1;
     if (name == "epsilon" && (rule == DTRAIN_RULE_ADADELTA || rule == DTRAIN_RULE_LAMB))
         return 1e-6;
@@ -213,11 +221,15 @@ double usual(const Number &number, uint32_t rule) {
 
 // Nothing that was given becomes the default, and nothing is ignored.
 void what_is_given_is_taken_or_refused(void **) {
-    for (uint32_t rule = DTRAIN_RULE_ADD; rule <= DTRAIN_RULE_FUNCTION; ++rule)
+    std::vector<uint32_t> rules(builtin_rules().begin(), builtin_rules().end());
+    rules.push_back(DTRAIN_RULE_FUNCTION);
+    for (uint32_t rule : rules)
         for (uint32_t i = 0; i < std::size(numbers); ++i) {
             const Number &number = numbers[i];
             const std::string title = rule_info(rule).name;
-            const bool has = strstr(number.rules, (" " + title + " ").c_str()) != nullptr;
+            const bool has = rule > DTRAIN_RULE_FUNCTION
+                                 ? (rule_info(rule).takes >> i & 1) != 0
+                                 : strstr(number.rules, (" " + title + " ").c_str()) != nullptr;
             auto given = [&](double value, bool bit) {
                 dtrain_table_params_t params;
                 DTRAIN_INIT(&params);
@@ -236,7 +248,8 @@ void what_is_given_is_taken_or_refused(void **) {
                 for (bool bit : {false, true}) {
                     if (value == 0 && !bit) continue;
                     const dtrain::Status status = resolve(given(value, bit), "t", params);
-                    const bool divides = rule == DTRAIN_RULE_FTRL && i == 0 && value == 0;
+                    const bool divides =
+                        rule_info(rule).is(RuleInfo::own_proximal) && i == 0 && value == 0;
                     if (status != (has && !divides ? DTRAIN_OK : DTRAIN_ERR_INVALID))
                         fail_msg("%s, %s %g: %d", title.c_str(), number.name, value, status);
                     const std::string due = number.name +

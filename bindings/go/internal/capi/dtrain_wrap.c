@@ -1193,6 +1193,31 @@ long long _wrap_comm_create_capi_ca0c96d1add96da1(dtrain_context_t *_swig_go_0, 
 }
 
 
+long long _wrap_join_describe_capi_ca0c96d1add96da1(_gostring_ _swig_go_0, dtrain_comm_params_t *_swig_go_1, char *_swig_go_2, long long _swig_go_3) {
+  char *arg1 = (char *) 0 ;
+  dtrain_comm_params_t *arg2 = (dtrain_comm_params_t *) 0 ;
+  char *arg3 = (char *) 0 ;
+  size_t arg4 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  
+  arg1 = (char *)malloc(_swig_go_0.n + 1);
+  memcpy(arg1, _swig_go_0.p, _swig_go_0.n);
+  arg1[_swig_go_0.n] = '\0';
+  
+  arg2 = *(dtrain_comm_params_t **)&_swig_go_1; 
+  arg3 = (char *)_swig_go_2;
+  arg4 = (size_t)_swig_go_3; 
+  
+  result = dtrain_join_describe((char const *)arg1,(struct dtrain_comm_params const *)arg2,arg3,arg4);
+  _swig_go_result = result; 
+  free(arg1); 
+  
+  return _swig_go_result;
+}
+
+
 long long _wrap_comm_destroy_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0) {
   dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
   dtrain_status_t result;

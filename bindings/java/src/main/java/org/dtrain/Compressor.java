@@ -11,21 +11,30 @@ import java.util.Map;
 public final class Compressor implements AutoCloseable {
     /** How elements are compressed. */
     public enum Kind {
-        /** To f16. */
-        F16,
-        /** To bf16. */
-        BF16,
-        /** To bytes with one scale per block. */
-        INT8,
-        /** The elements of greatest magnitude. */
-        TOPK,
-        /** Signs, and one mean magnitude per block. */
-        ONEBIT,
+        // from dtrain.h, by ./dev generate
+        /** Magnitudes above 65504 become infinite. */
+        F16(1),
+        /** The range of f32, 8 bits of precision. */
+        BF16(2),
+        /** The greatest magnitude of a block becomes 127. */
+        INT8(3),
+        /** Exactly the elements of greatest magnitude. */
+        TOPK(4),
+        /** Signs, and the mean magnitude of each block. */
+        ONEBIT(5),
         /** A matrix of low rank. */
-        POWERSGD;
+        POWERSGD(6),
+        // the end of what is generated
+        ;
+
+        private final int number;
+
+        Kind(int number) {
+            this.number = number;
+        }
 
         int number() {
-            return ordinal() + 1;
+            return number;
         }
 
         /**

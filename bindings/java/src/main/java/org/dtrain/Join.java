@@ -107,15 +107,34 @@ public final class Join {
         return this;
     }
 
-    /** Creates a communicator of the C API. */
-    long run(long context) {
+    /**
+     * How this process would join: as what, where, and what says so or stands against it; and what
+     * each launcher's environment says here.
+     *
+     * @return a JSON text
+     */
+    public String describe() {
         Room room = new Room(CommParams.bytes());
-        CommParams params = new CommParams(room);
+        fill(new CommParams(room));
+        String text = Text.read((address, bytes) ->
+                Native.dtrain_join_describe(rendezvous, room.address(), address, bytes));
+        room.keep();
+        return text;
+    }
+
+    private CommParams fill(CommParams params) {
         params.prepare();
         params.setSize(size);
         params.setRank(rank);
         params.setServers(servers);
         params.setTimeout_ns(timeout);
+        return params;
+    }
+
+    /** Creates a communicator of the C API. */
+    long run(long context) {
+        Room room = new Room(CommParams.bytes());
+        CommParams params = fill(new CommParams(room));
         return exchanging(number -> {
             params.setOob(number);
             params.setOob_arg(number);

@@ -8,46 +8,49 @@ import java.util.Map;
  * type.
  */
 public enum Rule {
-    /** Adds it. */
+    // from dtrain.h, by ./dev generate
+    /** Adds g. */
     ADD(1),
-    /** Overwrites. */
+    /** Replaces w by g. */
     ASSIGN(2),
     /** Gradient descent. */
     SGD(3),
-    /** With momentum. */
+    /** With momentum: Polyak 1964. */
     MOMENTUM(4),
-    /** Adagrad. */
+    /** Adagrad: Duchi, Hazan and Singer 2011. */
     ADAGRAD(5),
-    /** Adam. */
+    /** Adam: Kingma and Ba 2015. */
     ADAM(6),
-    /** The mean of all pushes so far. */
+    /** The mean of all pushes of the element so far. */
     MEAN(7),
     /** The least of the value and all pushes. */
     MIN(8),
     /** The greatest of the value and all pushes. */
     MAX(9),
-    /** With Nesterov's momentum. */
+    /** Nesterov's momentum: Sutskever et al. 2013. */
     NESTEROV(10),
-    /** Adagrad with one sum for each row. */
+    /** Adagrad with one sum per row: of the mean squares of its g. */
     ADAGRAD_ROWS(11),
-    /** RMSProp. */
+    /** RMSProp: Tieleman and Hinton 2012. */
     RMSPROP(12),
-    /** Adadelta. */
+    /** Adadelta: Zeiler 2012. */
     ADADELTA(13),
-    /** Adam with decoupled weight decay. */
+    /** Adam with decoupled weight decay: Loshchilov and Hutter 2019. */
     ADAMW(14),
-    /** AMSGrad. */
+    /** AMSGrad: Reddi, Kale and Kumar 2018. */
     AMSGRAD(15),
-    /** FTRL-proximal. */
+    /** FTRL-proximal: McMahan et al. 2013. */
     FTRL(16),
-    /** LARS. */
+    /** LARS: You, Gitman and Ginsburg 2017. */
     LARS(17),
-    /** LAMB. */
+    /** LAMB: You et al. 2020. */
     LAMB(18),
-    /** Delay-compensated gradient descent; not for BSP. */
+    /** Delay-compensated SGD: Zheng et al. 2017; no BSP. */
     DC_SGD(19),
-    /** A function of the servers, by its name. */
-    FUNCTION(20);
+    /** A function of the servers, by name: dtrain_function.h. */
+    FUNCTION(20),
+    // the end of what is generated
+    ;
 
     private static final Map<String, Rule> OTHERS = Map.of("adagradrowwise", ADAGRAD_ROWS);
     private final int number;

@@ -40,6 +40,12 @@ class ErrorsTest {
     }
 
     @Test
+    void joiningIsDescribed() {
+        String text = Join.at("tcp://h:7").size(3).rank(1).describe();
+        assertTrue(text.contains("\"index\": 1, \"workers\": 3") && text.contains("torchrun"), text);
+    }
+
+    @Test
     void optionsThatAreRight() throws IOException {
         List<Options.Description> all = Options.describe();
         assertTrue(all.stream().anyMatch(option -> option.key().equals("op.timeout")

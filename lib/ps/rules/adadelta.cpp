@@ -1,0 +1,39 @@
+// Adadelta. Zeiler: ADADELTA: an adaptive learning rate method, 2012.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/rules/rule.h"
+
+#include "ps/rules/kernel_loop.h"
+
+namespace dtrain::ps {
+namespace {
+
+DTRAIN_LOOP(adadelta) {
+    const T rate = static_cast<T>(s.rate), epsilon = static_cast<T>(s.epsilon),
+            rho = static_cast<T>(s.rho), rest = static_cast<T>(1 - s.rho);
+    for (uint64_t i = 0; i < count; ++i) {
+        a[i] = rho * a[i] + rest * g[i] * g[i];
+        const T delta = root(b[i] + epsilon) / root(a[i] + epsilon) * g[i];
+        b[i] = rho * b[i] + rest * delta * delta;
+        w[i] -= rate * delta;
+    }
+}
+
+} // namespace
+
+DTRAIN_KERNEL(adadelta)
+
+extern const RuleInfo adadelta_rule = {
+    .name = "adadelta",
+    .formula = "`a = rho a + (1-rho) g^2`; `d = g sqrt(b + eps) / sqrt(a + eps)`; "
+               "`b = rho b + (1-rho) d^2`; `w = w - lr d`",
+    .source = "Zeiler 2012",
+    .flags = float_optimizer,
+    .slots = {"square", "delta"},
+    .accumulator = 0,
+    .update = &adadelta_kernels,
+    .rate = 1,
+    .epsilon = 1e-6,
+    .takes = takes_rho | takes_accumulator,
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,34 @@
+// Adam. Kingma, Ba: Adam: a method for stochastic optimization, ICLR 2015.
+// SPDX-License-Identifier: Apache-2.0
+#include "ps/rules/rule.h"
+
+#include "ps/rules/adam.h"
+
+namespace dtrain::ps {
+namespace {
+
+DTRAIN_LOOP(adam) {
+    const Adam<T> k(s);
+    for (uint64_t i = 0; i < count; ++i) {
+        a[i] = k.beta1 * a[i] + k.rest1 * g[i];
+        b[i] = k.beta2 * b[i] + k.rest2 * g[i] * g[i];
+        w[i] -= k.rate * a[i] / (root(b[i] * k.second) + k.epsilon);
+    }
+}
+
+} // namespace
+
+DTRAIN_KERNEL(adam)
+
+extern const RuleInfo adam_rule = {
+    .name = "adam",
+    .formula = "`t = t + 1`; `m = b1 m + (1-b1) g`; `v = b2 v + (1-b2) g^2`; "
+               "`w = w - lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps)`",
+    .source = "Kingma and Ba 2015",
+    .flags = float_optimizer | RuleInfo::counts_steps,
+    .slots = {"moment1", "moment2"},
+    .update = &adam_kernels,
+    .takes = takes_moments,
+};
+
+} // namespace dtrain::ps

@@ -1,0 +1,186 @@
+// The coordinator's small parts, one by one: heartbeats, calls, shrinks, failover, names.
+// SPDX-License-Identifier: Apache-2.0
+#include "check.h"
+
+#include "base/clock.h"
+#include "cluster/control/call_log.h"
+#include "cluster/control/calls.h"
+#include "cluster/control/failover.h"
+#include "cluster/control/join_roster.h"
+#include "cluster/control/shrink_votes.h"
+#include "cluster/control/watch.h"
+#include "cluster/host/names.h"
+
+#include <cstring>
+#include <set>
+
+using namespace dtrain;
+using namespace dtrain::cluster;
+
+namespace {
+
+void silence_is_noticed_in_time(void **) {
+    Watch watch({250 * ms, second});
+    watch.start(1, 0);
+    watch.start(2, 0);
+    int64_t lost_at = 0;
+    for (int64_t now = watch.next_deadline(); now < 3 * second; now = watch.next_deadline()) {
+        watch.heard(2, now);
+        Watch::Due due = watch.check(now);
+        for (Watch::Silent s : due.silent) {
+            assert_int_equal(s.member, 1);
+            lost_at = now;
+            watch.stop(1);
+        }
+    }
+    assert_int_equal(lost_at, second);
+}
+
+void own_absence_is_no_silence(void **) {
+    Watch watch({250 * ms, second});
+    watch.start(1, 0);
+    Watch::Due due = watch.check(7 * second); // this process was stopped
+    assert_true(due.beat && due.silent.empty());
+    // It had been silent for an interval before.
+    for (int64_t t = 7 * second; t < 7 * second + 750 * ms; t += 50 * ms)
+        assert_true(watch.check(t).silent.empty());
+    assert_int_equal(watch.check(7 * second + 750 * ms).silent.size(), 1);
+}
+
+wire::Calls report(bool stalled, std::vector<CallRecord> calls) {
+    return {8, {5, 6, 7}, stalled, std::move(calls)};
+}
+
+void calls_are_compared(void **) {
+    CallRecord reduce{17, 100, -1, CallKind::all_reduce, DTRAIN_F32, DTRAIN_SUM};
+    CallRecord cast{17, 10, 0, CallKind::broadcast, DTRAIN_BF16, 0};
+    CallRecord before{16, 0, -1, CallKind::barrier, 0, 0};
+    CallLog log;
+    CallLog::Outcome first = log.report(6, report(true, {before, reduce}));
+    assert_true(first.mismatch.empty() && first.behind.empty());
+    assert_true((first.wanted == std::vector<int32_t>{5, 7}));
+    CallLog::Outcome second = log.report(5, report(false, {before}));
+    assert_int_equal(second.behind.size(), 1);
+    assert_int_equal(second.behind[0].member, 6);
+    assert_int_equal(second.behind[0].rank, 0);
+    assert_int_equal(second.behind[0].seq, 16);
+    CallLog::Outcome third = log.report(7, report(false, {cast}));
+    assert_string_equal(
+        third.mismatch.c_str(),
+        "call 17: rank 2 broadcast bf16[10] root 0, rank 1 all_reduce f32[100] sum");
+    log.forget(8);
+    assert_true(log.report(7, report(false, {cast})).mismatch.empty());
+    for (uint64_t group = 100; group < 3000; group++) { // bounded
+        wire::Calls other = report(false, {cast});
+        other.group = group;
+        log.report(7, other);
+    }
+    assert_true(log.report(6, report(false, {reduce})).mismatch.empty());
+    assert_string_equal(describe({1, 0, -1, CallKind(99), 99, 99}).c_str(), "? ?[0] ?");
+}
+
+// When everybody stalls, n reports must not become n * n questions.
+void each_is_asked_once(void **) {
+    CallRecord before{16, 0, -1, CallKind::barrier, 0, 0}, reduce = before;
+    reduce.seq = 17;
+    CallLog log;
+    const std::vector<int32_t> none, both = {5, 7}, last = {7};
+    assert_true(log.report(6, report(true, {before, reduce})).wanted == both);
+    assert_true(log.report(5, report(true, {before, reduce})).wanted == none); // 7 was asked
+    assert_true(log.report(5, report(true, {before, reduce})).wanted == last); // and is silent
+    assert_true(log.report(7, report(false, {before})).wanted == none);
+    assert_true(log.report(6, report(true, {before, reduce})).wanted == last); // since then
+}
+
+// All have to say twice that nothing moves; who moves on in between takes it back.
+void a_stuck_group_is_found(void **) {
+    const CallRecord reduce{17, 100, -1, CallKind::all_reduce, DTRAIN_F32, DTRAIN_SUM};
+    const auto stuck = [&](CallLog &log, int32_t member, bool it_is = true) {
+        wire::Calls calls = report(true, {reduce});
+        calls.stuck = it_is;
+        return log.report(member, calls).stuck;
+    };
+    CallLog log;
+    for (int32_t member : {5, 6, 7, 5, 6, 6}) assert_false(stuck(log, member));
+    assert_true(stuck(log, 7));
+    log.forget(8);
+    for (int32_t member : {5, 6, 7, 5, 6}) assert_false(stuck(log, member));
+    assert_false(stuck(log, 5, false)); // it goes on
+    for (int32_t member : {5, 6, 7, 5, 6}) assert_false(stuck(log, member));
+    assert_true(stuck(log, 7));
+}
+
+void shrinks_are_decided_once(void **) {
+    std::set<int32_t> dead;
+    uint64_t uid = 100;
+    ShrinkVotes votes([&](int32_t m) { return !dead.contains(m); }, [&] { return uid++; }, 4);
+    wire::ShrinkRequest request{8, {3, 1, 0}, {}, second, 0};
+    request.used[0] = 0b1011;
+    assert_true(votes.request(3, request, 0).empty());
+    request.used[0] = ~uint64_t(0);
+    assert_true(votes.request(0, request, 0).empty());
+    dead.insert(1);
+    ShrinkVotes::Answers answers = votes.member_gone();
+    assert_int_equal(answers.size(), 2);
+    assert_true((answers[0].reply.survivors == std::vector<int32_t>{3, 0}));
+    assert_int_equal(answers[0].reply.new_group, 100);
+    assert_int_equal(answers[0].reply.tag_id, 64);
+    assert_int_equal(votes.request(3, request, 0)[0].reply.new_group, 100); // asked again
+    request.attempt = 1;
+    for (uint64_t &word : request.used) word = ~uint64_t(0);
+    assert_true(votes.request(3, request, 0).empty());
+    assert_int_equal(votes.next_deadline(), second);
+    assert_true(votes.tick(second - 1).empty());
+    answers = votes.tick(second);
+    assert_int_equal(answers[0].reply.status, DTRAIN_ERR_TIMEOUT);
+    assert_non_null(std::strstr(answers[0].reply.text.c_str(), "rank 0"));
+    request.attempt = 2;
+    votes.request(3, request, 0);
+    assert_int_equal(votes.request(0, request, 0)[0].reply.status, DTRAIN_ERR_LIMIT);
+    request.attempt = 3;
+    votes.request(3, request, 0);
+    request.members = {0, 3};
+    assert_int_equal(votes.request(0, request, 0)[0].reply.status, DTRAIN_ERR_MISMATCH);
+}
+
+void the_larger_side_goes_on(void **) {
+    struct {
+        int32_t came, gone;
+        bool dead, goes_on;
+    } const cases[] = {
+        // of 5 others than the old coordinator
+        {5, 0, false, true}, {4, 0, false, true}, {3, 0, false, false}, {3, 0, true, true},
+        {2, 0, true, false}, {1, 4, false, true}, {2, 2, true, true},   {2, 2, false, false},
+    };
+    for (const auto &c : cases) {
+        Membership state;
+        state.peers.resize(6);
+        state.gone[0] = {};
+        Failover reunion(state, {250 * ms, second}, false, c.dead, 0);
+        int32_t m = 1;
+        for (int32_t i = 0; i < c.came; i++) reunion.came(m++);
+        for (int32_t i = 0; i < c.gone; i++) reunion.went(m++);
+        assert_int_equal(reunion.over(0), reunion.missing().empty());
+        assert_true(reunion.over(second));
+        assert_int_equal(reunion.goes_on(), c.goes_on);
+    }
+}
+
+void names(void **) {
+    const int32_t many[] = {0, 1, 2, 5, 7, 8, 9};
+    assert_string_equal(member_list(many, 8).c_str(), "ranks 0-2,5,7 and servers 0-1");
+    assert_string_equal(member_list({}, 8).c_str(), "nobody");
+    assert_string_equal(member_list(std::span(many).last(1), 8).c_str(), "server 1");
+}
+
+} // namespace
+
+int main() {
+    const CMUnitTest tests[] = {
+        cmocka_unit_test(silence_is_noticed_in_time), cmocka_unit_test(own_absence_is_no_silence),
+        cmocka_unit_test(calls_are_compared),         cmocka_unit_test(each_is_asked_once),
+        cmocka_unit_test(a_stuck_group_is_found),     cmocka_unit_test(shrinks_are_decided_once),
+        cmocka_unit_test(the_larger_side_goes_on),    cmocka_unit_test(names),
+    };
+    return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

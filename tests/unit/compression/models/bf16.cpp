@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unit/compression/naive.h"
+#include "unit/device/reference.h"
+
+namespace naive {
+namespace {
+
+void block(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        x[i] = float(reference::from_half(reference::to_half(double(x[i]), 7), 7));
+}
+
+const AddModel bf16({.kind = DTRAIN_COMPRESS_BF16, .block = block});
+
+} // namespace
+} // namespace naive

@@ -1,0 +1,230 @@
+// The handshakes in progress on a device: attempts to connect, peers that introduce themselves, and
+// deadlines.
+// SPDX-License-Identifier: Apache-2.0
+#include "rdm/handshakes.h"
+#include "rdm/connection.h"
+
+#include <sys/syscall.h>
+
+namespace dtrain::rdm {
+namespace {
+
+template <class T> bool read(const uint8_t *&body, size_t &len, T *into) {
+    if (len < sizeof *into) return false;
+    memcpy(static_cast<void *>(into), body, sizeof *into);
+    body += sizeof *into;
+    len -= sizeof *into;
+    return true;
+}
+
+// Through a descriptor of a process on this machine its end is noticed at once, whatever the
+// network reports.
+tp::Fd process_of(const Address &peer, const Address &own) {
+    if (peer.machine != own.machine || peer.pid == own.pid) return {};
+    return tp::Fd(int(syscall(SYS_pidfd_open, pid_t(le32toh(peer.pid)), 0)));
+}
+
+} // namespace
+
+void Handshakes::clear() {
+    while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = attempts_.front()) forget(handshake);
+}
+
+std::unique_ptr<Channel> Handshakes::open_channel(Shared &shared, const uint8_t *address,
+                                                  size_t len) {
+    std::unique_ptr<Channel> channel(new (std::nothrow) Channel);
+    if (!channel || !shared.channels.insert(channel.get(), &channel->number)) return nullptr;
+    shared.host.random(&channel->token, sizeof channel->token);
+    channel->link = shared.wire->link(address, len);
+    if (!channel->link) {
+        shared.channels.remove(channel->number);
+        return nullptr;
+    }
+    channel->link->owner = channel.get();
+    return channel;
+}
+
+void Handshakes::close_channel(Shared &shared, std::unique_ptr<Channel> channel) {
+    if (!channel) return;
+    shared.wire->unlink(channel->link);
+    shared.channels.remove(channel->number);
+}
+
+std::unique_ptr<Handshake> Handshakes::make(tp::Role role, const Address &peer) {
+    std::unique_ptr<Handshake> handshake(new (std::nothrow) Handshake);
+    if (!handshake) return nullptr;
+    handshake->role = role;
+    handshake->address = peer;
+    handshake->own = tp::Hello::make(shared_.host, own_.id, peer.id);
+    handshake->deadline_ns = shared_.host.now_ns() + deadline_ns;
+    handshake->channel = open_channel(shared_, peer.fabric, le16toh(peer.fabric_len));
+    if (!handshake->channel) return nullptr;
+    handshake->channel->handshake = handshake.get();
+    return handshake;
+}
+
+void Handshakes::add(std::unique_ptr<Handshake> handshake) {
+    const bool stranger = handshake->role == tp::Role::responder;
+    if (stranger && stranger_count_ >= protocol::max_strangers)
+        give_up(strangers_.front(), DTRAIN_ERR_PEER, "too many unauthenticated peers at once");
+    stranger_count_ += stranger;
+    (stranger ? strangers_ : attempts_).push_back(handshake.release());
+    shared_.attention = true;
+}
+
+dtrain_status_t Handshakes::connect(const Address &peer, Connection *connection) {
+    std::unique_ptr<Handshake> handshake = make(tp::Role::initiator, peer);
+    if (!handshake) return DTRAIN_ERR_PEER;
+    handshake->connection = connection;
+    connection->handshake = handshake.get();
+    handshake->due = Kind::hello;
+    handshake->verdict = peer.judge(shared_.host); // a peer with another secret is not contacted
+    add(std::move(handshake));
+    return DTRAIN_OK;
+}
+
+void Handshakes::forget(Handshake *handshake) {
+    const bool stranger = handshake->role == tp::Role::responder;
+    (stranger ? strangers_ : attempts_).remove(handshake);
+    stranger_count_ -= stranger;
+    if (handshake->connection) handshake->connection->handshake = nullptr;
+    close_channel(shared_, std::move(handshake->channel));
+    delete handshake;
+}
+
+// Computes the proof of this side and the one that the peer has to send.
+bool Handshakes::prove(Handshake &h) const {
+    return tp::prove_both(shared_.host, "rdm", h.role, h.own, h.other, &h.proof, &h.expected);
+}
+
+void Handshakes::on_hello(const uint8_t *body, size_t len) {
+    Introduction introduction;
+    Address address;
+    if (!read(body, len, &introduction) || !address.decode(body, len) ||
+        memcmp(address.kind, own_.kind, sizeof own_.kind) != 0 ||
+        introduction.hello.from != address.id)
+        return refusals_.refused("the peer does not use this protocol");
+    if (const tp::Verdict v = address.judge(shared_.host); v != tp::Verdict::accepted)
+        return refusals_.refused(text_of(v));
+    if (owner_.admit(address.id) != Verdict::accepted)
+        return; // the attempt from this side continues
+    std::unique_ptr<Handshake> h = make(tp::Role::responder, address);
+    if (!h) return refusals_.refused("no memory, or no route to the peer");
+    h->other = introduction.hello;
+    h->channel->received = 1; // the hello
+    h->channel->peer_number = le32toh(introduction.number);
+    h->channel->peer_token = introduction.token;
+    h->verdict = tp::judge(h->own, h->other);
+    h->due = h->verdict == tp::Verdict::accepted ? Kind::reply : Kind::verdict;
+    if (!prove(*h)) return close_channel(shared_, std::move(h->channel));
+    add(std::move(h));
+}
+
+void Handshakes::on_packet(Handshake *h, const Head &head, const uint8_t *body, size_t len) {
+    const bool initiator = h->role == tp::Role::initiator;
+    shared_.attention = true;
+    if (initiator && head.kind == Kind::reply && h->due == Kind{}) {
+        Introduction introduction;
+        tp::Proof proof;
+        if (!read(body, len, &introduction) || !read(body, len, &proof)) return;
+        h->other = introduction.hello;
+        h->channel->peer_number = le32toh(introduction.number);
+        h->channel->peer_token = introduction.token;
+        h->verdict = tp::judge(h->own, h->other);
+        if (h->verdict != tp::Verdict::accepted) return;
+        if (h->other.from != h->address.id) h->verdict = tp::Verdict::wrong_device;
+        if (!prove(*h) || !tp::equal_macs(proof.data(), h->expected.data()))
+            h->verdict = tp::Verdict::wrong_proof;
+        h->due = Kind::proof;
+    } else if (!initiator && head.kind == Kind::proof && h->due == Kind{}) {
+        tp::Proof proof;
+        if (!read(body, len, &proof)) return;
+        if (!tp::equal_macs(proof.data(), h->expected.data()))
+            h->verdict = tp::Verdict::wrong_proof;
+        else if (const Verdict v = owner_.admit(h->address.id); v != Verdict::accepted)
+            h->verdict = v;
+        h->due = Kind::verdict;
+    } else if (initiator && head.kind == Kind::verdict) {
+        const auto verdict = head.tag <= uint64_t(tp::Verdict::last) ? tp::Verdict(head.tag)
+                                                                     : tp::Verdict::wrong_version;
+        if (verdict == tp::Verdict::duplicate)
+            return; // the peer's attempt continues, or the
+                    // deadline passes
+        h->verdict = verdict;
+        if (verdict == tp::Verdict::accepted && h->due == Kind{} && h->proven)
+            finish(h); // messages may follow at once
+    }
+}
+
+Introduction Handshakes::introduction(const Handshake &h) const {
+    return {h.own, htole32(h.channel->number), 0, h.channel->token};
+}
+
+Sent Handshakes::send_due(Handshake &h) {
+    struct {
+        Introduction introduction;
+        Address address;
+    } hello{introduction(h), own_};
+    struct {
+        Introduction introduction;
+        tp::Proof proof;
+    } reply{introduction(h), h.proof};
+    const Head head{.kind = h.due, .tag = uint64_t(h.verdict)};
+    const auto send = [&](const void *body, size_t len) {
+        return rdm::send(*shared_.wire, *h.channel, head, body, len, nullptr);
+    };
+    switch (h.due) {
+    case Kind::hello: return send(&hello, sizeof hello);
+    case Kind::reply: return send(&reply, sizeof reply);
+    case Kind::proof: return send(&h.proof, sizeof h.proof);
+    default: return send(nullptr, 0);
+    }
+}
+
+void Handshakes::work() {
+    for (List *list : {&strangers_, &attempts_})
+        for (Handshake *h = list->front(), *next; h; h = next) {
+            next = List::next(h);
+            advance(h);
+        }
+}
+
+void Handshakes::advance(Handshake *h) {
+    const bool initiator = h->role == tp::Role::initiator;
+    if (h->broken) return give_up(h, DTRAIN_ERR_PEER, h->broken);
+    if (initiator && h->verdict != tp::Verdict::accepted)
+        return give_up(h, status_of(h->verdict), text_of(h->verdict));
+    if (h->due != Kind{} && send_due(*h) == Sent::now) {
+        const bool over = h->due == Kind::verdict;
+        h->proven = h->due == Kind::proof;
+        h->due = {};
+        if (over && h->verdict == tp::Verdict::accepted) return finish(h);
+        if (over) h->deadline_ns = shared_.host.now_ns() + refusal_ns;
+    }
+    shared_.attention |= h->due != Kind{};
+    if (shared_.host.now_ns() < h->deadline_ns) return;
+    if (h->verdict == tp::Verdict::accepted)
+        give_up(h, DTRAIN_ERR_PEER, "no answer in time: is its process alive and in the library?");
+    else
+        give_up(h, status_of(h->verdict), text_of(h->verdict));
+}
+
+void Handshakes::finish(Handshake *h) {
+    Connection *connection = h->connection;
+    const DeviceId peer = h->address.id;
+    Route route{std::move(h->channel), process_of(h->address, own_)};
+    forget(h);
+    owner_.joined(connection, peer, std::move(route));
+}
+
+void Handshakes::give_up(Handshake *h, dtrain_status_t status, const char *reason) {
+    Connection *connection = h->connection;
+    forget(h);
+    if (connection)
+        owner_.failed(connection, status, reason);
+    else
+        refusals_.ended(status, reason);
+}
+
+} // namespace dtrain::rdm

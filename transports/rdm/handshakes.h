@@ -1,0 +1,91 @@
+// The handshakes in progress on a device: attempts to connect, peers that introduce themselves, and
+// deadlines. Unauthenticated peers cost at most max_strangers small objects and links, and never a
+// working connection.
+//
+//   initiator                         responder
+//   hello: Introduction, Address ->
+//                               <-    reply: Introduction, Proof   (or a verdict)
+//   proof: Proof                ->
+//                               <-    verdict
+//
+// Of two attempts toward each other, that of the device with the smaller id continues.
+// common/hello.h has the proofs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "protocol/handshakes.h"
+#include "rdm/address.h"
+#include "rdm/shared.h"
+
+#include <memory>
+
+namespace dtrain::rdm {
+
+struct Introduction { // sent as it is; integers little-endian
+    tp::Hello hello;
+    uint32_t number = 0, zero = 0;
+    uint64_t token = 0;
+};
+static_assert(sizeof(Introduction) == 72);
+
+struct Handshake {
+    tp::Role role{};
+    Kind due{}; // what to send next; none: wait for the peer
+    tp::Verdict verdict = tp::Verdict::accepted;
+    bool proven = false;          // its own proof was sent
+    const char *broken = nullptr; // why the link is broken
+    int64_t deadline_ns = 0;
+    std::unique_ptr<Channel> channel;
+    Connection *connection = nullptr; // initiator: the connection it is for
+    Address address;                  // the peer's
+    tp::Hello own, other;
+    tp::Proof expected{}; // the proof that the peer must send
+    tp::Proof proof{};    // its own proof
+    tp::Link<Handshake> link;
+};
+
+class Handshakes {
+  public:
+    using Owner = protocol::HandshakeOwner<Connection, Route>;
+    Handshakes(Shared *shared, Owner *owner)
+        : shared_(*shared), owner_(*owner), refusals_(shared->host, shared->name) {}
+    ~Handshakes() { clear(); }
+    void clear();
+
+    void open(const Address &own) { own_ = own; }
+    // Fails, with a text, if there is no memory or no route.
+    dtrain_status_t connect(const Address &peer, Connection *connection);
+    void forget(Handshake *handshake);
+    bool idle() const { return strangers_.empty() && attempts_.empty(); }
+    // Processes what has arrived; body is what follows the head.
+    void on_hello(const uint8_t *body, size_t len);
+    void on_packet(Handshake *handshake, const Head &head, const uint8_t *body, size_t len);
+    // Sends what is due, and gives up broken and late handshakes. May call the owner.
+    void work();
+
+    static std::unique_ptr<Channel> open_channel(Shared &shared, const uint8_t *address,
+                                                 size_t len);
+    static void close_channel(Shared &shared, std::unique_ptr<Channel> channel);
+
+  private:
+    using List = tp::List<Handshake, &Handshake::link>;
+    static constexpr int64_t deadline_ns = 8'000'000'000;
+    static constexpr int64_t refusal_ns = 500'000'000; // time for the last message to arrive
+
+    std::unique_ptr<Handshake> make(tp::Role role, const Address &peer);
+    void add(std::unique_ptr<Handshake> handshake);
+    bool prove(Handshake &handshake) const;
+    Introduction introduction(const Handshake &handshake) const;
+    Sent send_due(Handshake &handshake);
+    void advance(Handshake *handshake);
+    void finish(Handshake *handshake);
+    void give_up(Handshake *handshake, dtrain_status_t status, const char *reason);
+
+    Shared &shared_;
+    Owner &owner_;
+    Address own_;
+    List strangers_, attempts_; // incoming, outgoing; oldest first
+    uint32_t stranger_count_ = 0;
+    protocol::Refusals refusals_;
+};
+
+} // namespace dtrain::rdm

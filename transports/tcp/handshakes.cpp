@@ -1,0 +1,171 @@
+// The handshakes in progress on a device: incoming connections, attempts to connect, deadlines.
+// SPDX-License-Identifier: Apache-2.0
+#include "tcp/handshakes.h"
+#include "tcp/connection.h"
+#include "tcp/socket.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <sys/timerfd.h>
+
+namespace dtrain::tcp {
+
+Handshakes::~Handshakes() {
+    while (Handshake *handshake = strangers_.front()) forget(handshake);
+    while (Handshake *handshake = attempts_.front()) forget(handshake);
+    while (Handshake *handshake = trials_.front()) forget(handshake);
+}
+
+dtrain_status_t Handshakes::open(SocketAddress *socket, const DeviceId &own) {
+    own_ = own;
+    timer_ = Fd(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    if (!timer_ || !acceptor_.open() || !poller_.add(timer_.get(), &timer_key_, EPOLLIN))
+        return host_.fail(DTRAIN_ERR_IO, "tcp: cannot watch a timer: %s", strerror(errno));
+    return listen(socket);
+}
+
+void Handshakes::connect(Connection *connection) {
+    const Address &peer = connection->targets;
+    if (connection->target >= peer.count)
+        return owner_.failed(connection, DTRAIN_ERR_PEER, "none of its addresses leads to it");
+    const SocketAddress &socket = peer.sockets[connection->target++];
+    const bool trial = connection->target < peer.count;
+    Fd fd;
+    const int error = start_connect(socket, &fd);
+    auto *handshake = new (std::nothrow)
+        Handshake(std::move(fd), Role::initiator, Hello::make(host_, own_, peer.id),
+                  host_.now_ns() + (trial ? trial_ns : deadline_ns));
+    if (!handshake) return owner_.failed(connection, DTRAIN_ERR_NO_MEMORY, "out of memory");
+    handshake->connection = connection;
+    handshake->trial = trial;
+    add(handshake, EPOLLOUT);
+    if (error) give_up(handshake, handshake->fail_errno(-error), handshake->reason());
+}
+
+Handshakes::List &Handshakes::list_of(const Handshake &handshake) {
+    if (handshake.role() == Role::responder) return strangers_;
+    return handshake.trial ? trials_ : attempts_;
+}
+
+void Handshakes::add(Handshake *handshake, uint32_t events) {
+    const bool stranger = handshake->role() == Role::responder;
+    list_of(*handshake).push_back(handshake);
+    if (stranger)
+        stranger_count_++;
+    else
+        handshake->connection->handshake = handshake;
+    if (handshake->fd() >= 0) poller_.add(handshake->fd(), handshake, events);
+    if (!timer_running_) start_timer(trial_ns);
+}
+
+void Handshakes::forget(Handshake *handshake) {
+    const bool stranger = handshake->role() == Role::responder;
+    list_of(*handshake).remove(handshake);
+    if (stranger)
+        stranger_count_--;
+    else
+        handshake->connection->handshake = nullptr;
+    if (handshake->fd() >= 0) poller_.remove(handshake->fd(), handshake);
+    delete handshake;
+}
+
+void Handshakes::dispatch(Pollable *who) {
+    if (who == &acceptor_)
+        on_listener();
+    else if (who == &timer_key_)
+        on_timer();
+    else
+        on_handshake(static_cast<Handshake *>(who));
+}
+
+void Handshakes::on_listener() {
+    for (uint32_t i = 0; i < max_accepts; i++) {
+        bool more;
+        Fd fd = acceptor_.accept(&more);
+        if (!more) break;
+        if (!fd) continue;
+        auto *handshake = new (std::nothrow)
+            Handshake(std::move(fd), Role::responder, Hello::make(host_, own_, {}),
+                      host_.now_ns() + deadline_ns);
+        if (!handshake) return;
+        if (stranger_count_ >= protocol::max_strangers)
+            give_up(strangers_.front(), DTRAIN_ERR_PEER,
+                    "too many unauthenticated connections at once");
+        add(handshake, EPOLLIN);
+    }
+    if (acceptor_.is_paused() && !timer_running_) start_timer(deadline_ns);
+}
+
+void Handshakes::on_handshake(Handshake *handshake) {
+    const bool connecting = handshake->connecting();
+    Handshake::Step step = handshake->step(host_);
+    if (step == Handshake::Step::authentic)
+        step = handshake->answer(owner_.admit(handshake->peer()));
+    switch (step) {
+    case Handshake::Step::authentic:
+    case Handshake::Step::wait:
+        if (connecting) poller_.change(handshake->fd(), handshake, EPOLLIN);
+        break;
+    // The other connection is established soon, or the deadline passes.
+    case Handshake::Step::duplicate: {
+        poller_.remove(handshake->fd(), handshake);
+        handshake->take_fd();
+        break;
+    }
+    case Handshake::Step::done: {
+        Connection *connection = handshake->connection;
+        const DeviceId peer = handshake->peer();
+        poller_.remove(handshake->fd(), handshake);
+        Fd fd = handshake->take_fd();
+        forget(handshake);
+        owner_.joined(connection, peer, std::move(fd));
+        break;
+    }
+    case Handshake::Step::failed:
+        give_up(handshake, handshake->status(), handshake->reason());
+        break;
+    }
+}
+
+void Handshakes::give_up(Handshake *handshake, dtrain_status_t status, const char *reason) {
+    Connection *connection = handshake->connection;
+    const bool trial = handshake->trial;
+    forget(handshake);
+    if (connection && trial) {
+        const SocketAddress &socket = connection->targets.sockets[connection->target - 1];
+        host_.log(DTRAIN_LOG_INFO, "tcp: %s: %s; trying the peer's next address",
+                  text_of(socket).text, reason);
+        connect(connection);
+    } else if (connection) {
+        owner_.failed(connection, status, reason);
+    } else {
+        refusals_.ended(status, reason);
+    }
+}
+
+void Handshakes::on_timer() {
+    uint64_t expirations;
+    if (read(timer_.get(), &expirations, sizeof expirations) < 0) return;
+    timer_running_ = false;
+    acceptor_.resume();
+    const int64_t now = host_.now_ns();
+    int64_t next = INT64_MAX;
+    for (List *list : {&strangers_, &attempts_, &trials_}) {
+        Handshake *oldest;
+        while ((oldest = list->front()) && oldest->deadline_ns() <= now)
+            give_up(oldest, DTRAIN_ERR_PEER, oldest->timeout_reason());
+        if (oldest && oldest->deadline_ns() < next) next = oldest->deadline_ns();
+    }
+    if (next != INT64_MAX) start_timer(std::min(next - now, trial_ns)); // others may come earlier
+}
+
+void Handshakes::start_timer(int64_t ns) {
+    itimerspec when{};
+    when.it_value = {ns / 1'000'000'000, ns % 1'000'000'000};
+    timerfd_settime(timer_.get(), 0, &when, nullptr);
+    timer_running_ = true;
+}
+
+} // namespace dtrain::tcp
