@@ -3,6 +3,7 @@ package dtrain
 // SPDX-License-Identifier: Apache-2.0
 
 import (
+	"context"
 	"strings"
 	"unsafe"
 
@@ -118,14 +119,37 @@ func (c *Comm) Split(color, key int) (*Comm, error) {
 	})
 }
 
-// Subset makes a communicator of these ranks in this order; nil on other ranks. Collective.
-func (c *Comm) Subset(ranks []int) (*Comm, error) {
+func ranksOf(ranks []int) []int32 {
 	list := make([]int32, len(ranks))
 	for i, rank := range ranks {
 		list[i] = int32(clamp(rank))
 	}
+	return list
+}
+
+// Subset makes a communicator of these ranks in this order; nil on other ranks. Collective.
+func (c *Comm) Subset(ranks []int) (*Comm, error) {
+	list := ranksOf(ranks)
 	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_subset(handle, start(list), int32(len(list)), unsafe.Pointer(made)))
+	})
+}
+
+// CreateGroup makes a communicator of these ranks in this order, by these ranks alone: each of them
+// gives the same list and tag. Other ranks take no part. Works on a broken communicator, too. The
+// deadline of ctx, or With's timeout, is for all of it.
+func (c *Comm) CreateGroup(ctx context.Context, ranks []int, tag int) (*Comm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	timeout, err := blockingTimeout(ctx, c.params.Timeout)
+	if err != nil {
+		return nil, err
+	}
+	list := ranksOf(ranks)
+	return c.group(func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Comm_create_group(handle, start(list), int32(len(list)), int32(clamp(tag)), timeout,
+			unsafe.Pointer(made)))
 	})
 }
 

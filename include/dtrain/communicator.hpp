@@ -7,6 +7,8 @@
 #include "graph.hpp"
 #include "table.hpp"
 
+#include <chrono>
+
 namespace dtrain {
 inline namespace cxx {
 
@@ -46,6 +48,16 @@ class Communicator : public Collectives<detail::Blocking> {
         return made([&](auto **out) {
             return dtrain_comm_subset(handle(), ranks.data(), static_cast<int32_t>(ranks.size()),
                                       out);
+        });
+    }
+    // Creates a communicator of these ranks in this order, by these ranks alone: each of them gives
+    // the same list and tag. Other ranks take no part. timeout 0: option op.timeout; < 0: none.
+    Communicator create_group(Span<const int32_t> ranks, int32_t tag = 0,
+                              std::chrono::nanoseconds timeout = {}) const {
+        return *made([&](auto **out) {
+            return dtrain_comm_create_group(handle(), ranks.data(),
+                                            static_cast<int32_t>(ranks.size()), tag,
+                                            timeout.count(), out);
         });
     }
     // Creates a communicator of the same ranks, with a separate order of calls. Collective.

@@ -36,20 +36,16 @@ Status find_own_address(dtrain_context *context, const std::string &rendezvous,
 
 } // namespace
 
-Status join(dtrain_context *context, const cluster::SessionParams &params,
+Status join(dtrain_context *context, cluster::SessionParams params,
             std::shared_ptr<cluster::Session> &out) {
-    std::lock_guard lock(context->session_mutex);
-    if (context->session.lock() != nullptr)
-        return fail(DTRAIN_ERR_STATE,
-                    "the context is already a member of a job; make a communicator "
-                    "with dtrain_comm_split() or _duplicate(), or create another context");
-    if (Status s = find_own_address(context, params.identity.rendezvous, params.deadline_ns);
-        s != DTRAIN_OK)
-        return s;
-    Status s =
-        cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
-    if (s == DTRAIN_OK) context->session = out;
-    return s;
+    {
+        std::lock_guard lock(context->session_mutex); // the address may differ from job to job
+        if (Status s = find_own_address(context, params.identity.rendezvous, params.deadline_ns);
+            s != DTRAIN_OK)
+            return s;
+        params.transports = cluster::transport_addresses(*context->agent);
+    }
+    return cluster::Session::join(*context->agent, *context->helper, context->options, params, out);
 }
 
 } // namespace dtrain::api
@@ -155,6 +151,17 @@ dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p) {
     if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
     return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
         return comm->communicator->shrink(made);
+    });
+}
+
+dtrain_status_t dtrain_comm_create_group(dtrain_comm_t *comm, const int32_t *ranks, int32_t count,
+                                         int32_t tag, int64_t timeout_ns, dtrain_comm_t **new_p) {
+    if (Status s = check_pair(comm, new_p); s != DTRAIN_OK) return s;
+    if (count < 0 || (ranks == nullptr && count > 0))
+        return fail(DTRAIN_ERR_INVALID, "create_group: ranks is NULL or count (%d) is negative",
+                    count);
+    return make_comm(comm->context, new_p, [&](std::unique_ptr<Communicator> &made) {
+        return comm->communicator->create_group({ranks, size_t(count)}, tag, timeout_ns, made);
     });
 }
 

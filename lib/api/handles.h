@@ -37,9 +37,8 @@ struct dtrain_context {
     std::unique_ptr<dtrain::api::Timeline> timeline; // must outlive the helper
     std::unique_ptr<dtrain::engine::Helper> helper;
     std::atomic<uint32_t> children{0}; // handles made from this context
-    // A context belongs to one job at a time, because its ranks share the transports' addresses.
+    // Held while a job is given the transports' addresses, and while its first table is made.
     std::mutex session_mutex;
-    std::weak_ptr<dtrain::cluster::Session> session;
 };
 
 namespace dtrain::api {
@@ -65,8 +64,8 @@ template <class Handle> Status check_handle(const Handle *handle, const char *wh
     return DTRAIN_OK;
 }
 
-// Joins the job that `params` describes and makes the context a member of it.
-Status join(dtrain_context *context, const cluster::SessionParams &params,
+// Joins the job that `params` describes, beside those of which the context is a member already.
+Status join(dtrain_context *context, cluster::SessionParams params,
             std::shared_ptr<cluster::Session> &out);
 
 } // namespace dtrain::api

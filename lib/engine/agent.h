@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "engine/idle.h"
+#include "engine/job_slots.h"
 #include "engine/operation.h"
 #include "engine/precedence.h"
 #include "trace/timeline.h"
@@ -113,6 +114,7 @@ class Agent {
     // For how long no operation has made progress, in ns.
     int64_t stuck_for();
 
+    JobSlots &job_slots() { return job_slots_; }
     Clock &clock() { return clock_; }
     Log &log() { return log_; }
     trace::Timeline &timeline() { return timeline_; }
@@ -168,6 +170,7 @@ class Agent {
     bool blind_ = false; // some device cannot wake a sleeping thread
     Fd epoll_, wake_;
     Helper helper_;
+    JobSlots job_slots_;
     trace::Timeline timeline_;
     int64_t stall_after_ns_ = 20 * ms;
 };

@@ -33,6 +33,12 @@ Status Mesh::prepare(std::span<const std::vector<PeerAddress>> members, Listener
     return DTRAIN_OK;
 }
 
+void Mesh::set_slots(uint32_t own, std::span<const uint32_t> members) {
+    own_job_ = job_tag(own);
+    for (size_t m = 0; m < peers_.size(); m++)
+        for (auto &rail : peers_[m]) rail->job = job_tag(members[m]);
+}
+
 Status Mesh::find_rails(uint32_t member, std::span<const PeerAddress> addresses, Rails &out) {
     std::string why;
     // skipped: the first network transport that was passed over; not one that works within a host
@@ -208,7 +214,7 @@ Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uin
     Status s = connect(rail, ep);
     if (s != DTRAIN_OK) return s;
     if (!rail.up) return DTRAIN_ERR_BUSY;
-    s = rail.device->ops().send(ep, tag, iov, n, uint64_t(completion));
+    s = rail.device->ops().send(ep, tag | rail.job, iov, n, uint64_t(completion));
     if (connection_lost(s)) tell(rail, std::string(error_text()).c_str());
     return s;
 }
@@ -216,7 +222,7 @@ Status Mesh::send(uint32_t member, uint64_t tag, const dtrain_tp_iov_t *iov, uin
 Status Mesh::recv(uint32_t member, uint64_t tag, uint64_t mask, const dtrain_tp_iov_t *iov,
                   uint32_t n, Completion *completion, uint32_t rail) {
     transport::Device &device = *peers_[member][rail]->device;
-    return device.ops().recv(device.dev(), tag, mask, iov, n, uint64_t(completion));
+    return device.ops().recv(device.dev(), inbound(tag), mask, iov, n, uint64_t(completion));
 }
 
 void Mesh::cancel(uint32_t member, Completion *completion, uint32_t rail) {
@@ -231,7 +237,8 @@ void Mesh::withdraw(uint32_t member, Completion *completion, uint32_t number) {
 }
 
 void Mesh::purge(uint64_t tag, uint64_t mask) {
-    for (auto &device : agent_.devices()) device->ops().purge(device->dev(), tag, mask);
+    for (auto &device : agent_.devices())
+        device->ops().purge(device->dev(), inbound(tag), mask | job_mask);
 }
 
 void Mesh::drop(uint32_t member) {

@@ -46,6 +46,8 @@ class Mesh {
     // sides opened, the first of ours (option "transports" names the best first) that can reach the
     // member.
     Status prepare(std::span<const std::vector<PeerAddress>> members, Listener *listener);
+    // The job's number in tags: in this process, and in those of the members.
+    void set_slots(uint32_t own, std::span<const uint32_t> members);
 
     // Buffers must live until `completion` is done. BUSY: nothing was sent; try again after a
     // round. It is also BUSY until there is a connection, so attempts to connect that fail lose
@@ -61,7 +63,10 @@ class Mesh {
     // Ends what is pending with this completion, whatever the member does: it is done within 50 ms,
     // and its memory is not accessed afterwards. At worst the connection is closed for that.
     void withdraw(uint32_t member, Completion *completion, uint32_t rail = 0);
-    void purge(uint64_t tag, uint64_t mask); // receives on all transports
+    // Discards what this job has received with such tags and nobody has taken, on all transports.
+    void purge(uint64_t tag, uint64_t mask);
+    // The tag by which messages of this job arrive.
+    uint64_t inbound(uint64_t tag) const { return tag | own_job_; }
     // Closes its connections; the next send makes a new one.
     void drop(uint32_t member);
 
@@ -91,6 +96,7 @@ class Mesh {
         uint32_t member = 0, number = 0;
         transport::Device *device = nullptr;
         std::vector<uint8_t> address;
+        uint64_t job = 0; // in the tags of messages to the member
         dtrain_tp_ep_t *ep = nullptr;
         bool up = false;                   // ep is connected
         uint32_t attempts = 0;             // since the last connection
@@ -116,6 +122,7 @@ class Mesh {
 
     Agent &agent_;
     Listener *listener_ = nullptr;
+    uint64_t own_job_ = 0;
     std::vector<Rails> peers_; // by member; each has at least one rail
     Rails left_out_;
     bool told_fallback_ = false;

@@ -14,7 +14,7 @@
 namespace dtrain::wire {
 
 // Version of the messages below; peers must have one in common.
-inline constexpr uint32_t control_version = 1;
+inline constexpr uint32_t control_version = 2;
 
 struct Transport {
     std::string name;
@@ -30,6 +30,7 @@ struct Peer {
     std::string location; // of its host, outermost level first: "zone/rack"
     bool serves = false;  // a worker that serves tables beside the dedicated servers
     uint32_t cores = 0;   // it may use, in thousandths; 0: unknown
+    uint8_t slot = 0;     // of this job in the tags of messages to the member
 };
 
 struct Join {
@@ -90,27 +91,41 @@ struct Relay {
 };
 inline constexpr size_t group_tags = 1024;
 using TagSet = std::array<uint64_t, group_tags / 64>; // bit t of word t / 64: tag id t is in use
-struct ShrinkRequest {
-    uint64_t group = 0;
+// Which members make up a new group; the rules are in group_votes.cpp.
+enum class GroupKind : uint8_t {
+    shrink, // those of the list that live
+    create, // exactly those of the list
+    last = create
+};
+inline constexpr int32_t no_tag = -1;
+struct GroupRequest {   // a member asks for a new group
+    uint64_t group = 0; // of which it is made
     std::vector<int32_t> members;
     TagSet used{};
     int64_t timeout_ns = 0;
-    uint32_t attempt = 0; // how many times this member has asked for this group before
+    uint32_t serial = 0; // numbers the member's requests in the job, from 1
+    GroupKind kind = GroupKind::shrink;
+    int32_t user_tag = 0;  // tells requests with equal lists apart
+    int32_t held = no_tag; // tag id that the member has taken for the new group
+    uint32_t round = 0;    // how many times the members were told to ask again
 };
-struct ShrinkReply {
-    uint64_t group = 0;
+struct GroupReply {
+    uint64_t group = 0; // as in the requests
     Status status = DTRAIN_OK;
     std::string text;
-    std::vector<int32_t> survivors;
+    std::vector<int32_t> members;  // those that asked; of a new group: in its order
+    std::vector<uint32_t> serials; // of their requests
     uint64_t new_group = 0;
     uint32_t tag_id = 0;
-    uint32_t attempt = 0;
+    bool again = false; // there is no new group yet, because the members hold different tags
+    TagSet used{};      // if again: the tags that any of them uses
+    uint32_t round = 0; // if again: of their next requests
 };
 struct Rejoin {
     uint64_t job = 0, epoch = 0;
     int32_t member = 0;
     std::vector<Gone> gone;
-    std::vector<ShrinkReply> shrinks;
+    std::vector<GroupReply> replies; // the last ones that it has received
 };
 struct Welcome {
     uint64_t epoch = 0;
@@ -121,7 +136,7 @@ struct Deposed {
 };
 
 using Message = std::variant<Join, Waiting, Roster, Heartbeat, Leave, Over, Gone, GroupFailed,
-                             Calls, CallsWanted, RankBehind, Relay, ShrinkRequest, ShrinkReply,
+                             Calls, CallsWanted, RankBehind, Relay, GroupRequest, GroupReply,
                              Rejoin, Welcome, Deposed>;
 
 // A flatbuffer (without the frame's length). Texts longer than max_text are cut.

@@ -81,6 +81,8 @@ Peer unpack(Reader &r, const fb::Peer &t) {
     m.location = r.string(t.location(), max_text, "location");
     m.serves = t.serves();
     m.cores = t.cores();
+    r.check(t.slot() < max_jobs, "slot of the job");
+    m.slot = t.slot();
     m.transports = r.tables(t.transports(), max_transports, "list of transports",
                             [&](const fb::Transport &one) { return unpack(r, one); });
     return m;
@@ -150,26 +152,45 @@ Message unpack(Reader &r, const fb::Relay &t) {
     return Relay{r.member(t.from()), r.member(t.to()), t.channel(),
                  r.numbers(t.bytes(), max_relay, "relayed message")};
 }
-Message unpack(Reader &r, const fb::ShrinkRequest &t) {
-    ShrinkRequest m{t.group(), r.members(t.members()), {}, t.timeout_ns(), t.attempt()};
-    r.check(t.used() != nullptr && t.used()->size() == m.used.size(), "set of tags");
-    if (r.error == nullptr) std::copy(t.used()->begin(), t.used()->end(), m.used.begin());
+TagSet unpack_tags(Reader &r, const flatbuffers::Vector<uint64_t> *v) {
+    TagSet tags{};
+    r.check(v != nullptr && v->size() == tags.size(), "set of tags");
+    if (r.error == nullptr) std::copy(v->begin(), v->end(), tags.begin());
+    return tags;
+}
+Message unpack(Reader &r, const fb::GroupRequest &t) {
+    GroupRequest m{t.group(),
+                   r.members(t.members()),
+                   unpack_tags(r, t.used()),
+                   t.timeout_ns(),
+                   t.serial(),
+                   GroupKind(t.kind()),
+                   t.user_tag(),
+                   t.held(),
+                   t.round()};
     r.check(m.timeout_ns >= 0, "timeout");
+    r.check(m.serial != 0, "serial number");
+    r.check(m.kind <= GroupKind::last, "kind of group");
+    r.check(m.held >= no_tag && m.held < int32_t(group_tags), "tag");
     return m;
 }
-ShrinkReply unpack_reply(Reader &r, const fb::ShrinkReply &t) {
-    ShrinkReply m;
+GroupReply unpack_reply(Reader &r, const fb::GroupReply &t) {
+    GroupReply m;
     m.group = t.group();
     m.status = t.status() == DTRAIN_OK ? DTRAIN_OK : r.failure(t.status());
     m.text = r.string(t.text(), max_text, "text");
-    if (m.status == DTRAIN_OK) m.survivors = r.members(t.survivors());
+    m.members = r.members(t.members());
+    m.serials = r.numbers(t.serials(), max_members, "list of serial numbers");
+    r.check(m.serials.size() == m.members.size(), "list of serial numbers");
     m.new_group = t.new_group();
     m.tag_id = t.tag_id();
-    m.attempt = t.attempt();
     r.check(m.tag_id < group_tags, "tag");
+    m.again = t.again();
+    if (m.again) m.used = unpack_tags(r, t.used());
+    m.round = t.round();
     return m;
 }
-Message unpack(Reader &r, const fb::ShrinkReply &t) { return unpack_reply(r, t); }
+Message unpack(Reader &r, const fb::GroupReply &t) { return unpack_reply(r, t); }
 
 template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
     return r.tables(t.gone(), max_members, "list of members gone",
@@ -177,8 +198,8 @@ template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
 }
 Message unpack(Reader &r, const fb::Rejoin &t) {
     return Rejoin{t.job(), t.epoch(), r.member(t.member()), unpack_all_gone(r, t),
-                  r.tables(t.shrinks(), max_shrinks, "list of shrinks",
-                           [&](const fb::ShrinkReply &one) { return unpack_reply(r, one); })};
+                  r.tables(t.replies(), max_replies, "list of replies",
+                           [&](const fb::GroupReply &one) { return unpack_reply(r, one); })};
 }
 Message unpack(Reader &r, const fb::Welcome &t) {
     return Welcome{t.epoch(), unpack_all_gone(r, t)};
@@ -201,8 +222,8 @@ Message unpack_body(Reader &r, const fb::Control &control) {
         DTRAIN_BODY(CallsWanted)
         DTRAIN_BODY(RankBehind)
         DTRAIN_BODY(Relay)
-        DTRAIN_BODY(ShrinkRequest)
-        DTRAIN_BODY(ShrinkReply)
+        DTRAIN_BODY(GroupRequest)
+        DTRAIN_BODY(GroupReply)
         DTRAIN_BODY(Rejoin)
         DTRAIN_BODY(Welcome)
         DTRAIN_BODY(Deposed)

@@ -21,7 +21,7 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
             fb::CreateTransport(b, b.CreateString(t.name), b.CreateVector(t.bytes)));
     return fb::CreatePeer(b, m.role, m.index, m.pid, b.CreateString(m.host),
                           b.CreateString(m.listener), text(b, m.label), b.CreateVector(transports),
-                          m.cpus, text(b, m.location), m.serves, m.cores);
+                          m.cpus, text(b, m.location), m.serves, m.cores, m.slot);
 }
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {
@@ -65,14 +65,15 @@ Offset<fb::RankBehind> pack(Builder &b, const RankBehind &m) {
 Offset<fb::Relay> pack(Builder &b, const Relay &m) {
     return fb::CreateRelay(b, m.from, m.to, m.channel, b.CreateVector(m.bytes));
 }
-Offset<fb::ShrinkRequest> pack(Builder &b, const ShrinkRequest &m) {
-    return fb::CreateShrinkRequest(b, m.group, b.CreateVector(m.members),
-                                   b.CreateVector(m.used.data(), m.used.size()), m.timeout_ns,
-                                   m.attempt);
+Offset<fb::GroupRequest> pack(Builder &b, const GroupRequest &m) {
+    return fb::CreateGroupRequest(b, m.group, b.CreateVector(m.members),
+                                  b.CreateVector(m.used.data(), m.used.size()), m.timeout_ns,
+                                  m.serial, uint8_t(m.kind), m.user_tag, m.held, m.round);
 }
-Offset<fb::ShrinkReply> pack(Builder &b, const ShrinkReply &m) {
-    return fb::CreateShrinkReply(b, m.group, m.status, text(b, m.text), b.CreateVector(m.survivors),
-                                 m.new_group, m.tag_id, m.attempt);
+Offset<fb::GroupReply> pack(Builder &b, const GroupReply &m) {
+    return fb::CreateGroupReply(b, m.group, m.status, text(b, m.text), b.CreateVector(m.members),
+                                m.new_group, m.tag_id, m.round, b.CreateVector(m.serials), m.again,
+                                m.again ? b.CreateVector(m.used.data(), m.used.size()) : 0);
 }
 
 template <class T> auto pack_all(Builder &b, const std::vector<T> &all) {
@@ -84,7 +85,7 @@ template <class T> auto pack_all(Builder &b, const std::vector<T> &all) {
 
 Offset<fb::Rejoin> pack(Builder &b, const Rejoin &m) {
     return fb::CreateRejoin(b, m.job, m.epoch, m.member, pack_all(b, m.gone),
-                            pack_all(b, m.shrinks));
+                            pack_all(b, m.replies));
 }
 Offset<fb::Welcome> pack(Builder &b, const Welcome &m) {
     return fb::CreateWelcome(b, m.epoch, pack_all(b, m.gone));

@@ -10,6 +10,7 @@ namespace dtrain::wire {
 
 inline constexpr uint32_t max_frame = 1 << 20;       // bytes of one control frame
 inline constexpr size_t max_members = 4096;          // workers and servers of a job
+inline constexpr uint8_t max_jobs = 4;               // of one context, at one time
 inline constexpr size_t max_transports = 8;          // addresses per member
 inline constexpr size_t max_transport_name = 32;     // bytes
 inline constexpr size_t max_transport_address = 512; // bytes
@@ -18,7 +19,7 @@ inline constexpr size_t max_address = 256;           // bytes of "host:port"
 inline constexpr size_t max_text = 512;              // bytes of an error text
 inline constexpr size_t max_relay = 64 << 10;        // bytes of a relayed message
 inline constexpr size_t max_calls = 16;              // call records of one report
-inline constexpr size_t max_shrinks = 16;            // replies told to a new coordinator
+inline constexpr size_t max_replies = 16;            // about groups, told to a new coordinator
 inline constexpr size_t hello_size = 128;            // bytes kept for an unauthenticated peer
 inline constexpr size_t max_strangers = 64;          // connections not yet authenticated
 inline constexpr size_t max_unseated = 256;          // authenticated, but not (yet) a member's

@@ -92,6 +92,13 @@ void test_those_who_are_left_go_on(void **) {
         REQUIRE(left.size() == 2 && left.rank() == (joined.rank() == 2 ? 1 : 0));
         left.allreduce(ones, sum);
         REQUIRE(sum[0] == 2 && left.failed().empty());
+        const std::vector<int32_t> list{2, 0};
+        const Communicator group = joined.create_group(list, 1, 60s); // of the broken one
+        REQUIRE(group.rank() == (joined.rank() == 2 ? 0 : 1));
+        group.allreduce(ones, sum);
+        REQUIRE(sum[0] == 2);
+        THROWS(PeerError, "create_group: rank 1",
+               joined.create_group(std::vector<int32_t>{0, 1, 2}));
     });
 }
 

@@ -11,7 +11,7 @@ from ._collectives import (BlockingCollectives, Collectives, PreparedCollectives
                            StartedCollectives)
 from ._compressor import Compressor
 from ._constants import F32
-from ._durations import Duration
+from ._durations import Duration, nanoseconds
 from ._errors import Error
 from ._gradients import Gradients
 from ._graph import Graph, Neighbors
@@ -71,6 +71,14 @@ class Communicator(Child, Collectives[None, Result]):
         """Creates a communicator of these ranks in this order; other ranks get None. All ranks call
         it."""
         return self._made(_dtrain.dtrain_comm_subset(self._handle, pack("i", ranks, "ranks")))
+
+    def create_group(self, ranks: Sequence[int], tag: int = 0, *,
+                     timeout: Optional[Duration] = None) -> "Communicator":
+        """Creates a communicator of these ranks in this order, by these ranks alone: each of them
+        gives the same list and tag. Other ranks take no part. Works when this communicator is
+        broken, too."""
+        return self._made(_dtrain.dtrain_comm_create_group(
+            self._handle, pack("i", ranks, "ranks"), tag, nanoseconds(timeout)))
 
     def duplicate(self) -> "Communicator":
         """Creates a communicator of the same ranks, with a separate order of calls. Collective."""

@@ -169,6 +169,20 @@ class Groups(unittest.TestCase):
         part = world.subset([2, 0])
         self.assertEqual(part and part.rank, {0: 1, 2: 0}.get(RANK))
 
+    def test_create_group(self):
+        ranks = [SIZE - 1, 0] if SIZE > 1 else [0]
+        if RANK in ranks:
+            with world.create_group(ranks, tag=3) as group:
+                self.assertEqual(ranks[group.rank], RANK)
+                x = array("i", [RANK])
+                group.allreduce(x)
+                self.assertEqual(x[0], sum(ranks))
+            if SIZE > 1:
+                with self.assertRaisesRegex(dtrain.TimeoutError, "create_group: still waiting"):
+                    world.create_group(ranks, tag=RANK, timeout="200ms")
+        with self.assertRaisesRegex(dtrain.InvalidError, "no ranks"):
+            world.create_group([])
+
     def test_duplicate(self):
         with world.duplicate() as other:
             self.assertEqual((other.rank, other.size), (RANK, SIZE))

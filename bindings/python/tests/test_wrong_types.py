@@ -50,7 +50,8 @@ COLLECTIVES = {
 COMMUNICATOR = {
     **COLLECTIVES,
     "using": dict(timeout=1, priority=1, prescale=1.0, postscale=1.0),
-    "split": dict(color=0, key=0), "subset": dict(ranks=[0]), "duplicate": {}, "shrink": {},
+    "split": dict(color=0, key=0), "subset": dict(ranks=[0]),
+    "create_group": dict(ranks=[0], tag=0, timeout=1), "duplicate": {}, "shrink": {},
     "abort": dict(reason="why"), "tune": dict(path=FOLDER.name + "/tuned"),
     "table": dict(name="x", dtype="f32", length=4, dim=2, rule="sgd", learning_rate=0.1, momentum=0.1,
                   beta1=0.1, beta2=0.1, epsilon=0.1, rho=0.1, clip_value=0.1, clip_norm=0.1,
@@ -154,7 +155,8 @@ class WrongTypes(unittest.TestCase):
 
     def test_inside_of_lists(self):
         for function, arguments, name in (
-                (dtrain.clip_by_global_norm, {"max_norm": 1.0}, "arrays"), (world.subset, {}, "ranks"), (dense.locate, {}, "items"),
+                (dtrain.clip_by_global_norm, {"max_norm": 1.0}, "arrays"), (world.subset, {}, "ranks"),
+                (world.create_group, {}, "ranks"), (dense.locate, {}, "items"),
                 (rows.erase_rows, {}, "keys"), (dtrain.RecordReader, {}, "paths"),
                 (dtrain.save_checkpoint, {"step": 1}, "tables"),
                 (world.table, {"name": "x"}, "weights"), (world.table, {"name": "x"}, "segments")):

@@ -16,8 +16,8 @@ constexpr int64_t first_line = 2 * second; // in the log, while members are miss
 Coordinator::Coordinator(const Settings &settings, int64_t now)
     : settings_(settings), phase_(Phase::joining), started_(now), next_line_(now + first_line),
       next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
-      shrinks_([this](int32_t m) { return state_.alive(m); }, [this] { return new_group(); },
-               settings.identity.workers) {
+      votes_(
+          state_, [this] { return new_uid(); }, settings.identity.workers) {
     state_.job = settings.job;
     state_.coordinator = settings.identity.member();
     roster_.emplace(settings.identity.workers, settings.identity.servers);
@@ -135,7 +135,7 @@ void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
         left_.push_back(gone);
     else
         to_all(gone, actions);
-    answer(shrinks_.member_gone(), actions);
+    answer(votes_.member_gone(), actions);
 }
 
 void Coordinator::tell_who_left(Actions &actions) {
@@ -197,9 +197,9 @@ void Coordinator::to_all(wire::Message message, Actions &actions) {
 
 // Differs from any other uid of the job, even that of a coordinator on the other side of a
 // partition.
-uint64_t Coordinator::new_group() {
+uint64_t Coordinator::new_uid() {
     uint64_t who = mix(uint64_t(state_.coordinator) + 1);
-    return mix(state_.job + mix(who + mix(state_.epoch << 20 | ++groups_made_)));
+    return mix(state_.job + mix(who + mix(state_.epoch << 20 | ++uids_made_)));
 }
 
 void Coordinator::tick(int64_t now, Actions &actions) {
@@ -209,7 +209,7 @@ void Coordinator::tick(int64_t now, Actions &actions) {
     if (phase_ != Phase::running) return;
     watch(now, actions);
     if (now >= tell_at_) tell_who_left(actions);
-    answer(shrinks_.tick(now), actions);
+    answer(votes_.tick(now), actions);
 }
 
 int64_t Coordinator::next_deadline() const {
@@ -219,7 +219,7 @@ int64_t Coordinator::next_deadline() const {
     case Phase::failing_over: return std::min(lobby, failover_->next_deadline());
     case Phase::running:
         return std::min(
-            {lobby, watch_.next_deadline(), shrinks_.next_deadline(), next_judgement(), tell_at_});
+            {lobby, watch_.next_deadline(), votes_.next_deadline(), next_judgement(), tell_at_});
     case Phase::over: break;
     }
     return lobby;

@@ -13,11 +13,11 @@
 #pragma once
 #include "cluster/control/call_log.h"
 #include "cluster/control/failover.h"
+#include "cluster/control/group_votes.h"
 #include "cluster/control/join_roster.h"
 #include "cluster/control/membership.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/protocol.h"
-#include "cluster/control/shrink_votes.h"
 #include "cluster/control/watch.h"
 
 #include <map>
@@ -61,7 +61,7 @@ class Coordinator {
     void show_out(int64_t now, Actions &actions);
     void to(int32_t member, wire::Message message, Actions &actions);
     void to_all(wire::Message message, Actions &actions);
-    uint64_t new_group();
+    uint64_t new_uid();
 
     // coordinator_join.cpp: until the job runs
     void join(Link link, const wire::Join &join, int64_t now, Actions &actions);
@@ -96,9 +96,10 @@ class Coordinator {
     bool group_failed(int32_t member, const wire::GroupFailed &failed, Actions &actions);
     bool calls(int32_t member, const wire::Calls &report, Actions &actions);
     bool relay(int32_t member, const wire::Relay &relay, Actions &actions);
-    bool shrink(int32_t member, const wire::ShrinkRequest &request, int64_t now, Actions &actions);
+    bool new_group(int32_t member, const wire::GroupRequest &request, int64_t now,
+                   Actions &actions);
     bool in_group(int32_t member, const std::vector<int32_t> &members) const;
-    void answer(const ShrinkVotes::Answers &answers, Actions &actions);
+    void answer(const GroupVotes::Answers &answers, Actions &actions);
 
     const Settings &settings_;
     enum class Phase { joining, failing_over, running, over } phase_;
@@ -123,8 +124,8 @@ class Coordinator {
     Watch watch_;
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
     CallLog call_log_;
-    ShrinkVotes shrinks_;
-    uint64_t groups_made_ = 0;
+    GroupVotes votes_;
+    uint64_t uids_made_ = 0;
 };
 
 } // namespace dtrain::cluster

@@ -13,8 +13,8 @@ bool Coordinator::from_member(int32_t member, const wire::Message &message, int6
         return group_failed(member, *m, actions);
     if (const auto *m = std::get_if<wire::Calls>(&message)) return calls(member, *m, actions);
     if (const auto *m = std::get_if<wire::Relay>(&message)) return relay(member, *m, actions);
-    if (const auto *m = std::get_if<wire::ShrinkRequest>(&message))
-        return shrink(member, *m, now, actions);
+    if (const auto *m = std::get_if<wire::GroupRequest>(&message))
+        return new_group(member, *m, now, actions);
     return std::holds_alternative<wire::Heartbeat>(message);
 }
 
@@ -53,10 +53,10 @@ bool Coordinator::relay(int32_t member, const wire::Relay &relay, Actions &actio
     return true;
 }
 
-bool Coordinator::shrink(int32_t member, const wire::ShrinkRequest &request, int64_t now,
-                         Actions &actions) {
+bool Coordinator::new_group(int32_t member, const wire::GroupRequest &request, int64_t now,
+                            Actions &actions) {
     if (!in_group(member, request.members)) return false;
-    answer(shrinks_.request(member, request, now), actions);
+    answer(votes_.request(member, request, now), actions);
     return true;
 }
 
@@ -66,8 +66,13 @@ bool Coordinator::in_group(int32_t member, const std::vector<int32_t> &members) 
            *unique.rbegin() < state_.size();
 }
 
-void Coordinator::answer(const ShrinkVotes::Answers &answers, Actions &actions) {
-    for (const ShrinkVotes::Answer &one : answers) to(one.member, one.reply, actions);
+void Coordinator::answer(const GroupVotes::Answers &answers, Actions &actions) {
+    for (const GroupVotes::Answer &one : answers) {
+        const auto reply = std::make_shared<const wire::Message>(one.reply);
+        for (int32_t member : one.to)
+            if (auto seat = seats_.find(member); seat != seats_.end())
+                actions.emplace_back(Send{seat->second, reply});
+    }
 }
 
 } // namespace dtrain::cluster

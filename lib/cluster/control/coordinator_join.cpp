@@ -120,7 +120,7 @@ void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Act
     }
     if (!state_.alive(member))
         return refuse(link, DTRAIN_ERR_FENCED, "it reported itself as gone", actions);
-    for (const wire::ShrinkReply &reply : rejoin.shrinks) shrinks_.remember(reply);
+    for (const wire::GroupReply &reply : rejoin.replies) votes_.remember(reply);
     if (!state_.alive(state_.coordinator))
         return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
     seat(link);

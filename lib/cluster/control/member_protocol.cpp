@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/control/member_protocol.h"
 
+#include "cluster/control/group_attempt.h"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -35,7 +37,8 @@ wire::Peer known_of(const wire::Peer &peer) {
             .cpus = peer.cpus,
             .location = {},
             .serves = peer.serves,
-            .cores = peer.cores};
+            .cores = peer.cores,
+            .slot = peer.slot};
 }
 
 } // namespace
@@ -127,8 +130,8 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
     } else if (phase_ == Phase::running) {
         if (const auto *g = std::get_if<wire::Gone>(&message))
             gone(*g, now, actions);
-        else if (const auto *s = std::get_if<wire::ShrinkReply>(&message))
-            shrunk(*s, actions);
+        else if (const auto *s = std::get_if<wire::GroupReply>(&message))
+            answered(*s, actions);
         else if (for_the_program(message, state_))
             actions.emplace_back(Report{std::move(message)});
     }
@@ -168,12 +171,12 @@ void MemberProtocol::gone(const wire::Gone &gone, int64_t now, Actions &actions)
     actions.emplace_back(Report{gone});
 }
 
-void MemberProtocol::shrunk(const wire::ShrinkReply &reply, Actions &actions) {
-    std::erase_if(shrinking_, [&](const wire::ShrinkRequest &r) {
-        return r.group == reply.group && r.attempt == reply.attempt;
-    });
-    if (shrunk_.size() >= wire::max_shrinks) shrunk_.erase(shrunk_.begin());
-    shrunk_.push_back(reply);
+void MemberProtocol::answered(const wire::GroupReply &reply, Actions &actions) {
+    withdraw(answered_serial(reply, self_));
+    if (!reply.again) {
+        if (replies_.size() >= wire::max_replies) replies_.erase(replies_.begin());
+        replies_.push_back(reply);
+    }
     actions.emplace_back(Report{reply});
 }
 
@@ -248,12 +251,16 @@ Status MemberProtocol::post(wire::Message message, Actions &actions) {
     return DTRAIN_OK;
 }
 
-Status MemberProtocol::shrink(wire::ShrinkRequest request, uint32_t &attempt, Actions &actions) {
+Status MemberProtocol::ask(wire::GroupRequest request, uint32_t &serial, Actions &actions) {
     if (!joined()) return fail(DTRAIN_ERR_STATE, "the job is over");
-    attempt = request.attempt = attempts_[request.group]++;
-    shrinking_.push_back(request);
+    serial = request.serial = ++serial_;
+    asking_.push_back(request);
     if (phase_ == Phase::running) actions.emplace_back(Send{link_, std::move(request)});
     return DTRAIN_OK; // while seeking, welcome() sends it
+}
+
+void MemberProtocol::withdraw(uint32_t serial) {
+    std::erase_if(asking_, [&](const wire::GroupRequest &r) { return r.serial == serial; });
 }
 
 void MemberProtocol::leave(Actions &actions) {

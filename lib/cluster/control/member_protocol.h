@@ -31,8 +31,10 @@ class MemberProtocol {
 
     // Sends to the coordinator, now or when there is one again; DTRAIN_ERR_BUSY, DTRAIN_ERR_STATE.
     Status post(wire::Message message, Actions &actions);
-    // As post(); also returns the attempt's number, which the ShrinkReply carries, too.
-    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, Actions &actions);
+    // As post(); also returns the request's number, which the GroupReply names. Asks every new
+    // coordinator again, until there is a reply or withdraw().
+    Status ask(wire::GroupRequest request, uint32_t &serial, Actions &actions);
+    void withdraw(uint32_t serial);
     void leave(Actions &actions);
 
     bool owns(Link link) const { return link == link_ && link_ != 0; }
@@ -52,7 +54,7 @@ class MemberProtocol {
     void roster(wire::Roster roster, int64_t now, Actions &actions);
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
     void gone(const wire::Gone &gone, int64_t now, Actions &actions);
-    void shrunk(const wire::ShrinkReply &reply, Actions &actions);
+    void answered(const wire::GroupReply &reply, Actions &actions);
     void run(int64_t now, int64_t grace);
     void end(Status status, const std::string &why, Actions &actions);
 
@@ -93,10 +95,10 @@ class MemberProtocol {
     std::set<int32_t> unreachable_;
     int64_t seek_at_ = INT64_MAX, candidate_until_ = INT64_MAX, seek_until_ = INT64_MAX;
 
-    std::vector<wire::Message> outbox_;     // used while there is no coordinator
-    std::map<uint64_t, uint32_t> attempts_; // shrinks begun, by group
-    std::vector<wire::ShrinkRequest> shrinking_;
-    std::vector<wire::ShrinkReply> shrunk_; // the last replies
+    std::vector<wire::Message> outbox_; // used while there is no coordinator
+    uint32_t serial_ = 0;               // of the last request for a group
+    std::vector<wire::GroupRequest> asking_;
+    std::vector<wire::GroupReply> replies_; // the last ones
 };
 
 } // namespace dtrain::cluster

@@ -59,7 +59,7 @@ void MemberProtocol::seek(int64_t now, Actions &actions) {
 }
 
 wire::Rejoin MemberProtocol::rejoin() const {
-    wire::Rejoin message{state_.job, state_.epoch, self_, {}, shrunk_};
+    wire::Rejoin message{state_.job, state_.epoch, self_, {}, replies_};
     for (const auto &[member, gone] : state_.gone) message.gone.push_back(gone);
     return message;
 }
@@ -120,8 +120,7 @@ void MemberProtocol::welcome(const wire::Welcome &welcome, int64_t now, Actions 
     }
     for (wire::Message &message : outbox_) actions.emplace_back(Send{link_, std::move(message)});
     outbox_.clear();
-    for (const wire::ShrinkRequest &request : shrinking_)
-        actions.emplace_back(Send{link_, request});
+    for (const wire::GroupRequest &request : asking_) actions.emplace_back(Send{link_, request});
 }
 
 } // namespace dtrain::cluster

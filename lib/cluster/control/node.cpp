@@ -28,9 +28,9 @@ Status Node::post(wire::Message message, int64_t now, Actions &actions) {
     return s;
 }
 
-Status Node::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now, Actions &actions) {
+Status Node::ask(wire::GroupRequest request, uint32_t &serial, int64_t now, Actions &actions) {
     Actions raw;
-    Status s = member_.shrink(std::move(request), attempt, raw);
+    Status s = member_.ask(std::move(request), serial, raw);
     actions = route(std::move(raw), now);
     return s;
 }

@@ -18,7 +18,8 @@ class Node {
     int64_t next_deadline() const;
 
     Status post(wire::Message message, int64_t now, Actions &actions);
-    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now, Actions &actions);
+    Status ask(wire::GroupRequest request, uint32_t &serial, int64_t now, Actions &actions);
+    void withdraw(uint32_t serial) { member_.withdraw(serial); }
     Actions leave();
 
     const Membership &membership() const { return member_.membership(); }

@@ -77,7 +77,7 @@ struct Dial {
     int32_t member = -1;
     std::string address; // "": worker 0, found by the rendezvous
 };
-// For the program: Roster (joined), Gone, GroupFailed, CallsWanted, RankBehind, Relay, ShrinkReply,
+// For the program: Roster (joined), Gone, GroupFailed, CallsWanted, RankBehind, Relay, GroupReply,
 // Over (the job is over here), Waiting (a line for the log).
 struct Report {
     wire::Message message;

@@ -377,9 +377,9 @@ Status Driver::post(wire::Message message, int64_t now) {
     return s;
 }
 
-Status Driver::shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now) {
+Status Driver::ask(wire::GroupRequest request, uint32_t &serial, int64_t now) {
     Actions actions;
-    Status s = node_.shrink(std::move(request), attempt, now, actions);
+    Status s = node_.ask(std::move(request), serial, now, actions);
     run(std::move(actions), now);
     return s;
 }

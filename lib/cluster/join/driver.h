@@ -28,7 +28,8 @@ class Driver {
     std::vector<wire::Message> take_reports() { return std::exchange(reports_, {}); }
     bool has_reports() const { return !reports_.empty(); }
     Status post(wire::Message message, int64_t now);
-    Status shrink(wire::ShrinkRequest request, uint32_t &attempt, int64_t now);
+    Status ask(wire::GroupRequest request, uint32_t &serial, int64_t now);
+    void withdraw(uint32_t serial) { node_.withdraw(serial); }
     void drop_all();         // closes everything without telling peers
     void leave(int64_t now); // closes everything; waits briefly for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }

@@ -1,8 +1,8 @@
 // Checks the parameters of a join, and passes the functions of a job on to its state.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job.h"
-#include "cluster/host/cores.h"
 
+#include "cluster/host/cores.h"
 #include "cluster/host/host.h"
 #include "cluster/session/job_state.h"
 
@@ -60,6 +60,7 @@ Settings settings_of(const JoinParams &params) {
     s.self.cpus = usable_cpus();
     s.self.cores = usable_millicores();
     s.self.location = params.location;
+    s.self.slot = uint8_t(params.slot);
     s.self.serves = params.serves && params.identity.role == Role::worker;
     return s;
 }
@@ -171,11 +172,15 @@ Status Job::report_calls(uint64_t group, std::span<const int32_t> members, bool 
         wire::Calls{group, list(members), stalled, {calls.begin(), calls.end()}, stuck});
 }
 
-Status Job::shrink(uint64_t group, std::span<const int32_t> members, const TagSet &used,
-                   int64_t timeout_ns, ShrinkResult &result) {
-    if (Status s = check_members(members); s != DTRAIN_OK) return s;
-    int64_t timeout = timeout_ns < 0 ? INT64_MAX : timeout_ns;
-    return state_->shrink(wire::ShrinkRequest{group, list(members), used, timeout, 0}, result);
+Status Job::form_group(const GroupWish &wish, TagIds &tags, int64_t timeout_ns, NewGroup &result) {
+    if (Status s = check_members(wish.members); s != DTRAIN_OK) return s;
+    wire::GroupRequest request;
+    request.kind = wish.kind;
+    request.group = wish.group;
+    request.members = list(wish.members);
+    request.user_tag = wish.user_tag;
+    GroupAttempt attempt(tags, std::move(request));
+    return state_->form_group(attempt, timeout_ns, result);
 }
 
 } // namespace dtrain::cluster

@@ -7,14 +7,15 @@
 // of members; the job keeps no list of groups, so each message about a group names its members.
 //
 // THREADS: all functions may be called from any thread. The observer is called only from work() and
-// shrink(), one call at a time, never before join() has returned. It may call everything except
-// work(), shrink() and leave(), and these must not be called with a lock held that the observer
+// form_group(), one call at a time, never before join() has returned. It may call everything except
+// work(), form_group() and leave(), and these must not be called with a lock held that the observer
 // takes.
 #pragma once
 #include "base/log.h"
 #include "base/options.h"
 #include "base/status.h"
 #include "cluster/control/calls.h"
+#include "cluster/control/tag_ids.h"
 #include "cluster/host/identity.h"
 #include "wire/control.h"
 
@@ -38,6 +39,7 @@ struct Member {
     uint64_t cpus = 0;    // equal for members of a host that may use the same CPUs
     std::string location; // of the host, outermost level first: "zone/rack"; "": unknown
     bool serves = false;  // a worker that serves tables beside the dedicated servers
+    uint32_t slot = 0;    // of this job in the tags of messages to the member
 };
 
 class Observer {
@@ -75,6 +77,7 @@ struct JoinParams {
     std::string secret;         // "": no authentication
     std::string location;       // of this host: option "topology"
     bool serves = false;        // option "ps.serve"
+    uint32_t slot = 0;          // of the job in the tags of messages to this member
     std::vector<TransportAddress> transports;
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
@@ -86,12 +89,18 @@ Status read_join_options(const Options &options, JoinParams &params);
 // join.timeout.
 int64_t join_deadline(const Options &options, int64_t timeout_ns);
 
-using wire::group_tags, wire::TagSet; // bit t of word t / 64: tag id t is in use
+using wire::GroupKind;
 
-struct ShrinkResult {
-    std::vector<int32_t> survivors; // members, in the old group's order
-    uint64_t group = 0;             // the new group's uid, never used before
-    uint32_t tag_id = 0;            // free on all survivors
+struct GroupWish {
+    GroupKind kind;
+    uint64_t group; // of which the new one is made
+    std::span<const int32_t> members;
+    int32_t user_tag = 0; // the same on all members; tells wishes with equal lists apart
+};
+struct NewGroup {
+    std::vector<int32_t> members; // in the order of the list
+    uint64_t uid = 0;             // never used before
+    uint32_t tag_id = 0;          // taken on all members
 };
 
 class Job {
@@ -119,7 +128,8 @@ class Job {
     // Memory was lacking for work(): the job is over here, and the others see this member as lost.
     void give_up();
 
-    // The following functions never wait, except shrink(). DTRAIN_ERR_STATE once the job is over.
+    // The following functions never wait, except form_group(). DTRAIN_ERR_STATE once the job is
+    // over.
 
     // Sends at most wire::max_relay bytes to any member (also this one), through the coordinator,
     // in order; they may be lost when a coordinator is. DTRAIN_ERR_BUSY: too much is queued.
@@ -138,10 +148,11 @@ class Job {
     // fails with DTRAIN_ERR_TIMEOUT.
     Status report_calls(uint64_t group, std::span<const int32_t> members, bool stalled,
                         std::span<const CallRecord> calls, bool stuck = false);
-    // Agrees with the other living members on the survivors. Blocking; calls work() itself.
-    // DTRAIN_ERR_TIMEOUT names the members that did not call it; DTRAIN_ERR_LIMIT: no tag is free.
-    Status shrink(uint64_t group, std::span<const int32_t> members, const TagSet &used,
-                  int64_t timeout_ns, ShrinkResult &result);
+    // Makes a new group together with the other members that the kind needs, without any other.
+    // Blocking; calls work() itself. DTRAIN_ERR_TIMEOUT names the members that did not call it,
+    // DTRAIN_ERR_PEER one that is needed and gone, DTRAIN_ERR_MISMATCH two lists that differ.
+    // DTRAIN_ERR_LIMIT: no tag is free; _BUSY: another thread has the same wish.
+    Status form_group(const GroupWish &wish, TagIds &tags, int64_t timeout_ns, NewGroup &result);
     // Tells the others; the observer is not called afterwards. Bounded in time; does not wait for
     // other members.
     void leave();

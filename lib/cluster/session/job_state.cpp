@@ -1,4 +1,4 @@
-// Waits for the job to be complete, delivers reports to the observer, and waits in shrink().
+// Waits for the job to be complete, and delivers reports to the observer.
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job_state.h"
 
@@ -14,8 +14,6 @@ namespace dtrain::cluster {
 namespace {
 
 int64_t now_ns() { return monotonic_clock().now_ns(); }
-
-int64_t later(int64_t now, int64_t ns) { return ns > INT64_MAX - now ? INT64_MAX : now + ns; }
 
 } // namespace
 
@@ -67,8 +65,8 @@ Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {
         } else if (auto *roster = std::get_if<wire::Roster>(&report)) {
             for (wire::Peer &p : roster->members)
                 members.push_back({Role(p.role), p.index, std::move(p.label), std::move(p.host),
-                                   std::move(p.transports), p.cpus, std::move(p.location),
-                                   p.serves});
+                                   std::move(p.transports), p.cpus, std::move(p.location), p.serves,
+                                   p.slot});
             done = true;
         }
     }
@@ -96,9 +94,10 @@ void Job::State::note(const wire::Message &report) {
         status_ = over->status;
         text_ = over->text;
     }
-    const auto *reply = std::get_if<wire::ShrinkReply>(&report);
+    const auto *reply = std::get_if<wire::GroupReply>(&report);
+    const uint32_t serial = reply != nullptr ? answered_serial(*reply, self) : 0;
     for (Waiter *waiter : waiters_) {
-        if (reply != nullptr && reply->group == waiter->group && reply->attempt == waiter->attempt)
+        if (serial != 0 && serial == waiter->serial)
             waiter->reply = *reply;
         else if (status_ == DTRAIN_OK)
             continue;
@@ -159,54 +158,6 @@ Status Job::State::post(wire::Message message) {
     Status s = driver_.post(std::move(message), now_ns());
     if (driver_.has_reports() || driver_.next_deadline() < before) driver_.wake();
     return s;
-}
-
-Status Job::State::shrink(wire::ShrinkRequest request, ShrinkResult &result) {
-    Waiter waiter{request.group, 0, Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), std::nullopt};
-    if (!waiter.wake) return fail_errno(errno, "shrink: eventfd");
-    // The coordinator gives up earlier, so that its answer, with the better text, arrives by then.
-    const int64_t timeout = request.timeout_ns < 0 ? INT64_MAX : request.timeout_ns,
-                  deadline = later(now_ns(), timeout);
-    request.timeout_ns = timeout - timeout / 8;
-    {
-        std::lock_guard lock(mutex_);
-        if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
-        waiters_.push_back(&waiter);
-        Status s = driver_.shrink(std::move(request), waiter.attempt, now_ns());
-        // There may be an earlier deadline; a coordinator in this process has already answered.
-        driver_.wake();
-        if (s != DTRAIN_OK) return waiters_.pop_back(), s;
-    }
-    Status s = DTRAIN_IN_PROGRESS;
-    while (s == DTRAIN_IN_PROGRESS) {
-        work();
-        std::unique_lock lock(mutex_);
-        s = outcome(waiter, result);
-        if (s == DTRAIN_IN_PROGRESS && now_ns() >= deadline)
-            s = fail(DTRAIN_ERR_TIMEOUT,
-                     "shrink: no answer from a coordinator within %lld ms; op.timeout should be "
-                     "longer than three times heartbeat.timeout",
-                     static_cast<long long>(timeout / ms));
-        int64_t until = std::min(deadline, driver_.next_deadline());
-        lock.unlock();
-        if (s == DTRAIN_IN_PROGRESS) wait(until, waiter.wake.get());
-    }
-    // By then the caller knows which members were lost before the answer.
-    std::lock_guard told(delivery_);
-    std::lock_guard lock(mutex_);
-    std::erase(waiters_, &waiter);
-    return s;
-}
-
-Status Job::State::outcome(const Waiter &waiter, ShrinkResult &result) const {
-    if (!waiter.reply)
-        return status_ == DTRAIN_OK ? DTRAIN_IN_PROGRESS : fail(status_, "%s", text_.c_str());
-    if (waiter.reply->status != DTRAIN_OK)
-        return fail(waiter.reply->status, "%s", waiter.reply->text.c_str());
-    result.survivors = waiter.reply->survivors;
-    result.group = waiter.reply->new_group;
-    result.tag_id = waiter.reply->tag_id;
-    return DTRAIN_OK;
 }
 
 uint64_t Job::State::id() const {

@@ -1,6 +1,7 @@
 // The state behind a Job: the driver under a lock, and the delivery of its reports to the observer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "cluster/control/group_attempt.h"
 #include "cluster/join/driver.h"
 #include "cluster/session/job.h"
 
@@ -19,7 +20,7 @@ class Job::State {
     void leave();
     void give_up();
     Status post(wire::Message message);
-    Status shrink(wire::ShrinkRequest request, ShrinkResult &result);
+    Status form_group(GroupAttempt &attempt, int64_t timeout_ns, NewGroup &result);
     uint64_t id() const;
     Status status() const;
     Status member_status(int32_t member) const;
@@ -30,12 +31,12 @@ class Job::State {
     int event_fd() const { return driver_.event_fd(); }
 
   private:
-    // A thread in shrink().
+    // A thread in form_group().
     struct Waiter {
-        uint64_t group;
-        uint32_t attempt;
-        Fd wake; // eventfd
-        std::optional<wire::ShrinkReply> reply;
+        const GroupAttempt &attempt;
+        Fd wake;             // eventfd
+        uint32_t serial = 0; // of its request
+        std::optional<wire::GroupReply> reply;
     };
 
     Status joining(std::vector<wire::Message> reports, bool &done);
@@ -44,7 +45,12 @@ class Job::State {
     void note(const wire::Message &report);
     void tell(const wire::Message &report);
     void wait(int64_t until, int other_fd) const;
-    Status outcome(const Waiter &waiter, ShrinkResult &result) const; // IN_PROGRESS: none yet
+    // job_groups.cpp
+    Status ask(Waiter &waiter, int64_t deadline);
+    Status enlist(Waiter &waiter);
+    void strike(Waiter &waiter);
+    bool is_being_made(const wire::GroupRequest &request) const;
+    Status outcome(const Waiter &waiter) const; // IN_PROGRESS: none yet
 
     Observer &observer_;
     Log *log_;

@@ -12,31 +12,51 @@ namespace {
 
 constexpr int most_polls = 1000;
 
+static_assert(engine::max_jobs == wire::max_jobs);
+
 } // namespace
 
+std::vector<TransportAddress> transport_addresses(engine::Agent &agent) {
+    std::vector<TransportAddress> addresses;
+    for (auto &device : agent.devices())
+        addresses.push_back({std::string(device->name()), device->address()});
+    return addresses;
+}
+
 Session::Session(engine::Agent &agent, engine::Helper &helper, const Options &options)
-    : agent_(agent), helper_(helper), options_(options),
+    : agent_(agent), helper_(helper), options_(options), slot_(agent.job_slots().take()),
       op_timeout_ns_(options.number("op.timeout")), stall_limit_ns_(options.number("stall.limit")),
       mesh_(agent), staging_(std::make_unique<engine::Staging>(agent.devices())) {}
 
 Session::~Session() {
-    if (job_ == nullptr) return;
-    helper_.remove(this);
-    agent_.locked([&] { staging_.reset(); });
-    job_->leave();
+    if (job_ != nullptr) {
+        helper_.remove(this);
+        agent_.locked([&] {
+            staging_.reset();
+            mesh_.purge(0, 0);
+        });
+        job_->leave();
+    }
+    if (slot_) agent_.job_slots().free(*slot_);
 }
 
 Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options &options,
                      const SessionParams &params, std::shared_ptr<Session> &out) {
     std::shared_ptr<Session> session(new Session(agent, helper, options));
+    if (!session->slot_)
+        return fail(
+            DTRAIN_ERR_LIMIT,
+            "the context is a member of %u jobs, and cannot be of more at one time; destroy "
+            "the communicators and servers of one, or create another context",
+            engine::max_jobs);
     JoinParams join;
+    join.slot = *session->slot_;
     if (Status s = read_join_options(options, join); s != DTRAIN_OK) return s;
     join.identity = params.identity;
     join.oob = params.oob;
     join.oob_arg = params.oob_arg;
     join.timeout_ns = session->timeout_until(params.deadline_ns);
-    for (auto &device : agent.devices())
-        join.transports.push_back({std::string(device->name()), device->address()});
+    join.transports = params.transports;
     join.observer = session.get();
     join.log = &agent.log();
     if (Status s = check_descriptors(params.identity, DescriptorRoom::now(), agent.log());
@@ -73,7 +93,11 @@ Status Session::connect_mesh() {
         auto &list = addresses.emplace_back();
         for (const TransportAddress &t : member.transports) list.push_back({t.name, t.bytes});
     }
-    return mesh_.prepare(addresses, this);
+    if (Status s = mesh_.prepare(addresses, this); s != DTRAIN_OK) return s;
+    std::vector<uint32_t> slots;
+    for (const Member &member : job_->members()) slots.push_back(member.slot);
+    mesh_.set_slots(*slot_, slots);
+    return DTRAIN_OK;
 }
 
 bool Session::has_rails() const {
@@ -99,6 +123,11 @@ void Session::set_wait_policy() {
     else if (ranks_per_core_ > 1)
         policy.spin_ns = 0;
     policy.sleep_ns *= std::clamp(ranks_per_core_ / 4, 1u, 5u);
+    if (agent_.job_slots().count() > 1) { // a job beside others must not take their cores
+        const engine::WaitPolicy other = agent_.policy();
+        policy.spin_ns = std::min(policy.spin_ns, other.spin_ns);
+        policy.sleep_ns = std::max(policy.sleep_ns, other.sleep_ns);
+    }
     agent_.set_policy(policy);
 }
 
@@ -119,24 +148,6 @@ void Session::remove_group(uint64_t uid, Group *group) {
         auto at = std::find_if(begin, end, [&](auto &entry) { return entry.second == group; });
         if (at != end) groups_.erase(at);
     });
-}
-
-bool Session::take_tag(uint32_t tag) {
-    std::lock_guard lock(tags_mutex_);
-    uint64_t &word = tags_[tag / 64], bit = uint64_t{1} << tag % 64;
-    bool free = (word & bit) == 0;
-    word |= bit;
-    return free;
-}
-
-void Session::free_tag(uint32_t tag) {
-    std::lock_guard lock(tags_mutex_);
-    tags_[tag / 64] &= ~(uint64_t{1} << tag % 64);
-}
-
-TagSet Session::used_tags() {
-    std::lock_guard lock(tags_mutex_);
-    return tags_;
 }
 
 // ---- events of the data plane ----

@@ -15,7 +15,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -41,16 +41,21 @@ class Group {
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
 };
 
+// The addresses of the agent's devices, which members tell each other.
+std::vector<TransportAddress> transport_addresses(engine::Agent &agent);
+
 struct SessionParams {
     Identity identity;
     dtrain_oob_allgather_fn oob = nullptr;
     void *oob_arg = nullptr;
-    int64_t deadline_ns = INT64_MAX; // monotonic; for all of joining
+    int64_t deadline_ns = INT64_MAX;          // monotonic; for all of joining
+    std::vector<TransportAddress> transports; // of the agent's devices
 };
 
 class Session final : public Observer, public engine::Background, public engine::Mesh::Listener {
   public:
-    // Blocking. All references must outlive the session.
+    // Blocking. All references must outlive the session. DTRAIN_ERR_LIMIT: the agent has
+    // engine::max_jobs sessions already.
     static Status join(engine::Agent &agent, engine::Helper &helper, const Options &options,
                        const SessionParams &params, std::shared_ptr<Session> &out);
     ~Session() override; // leaves the job
@@ -88,10 +93,7 @@ class Session final : public Observer, public engine::Background, public engine:
     void add_group(uint64_t uid, Group *group);
     void remove_group(uint64_t uid, Group *group);
 
-    // Tag ids of groups of this context. take_tag(): false if the tag is in use.
-    bool take_tag(uint32_t tag);
-    void free_tag(uint32_t tag);
-    TagSet used_tags();
+    TagIds &tags() { return tags_; } // of its groups
 
     void peer_broken(uint32_t member, const char *text) override;
     bool alive(uint32_t member) override;
@@ -122,6 +124,7 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Agent &agent_;
     engine::Helper &helper_;
     const Options &options_;
+    std::optional<uint32_t> slot_; // in the agent's JobSlots
     const int64_t op_timeout_ns_, stall_limit_ns_;
     Identity identity_;
     uint32_t workers_ = 0;
@@ -130,8 +133,7 @@ class Session final : public Observer, public engine::Background, public engine:
     engine::Mesh mesh_;
     std::unique_ptr<engine::Staging> staging_;
     std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock
-    std::mutex tags_mutex_;
-    TagSet tags_{};
+    TagIds tags_;
 };
 
 } // namespace dtrain::cluster

@@ -53,7 +53,11 @@ class Communicator {
     // ranks: the members of the new communicator, in their new order, as ranks of this one; equal
     // on all ranks. The other ranks get no `out`.
     Status subset(std::span<const int32_t> ranks, std::unique_ptr<Communicator> &out);
+    // By the remaining ranks.
     Status shrink(std::unique_ptr<Communicator> &out);
+    // By these ranks, each of which gives the same list and tag; the others take no part.
+    Status create_group(std::span<const int32_t> ranks, int32_t tag, int64_t timeout_ns,
+                        std::unique_ptr<Communicator> &out);
     ~Communicator(); // pending operations end with CANCELED
 
     // Posts a call; any thread. On failure nothing was posted. A call without data, or on a single
@@ -120,6 +124,8 @@ class Communicator {
                        std::unique_ptr<Communicator> &out);
     Status split_until(int32_t color, int32_t key, int64_t deadline_ns,
                        std::unique_ptr<Communicator> &out);
+    Status form(const cluster::GroupWish &wish, int64_t deadline_ns,
+                std::unique_ptr<Communicator> &out);
     Topology find_topology() const;
     Status take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag);
     Status set_up(int64_t deadline_ns);

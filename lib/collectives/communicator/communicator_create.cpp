@@ -1,4 +1,4 @@
-// Creates and destroys communicators.
+// Creates and destroys communicators. See also communicator_group.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/communicator/communicator.h"
 #include "collectives/communicator/rails.h"
@@ -47,14 +47,14 @@ Communicator::~Communicator() {
                                engine::group_mask);
         memory_.close();
     });
-    session_->free_tag(ranks_.tag_id);
+    session_->tags().free(ranks_.tag_id);
 }
 
 Status Communicator::make(std::shared_ptr<cluster::Session> session, std::vector<uint32_t> members,
                           uint64_t uid, uint32_t tag_id, int64_t deadline_ns,
                           std::unique_ptr<Communicator> &out) {
     if (members.size() > engine::max_ranks) {
-        session->free_tag(tag_id);
+        session->tags().free(tag_id);
         return fail(DTRAIN_ERR_LIMIT,
                     "a communicator of %zu ranks is too large; the maximum is %u ranks",
                     members.size(), engine::max_ranks);
@@ -72,7 +72,7 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
                                 std::unique_ptr<Communicator> &out) {
     std::vector<uint32_t> workers(session->workers());
     for (uint32_t r = 0; r < workers.size(); r++) workers[r] = r;
-    session->take_tag(0); // the world is the first communicator
+    session->tags().take(0); // the world is the first communicator
     const int64_t deadline_ns = session->deadline(timeout_ns);
     Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
     if (s == DTRAIN_OK) out->is_world_ = true;
@@ -152,7 +152,7 @@ Status Communicator::open_window(const Setup &setup, int64_t deadline_ns) {
 // and both retry, each in its own sequence of tags.
 Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &tag) {
     for (uint64_t attempt = 0;; attempt++) {
-        cluster::TagSet mine = session_->used_tags(), used{};
+        cluster::TagSet mine = session_->tags().used(), used{};
         std::vector<cluster::TagSet> all(ranks_.members.size());
         Status s = run_until(
             {.kind = Kind::allgather, .send = &mine, .recv = all.data(), .count = sizeof mine},
@@ -167,7 +167,7 @@ Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &
         if (taken())
             return fail(DTRAIN_ERR_LIMIT, "there are %zu communicators already; destroy some",
                         cluster::group_tags);
-        bool have = joins && session_->take_tag(tag);
+        bool have = joins && session_->tags().take(tag);
         int32_t good = have || !joins ? 1 : 0, all_good = 0;
         s = run_until({.kind = Kind::allreduce,
                        .send = &good,
@@ -177,7 +177,7 @@ Status Communicator::take_common_tag(bool joins, int64_t deadline_ns, uint32_t &
                        .op = DTRAIN_MIN},
                       deadline_ns);
         if (s == DTRAIN_OK && all_good == 1) return DTRAIN_OK;
-        if (have) session_->free_tag(tag);
+        if (have) session_->tags().free(tag);
         if (s != DTRAIN_OK) return s;
     }
 }
@@ -220,20 +220,6 @@ Status Communicator::duplicate(std::unique_ptr<Communicator> &out) {
 
 Status Communicator::duplicate_until(int64_t deadline_ns, std::unique_ptr<Communicator> &out) {
     return split_until(0, int32_t(ranks_.rank), deadline_ns, out);
-}
-
-Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
-    const int64_t deadline_ns = deadline(0);
-    faults_.shrink(); // so that no rank keeps waiting in the old communicator
-    cluster::ShrinkResult result;
-    if (Status s = session_->job().shrink(ranks_.uid, ranks_.ids, session_->used_tags(),
-                                          timeout_until(deadline_ns), result);
-        s != DTRAIN_OK)
-        return s;
-    if (!session_->take_tag(result.tag_id))
-        return fail(DTRAIN_ERR_BUSY, "shrink: another thread made a communicator at the same time");
-    std::vector<uint32_t> members(result.survivors.begin(), result.survivors.end());
-    return make(session_, std::move(members), result.group, result.tag_id, deadline_ns, out);
 }
 
 } // namespace dtrain::collectives

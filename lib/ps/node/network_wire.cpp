@@ -16,7 +16,7 @@ NetworkWire::NetworkWire(engine::Agent &agent, engine::Mesh &mesh, uint32_t self
                          const ServerList &servers)
     : agent_(agent), mesh_(mesh), self_(self), servers_(servers), headers_(agent),
       packs_(agent, mesh, request_tag(self)),
-      inbox_(agent, packed_answers_tag(0), most_pack_bytes,
+      inbox_(agent, mesh.inbound(packed_answers_tag(0)), most_pack_bytes,
              [this](uint32_t member, const char *message, uint64_t bytes) {
                  take_pack(member, message, bytes);
              }) {}

@@ -18,7 +18,7 @@ static_assert(buffer_bytes >= most_pack_bytes);
 ServerPort::ServerPort(engine::Agent &agent, engine::Mesh &mesh, Server &server, uint32_t self,
                        uint32_t workers)
     : agent_(agent), mesh_(mesh), server_(server), self_(self), workers_(workers),
-      inbox_(agent, request_tag(0), buffer_bytes,
+      inbox_(agent, mesh.inbound(request_tag(0)), buffer_bytes,
              [this](uint32_t worker, const char *message, uint64_t bytes) {
                  if (worker < workers_) take(worker, message, bytes);
              }),

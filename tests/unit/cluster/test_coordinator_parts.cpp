@@ -1,4 +1,4 @@
-// The coordinator's small parts, one by one: heartbeats, calls, shrinks, failover, names.
+// The coordinator's small parts, one by one: heartbeats, calls, failover, names.
 // SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 
@@ -7,7 +7,6 @@
 #include "cluster/control/calls.h"
 #include "cluster/control/failover.h"
 #include "cluster/control/join_roster.h"
-#include "cluster/control/shrink_votes.h"
 #include "cluster/control/watch.h"
 #include "cluster/host/names.h"
 
@@ -110,39 +109,6 @@ void a_stuck_group_is_found(void **) {
     assert_true(stuck(log, 7));
 }
 
-void shrinks_are_decided_once(void **) {
-    std::set<int32_t> dead;
-    uint64_t uid = 100;
-    ShrinkVotes votes([&](int32_t m) { return !dead.contains(m); }, [&] { return uid++; }, 4);
-    wire::ShrinkRequest request{8, {3, 1, 0}, {}, second, 0};
-    request.used[0] = 0b1011;
-    assert_true(votes.request(3, request, 0).empty());
-    request.used[0] = ~uint64_t(0);
-    assert_true(votes.request(0, request, 0).empty());
-    dead.insert(1);
-    ShrinkVotes::Answers answers = votes.member_gone();
-    assert_int_equal(answers.size(), 2);
-    assert_true((answers[0].reply.survivors == std::vector<int32_t>{3, 0}));
-    assert_int_equal(answers[0].reply.new_group, 100);
-    assert_int_equal(answers[0].reply.tag_id, 64);
-    assert_int_equal(votes.request(3, request, 0)[0].reply.new_group, 100); // asked again
-    request.attempt = 1;
-    for (uint64_t &word : request.used) word = ~uint64_t(0);
-    assert_true(votes.request(3, request, 0).empty());
-    assert_int_equal(votes.next_deadline(), second);
-    assert_true(votes.tick(second - 1).empty());
-    answers = votes.tick(second);
-    assert_int_equal(answers[0].reply.status, DTRAIN_ERR_TIMEOUT);
-    assert_non_null(std::strstr(answers[0].reply.text.c_str(), "rank 0"));
-    request.attempt = 2;
-    votes.request(3, request, 0);
-    assert_int_equal(votes.request(0, request, 0)[0].reply.status, DTRAIN_ERR_LIMIT);
-    request.attempt = 3;
-    votes.request(3, request, 0);
-    request.members = {0, 3};
-    assert_int_equal(votes.request(0, request, 0)[0].reply.status, DTRAIN_ERR_MISMATCH);
-}
-
 void the_larger_side_goes_on(void **) {
     struct {
         int32_t came, gone;
@@ -177,10 +143,13 @@ void names(void **) {
 
 int main() {
     const CMUnitTest tests[] = {
-        cmocka_unit_test(silence_is_noticed_in_time), cmocka_unit_test(own_absence_is_no_silence),
-        cmocka_unit_test(calls_are_compared),         cmocka_unit_test(each_is_asked_once),
-        cmocka_unit_test(a_stuck_group_is_found),     cmocka_unit_test(shrinks_are_decided_once),
-        cmocka_unit_test(the_larger_side_goes_on),    cmocka_unit_test(names),
+        cmocka_unit_test(silence_is_noticed_in_time),
+        cmocka_unit_test(own_absence_is_no_silence),
+        cmocka_unit_test(calls_are_compared),
+        cmocka_unit_test(each_is_asked_once),
+        cmocka_unit_test(a_stuck_group_is_found),
+        cmocka_unit_test(the_larger_side_goes_on),
+        cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -45,24 +45,28 @@ struct Mixed {
 
 // All ranks here shrink the group; they must agree.
 std::vector<int32_t> shrink_all(Ranks &ranks, uint64_t group, std::vector<int32_t> members) {
-    std::vector<ShrinkResult> results(ranks.size());
+    std::vector<NewGroup> results(ranks.size());
+    std::vector<TagIds> tags(ranks.size());
     std::vector<Status> status(ranks.size());
     std::vector<std::thread> threads;
     for (size_t i = 0; i < ranks.size(); i++)
         threads.emplace_back([&, i] {
-            TagSet used{};
-            used[0] = uint64_t(1) << i; // each has another one in use
-            status[i] = ranks[i]->job->shrink(group, members, used, 10 * second, results[i]);
+            for (uint32_t tag = 0; tag < group_tags; tag++) // each has others in use
+                if (tag % 5 == i) tags[i].take(tag);
+            status[i] = ranks[i]->job->form_group({GroupKind::shrink, group, members}, tags[i],
+                                                  10 * second, results[i]);
             if (status[i] != DTRAIN_OK) print_error("shrink: %s\n", error_text());
         });
     for (std::thread &t : threads) t.join();
     for (size_t i = 0; i < ranks.size(); i++) {
         assert_int_equal(status[i], DTRAIN_OK);
-        assert_true(results[i].survivors == results[0].survivors);
-        assert_true(results[i].group == results[0].group && results[i].group != group);
-        assert_int_equal(results[i].tag_id, ranks.size());
+        assert_true(results[i].members == results[0].members);
+        assert_true(results[i].uid == results[0].uid && results[i].uid != group);
+        assert_int_equal(results[i].tag_id, results[0].tag_id);
+        assert_true(results[i].tag_id % 5 >= ranks.size());
+        assert_false(tags[i].take(results[i].tag_id));
     }
-    return results[0].survivors;
+    return results[0].members;
 }
 
 void killed(void **) {
@@ -98,9 +102,13 @@ void fenced(void **) {
     ranks[2]->pause(false);
     assert_string_not_equal(ranks[2]->seen.wait_for("over DTRAIN_ERR_FENCED").c_str(), "");
     assert_int_equal(ranks[2]->job->status(), DTRAIN_ERR_FENCED);
-    ShrinkResult result;
+    TagIds tags;
+    NewGroup result;
     int32_t members[] = {0, 1, 2};
-    assert_int_equal(ranks[2]->job->shrink(5, members, {}, second, result), DTRAIN_ERR_FENCED);
+    assert_int_equal(
+        ranks[2]->job->form_group({GroupKind::shrink, 5, members}, tags, second, result),
+        DTRAIN_ERR_FENCED);
+    assert_true(tags.used() == TagSet{});
     assert_int_equal(ranks[2]->job->abort(5, members, "x"), DTRAIN_ERR_STATE);
 }
 
@@ -146,9 +154,11 @@ void who_has_shrunk_knows_who_was_lost(void **) {
     for (auto &rank : job.ranks)
         threads.emplace_back([&] {
             const int32_t members[] = {0, 1, 2};
-            ShrinkResult result;
+            TagIds tags;
+            NewGroup result;
             calling++;
-            const Status s = rank->job->shrink(5, members, {}, 10 * second, result);
+            const Status s =
+                rank->job->form_group({GroupKind::shrink, 5, members}, tags, 10 * second, result);
             knowing += s == DTRAIN_OK && rank->seen.has("lost 2");
         });
     while (calling < 2) usleep(1000);
@@ -171,9 +181,13 @@ void shrink_without_one(void **) {
     auto ranks = make_ranks(3, 0, rendezvous_file("missing"));
     join_all(ranks);
     int32_t members[] = {0, 1, 2};
-    ShrinkResult result;
-    assert_int_equal(ranks[1]->job->shrink(5, members, {}, 2 * second, result), DTRAIN_ERR_TIMEOUT);
+    TagIds tags;
+    NewGroup result;
+    assert_int_equal(
+        ranks[1]->job->form_group({GroupKind::shrink, 5, members}, tags, 2 * second, result),
+        DTRAIN_ERR_TIMEOUT);
     assert_non_null(strstr(error_text(), "ranks 0,2"));
+    assert_true(tags.used() == TagSet{});
 }
 
 CallRecord call(uint64_t seq, CallKind kind, uint64_t count, uint8_t op, int32_t root) {

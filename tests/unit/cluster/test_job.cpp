@@ -15,10 +15,15 @@ void one_process(void **) {
     assert_int_equal(rank.job->self(), 0);
     assert_int_equal(rank.job->members().size(), 1);
     int32_t self = 0;
-    ShrinkResult result;
-    assert_int_equal(rank.job->shrink(7, {&self, 1}, {}, second, result), DTRAIN_OK);
-    assert_int_equal(result.survivors.size(), 1);
-    assert_true(result.group != 7);
+    TagIds tags;
+    for (GroupKind kind : {GroupKind::shrink, GroupKind::create}) {
+        NewGroup group;
+        assert_int_equal(rank.job->form_group({kind, 7, {&self, 1}}, tags, second, group),
+                         DTRAIN_OK);
+        assert_int_equal(group.members.size(), 1);
+        assert_true(group.uid != 7);
+        assert_false(tags.take(group.tag_id));
+    }
 }
 
 void four_ranks_and_two_servers(void **) {

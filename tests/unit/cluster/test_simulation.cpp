@@ -4,6 +4,7 @@
 // A failing seed is printed; DTRAIN_SEED=<n> runs just that one, DTRAIN_SEEDS=<n> that many.
 #include "check.h"
 
+#include "cluster/control/group_attempt.h"
 #include "simulation.h"
 
 #include <algorithm>
@@ -13,7 +14,21 @@ using namespace simulation;
 
 namespace {
 
+// A group that some members make without the others, at about the same time.
+struct Plan {
+    std::vector<int32_t> members;
+    int32_t user_tag = 0;
+    std::set<int32_t> absent; // members that never call
+};
+
+// One member's part in making a group.
+struct Making {
+    int32_t plan = -1; // -1: a shrink
+    std::unique_ptr<GroupAttempt> attempt;
+};
+
 // A training program: joins; when a member is lost, shrinks its group, and again until it holds.
+// Meanwhile it makes other groups.
 struct Player {
     bool joined = false, over = false;
     Status status = DTRAIN_OK;
@@ -23,8 +38,11 @@ struct Player {
     std::vector<int32_t> members;
     std::set<int32_t> gone;
     bool shrinking = false;
-    uint32_t attempt = 0;
-    std::map<std::pair<uint64_t, uint32_t>, wire::ShrinkReply> answers;
+    TagIds tags;
+    std::map<uint32_t, Making> making;        // by the number of the request
+    std::map<int32_t, wire::GroupReply> made; // by plan
+    // Answers by the number of a request of the member that each names first.
+    std::map<std::pair<int32_t, uint32_t>, wire::GroupReply> answers;
 };
 
 class Game {
@@ -42,11 +60,16 @@ class Game {
         murders_ = net_.draw(0, 2) == 0 ? 2 : 0;
         int faults = int(net_.draw(0, 4));
         for (int i = 0; i < faults; i++) fault();
+        for (Player &p : players_) // so that members often have to look for a common tag
+            for (int i = 0; i < 200; i++) p.tags.take(uint32_t(net_.draw(0, group_tags - 1)));
+        plans_.resize(size_t(net_.draw(0, 4)));
+        for (size_t i = 0; i < plans_.size(); i++) plan(int32_t(i));
         net_.run_until(60 * second);
         check();
         return problem_;
     }
     size_t survivors() const { return survivors_; }
+    size_t groups() const { return groups_; }
 
   private:
     static int64_t pick(uint32_t seed, uint32_t what) {
@@ -82,6 +105,73 @@ class Game {
             break;
         }
     }
+    // Mostly, members call at about the same time.
+    void plan(int32_t number) {
+        Plan &plan = plans_[size_t(number)];
+        for (int32_t m = 0; m < net_.size(); m++)
+            if (net_.draw(0, 1) == 0) plan.members.push_back(m);
+        if (plan.members.empty()) plan.members.push_back(0);
+        for (size_t i = plan.members.size(); i-- > 1;)
+            std::swap(plan.members[i], plan.members[size_t(net_.draw(0, int64_t(i)))]);
+        const auto same = [&](const Plan &p) { return &p != &plan && p.members == plan.members; };
+        plan.user_tag = std::ranges::any_of(plans_, same) ? number : -1;
+        const bool whole = net_.draw(0, 3) != 0;
+        const int64_t when = net_.draw(second, 6 * second);
+        for (int32_t m : plan.members)
+            if (!whole && net_.draw(0, 3) == 0)
+                plan.absent.insert(m);
+            else
+                net_.at(when + net_.draw(0, 300 * ms), [this, m, number] { begin(m, number); });
+    }
+    void begin(int n, int32_t number) {
+        wire::GroupRequest request;
+        request.kind = wire::GroupKind::create;
+        request.group = 1;
+        request.members = plans_[size_t(number)].members;
+        request.timeout_ns = 5 * second;
+        request.user_tag = plans_[size_t(number)].user_tag;
+        net_.call(n, [this, n, number, request](Node &node) {
+            Player &p = players_[size_t(n)];
+            if (!p.joined || p.over) return Actions{};
+            return ask(n, node, {number, std::make_unique<GroupAttempt>(p.tags, request)});
+        });
+    }
+    Actions ask(int n, Node &node, Making making) {
+        Player &p = players_[size_t(n)];
+        Actions actions;
+        uint32_t serial = 0;
+        if (node.ask(making.attempt->request(), serial, net_.now(), actions) != DTRAIN_OK)
+            wrong("a request was refused");
+        p.making[serial] = std::move(making);
+        return actions;
+    }
+    void answered(int n, const wire::GroupReply &reply) {
+        Player &p = players_[size_t(n)];
+        const auto at = p.making.find(answered_serial(reply, n));
+        if (at == p.making.end()) return wrong("an answer to nothing");
+        auto making = std::make_shared<Making>(std::move(at->second));
+        p.making.erase(at);
+        if (reply.again) {
+            making->attempt->again(reply);
+            return net_.at(net_.now(), [this, n, making] {
+                net_.call(n, [this, n, making](Node &node) {
+                    if (players_[size_t(n)].over) return Actions{};
+                    return ask(n, node, std::move(*making));
+                });
+            });
+        }
+        p.answers[{reply.members[0], reply.serials[0]}] = reply;
+        if (reply.status == DTRAIN_OK) {
+            if (making->attempt->request().held != int32_t(reply.tag_id))
+                wrong("a group with a tag that a member does not hold");
+            making->attempt->keep();
+        }
+        if (making->plan < 0)
+            shrunk(n, reply);
+        else
+            p.made[making->plan] = reply;
+    }
+
     void isolate(int a, bool on) {
         for (int b = 0; b < net_.size(); b++)
             if (b != a) {
@@ -106,8 +196,8 @@ class Game {
             p.status = over->status;
             p.text = over->text;
             if (p.decided == 0) p.decided = net_.now();
-        } else if (const auto *reply = std::get_if<wire::ShrinkReply>(&message)) {
-            shrunk(n, *reply);
+        } else if (const auto *reply = std::get_if<wire::GroupReply>(&message)) {
+            answered(n, *reply);
         }
         murder(n, message);
         uint64_t epoch = net_.node(n).membership().epoch;
@@ -118,7 +208,7 @@ class Game {
     // Kills the coordinator at the worst time: when it has told one member, perhaps not yet all.
     void murder(int n, const wire::Message &message) {
         if (murders_ == 0 || net_.draw(0, 3) != 0) return;
-        if (!std::holds_alternative<wire::ShrinkReply>(message) &&
+        if (!std::holds_alternative<wire::GroupReply>(message) &&
             !std::holds_alternative<wire::Gone>(message))
             return;
         murders_--;
@@ -141,24 +231,18 @@ class Game {
         Player &p = players_[size_t(n)];
         Actions actions;
         if (!p.joined || p.over || p.shrinking || !broken(p)) return actions;
-        wire::ShrinkRequest request{p.group, p.members, {}, 5 * second, 0};
-        request.used[0] = uint64_t(net_.draw(0, 255));
         p.shrinking = true;
-        if (node.shrink(std::move(request), p.attempt, net_.now(), actions) != DTRAIN_OK)
-            wrong("shrink was refused");
-        return actions;
+        wire::GroupRequest request{p.group, p.members, {}, 5 * second};
+        return ask(n, node, {-1, std::make_unique<GroupAttempt>(p.tags, std::move(request))});
     }
 
-    void shrunk(int n, const wire::ShrinkReply &reply) {
+    void shrunk(int n, const wire::GroupReply &reply) {
         Player &p = players_[size_t(n)];
-        if (!p.shrinking || reply.group != p.group || reply.attempt != p.attempt) return;
+        if (!p.shrinking || reply.group != p.group) return wrong("an answer to another shrink");
         p.shrinking = false;
-        p.answers[{reply.group, reply.attempt}] = reply;
         if (reply.status == DTRAIN_OK) {
-            if (std::count(reply.survivors.begin(), reply.survivors.end(), n) != 1)
-                wrong("not among the survivors that it was told");
             p.group = reply.new_group;
-            p.members = reply.survivors;
+            p.members = reply.members;
         }
         soon(n);
     }
@@ -178,10 +262,13 @@ class Game {
             if (p.over && gentle_) wrong(who + "fenced: " + p.text);
             if (p.over || !p.joined) continue;
             if (p.shrinking) wrong(who + "shrink never ended");
+            if (!p.making.empty()) wrong(who + "making a group never ended");
+            check_answers(p);
             if (broken(p)) wrong(who + "its group is still broken");
             groups[p.group].insert(n);
             survivors_++;
         }
+        for (size_t i = 0; i < plans_.size(); i++) check_plan(int32_t(i));
         // Those that run are together, but for the last two of a job, which both go on when cut
         // apart.
         bool two = groups.size() == 2 && survivors_ == 2;
@@ -196,20 +283,51 @@ class Game {
     // Those that are fenced later may have been told something else by the side that lost.
     void check_answers(const Player &p) {
         for (const auto &[key, reply] : p.answers) {
-            const wire::ShrinkReply &first = answers_.emplace(key, reply).first->second;
-            if (first.status != reply.status || first.survivors != reply.survivors ||
+            const wire::GroupReply &first = answers_.emplace(key, reply).first->second;
+            if (first.status != reply.status || first.members != reply.members ||
                 first.new_group != reply.new_group || first.tag_id != reply.tag_id)
-                wrong("two answers to one shrink");
+                wrong("two answers to one request");
         }
+    }
+
+    bool runs(int32_t n) const {
+        const Player &p = players_[size_t(n)];
+        return !net_.crashed(n) && p.joined && !p.over;
+    }
+    // A group is made on all members or on none of those that run; if it need not fail, it is made.
+    void check_plan(int32_t number) {
+        const Plan &plan = plans_[size_t(number)];
+        std::map<uint64_t, int> made; // 0: no group
+        bool all_run = true;
+        for (int32_t m : plan.members) {
+            all_run = all_run && runs(m);
+            if (!runs(m) || plan.absent.contains(m)) continue;
+            const auto at = players_[size_t(m)].made.find(number);
+            if (at == players_[size_t(m)].made.end()) {
+                if (gentle_) wrong("a member was not answered");
+                continue; // it was not running when it should have begun
+            }
+            const wire::GroupReply &reply = at->second;
+            const bool good = reply.status == DTRAIN_OK;
+            if (good && reply.members != plan.members) wrong("a group of others than planned");
+            if (!good && reply.text.empty()) wrong("no reason given");
+            made[good ? reply.new_group : 0]++;
+        }
+        if (made.size() > 1) wrong("a group was not made by all of its members");
+        const bool exists = !made.empty() && !made.contains(0);
+        if (exists && !plan.absent.empty()) wrong("a group with a member that did not call");
+        if (gentle_ && all_run && plan.absent.empty() && !exists) wrong("a group was not made");
+        if (exists) groups_++;
     }
 
     Network net_;
     std::vector<Player> players_;
-    std::map<std::pair<uint64_t, uint32_t>, wire::ShrinkReply> answers_;
+    std::vector<Plan> plans_;
+    std::map<std::pair<int32_t, uint32_t>, wire::GroupReply> answers_;
     std::string problem_;
     bool gentle_ = false; // processes end, and only once all have joined
     int murders_ = 0;
-    size_t survivors_ = 0;
+    size_t survivors_ = 0, groups_ = 0;
 };
 
 uint32_t from_environment(const char *name, uint32_t otherwise) {
@@ -221,17 +339,19 @@ void random_schedules(void **) {
     uint32_t first = from_environment("DTRAIN_SEED", 1);
     uint32_t count =
         from_environment("DTRAIN_SEEDS", std::getenv("DTRAIN_SEED") != nullptr ? 1 : 1500);
-    size_t survivors = 0, failures = 0;
+    size_t survivors = 0, groups = 0, failures = 0;
     for (uint32_t seed = first; seed < first + count; seed++) {
         Game game(seed);
         std::string problem = game.play();
         if (!problem.empty() && failures++ < 10)
             print_error("seed %u: %s\n", seed, problem.c_str());
         survivors += game.survivors();
+        groups += game.groups();
     }
-    print_message("%u schedules, %zu survivors\n", count, survivors);
+    print_message("%u schedules, %zu survivors, %zu groups\n", count, survivors, groups);
     assert_int_equal(failures, 0);
     assert_true(survivors > count); // it is no test if everybody is always fenced
+    assert_true(groups > count / 2 || count < 100);
 }
 
 } // namespace

@@ -30,7 +30,9 @@ void check_receive(const std::function<void(Communicator &)> &happens, const cha
     engine::Helper helper(agent);
     assert_int_equal(helper.start(true, false), DTRAIN_OK);
     std::shared_ptr<cluster::Session> session;
-    assert_int_equal(cluster::Session::join(agent, helper, options, {}, session), DTRAIN_OK);
+    cluster::SessionParams params;
+    params.transports = cluster::transport_addresses(agent);
+    assert_int_equal(cluster::Session::join(agent, helper, options, params, session), DTRAIN_OK);
     std::unique_ptr<Communicator> comm;
     assert_int_equal(Communicator::make_world(session, 0, comm), DTRAIN_OK);
 

@@ -25,14 +25,17 @@ Peer peer(int32_t index) {
             0xfedcba9876543210,
             "west/rack 7",
             true,
-            1500};
+            1500,
+            3};
 }
 
 std::vector<Message> one_of_each() {
-    ShrinkReply ok{5, DTRAIN_OK, "", {0, 2}, 77, 1023, 3};
-    ShrinkReply late{5, DTRAIN_ERR_TIMEOUT, "still waiting", {}, 0, 0, 4};
+    GroupReply ok{5, DTRAIN_OK, "", {0, 2}, {3, 9}, 77, 1023};
+    GroupReply late{5, DTRAIN_ERR_TIMEOUT, "still waiting", {2}, {10}};
+    GroupReply again{5, DTRAIN_OK, "", {2, 0}, {11, 4}, 0, 0, true, {}, 7};
+    again.used[3] = 5;
     Gone gone{9, 3, false, "rank 3 lost", true};
-    ShrinkRequest request{5, {0, 1, 2}, {}, second, 3};
+    GroupRequest request{5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, 1023, 2};
     request.used[15] = 1;
     return {
         Join{1, 2, 4, 2, peer(1)},
@@ -52,7 +55,7 @@ std::vector<Message> one_of_each() {
         Relay{0, 1, 42, {1, 2, 3}},
         request,
         ok,
-        Rejoin{11, 9, 2, {gone}, {ok, late}},
+        Rejoin{11, 9, 2, {gone}, {ok, late, again}},
         Welcome{10, {gone}},
         Deposed{9}};
 }
@@ -81,6 +84,14 @@ void values_survive(void **) {
     assert_string_equal(std::get<Roster>(back).members[1].label.c_str(), "10.0.0.1:7 pid 4711");
     assert_int_equal(std::get<Roster>(back).members[1].cpus, 0xfedcba9876543210);
     assert_string_equal(std::get<Roster>(back).members[1].location.c_str(), "west/rack 7");
+    assert_int_equal(std::get<Roster>(back).members[1].slot, 3);
+    decode(encode(one_of_each()[12]), back);
+    assert_int_equal(std::get<GroupRequest>(back).user_tag, -7);
+    assert_int_equal(std::get<GroupRequest>(back).held, 1023);
+    decode(encode(one_of_each()[14]), back);
+    const GroupReply &again = std::get<Rejoin>(back).replies[2];
+    assert_true(again.again && again.used[3] == 5 && again.round == 7);
+    assert_true((again.serials == std::vector<uint32_t>{11, 4}));
 }
 
 struct Bad {
@@ -96,6 +107,8 @@ void out_of_bounds(void **) {
     Join long_address{1, 1, 4, 0, peer(0)};
     long_address.self.transports[0].bytes.resize(513);
     Join negative{1, 1, 4, 0, peer(-1)};
+    Join slot{1, 1, 4, 0, peer(0)};
+    slot.self.slot = max_jobs;
     Calls order{
         5, {0}, false, {{2, 0, -1, CallKind::barrier, 0, 0}, {2, 0, -1, CallKind::barrier, 0, 0}}};
     Calls many_calls{5, {0}, false, {}};
@@ -121,9 +134,15 @@ void out_of_bounds(void **) {
         {"order", order},
         {"list of calls", many_calls},
         {"relayed", Relay{0, 1, 0, std::vector<uint8_t>(max_relay + 1)}},
-        {"timeout", ShrinkRequest{1, {0}, {}, -1, 0}},
-        {"tag", ShrinkReply{1, DTRAIN_OK, "", {0}, 1, 1024, 0}},
-        {"list of members", ShrinkReply{1, DTRAIN_OK, "", {}, 1, 0, 0}},
+        {"timeout", GroupRequest{1, {0}, {}, -1, 1}},
+        {"serial", GroupRequest{1, {0}, {}, 1, 0}},
+        {"kind of group", GroupRequest{1, {0}, {}, 1, 1, GroupKind(uint8_t(GroupKind::last) + 1)}},
+        {"tag", GroupRequest{1, {0}, {}, 1, 1, GroupKind::create, 0, 1024}},
+        {"tag", GroupRequest{1, {0}, {}, 1, 1, GroupKind::create, 0, -2}},
+        {"tag", GroupReply{1, DTRAIN_OK, "", {0}, {1}, 1, 1024}},
+        {"list of members", GroupReply{1, DTRAIN_OK, "", {}, {}, 1}},
+        {"list of serial", GroupReply{1, DTRAIN_OK, "", {0, 1}, {1}, 1}},
+        {"slot", slot},
     };
     for (const Bad &b : bad) {
         Message back = Heartbeat{123};

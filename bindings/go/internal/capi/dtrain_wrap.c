@@ -1284,6 +1284,29 @@ long long _wrap_comm_duplicate_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, 
 }
 
 
+long long _wrap_comm_create_group_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, int32_t *_swig_go_1, int _swig_go_2, int _swig_go_3, long long _swig_go_4, dtrain_comm_t **_swig_go_5) {
+  dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
+  int32_t *arg2 = (int32_t *) 0 ;
+  int32_t arg3 ;
+  int32_t arg4 ;
+  int64_t arg5 ;
+  dtrain_comm_t **arg6 = (dtrain_comm_t **) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_comm_t **)&_swig_go_0; 
+  arg2 = *(int32_t **)&_swig_go_1; 
+  arg3 = (int32_t)_swig_go_2; 
+  arg4 = (int32_t)_swig_go_3; 
+  arg5 = (int64_t)_swig_go_4; 
+  arg6 = *(dtrain_comm_t ***)&_swig_go_5; 
+  
+  result = (dtrain_status_t)dtrain_comm_create_group(arg1,(int const *)arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
 long long _wrap_comm_abort_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, _gostring_ _swig_go_1) {
   dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
   char *arg2 = (char *) 0 ;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.dtrain;
 
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -77,6 +78,40 @@ public final class Communicator extends BlockingCollectives implements AutoClose
         try {
             return Optional.ofNullable(made(comm -> Native.dtrain_comm_subset(comm, list.address(),
                     ranks.length)));
+        } finally {
+            list.keep();
+        }
+    }
+
+    /**
+     * Creates a communicator of these ranks in this order, by these ranks alone: each of them passes the
+     * same list and tag. Other ranks take no part. Works when this communicator is broken, too.
+     *
+     * @param ranks of this communicator
+     * @param tag tells groups apart that the same ranks create at the same time
+     * @return a new object
+     */
+    public Communicator createGroup(int[] ranks, int tag) {
+        return createGroup(ranks, tag, 0);
+    }
+
+    /**
+     * The same with a time limit.
+     *
+     * @param ranks of this communicator
+     * @param tag tells groups apart that the same ranks create at the same time
+     * @param timeout for all of it
+     * @return a new object
+     */
+    public Communicator createGroup(int[] ranks, int tag, Duration timeout) {
+        return createGroup(ranks, tag, Durations.ofTimeout(timeout, "timeout"));
+    }
+
+    private Communicator createGroup(int[] ranks, int tag, long timeoutNs) {
+        Room list = Room.of(Arguments.given(ranks, "ranks"));
+        try {
+            return made(comm -> Native.dtrain_comm_create_group(comm, list.address(), ranks.length, tag,
+                    timeoutNs));
         } finally {
             list.keep();
         }

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
+import java.time.Duration;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -177,6 +178,16 @@ class RanksTest {
             pair.barrier();
             return 2 == pair.size();
         }).orElse(false));
+        int[] ends = {world.size() - 1, 0};
+        if (rank == ends[0] || rank == 0) {
+            try (Communicator group = world.createGroup(ends, 3, Duration.ofMinutes(1))) {
+                assertEquals(rank == 0 ? 1 : 0, group.rank());
+                group.barrier();
+            }
+            TimedOutException late = assertThrows(TimedOutException.class,
+                    () -> world.createGroup(ends, 4 + rank, Duration.ofMillis(200)));
+            assertTrue(late.getMessage().contains("still waiting for"), late.getMessage());
+        }
         try (Communicator same = world.duplicate()) {
             same.barrier();
             MismatchException error = assertThrows(MismatchException.class,

@@ -1,0 +1,41 @@
+// Makes communicators through the coordinator, by the ranks that will be in them alone.
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/communicator/communicator.h"
+#include "collectives/communicator/rank_list.h"
+
+#include <algorithm>
+
+namespace dtrain::collectives {
+
+Status Communicator::shrink(std::unique_ptr<Communicator> &out) {
+    const int64_t deadline_ns = deadline(0);
+    faults_.shrink(); // so that no rank keeps waiting in the old communicator
+    return form({cluster::GroupKind::shrink, ranks_.uid, ranks_.ids}, deadline_ns, out);
+}
+
+Status Communicator::create_group(std::span<const int32_t> ranks, int32_t tag, int64_t timeout_ns,
+                                  std::unique_ptr<Communicator> &out) {
+    const int64_t deadline_ns = deadline(timeout_ns);
+    if (Status s = check_ranks("create_group", ranks, size()); s != DTRAIN_OK) return s;
+    if (std::find(ranks.begin(), ranks.end(), rank()) == ranks.end())
+        return fail(DTRAIN_ERR_INVALID,
+                    "create_group: this rank (%d) is not in the list; only ranks of the list may "
+                    "call it",
+                    rank());
+    std::vector<int32_t> members;
+    for (int32_t rank : ranks) members.push_back(ranks_.ids[size_t(rank)]);
+    return form({cluster::GroupKind::create, ranks_.uid, members, tag}, deadline_ns, out);
+}
+
+Status Communicator::form(const cluster::GroupWish &wish, int64_t deadline_ns,
+                          std::unique_ptr<Communicator> &out) {
+    cluster::NewGroup group;
+    if (Status s =
+            session_->job().form_group(wish, session_->tags(), timeout_until(deadline_ns), group);
+        s != DTRAIN_OK)
+        return s;
+    std::vector<uint32_t> members(group.members.begin(), group.members.end());
+    return make(session_, std::move(members), group.uid, group.tag_id, deadline_ns, out);
+}
+
+} // namespace dtrain::collectives
