@@ -310,7 +310,8 @@ typedef struct dtrain_comm_params {
  *                         started join, each job in the same order
  * While it waits, it logs which ranks are missing: after 2 s, then every 10 s. One job may follow
  * another at the same address: a process that arrives before the previous job has ended waits for
- * it. */
+ * it. A context may be a member of several jobs at one time, at most four (DTRAIN_ERR_LIMIT); they
+ * share its transports and its thread, and nothing else. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);

@@ -61,6 +61,9 @@ template <class Waitable> void Agent::wait_for(Waitable &&waitable, int64_t dead
             continue;
         }
         if (poller ? idle.pass() : spins++ < follower_spins) continue;
+        // The last round may have taken an answer that completes nothing; nothing else would wake
+        // this thread then.
+        if (waitable.ready()) break;
         int64_t left = deadline_ns - clock_.now_ns();
         if (left <= 0) break;
         left = std::min(left, longest_sleep());

@@ -5,9 +5,16 @@
 #include "base/hash.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace dtrain::cluster {
+
+const char *group_call(wire::GroupKind kind) {
+    static constexpr const char *names[] = {"shrink", "create_group"};
+    static_assert(std::size(names) == size_t(wire::GroupKind::last) + 1);
+    return names[size_t(kind)];
+}
 
 uint32_t answered_serial(const wire::GroupReply &reply, int32_t member) {
     auto at = std::find(reply.members.begin(), reply.members.end(), member);
@@ -23,6 +30,16 @@ void GroupAttempt::again(const wire::GroupReply &reply) {
     let_go();
     request_.round = reply.round;
     hold(reply.used);
+}
+
+bool GroupAttempt::fits(const wire::GroupReply &reply) const {
+    auto place = request_.members.begin(); // the members keep the order of the list
+    for (int32_t m : reply.members) {
+        place = std::find(place, request_.members.end(), m);
+        if (place == request_.members.end()) return false;
+        ++place;
+    }
+    return int32_t(reply.tag_id) == request_.held;
 }
 
 void GroupAttempt::let_go() {

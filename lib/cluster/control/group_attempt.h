@@ -10,6 +10,8 @@
 
 namespace dtrain::cluster {
 
+const char *group_call(wire::GroupKind kind); // the call that makes such groups, for texts
+
 // The number of this member's request that the reply answers; 0: none.
 uint32_t answered_serial(const wire::GroupReply &reply, int32_t member);
 
@@ -22,7 +24,9 @@ class GroupAttempt {
 
     const wire::GroupRequest &request() const { return request_; }
     void again(const wire::GroupReply &reply); // the next candidate; then ask once more
-    void keep() { request_.held = no_tag; }    // the tag is the caller's from now on
+    // Whether the new group is one that may be made for this request.
+    bool fits(const wire::GroupReply &reply) const;
+    void keep() { request_.held = no_tag; } // the tag is the caller's from now on
 
   private:
     void let_go();

@@ -11,22 +11,21 @@ namespace dtrain::cluster {
 namespace {
 
 struct Rule {
-    const char *name; // in texts
     bool whole;       // needs all of the list: a member that is gone fails it
     const char *must; // who must ask
 };
 constexpr Rule rules[] = {
-    {"shrink", false, "every survivor must call it"},
-    {"create_group", true, "every rank of the list must call it, with the same list and tag"},
+    {false, "every survivor must call it"},
+    {true, "every rank of the list must call it, with the same list and tag"},
 };
 static_assert(std::size(rules) == size_t(wire::GroupKind::last) + 1);
 
 const Rule &rule_of(wire::GroupKind kind) { return rules[size_t(kind)]; }
 
-wire::GroupReply failure(Status status, std::string text) {
+wire::GroupReply failure(wire::GroupKind kind, Status status, const std::string &why) {
     wire::GroupReply reply;
     reply.status = status;
-    reply.text = std::move(text);
+    reply.text = text("%s: %s", group_call(kind), why.c_str());
     return reply;
 }
 
@@ -104,15 +103,12 @@ void GroupVotes::look(All::iterator at, Answers &answers) {
     const std::vector<int32_t> absent = missing(key, pending);
     const auto lost = std::ranges::find_if(absent, [&](int32_t m) { return !state_.alive(m); });
     if (lost != absent.end())
-        finish(at,
-               failure(DTRAIN_ERR_PEER,
-                       text("%s: %s", rule_of(key.kind).name, state_.gone.at(*lost).text.c_str())),
-               answers);
+        finish(at, failure(key.kind, DTRAIN_ERR_PEER, state_.gone.at(*lost).text), answers);
     else if (absent.empty())
-        finish(at, decide(pending), answers);
+        finish(at, decide(key.kind, pending), answers);
 }
 
-wire::GroupReply GroupVotes::decide(const Pending &pending) {
+wire::GroupReply GroupVotes::decide(wire::GroupKind kind, const Pending &pending) {
     wire::GroupReply reply;
     const int32_t held = pending.asked.begin()->second.held;
     bool equal = held != wire::no_tag;
@@ -125,7 +121,7 @@ wire::GroupReply GroupVotes::decide(const Pending &pending) {
         reply.tag_id = uint32_t(held);
         reply.new_group = new_group_();
     } else if (std::ranges::all_of(reply.used, [](uint64_t word) { return word == UINT64_MAX; })) {
-        return failure(DTRAIN_ERR_LIMIT,
+        return failure(kind, DTRAIN_ERR_LIMIT,
                        "all communicators that a process can have are in use; destroy some");
     } else {
         reply.again = true;
@@ -134,12 +130,12 @@ wire::GroupReply GroupVotes::decide(const Pending &pending) {
 }
 
 wire::GroupReply GroupVotes::give_up(const Key &key, const Pending &pending) {
-    const Rule &rule = rule_of(key.kind);
     if (std::string differs = find_difference(key, pending); !differs.empty())
-        return failure(DTRAIN_ERR_MISMATCH, text("%s: %s", rule.name, differs.c_str()));
-    return failure(DTRAIN_ERR_TIMEOUT, // in job numbers
-                   text("%s: still waiting for %s; %s", rule.name,
-                        member_list(missing(key, pending), workers_).c_str(), rule.must));
+        return failure(key.kind, DTRAIN_ERR_MISMATCH, differs);
+    return failure(key.kind, DTRAIN_ERR_TIMEOUT, // in job numbers
+                   text("still waiting for %s; %s",
+                        member_list(missing(key, pending), workers_).c_str(),
+                        rule_of(key.kind).must));
 }
 
 // Whether a member that is missing here has asked for another list instead; both sides get the same

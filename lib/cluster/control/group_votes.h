@@ -61,7 +61,7 @@ class GroupVotes {
     bool is_needed(const Key &key, int32_t member) const;
     std::vector<int32_t> missing(const Key &key, const Pending &pending) const;
     void look(All::iterator at, Answers &answers);
-    wire::GroupReply decide(const Pending &pending);
+    wire::GroupReply decide(wire::GroupKind kind, const Pending &pending);
     wire::GroupReply give_up(const Key &key, const Pending &pending);
     std::string find_difference(const Key &key, const Pending &pending);
     void finish(All::iterator at, wire::GroupReply reply, Answers &answers); // erases it

@@ -41,8 +41,10 @@ Status Job::State::form_group(GroupAttempt &attempt, int64_t timeout_ns, NewGrou
 Status Job::State::enlist(Waiter &waiter) {
     std::lock_guard lock(mutex_);
     if (is_being_made(waiter.attempt.request()))
-        return fail(DTRAIN_ERR_BUSY, "another thread of this process makes a group of the same "
-                                     "ranks; give each its own tag");
+        return fail(DTRAIN_ERR_BUSY,
+                    "%s: another thread of this process makes the same group; give each group its "
+                    "own tag",
+                    group_call(waiter.attempt.request().kind));
     waiters_.push_back(&waiter);
     return DTRAIN_OK;
 }
@@ -64,9 +66,11 @@ bool Job::State::is_being_made(const wire::GroupRequest &request) const {
 // Sends the request, and waits for the reply.
 Status Job::State::ask(Waiter &waiter, int64_t deadline) {
     const int64_t timeout = deadline == INT64_MAX ? INT64_MAX : deadline - now_ns();
-    if (timeout <= 0)
-        return fail(DTRAIN_ERR_TIMEOUT, "the members found no common tag for the new group");
     wire::GroupRequest request = waiter.attempt.request();
+    const char *call = group_call(request.kind);
+    if (timeout <= 0)
+        return fail(DTRAIN_ERR_TIMEOUT,
+                    "%s: the members found no tag that all of them could take in time", call);
     // The coordinator gives up earlier, so that its answer, with the better text, arrives by then.
     request.timeout_ns = timeout - timeout / 8;
     {
@@ -86,10 +90,11 @@ Status Job::State::ask(Waiter &waiter, int64_t deadline) {
         std::unique_lock lock(mutex_);
         Status s = outcome(waiter);
         if (s == DTRAIN_IN_PROGRESS && now_ns() >= deadline)
-            s = fail(DTRAIN_ERR_TIMEOUT,
-                     "no answer from a coordinator within %lld ms; the timeout should be longer "
-                     "than three times heartbeat.timeout",
-                     static_cast<long long>(timeout / ms));
+            s = fail(
+                DTRAIN_ERR_TIMEOUT,
+                "%s: no answer from a coordinator within %lld ms; the timeout should be longer "
+                "than three times heartbeat.timeout",
+                call, static_cast<long long>(timeout / ms));
         if (s != DTRAIN_IN_PROGRESS) return s;
         const int64_t until = std::min(deadline, driver_.next_deadline());
         lock.unlock();
@@ -102,6 +107,9 @@ Status Job::State::outcome(const Waiter &waiter) const {
         return status_ == DTRAIN_OK ? DTRAIN_IN_PROGRESS : fail(status_, "%s", text_.c_str());
     if (waiter.reply->status != DTRAIN_OK)
         return fail(waiter.reply->status, "%s", waiter.reply->text.c_str());
+    if (!waiter.reply->again && !waiter.attempt.fits(*waiter.reply))
+        return fail(DTRAIN_ERR_CORRUPT, "%s: the coordinator's reply is not one to this request",
+                    group_call(waiter.attempt.request().kind));
     return DTRAIN_OK;
 }
 

@@ -204,6 +204,19 @@ void candidates_are_equal_and_free(void **) {
     assert_int_equal(here.request().held, there.request().held);
     assert_int_not_equal(here.request().held, first);
     assert_int_equal(here.request().round, 1);
+    reply = {};
+    reply.members = {4, 2};
+    reply.tag_id = uint32_t(here.request().held);
+    assert_true(here.fits(reply));
+    reply.members = {2}; // of a shrink
+    assert_true(here.fits(reply));
+    for (const Members &wrong : {Members{2, 4}, {4, 4}, {4, 2, 3}, {4000}}) {
+        reply.members = wrong;
+        assert_false(here.fits(reply));
+    }
+    reply.members = {4, 2};
+    reply.tag_id++;
+    assert_false(here.fits(reply));
     here.keep();
     TagIds full;
     for (uint32_t tag = 0; tag < group_tags; tag++) full.take(tag);
