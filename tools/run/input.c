@@ -1,4 +1,4 @@
-/* Relays the terminal's input to rank 0 through a socket.
+/* Relays input to rank 0 through a socket, or through the agent of its host.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "input.h"
 
@@ -19,18 +19,36 @@ int input_open(input_t *input, int *read_end) {
     return fcntl(input->to, F_SETFL, O_NONBLOCK);
 }
 
+void input_open_at(input_t *input, host_t *host) { *input = (input_t){.to = -1, .host = host}; }
+
+void input_taken(input_t *input) { input->untaken = false; }
+
+/* Reading the terminal in the background would stop this process. */
+static bool may_read(void) { return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp(); }
+
 void input_prepare(const input_t *input, struct pollfd polled[2]) {
-    const int pending = input->begin < input->end;
-    /* Reading the terminal in the background would stop this process. */
-    const int readable = input->to >= 0 && !pending && tcgetpgrp(STDIN_FILENO) == getpgrp();
+    const bool pending = input->begin < input->end;
+    const bool relays = input->to >= 0 || (input->host != NULL && input->host->state == HOST_READY);
+    const bool readable = relays && !pending && !input->untaken && may_read();
     polled[0] = (struct pollfd){.fd = readable ? STDIN_FILENO : -1, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = pending ? input->to : -1, .events = POLLOUT};
 }
 
 static void end(input_t *input) {
-    close(input->to);
+    if (input->host != NULL) host_input(input->host, 0, NULL, 0);
+    if (input->to >= 0) close(input->to);
     input->to = -1;
+    input->host = NULL;
     input->begin = input->end = 0;
+}
+
+static void pass_on(input_t *input, size_t size) {
+    if (input->host == NULL) {
+        input->begin = 0, input->end = size;
+        return;
+    }
+    host_input(input->host, 0, input->data, size);
+    input->untaken = true;
 }
 
 void input_relay(input_t *input, const struct pollfd polled[2]) {
@@ -38,7 +56,7 @@ void input_relay(input_t *input, const struct pollfd polled[2]) {
     if (polled[0].revents != 0) {
         n = read(STDIN_FILENO, input->data, sizeof input->data);
         if (n > 0)
-            input->begin = 0, input->end = (size_t)n;
+            pass_on(input, (size_t)n);
         else if (n == 0 || (errno != EINTR && errno != EAGAIN))
             end(input);
     } else if (polled[1].revents != 0) {

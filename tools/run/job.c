@@ -1,49 +1,27 @@
-/* Starts all processes, waits for their ends, signals and timeouts, and stops the job.
+/* Waits for ends of processes, signals and timeouts, and stops the job.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
-#include "input.h"
-#include "process.h"
+#include "clock.h"
+#include "heart.h"
+#include "signals.h"
+#include "starting.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double kill_after = 2; /* seconds from TERM to KILL */
 static const double patience = 10;  /* seconds for processes to end after a signal from the user */
-static const double server_patience = 5; /* seconds for servers, once all workers have ended */
+static const double server_patience = 5;  /* seconds for servers, once all workers have ended */
+static const double finish_patience = 10; /* seconds for agents, once all processes have ended */
 static const double never = 1e300;
 enum { FIXED = 3 }; /* descriptors to poll before the processes' */
-
-typedef struct job {
-    const options_t *options;
-    process_t *processes;  /* workers, then servers */
-    struct pollfd *polled; /* signals, two for the input, then two per process */
-    input_t input;
-    int count, running, workers_running;
-    int status;      /* exit status of the first process to fail */
-    int interrupted; /* the first signal passed on, or 0 */
-    bool stopping;   /* TERM was sent */
-    double deadline; /* --timeout */
-    double stop_at;  /* when the grace time after a failure is over */
-    double kill_at;  /* when KILL follows */
-} job_t;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void signal_all(const job_t *job, int number) {
     for (int i = 0; i < job->count; i++) process_signal(&job->processes[i], number);
@@ -52,12 +30,12 @@ static void signal_all(const job_t *job, int number) {
 static void stop(job_t *job) {
     if (job->stopping) return;
     job->stopping = true;
-    job->kill_at = now() + kill_after;
+    job->kill_at = clock_now() + kill_after;
     signal_all(job, SIGTERM);
 }
 
 static void report(const process_t *p) {
-    char name[32], how[96];
+    char name[300], how[96];
     process_name(p, name, sizeof name);
     if (p->signal != 0)
         snprintf(how, sizeof how, "killed by signal %d (%s)", p->signal, strsignal(p->signal));
@@ -74,20 +52,23 @@ static void handle_end(job_t *job, process_t *p) {
     job->running--;
     if (!p->server) job->workers_running--;
     if (job->workers_running == 0 && !job->stopping && job->kill_at == never && job->running > 0)
-        job->kill_at = now() + server_patience;
+        job->kill_at = clock_now() + server_patience;
     if (p->status == 0) return;
-    if (!job->stopping && job->interrupted == 0) report(p);
+    if (!job->stopping && job->interrupted == 0 && !p->lost) report(p);
     if (job->status != 0) return;
     job->status = p->status;
     if (job->interrupted != 0)
-        job->kill_at = now() + patience; /* the other processes got the signal, too */
+        job->kill_at = clock_now() + patience; /* the other processes got the signal, too */
     else if (!job->options->keep_going)
-        job->stop_at = now() + job->options->grace; /* the library tells them of the failure */
+        job->stop_at =
+            clock_now() + job->options->grace; /* the library tells them of the failure */
 }
 
 /* Handles killed processes before failed ones: of two that ended at the same time, the failed one
  * has probably noticed that the other was killed. */
-static void handle_children(job_t *job) {
+static void handle_ends(job_t *job) {
+    if (!job->some_ended) return;
+    job->some_ended = false;
     for (int i = 0; i < job->count; i++) process_poll(&job->processes[i]);
     for (int killed = 1; killed >= 0; killed--)
         for (int i = 0; i < job->count; i++) {
@@ -100,7 +81,7 @@ static void handle_children(job_t *job) {
 
 static void handle_signal(job_t *job, int number) {
     if (number == SIGCHLD) {
-        handle_children(job);
+        job->some_ended = true;
     } else if (number == SIGINT && job->interrupted == SIGINT) {
         signal_all(job, SIGKILL);
     } else {
@@ -111,8 +92,59 @@ static void handle_signal(job_t *job, int number) {
     }
 }
 
+static void take_frame(void *arg, host_t *host, const frame_t *frame) {
+    job_t *job = arg;
+    process_t *p = frame->process < (uint32_t)job->count ? &job->processes[frame->process] : NULL;
+    if (p == NULL || p->host != host) return;
+    if (frame->kind == FRAME_TAKEN && p == job->processes) input_taken(&job->input);
+    process_take(p, frame);
+    job->some_ended |= p->ended;
+}
+
+/* "ranks 2 and 3", "rank 1 and server 0", ...; of many only the first ones. */
+static void name_processes(const job_t *job, const host_t *host, char *names, size_t size) {
+    size_t length = 0;
+    int count = 0;
+    names[0] = 0;
+    for (int i = 0; i < job->count; i++) {
+        const process_t *p = &job->processes[i];
+        if (p->host != host || !p->started || p->ended || count++ >= 8) continue;
+        length += (size_t)snprintf(names + length, size - length, "%s%s %d", count > 1 ? ", " : "",
+                                   p->server ? "server" : "rank", p->index);
+    }
+    if (count > 8) snprintf(names + length, size - length, ", and %d more", count - 8);
+}
+
+/* Its agent ends what runs there when it does not hear from the launcher any more. */
+static void handle_loss(job_t *job, host_t *host) {
+    char names[256];
+    host->reported = true;
+    name_processes(job, host, names, sizeof names);
+    output_say("host %s is lost: %s%s%s", host->name, host->why, names[0] != 0 ? "; with it " : "",
+               names);
+    for (int i = 0; i < job->count; i++)
+        if (job->processes[i].host == host) process_lose(&job->processes[i]);
+    job->some_ended = true;
+}
+
+static void look_at_hosts(job_t *job) {
+    const double now = clock_now(), pause = clock_pause(job->looked, now);
+    char why[80];
+    job->looked = now;
+    for (int i = 0; i < job->host_count; i++) {
+        host_t *host = &job->hosts[i];
+        host->heard += pause;
+        if (host->state == HOST_READY && now > host->heard + job->options->host_timeout) {
+            snprintf(why, sizeof why, "nothing was heard from it for %g s (--host-timeout)",
+                     job->options->host_timeout);
+            host_lose(host, why);
+        }
+        if (job->connected && host->state == HOST_LOST && !host->reported) handle_loss(job, host);
+    }
+}
+
 static void handle_time(job_t *job) {
-    const double t = now();
+    const double t = clock_now();
     if (t >= job->deadline) {
         output_say("timed out after %g s", job->options->timeout);
         job->deadline = never;
@@ -125,7 +157,7 @@ static void handle_time(job_t *job) {
     }
     if (t >= job->kill_at) {
         for (int i = 0; i < job->count; i++) {
-            char name[32];
+            char name[300];
             if (job->processes[i].ended) continue;
             process_name(&job->processes[i], name, sizeof name);
             output_say("%s did not end in time; killed", name);
@@ -135,120 +167,104 @@ static void handle_time(job_t *job) {
     }
 }
 
-static void wait_for_events(job_t *job) {
+static int milliseconds_left(const job_t *job) {
+    const double most = job->host_count > 0 ? 500 : 60000;
     const double next = fmin(fmin(job->deadline, job->kill_at), job->stop_at);
-    const double left = next == never ? -1 : (next - now()) * 1000 + 1;
-    struct pollfd *polled = job->polled + FIXED;
+    if (next == never) return job->host_count > 0 ? 500 : -1;
+    return (int)fmin(fmax((next - clock_now()) * 1000 + 1, 0), most);
+}
+
+void job_wait(job_t *job) {
+    struct pollfd *polled = job->polled + FIXED, *hosts = polled + 2 * job->count;
+    job->polled[0] = (struct pollfd){.fd = job->signals, .events = POLLIN};
     for (int i = 0; i < job->count; i++) {
         const process_t *p = &job->processes[i];
         polled[2 * i] = (struct pollfd){.fd = p->out.from, .events = POLLIN};
         polled[2 * i + 1] = (struct pollfd){.fd = p->err.from, .events = POLLIN};
     }
+    for (int i = 0; i < job->host_count; i++) host_prepare(&job->hosts[i], hosts + HOST_POLLED * i);
     input_prepare(&job->input, job->polled + 1);
-    const int milliseconds = next == never ? -1 : left < 0 ? 0 : left > 60000 ? 60000 : (int)left;
-    if (poll(job->polled, FIXED + 2 * (nfds_t)job->count, milliseconds) <= 0) return;
-    for (int i = 0; i < job->count; i++) {
-        if (polled[2 * i].revents != 0) stream_read(&job->processes[i].out);
-        if (polled[2 * i + 1].revents != 0) stream_read(&job->processes[i].err);
+    const nfds_t count = FIXED + 2 * (nfds_t)job->count + HOST_POLLED * (nfds_t)job->host_count;
+    if (poll(job->polled, count, milliseconds_left(job)) > 0) {
+        for (int i = 0; i < job->count; i++) {
+            if (polled[2 * i].revents != 0) stream_read(&job->processes[i].out);
+            if (polled[2 * i + 1].revents != 0) stream_read(&job->processes[i].err);
+        }
+        for (int i = 0; i < job->host_count; i++)
+            host_handle(&job->hosts[i], hosts + HOST_POLLED * i, clock_now(), take_frame, job);
+        input_relay(&job->input, job->polled + 1);
+        for (int number; (number = signals_take(job->signals)) != 0;) handle_signal(job, number);
     }
-    input_relay(&job->input, job->polled + 1);
-    struct signalfd_siginfo info;
-    while (read(job->polled[0].fd, &info, sizeof info) == (ssize_t)sizeof info)
-        handle_signal(job, (int)info.ssi_signo);
+    if (job->host_count > 0) look_at_hosts(job);
 }
 
-/* How many processes start at the same time: one by one, each would first wait for a core. */
-enum { starting_together = 16 };
-
-/* Confirms the processes that were started before process i, except the last `but` of them. */
-static void confirm(job_t *job, int *unconfirmed, int i, int but) {
-    for (; *unconfirmed > i + but; (*unconfirmed)--) {
-        process_t *p = &job->processes[*unconfirmed];
-        const int error = process_confirm(p);
-        if (error == 0) continue;
-        if (job->status == 0) job->status = process_failed(p, job->options, error);
-        p->handled = true;
-        job->running--;
-        job->workers_running -= !p->server;
-    }
-}
-
-/* Starts the processes in reverse order: if a server's program is missing, for example, no worker
- * starts. */
-static void start_all(job_t *job, const rendezvous_t *rendezvous) {
-    int input = -1, i = job->count - 1, unconfirmed = i;
-    for (; i >= 0; i--) {
-        process_t *p = &job->processes[i];
-        p->server = i >= job->options->workers;
-        p->index = p->server ? i - job->options->workers : i;
-        confirm(job, &unconfirmed, i, i == job->options->workers - 1 ? 0 : starting_together);
-        if (job->status != 0) break;
-        if (i > 0)
-            input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        else if (input_open(&job->input, &input) != 0)
-            input = -1;
-        job->status = process_start(p, job->options, rendezvous, input);
-        if (job->status != 0) break;
-        job->running++;
-        job->workers_running += !p->server;
-    }
-    confirm(job, &unconfirmed, i, 0);
-    close(rendezvous->listen_fd); /* rank 0 has inherited it */
-    if (job->status != 0) stop(job);
-}
-
+/* Ends what the processes have left running in their groups, and prints the last output. */
 static void clean_up(job_t *job) {
-    signal_all(job, SIGKILL); /* programs that the processes have left running in their groups */
+    const double end = clock_now() + finish_patience;
+    for (int i = 0; i < job->host_count; i++)
+        if (job->hosts[i].state == HOST_READY) host_finish(&job->hosts[i]);
+    for (int i = 0; i < job->host_count; i++)
+        while (job->hosts[i].state == HOST_READY && clock_now() < end) job_wait(job);
     for (int i = 0; i < job->count; i++) {
-        stream_finish(&job->processes[i].out);
-        stream_finish(&job->processes[i].err);
-        if (job->processes[i].pid != 0) waitpid(job->processes[i].pid, NULL, 0);
+        process_t *p = &job->processes[i];
+        process_signal(p, SIGKILL);
+        stream_finish(&p->out);
+        stream_finish(&p->err);
+        child_release(&p->child);
+        recipe_free(&p->recipe);
     }
+    heart_stop(job->heart);
+    for (int i = 0; i < job->host_count; i++)
+        if (job->hosts[i].state != HOST_UNUSED) host_close(&job->hosts[i]);
+    free(job->hosts);
     free(job->processes);
     free(job->polled);
 }
 
-/* Receives signals through a descriptor, which is polled with the output. */
-static int open_signals(void) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int *s = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, 0}; *s != 0; s++)
-        sigaddset(&set, *s);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-/* Allows two descriptors per process and some more. Child processes keep the old limit. */
-static void allow_files(int processes) {
+/* Allows two descriptors per process, three per host and some more. Child processes keep the old
+ * limit. */
+static void allow_files(int processes, int hosts) {
     struct rlimit files;
-    const rlim_t wanted = 2 * (rlim_t)processes + 64;
+    const rlim_t wanted = 2 * (rlim_t)processes + HOST_POLLED * (rlim_t)hosts + 64;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted) return;
     files.rlim_cur = wanted < files.rlim_max ? wanted : files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
 }
 
+static int allocate(job_t *job) {
+    const size_t hosts = (size_t)job->host_count, count = (size_t)job->count;
+    job->processes = calloc(count, sizeof *job->processes);
+    job->hosts = calloc(hosts + 1, sizeof *job->hosts);
+    job->polled = calloc(FIXED + 2 * count + HOST_POLLED * hosts, sizeof *job->polled);
+    job->signals = signals_open();
+    if (job->processes == NULL || job->hosts == NULL || job->polled == NULL || job->signals < 0)
+        return -1;
+    for (int i = 0; i < job->count; i++) {
+        process_t *p = &job->processes[i];
+        p->out.from = p->err.from = p->child.report = -1;
+    }
+    return 0;
+}
+
 int job_run(const options_t *options) {
-    rendezvous_t rendezvous;
     job_t job = {.options = options,
                  .count = options->workers + options->servers,
-                 .deadline = options->timeout > 0 ? now() + options->timeout : never,
+                 .host_count = options->hosts.count,
+                 .deadline = options->timeout > 0 ? clock_now() + options->timeout : never,
                  .kill_at = never,
                  .stop_at = never,
+                 .looked = clock_now(),
                  .input.to = -1};
-    allow_files(job.count);
-    if (rendezvous_create(&rendezvous) != 0) return 1;
-    job.processes = calloc((size_t)job.count, sizeof *job.processes);
-    job.polled = calloc(FIXED + 2 * (size_t)job.count, sizeof *job.polled);
-    const int signals = open_signals();
-    if (job.processes == NULL || job.polled == NULL || signals < 0) {
+    allow_files(job.count, job.host_count);
+    if (allocate(&job) != 0) {
         output_say("cannot start the job: %s", strerror(errno));
         return 1;
     }
-    job.polled[0] = (struct pollfd){.fd = signals, .events = POLLIN};
-    for (int i = 0; i < job.count; i++) job.processes[i].out.from = job.processes[i].err.from = -1;
-    start_all(&job, &rendezvous);
+    start_all(&job);
+    if (job.status != 0) stop(&job);
     while (job.running > 0) {
-        wait_for_events(&job);
+        job_wait(&job);
+        handle_ends(&job);
         handle_time(&job);
     }
     clean_up(&job);

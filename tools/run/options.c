@@ -2,17 +2,21 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include "output.h"
+
 #include "dtrain.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char usage[] =
     "usage: dtrain-run -n WORKERS [option ...] [--] PROGRAM [ARGUMENT ...]\n"
-    "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job on this machine.\n"
-    "  -n, --workers N          number of workers\n"
+    "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job, on this machine or on several hosts.\n"
+    "  -n, -np, --workers N     number of workers\n"
     "  -s, --servers N          number of parameter servers (0)\n"
     "      --mixed              workers also serve (without servers they always do)\n"
     "      --server-program P   run P instead of dtrain-server\n"
@@ -20,72 +24,167 @@ static const char usage[] =
     "      --grace SECONDS      time for the other processes after the first failure (5)\n"
     "      --keep-going         no limit for this time\n"
     "      --version, --help\n"
+    "Several hosts, by ssh (docs/JOINING.md):\n"
+    "  -H, --hosts LIST         host:slots,host2:slots; without -n a worker for each slot\n"
+    "      --hostfile FILE      lines with \"host slots=N\" or \"host:N\"\n"
+    "      --oversubscribe      more workers than slots\n"
+    "  -x VARIABLE[=VALUE]      pass it on to all processes; can be given again (DTRAIN_* are)\n"
+    "      --address ADDRESS    where the others reach the first host (how ssh reached it)\n"
+    "      --host-timeout SECONDS  a host is lost when nothing is heard from it for so long (20)\n"
+    "  -p, --ssh-port PORT\n"
+    "      --ssh-identity-file FILE\n"
+    "      --ssh COMMAND        run this instead of \"ssh\"\n"
     "Output lines are prefixed with the rank (s0, s1, ... for servers); rank 0 gets the input.\n"
     "INT, TERM and HUP are passed on to all processes; a second INT kills them. When a process\n"
     "fails, the library tells the others, which have the time of --grace to report it or to\n"
     "continue without it; then they get TERM, and KILL 2 s later. The exit status is that of the\n"
-    "first process to fail (128 + the signal that killed it; 124 after the timeout).\n";
+    "first process to fail (128 + the signal that killed it; 124 after the timeout; 255 when a\n"
+    "host is lost).\n";
 
 static int parse_count(const char *what, const char *text, int min, int *count) {
     char *end;
     long value = strtol(text, &end, 10);
     if (end == text || *end != 0 || value < min || value > MAX_PROCESSES) {
-        fprintf(stderr, "dtrain-run: %s %s: must be a number from %d to %d\n", what, text, min,
-                MAX_PROCESSES);
+        output_say("%s %s: must be a number from %d to %d", what, text, min, MAX_PROCESSES);
         return -1;
     }
     *count = (int)value;
     return 0;
 }
 
-static int parse_seconds(const char *what, const char *text, bool may_be_0, double *seconds) {
+static int parse_seconds(const char *what, const char *text, double min, double *seconds) {
     char *end;
     double value = strtod(text, &end);
-    if (end == text || *end != 0 || !isfinite(value) || value < 0 || value > 1e8 ||
-        (value == 0 && !may_be_0)) {
-        fprintf(stderr, "dtrain-run: %s %s: must be a number of seconds%s\n", what, text,
-                may_be_0 ? "" : " above 0");
+    if (end == text || *end != 0 || !isfinite(value) || value < min || value > 1e8) {
+        if (min > 0 && min < 1)
+            output_say("%s %s: must be a number of seconds above 0", what, text);
+        else
+            output_say("%s %s: must be a number of seconds, at least %g", what, text, min);
         return -1;
     }
     *seconds = value;
     return 0;
 }
 
+static int parse_port(const char *text) {
+    char *end;
+    const long port = strtol(text, &end, 10);
+    if (isdigit((unsigned char)text[0]) && *end == 0 && port >= 1 && port <= 65535) return 0;
+    output_say("-p %s: must be a port, from 1 to 65535", text);
+    return -1;
+}
+
+/* "NAME=VALUE", or "NAME" with the value that it has here. */
+static int add_variable(texts_t *passed, const char *text) {
+    const size_t length = strcspn(text, "=");
+    char name[256];
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)text[i]) && text[i] != '_') {
+            output_say("-x %s: \"%s\" is not the name of a variable", text, name);
+            return -1;
+        }
+    const char *value = text[length] == '=' ? text + length + 1 : getenv(name);
+    if (length > 0 && length < sizeof name && value != NULL) {
+        texts_set(passed, name, value);
+        return 0;
+    }
+    output_say("-x %s: %s", text, value == NULL ? "this variable is not set here" : "no name");
+    return -1;
+}
+
+static int check_slots(options_t *options) {
+    const host_list_t *hosts = &options->hosts;
+    if (options->workers == 0) options->workers = hosts->slots;
+    if (hosts->count == 0 || options->workers <= hosts->slots || options->oversubscribe) return 0;
+    output_say("-n %d, but the hosts have %d slot%s (%s:%d%s); name more of them, or give "
+               "--oversubscribe",
+               options->workers, hosts->slots, hosts->slots == 1 ? "" : "s", hosts->entries[0].name,
+               hosts->entries[0].slots, hosts->count > 1 ? ", ..." : "");
+    return -1;
+}
+
 static int complete(options_t *options, char **rest) {
     options->program = rest;
-    if (options->workers == 0)
-        fprintf(stderr, "dtrain-run: -n is missing (see --help)\n");
+    if (options->agent > 0) return 0;
+    if (options->workers == 0 && options->hosts.count == 0)
+        output_say("-n is missing (see --help)");
     else if (*rest == NULL)
-        fprintf(stderr, "dtrain-run: the program is missing (see --help)\n");
+        output_say("the program is missing (see --help)");
     else
-        return 0;
+        return check_slots(options);
     return -1;
 }
 
 int options_parse(options_t *options, int argc, char **argv) {
-    enum { SERVER_PROGRAM = 256, MIXED, TIMEOUT, GRACE, KEEP_GOING, VERSION, HELP };
+    enum {
+        SERVER_PROGRAM = 256,
+        MIXED,
+        TIMEOUT,
+        GRACE,
+        KEEP_GOING,
+        HOSTFILE,
+        OVERSUBSCRIBE,
+        ADDRESS,
+        HOST_TIMEOUT,
+        IDENTITY,
+        SSH,
+        AGENT,
+        VERSION,
+        HELP
+    };
     static const struct option known[] = {{"workers", 1, NULL, 'n'},
+                                          {"np", 1, NULL, 'n'},
                                           {"servers", 1, NULL, 's'},
                                           {"server-program", 1, NULL, SERVER_PROGRAM},
                                           {"mixed", 0, NULL, MIXED},
                                           {"timeout", 1, NULL, TIMEOUT},
                                           {"grace", 1, NULL, GRACE},
                                           {"keep-going", 0, NULL, KEEP_GOING},
+                                          {"hosts", 1, NULL, 'H'},
+                                          {"host", 1, NULL, 'H'},
+                                          {"hostfile", 1, NULL, HOSTFILE},
+                                          {"oversubscribe", 0, NULL, OVERSUBSCRIBE},
+                                          {"address", 1, NULL, ADDRESS},
+                                          {"host-timeout", 1, NULL, HOST_TIMEOUT},
+                                          {"ssh-port", 1, NULL, 'p'},
+                                          {"ssh-identity-file", 1, NULL, IDENTITY},
+                                          {"ssh", 1, NULL, SSH},
+                                          {"agent", 1, NULL, AGENT},
                                           {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
                                           {NULL, 0, NULL, 0}};
+    const double above_0 = 1e-9;
+    host_list_t *hosts = &options->hosts;
     int option, result = 0;
-    *options = (options_t){.grace = 5};
+    *options = (options_t){.grace = 5, .host_timeout = 20, .ssh = "ssh"};
     /* '+': arguments after the program's name belong to the program. */
-    while (result == 0 && (option = getopt_long(argc, argv, "+n:s:", known, NULL)) != -1) {
+    while (result == 0 && (option = getopt_long(argc, argv, "+n:s:H:p:x:", known, NULL)) != -1) {
         switch (option) {
-        case 'n': result = parse_count("-n", optarg, 1, &options->workers); break;
+        case 'n':
+            if (strcmp(optarg, "p") == 0 && optind < argc) optarg = argv[optind++]; /* -np N */
+            result = parse_count("-n", optarg, 1, &options->workers);
+            break;
         case 's': result = parse_count("-s", optarg, 0, &options->servers); break;
         case SERVER_PROGRAM: options->server_program = optarg; break;
         case MIXED: options->mixed = true; break;
-        case TIMEOUT: result = parse_seconds("--timeout", optarg, false, &options->timeout); break;
-        case GRACE: result = parse_seconds("--grace", optarg, true, &options->grace); break;
+        case TIMEOUT:
+            result = parse_seconds("--timeout", optarg, above_0, &options->timeout);
+            break;
+        case GRACE: result = parse_seconds("--grace", optarg, 0, &options->grace); break;
         case KEEP_GOING: options->keep_going = true; break;
+        case 'H': result = host_list_add(hosts, "-H", optarg); break;
+        case HOSTFILE: result = host_list_read(hosts, optarg); break;
+        case OVERSUBSCRIBE: options->oversubscribe = true; break;
+        case 'x': result = add_variable(&options->passed, optarg); break;
+        case ADDRESS: options->address = optarg; break;
+        case HOST_TIMEOUT:
+            result = parse_seconds("--host-timeout", optarg, 2, &options->host_timeout);
+            break;
+        case 'p': result = parse_port(options->ssh_port = optarg); break;
+        case IDENTITY: options->ssh_identity = optarg; break;
+        case SSH: options->ssh = optarg; break;
+        case AGENT: result = parse_seconds("--agent", optarg, above_0, &options->agent); break;
         case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;
         default: return -1; /* getopt_long() has printed the reason */

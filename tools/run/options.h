@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_OPTIONS_H
 #define RUN_OPTIONS_H
+#include "host_list.h"
+#include "texts.h"
 
 #include <stdbool.h>
 
@@ -15,6 +17,14 @@ typedef struct options {
     bool keep_going;            /* no limit for the other processes */
     const char *server_program; /* NULL: dtrain-server, beside this program or on the PATH */
     char **program;             /* and its arguments, NULL at the end */
+    host_list_t hosts;          /* none: this host, for all */
+    bool oversubscribe;         /* more workers than slots */
+    texts_t passed;             /* variables for all processes, "NAME=VALUE" */
+    const char *address;        /* by which the others reach rank 0's host; NULL: found out */
+    double host_timeout;        /* seconds; a host that is silent for longer is lost */
+    const char *ssh;            /* the program and arguments, separated by blanks */
+    const char *ssh_port, *ssh_identity; /* NULL: ssh's own */
+    double agent; /* > 0: this is the agent of a launcher elsewhere; its host_timeout */
 } options_t;
 
 /* Returns 0; -1 with the reason on stderr; 1 when it has answered --help or --version. */

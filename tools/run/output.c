@@ -69,17 +69,24 @@ static void take_byte(stream_t *s, char byte) {
 
 static void stream_close(stream_t *s) {
     stream_t *live = s == shown ? NULL : shown;
-    if (s->from < 0) return;
-    close(s->from);
+    if (s->from < 0 && !s->fed) return;
+    if (s->from >= 0) close(s->from);
     s->from = -1;
+    s->fed = false;
     hide_live();
     if (s->length > strlen(s->prefix)) end_line(s);
     show_live(live);
 }
 
+void stream_feed(stream_t *s, const char *bytes, size_t size) {
+    stream_t *live = s->live ? s : shown;
+    hide_live();
+    for (size_t i = 0; i < size; i++) take_byte(s, bytes[i]);
+    show_live(live);
+}
+
 bool stream_read(stream_t *s) {
     char chunk[16384];
-    stream_t *live = s->live ? s : shown;
     if (s->from < 0) return false;
     const ssize_t n = read(s->from, chunk, sizeof chunk);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
@@ -87,9 +94,7 @@ bool stream_read(stream_t *s) {
         stream_close(s);
         return false;
     }
-    hide_live();
-    for (ssize_t i = 0; i < n; i++) take_byte(s, chunk[i]);
-    show_live(live);
+    stream_feed(s, chunk, (size_t)n);
     return true;
 }
 
@@ -133,11 +138,17 @@ static int open_terminal(int like, int columns, int *master, int *slave) {
     return 0;
 }
 
-int stream_open(stream_t *s, int to, bool live, const char *name, int *write_end) {
-    int ends[2] = {-1, -1};
-    *s = (stream_t){.from = -1, .to = to, .live = live};
+void stream_begin(stream_t *s, int to, const char *name) {
+    *s = (stream_t){.from = -1, .to = to, .fed = true};
     snprintf(s->prefix, sizeof s->prefix, "[%s] ", name);
     begin_line(s);
+}
+
+int stream_open(stream_t *s, int to, bool live, const char *name, int *write_end) {
+    int ends[2] = {-1, -1};
+    stream_begin(s, to, name);
+    s->fed = false;
+    s->live = live;
     if (live ? open_terminal(to, (int)s->length, &ends[0], &ends[1]) : pipe2(ends, O_CLOEXEC))
         return -1;
     s->from = ends[0];

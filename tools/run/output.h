@@ -12,7 +12,8 @@ enum { LINE_MAX_BYTES = 16384, LAST_BYTES = 200 };
 
 typedef struct stream {
     int from; /* read end, non-blocking; -1: it has ended */
-    int to;   /* STDOUT_FILENO or STDERR_FILENO */
+    int to;   /* STDOUT_FILENO or STDERR_FILENO; -1: lines are not printed */
+    bool fed; /* stream_feed() brings its bytes */
     bool live;
     bool returned; /* live: the last byte was a carriage return */
     char prefix[16];
@@ -24,6 +25,9 @@ typedef struct stream {
 /* Makes a pipe, or for `live` a terminal as wide as the launcher's less the prefix; *write_end is
  * for the child. Returns 0, or -1 with errno. All descriptors are closed on exec. */
 int stream_open(stream_t *stream, int to, bool live, const char *name, int *write_end);
+/* For a process on another host: stream_feed() gets its output. */
+void stream_begin(stream_t *stream, int to, const char *name);
+void stream_feed(stream_t *stream, const char *bytes, size_t size);
 /* Reads and prints available output; closes the stream at its end. Returns true if there may be
  * more. */
 bool stream_read(stream_t *stream);

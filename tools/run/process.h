@@ -1,37 +1,39 @@
-/* One process of the job: a worker or a server.
+/* One process of the job, here or on another host: a worker or a server.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_PROCESS_H
 #define RUN_PROCESS_H
-#include "options.h"
+#include "child.h"
+#include "host.h"
 #include "output.h"
-#include "rendezvous.h"
-
-#include <sys/types.h>
+#include "places.h"
 
 typedef struct process {
-    pid_t pid;           /* also the number of its process group; 0: not started */
-    bool server;         /* else a worker */
-    int index;           /* rank, or number of the server */
+    bool server; /* else a worker */
+    int index;   /* rank, or number of the server */
+    int number;  /* of the process in the job: workers, then servers */
+    place_t place;
+    host_t *host;    /* NULL: this one */
+    recipe_t recipe; /* until it is confirmed */
+    child_t child;   /* if it is here */
+    bool started, confirmed;
+    failure_t failure;   /* once confirmed: why its program does not run */
     bool ended, handled; /* handled: the job has counted its end */
-    int status;          /* once ended: exit status, or 128 + signal, as in a shell */
-    int signal;          /* once ended: the signal that killed it, or 0 */
+    bool lost;           /* ended because its host was lost */
+    int status, signal;  /* once ended: as in child.h */
     stream_t out, err;
-    int report; /* until it is confirmed: descriptor for the errno if it cannot run its program */
 } process_t;
 
-/* Runs the program in a new process group, with the job in its environment and the descriptor
- * `input` (< 0: the launcher's) as its input, which is closed here. Returns 0, or the exit status
- * of a launcher that cannot run it (126, 127), with the reason on stderr. */
-int process_start(process_t *process, const options_t *options, const rendezvous_t *rendezvous,
-                  int input);
-/* Called once for each started process; other processes may be started before. Waits until the
- * program runs: returns 0, or the errno of the failure. process_failed() prints it and returns the
- * exit status. */
-int process_confirm(process_t *process);
-int process_failed(const process_t *process, const options_t *options, int error);
-/* Checks whether the process has ended; it stays a zombie, which reserves the number of its process
- * group. */
-bool process_poll(process_t *process);
+/* Runs its recipe. input: rank 0's; here a descriptor (< 0: the launcher's), which is closed; on
+ * another host it is relayed (input.h). listener: for rank 0 here, else -1. */
+void process_start(process_t *process, int input, int listener);
+/* For a process that is here: waits until it is known whether its program runs. */
+void process_confirm(process_t *process);
+/* Prints the failure of its start; returns the exit status for it. */
+int process_failed(const process_t *process);
+bool process_poll(process_t *process); /* checks whether a process that is here has ended */
+/* Takes what the process's host says of it. */
+void process_take(process_t *process, const frame_t *frame);
+void process_lose(process_t *process);                                /* its host is lost */
 void process_signal(const process_t *process, int number);            /* to the whole group */
 void process_name(const process_t *process, char *name, size_t size); /* "rank 0", "server 1" */
 

@@ -1,15 +1,15 @@
-/* The address where the ranks meet, and the secret by which they authenticate each other.
+/* The port where the ranks meet. It is opened on rank 0's host by the process that starts rank 0,
+ * which inherits it, so that no other program can take it in between.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_RENDEZVOUS_H
 #define RUN_RENDEZVOUS_H
+#include <stdbool.h>
+#include <stddef.h>
 
-typedef struct rendezvous {
-    int listen_fd;   /* for rank 0 to inherit; -1 once closed */
-    char url[64];    /* tcp://127.0.0.1:port */
-    char secret[64]; /* path of the secret's file; empty: the environment has a secret */
-} rendezvous_t;
-
-/* Returns 0, or -1 with the reason on stderr. The descriptors are closed on exec. */
-int rendezvous_create(rendezvous_t *rendezvous);
+/* Listens at a free port of 127.0.0.1, or (everywhere) of all addresses. Returns the descriptor,
+ * which is closed on exec, or -1 with errno. */
+int rendezvous_listen(bool everywhere, int *port);
+/* Writes "tcp://host:port". */
+void rendezvous_url(const char *host, int port, char *url, size_t size);
 
 #endif
