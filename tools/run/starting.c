@@ -24,6 +24,7 @@ enum { LOST_STATUS = 255 };
 typedef struct meeting {
     int listener; /* for rank 0, if it is here; else -1 */
     char url[400];
+    char *directory; /* of this process, and so of those on other hosts */
     char secret[SECRET_LENGTH + 1];
     char secret_path[SECRET_PATH]; /* on this host; empty: the environment has a secret */
 } meeting_t;
@@ -180,7 +181,7 @@ static void write_recipe(process_t *p, const options_t *o, const meeting_t *m) {
     recipe_t *recipe = &p->recipe;
     pass_variables(o, recipe, p->host != NULL);
     describe_place(p, o, m);
-    if (p->host != NULL) recipe->directory = get_current_dir_name();
+    if (p->host != NULL) recipe->directory = strdup(m->directory);
     if (!p->server) {
         for (char **word = o->program; *word != NULL; word++) texts_add(&recipe->arguments, *word);
         return;
@@ -235,7 +236,11 @@ static void start_processes(job_t *job, const meeting_t *meeting) {
 }
 
 void start_all(job_t *job) {
-    meeting_t meeting = {.listener = -1};
+    meeting_t meeting = {.listener = -1, .directory = get_current_dir_name()};
+    if (meeting.directory == NULL && job->host_count > 0) {
+        failed(job, "the current folder");
+        return;
+    }
     place_all(job);
     const bool several = open_hosts(job) > 1;
     connect_hosts(job);
@@ -243,6 +248,7 @@ void start_all(job_t *job) {
         start_processes(job, &meeting);
     if (meeting.listener >= 0) close(meeting.listener); /* rank 0 has inherited it */
     explicit_bzero(meeting.secret, sizeof meeting.secret);
+    free(meeting.directory);
     if (job->status == 0 && job->interrupted != 0 && !job->processes[0].started)
         job->status = 128 + job->interrupted;
 }
