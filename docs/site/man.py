@@ -13,7 +13,7 @@ import sys
 from header import is_table, paragraphs, parse, plain_code
 
 SUMMARIES = {
-    "dtrain-run": "start a job of dtrain on this machine",
+    "dtrain-run": "start a job of dtrain, here or on several hosts",
     "dtrain-server": "serve parameter tables of dtrain",
     "dtrain-info": "tell what dtrain can do here",
     "dtrain-bench": "measure or tune operations of dtrain",

@@ -178,5 +178,8 @@ int agent_run(double limit) {
     }
     tasks_end(&agent.tasks, &agent.launcher);
     send_the_rest(&agent);
+    channel_close(&agent.launcher);
+    free(agent.polled);
+    free(agent.recipe);
     return 0;
 }

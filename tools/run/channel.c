@@ -48,7 +48,9 @@ static char *room_for(channel_t *channel, size_t size) {
     if (channel->unsent_begin == channel->unsent_end)
         channel->unsent_begin = channel->unsent_end = 0;
     if (channel->unsent_end + size > channel->unsent_room) {
-        memmove(channel->unsent, channel->unsent + channel->unsent_begin, channel_unsent(channel));
+        if (channel->unsent_begin > 0)
+            memmove(channel->unsent, channel->unsent + channel->unsent_begin,
+                    channel_unsent(channel));
         channel->unsent_end -= channel->unsent_begin;
         channel->unsent_begin = 0;
         if (channel->unsent_end + size > channel->unsent_room) {

@@ -1,5 +1,5 @@
-/* Another host of the job: the ssh to it, the agent there, and what it does for the launcher. A
- * job's policy is not here (job.c). SPDX-License-Identifier: Apache-2.0 */
+/* Another host of the job: the ssh to it and the agent there. A job's policy is in job.c.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef RUN_HOST_H
 #define RUN_HOST_H
 #include "channel.h"

@@ -5,7 +5,9 @@
 
 int main(int argc, char **argv) {
     options_t options;
-    int result = options_parse(&options, argc, argv);
-    if (result != 0) return result > 0 ? 0 : 2;
-    return options.agent > 0 ? agent_run(options.agent) : job_run(&options);
+    const int parsed = options_parse(&options, argc, argv);
+    int status = parsed > 0 ? 0 : 2;
+    if (parsed == 0) status = options.agent > 0 ? agent_run(options.agent) : job_run(&options);
+    options_free(&options);
+    return status;
 }

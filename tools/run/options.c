@@ -192,3 +192,8 @@ int options_parse(options_t *options, int argc, char **argv) {
     }
     return result == 0 ? complete(options, argv + optind) : result;
 }
+
+void options_free(options_t *options) {
+    host_list_free(&options->hosts);
+    texts_free(&options->passed);
+}

@@ -29,5 +29,6 @@ typedef struct options {
 
 /* Returns 0; -1 with the reason on stderr; 1 when it has answered --help or --version. */
 int options_parse(options_t *options, int argc, char **argv);
+void options_free(options_t *options);
 
 #endif

@@ -1,5 +1,5 @@
-/* Connects to the hosts, then starts the processes in reverse order: if a server's program is
- * missing, for example, no worker starts. SPDX-License-Identifier: Apache-2.0 */
+/* Connects to the hosts, then starts the processes in reverse order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "starting.h"
 
 #include "clock.h"
@@ -211,6 +211,7 @@ static void confirm(job_t *job, int *unconfirmed, int i, int but) {
     }
 }
 
+/* If a server's program is missing, for example, no worker starts. */
 static void start_processes(job_t *job, const meeting_t *meeting) {
     int input = -1, i = job->count - 1, unconfirmed = i;
     for (; i >= 0; i--) {
