@@ -1207,11 +1207,31 @@ DTRAIN_API dtrain_status_t dtrain_checkpoint_restore(dtrain_table_t *const *tabl
 /* Writes the step of the newest complete checkpoint that has the table; DTRAIN_ERR_NOT_FOUND: there
  * is none. Local. */
 DTRAIN_API dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p);
+/* Waits until the newest complete checkpoint that has all these tables is another one than that of
+ * the step `after` (DTRAIN_CHECKPOINT_NEWEST: until there is one), and writes its step. Changes
+ * nothing: an evaluator, in a job of its own, calls it for tables that it has made with the
+ * parameters of the training job, and then dtrain_checkpoint_restore(). While it waits, it logs for
+ * what: after 2 s, then every 10 s. DTRAIN_ERR_TIMEOUT after timeout_ns; its other errors are those
+ * of dtrain_checkpoint_newest(). params: only timeout_ns is read. Blocking, local, any thread. */
+DTRAIN_API dtrain_status_t dtrain_checkpoint_wait(dtrain_table_t *const *tables, uint32_t count,
+                                                  uint64_t after,
+                                                  const dtrain_checkpoint_params_t *params,
+                                                  uint64_t *step_p);
 /* Writes the step of the checkpoint that dtrain_table_create() restored. With the option
  * "checkpoint.restore" it restores the table from the newest checkpoint that has it, before it
  * returns on any worker. DTRAIN_ERR_NOT_FOUND: there was no checkpoint with this table (or the
  * option is not set). Local. */
 DTRAIN_API dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p);
+
+/* ---- roles and servers ----------------------------------------------------------------------- */
+/* Roles of processes. An evaluator (TF_CONFIG's task of this type, or DTRAIN_ROLE=evaluator) is no
+ * member of the job: dtrain_comm_create() returns DTRAIN_ERR_UNSUPPORTED, except for a job of its
+ * own (size = 1), in which it can follow the checkpoints of the other one
+ * (dtrain_checkpoint_wait()). */
+enum { DTRAIN_ROLE_WORKER = 1, DTRAIN_ROLE_SERVER = 2, DTRAIN_ROLE_EVALUATOR = 3 };
+/* Writes as what the environment starts this process, DTRAIN_ROLE_*; a worker where nothing tells.
+ * DTRAIN_ERR_CONFIG: as dtrain_comm_create(). Local, any thread. */
+DTRAIN_API dtrain_status_t dtrain_join_role(uint32_t *role_p);
 
 typedef struct dtrain_server_params {
     uint32_t struct_size;

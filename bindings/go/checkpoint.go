@@ -51,6 +51,18 @@ func RestoreCheckpoint(ctx context.Context, tables []AnyTable, step uint64) (res
 	return restored, err
 }
 
+// WaitCheckpoint waits until the newest checkpoint that has all tables is not that of the step after
+// (Newest: until there is one), and returns its step. An evaluator calls it for tables that it has
+// made in a job of its own, and then RestoreCheckpoint. The deadline of ctx ends it, but not its
+// cancellation.
+func WaitCheckpoint(ctx context.Context, tables []AnyTable, after uint64) (step uint64, err error) {
+	err = checkpoint(ctx, tables, CheckpointParams{},
+		func(list unsafe.Pointer, count uint32, p uintptr) *capi.Failure {
+			return capi.Checkpoint_wait(list, count, after, p, unsafe.Pointer(&step))
+		})
+	return step, err
+}
+
 func checkpoint(ctx context.Context, tables []AnyTable, params CheckpointParams,
 	run func(list unsafe.Pointer, count uint32, params uintptr) *capi.Failure) error {
 	timeout, err := blockingTimeout(ctx, 0)

@@ -144,6 +144,9 @@ func TestRecords(t *testing.T) {
 }
 
 func TestJoiningIsDescribed(t *testing.T) {
+	role, err := dtrain.JoinRole()
+	check(t, err)
+	equal(t, role, dtrain.RoleWorker)
 	said, err := dtrain.DescribeJoin(dtrain.JoinParams{Rendezvous: "tcp://h:7", Size: 3, Rank: 1})
 	check(t, err)
 	if said["joins"] != true || said["index"] != 1.0 || said["workers"] != 3.0 || said["rendezvous"] != "tcp://h:7" {

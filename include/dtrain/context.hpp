@@ -177,6 +177,11 @@ class Memory {
     size_t bytes_;
 };
 
+enum class Role : uint32_t {
+    WORKER = DTRAIN_ROLE_WORKER,
+    SERVER = DTRAIN_ROLE_SERVER,
+    EVALUATOR = DTRAIN_ROLE_EVALUATOR // no member of the job: it follows the job's checkpoints
+};
 enum class LogLevel : int32_t {
     ERROR_ = DTRAIN_LOG_ERROR, // some headers define a macro ERROR
     WARN = DTRAIN_LOG_WARN,
@@ -205,6 +210,12 @@ class Context {
         return detail::text_of([&](char *buffer, size_t size) {
             return dtrain_join_describe(rendezvous.c_str(), &params.params_, buffer, size);
         });
+    }
+    // As what the environment starts this process.
+    static Role role() {
+        uint32_t role = 0;
+        detail::check(dtrain_join_role(&role));
+        return static_cast<Role>(role);
     }
     // Joins a job as a parameter server, which then serves in the background.
     Server serve(const std::string &rendezvous = "env", const ServeParams &params = {}) const {

@@ -428,6 +428,17 @@ inline uint64_t restore_checkpoint(const Tables &tables, uint64_t step = DTRAIN_
     return found;
 }
 
+// Waits until the newest checkpoint that has all tables is not that of the step `after`, and
+// returns its step; the timeout is in params. For an evaluator, which then restores it.
+inline uint64_t wait_checkpoint(const Tables &tables, uint64_t after = DTRAIN_CHECKPOINT_NEWEST,
+                                const dtrain_checkpoint_params_t *params = nullptr) {
+    const auto all = detail::handles(tables);
+    uint64_t found = 0;
+    detail::check(dtrain_checkpoint_wait(all.data(), static_cast<uint32_t>(all.size()), after,
+                                         params, &found));
+    return found;
+}
+
 // TableParams::weights() for `dedicated` servers followed by `serving` workers that serve. They
 // minimize the load of the busiest link.
 inline std::vector<uint32_t> server_weights(uint32_t workers, uint32_t dedicated,

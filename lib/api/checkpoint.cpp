@@ -80,6 +80,21 @@ dtrain_status_t dtrain_checkpoint_newest(dtrain_table_t *table, uint64_t *step_p
     return guard([&] { return table->node->checkpointer().newest(table->table, *step_p); });
 }
 
+dtrain_status_t dtrain_checkpoint_wait(dtrain_table_t *const *tables, uint32_t count,
+                                       uint64_t after, const dtrain_checkpoint_params_t *params,
+                                       uint64_t *step_p) {
+    if (step_p == nullptr) return fail(DTRAIN_ERR_INVALID, "checkpoint_wait: step_p is NULL");
+    return guard_new([&]() -> Status {
+        dtrain_checkpoint_params_t given;
+        if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+        std::vector<ClientTable *> own;
+        if (Status s = take_tables(tables, count, own); s != DTRAIN_OK) return s;
+        dtrain::ps::Node &node = *tables[0]->node;
+        const int64_t deadline_ns = node.session().deadline(given.timeout_ns);
+        return node.checkpointer().wait(own, after, deadline_ns, *step_p);
+    });
+}
+
 dtrain_status_t dtrain_table_restored(const dtrain_table_t *table, uint64_t *step_p) {
     if (Status s = check_handle(table, "table"); s != DTRAIN_OK) return s;
     if (step_p == nullptr) return fail(DTRAIN_ERR_INVALID, "table_restored: step_p is NULL");

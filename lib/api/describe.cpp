@@ -1,6 +1,6 @@
-// Implements dtrain_context_describe() and dtrain_join_describe(): JSON texts of what this build
-// and machine can do, and of how this process would join a job.
-// SPDX-License-Identifier: Apache-2.0
+// Implements dtrain_context_describe(), dtrain_join_describe() and dtrain_join_role(): what this
+// build and machine can do, and how this process would join a job. SPDX-License-Identifier:
+// Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment/environment.h"
@@ -103,6 +103,15 @@ std::string described_sources() {
     return out;
 }
 
+// The role of a process that joins, or of an evaluator, which does not.
+std::string described_role(Status joins, cluster::Role role) {
+    cluster::Task task{};
+    if (joins == DTRAIN_OK)
+        return role == cluster::Role::worker ? R"(, "role": "worker")" : R"(, "role": "server")";
+    const bool evaluates = find_task(env, task) == DTRAIN_OK && task == cluster::Task::evaluator;
+    return evaluates ? R"(, "role": "evaluator")" : "";
+}
+
 std::string describe_join(const cluster::IdentityRequest &wanted) {
     cluster::Identity found;
     std::string evidence;
@@ -110,10 +119,9 @@ std::string describe_join(const cluster::IdentityRequest &wanted) {
     const std::string why = s == DTRAIN_OK ? evidence : dtrain::error_text();
     std::string out = "{\n  \"joins\": ";
     out += s == DTRAIN_OK ? "true" : "false";
+    out += described_role(s, found.role);
     if (s == DTRAIN_OK)
-        out += std::string(", \"role\": ") +
-               (found.role == cluster::Role::worker ? "\"worker\"" : "\"server\"") + ", " +
-               number("index", uint64_t(found.index)) + ", " +
+        out += ", " + number("index", uint64_t(found.index)) + ", " +
                number("workers", uint64_t(found.workers)) + ", " +
                number("servers", uint64_t(found.servers)) +
                ", \"rendezvous\": " + quoted(found.rendezvous);
@@ -157,4 +165,14 @@ size_t dtrain_join_describe(const char *rendezvous, const dtrain_comm_params_t *
         return DTRAIN_OK;
     });
     return whole;
+}
+
+dtrain_status_t dtrain_join_role(uint32_t *role_p) {
+    if (role_p == nullptr) return dtrain::fail(DTRAIN_ERR_INVALID, "join_role: role_p is NULL");
+    return dtrain::api::guard([&]() -> Status {
+        cluster::Task task{};
+        if (Status s = find_task(env, task); s != DTRAIN_OK) return s;
+        *role_p = DTRAIN_ROLE_WORKER + uint32_t(task);
+        return DTRAIN_OK;
+    });
 }

@@ -18,7 +18,8 @@ from ._errors import (AbortedError, AuthError, BusyError, CanceledError, ConfigE
                       StateError, TimeoutError, TransportError, TruncatedError, UnsupportedError,
                       VersionError)
 from ._request import Request, Result
-from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint)
+from ._table import (State, Table, newest_checkpoint, restore_checkpoint, save_checkpoint,
+                     wait_checkpoint)
 from ._memory import Memory, Registration
 from ._norms import clip_by_global_norm
 from ._gradients import Gradients
@@ -27,7 +28,7 @@ from ._graph import Graph
 from ._records import RecordReader, RecordWriter
 from ._server import Server, server_weights
 from ._communicator import Communicator
-from ._context import Context, describe_join, describe_options, version
+from ._context import Context, describe_join, describe_options, role, version
 
 __version__ = version()
 __all__ = [
@@ -40,4 +41,5 @@ __all__ = [
     "Registration", "Request", "Result", "Rule", "SUM", "Schedule", "Server", "State", "StateError",
     "Steps", "Table", "TimeoutError", "Topology", "TransportError", "TruncatedError", "U16", "U32",
     "U64", "U8", "UnsupportedError", "VersionError", "clip_by_global_norm", "describe_join",
-    "describe_options", "newest_checkpoint", "restore_checkpoint", "save_checkpoint", "server_weights", "typed", "version"]
+    "describe_options", "newest_checkpoint", "restore_checkpoint", "role", "save_checkpoint",
+    "server_weights", "typed", "version", "wait_checkpoint"]

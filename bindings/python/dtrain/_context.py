@@ -34,6 +34,8 @@ AllGather = Callable[[bytes], List[bytes]]
 LogSink = Callable[[str, str], None]
 LEVELS = {_dtrain.DTRAIN_LOG_ERROR: "error", _dtrain.DTRAIN_LOG_WARN: "warn",
           _dtrain.DTRAIN_LOG_INFO: "info", _dtrain.DTRAIN_LOG_DEBUG: "debug"}
+ROLES = {_dtrain.DTRAIN_ROLE_WORKER: "worker", _dtrain.DTRAIN_ROLE_SERVER: "server",
+         _dtrain.DTRAIN_ROLE_EVALUATOR: "evaluator"}
 
 
 def check_sized(size: Optional[int], **others: Optional[int]) -> None:
@@ -120,6 +122,12 @@ def describe_join(rendezvous: Optional[str] = None, *, size: Optional[int] = Non
     params = fill(_dtrain.dtrain_comm_params_t(), {"size": size, "rank": rank, "servers": servers})
     described: Dict[str, Any] = json.loads(_dtrain.dtrain_join_describe(rendezvous, params))
     return described
+
+
+def role() -> str:
+    """As what the environment starts this process: "worker" (also where nothing tells), "server", or
+    "evaluator", which is no member of the job and follows its checkpoints (wait_checkpoint())."""
+    return ROLES[_dtrain.dtrain_join_role()]
 
 
 class Context(Closeable):

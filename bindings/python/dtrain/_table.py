@@ -14,7 +14,7 @@ from ._callbacks import Callback, call_with
 from ._checks import check_callable, check_kind, items, kind, numbers, pack
 from ._collectives import Array, Done, Found, Numbers
 from ._constants import DType
-from ._durations import Duration
+from ._durations import FOREVER, Duration, nanoseconds
 from ._handle import Child
 from ._names import find_dtype
 from ._parameters import check_names, fill
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 NEWEST = _dtrain.DTRAIN_CHECKPOINT_NEWEST
+SLICE_NS = 200 * 1000 ** 2  # of a long wait
 
 
 class State(NamedTuple):
@@ -268,6 +269,22 @@ def restore_checkpoint(tables: Iterable[Table], step: Optional[int] = None, *,
     step."""
     return _dtrain.dtrain_checkpoint_restore(handles_of(tables), NEWEST if step is None else step,
                                              checkpoint_params(timeout))
+
+
+def wait_checkpoint(tables: Iterable[Table], after: Optional[int] = None, *, timeout: Duration) -> int:
+    """Waits until the newest checkpoint that has all tables is not that of the step `after` (None:
+    until there is one), and returns its step. An evaluator calls it for tables that it has made in a
+    job of its own, and then restore_checkpoint(). Logs now and then for what it waits."""
+    left, step = nanoseconds(timeout), NEWEST if after is None else after
+    handles = handles_of(tables)
+    while True:  # in slices, so that Python can run signal handlers
+        piece = SLICE_NS if left == FOREVER else min(left, SLICE_NS)
+        try:
+            return _dtrain.dtrain_checkpoint_wait(handles, step, checkpoint_params(f"{piece}ns"))
+        except TimeoutError:
+            if left == piece:
+                raise
+            left -= 0 if left == FOREVER else piece
 
 
 def newest_checkpoint(table: Table) -> Optional[int]:

@@ -243,6 +243,8 @@
     Py_XDECREF($result);
     $result = Py_BuildValue("sIK", *$1, *$2, (unsigned long long)*$3);
 }
+%typemap(in, numinputs=0) uint32_t *role_p (uint32_t role = 0) "$1 = &role;"
+%typemap(argout) uint32_t *role_p "$result = PyLong_FromUnsignedLong(*$1);"
 %typemap(in, numinputs=0) uint64_t *step_p (uint64_t step = 0) "$1 = &step;"
 %typemap(argout) uint64_t *step_p {
     Py_XDECREF($result);

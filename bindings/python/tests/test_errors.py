@@ -64,6 +64,7 @@ class Options(unittest.TestCase):
             dtrain.Context(options_file="/nowhere")
 
     def test_joining_is_described(self):
+        self.assertEqual(dtrain.role(), "worker")
         described = dtrain.describe_join("tcp://h:7", size=3, rank=1, servers=1)
         self.assertEqual([described[key] for key in ("joins", "index", "workers", "servers", "rendezvous")],
                          [True, 1, 3, 1, "tcp://h:7"])

@@ -231,6 +231,9 @@ class Dense(unittest.TestCase):
             self.assertTrue(dtrain.save_checkpoint([table], STEP))
             table.set(floats(*[0] * 8))
             self.assertEqual(dtrain.newest_checkpoint(table), STEP)
+            self.assertEqual(dtrain.wait_checkpoint([table], timeout="60s"), STEP)
+            with self.assertRaisesRegex(dtrain.TimeoutError, f"waited 0.[34].*newer than step {STEP}"):
+                dtrain.wait_checkpoint([table], STEP, timeout=0.3)
             self.assertEqual(dtrain.restore_checkpoint([table]), STEP)
             with self.assertRaises(dtrain.NotFoundError):
                 dtrain.restore_checkpoint([table], STEP + 1)

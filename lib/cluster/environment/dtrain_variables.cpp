@@ -23,8 +23,11 @@ Status read(const Surroundings &around, Role wanted, Finding &finding) {
     const Variables &env = around.env;
     Identity &out = finding.identity;
     const std::string role = env.text("DTRAIN_ROLE");
-    if (!role.empty() && role != "worker" && role != "server")
-        return fail(DTRAIN_ERR_CONFIG, "DTRAIN_ROLE=%.40s is not worker or server", role.c_str());
+    if (!role.empty() && role != "worker" && role != "server" && role != "evaluator")
+        return fail(DTRAIN_ERR_CONFIG, "DTRAIN_ROLE=%.40s is not worker, server or evaluator",
+                    role.c_str());
+    finding.evaluates = role == "evaluator";
+    if (finding.evaluates) return finding.evidence = "DTRAIN_ROLE", DTRAIN_OK;
     out.role = role.empty() ? wanted : role == "server" ? Role::server : Role::worker;
     if (Status s = env.number("DTRAIN_SIZE", 1, most, out.workers); s != DTRAIN_OK) return s;
     if (env.has("DTRAIN_SERVERS"))

@@ -14,6 +14,7 @@ constexpr int32_t most = int32_t(wire::max_members);
 struct Told {
     bool anything = false; // otherwise this process is alone because no variable says more
     std::string evidence;  // what says that there is more than one process
+    bool evaluates = false;
     std::string by = "nothing says that there are other processes"; // for people
 };
 
@@ -23,7 +24,8 @@ Status from_environment(const Surroundings &around, Role wanted, Identity &out, 
         told.anything = true;
         Finding found;
         if (Status s = source->read(around, wanted, found); s != DTRAIN_OK) return s;
-        if (found.identity.members() == 1 && !source->decides) continue;
+        if (found.identity.members() == 1 && !source->decides && !found.evaluates) continue;
+        told.evaluates = found.evaluates;
         told.evidence = found.evidence;
         told.by = found.evidence.empty() ? std::string(source->reads) + " (" + source->name + ")"
                                          : found.evidence;
@@ -88,6 +90,12 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     Status s = request.size > 0 ? from_request(request, found)
                                 : from_environment(around, request.role, found, told);
     if (s != DTRAIN_OK) return s;
+    if (told.evaluates)
+        return fail(DTRAIN_ERR_UNSUPPORTED,
+                    "%s: this is an evaluator, which is no member of the job: it follows the job's "
+                    "checkpoints (dtrain_checkpoint_wait) in a job of its own (size = 1 in the "
+                    "call)",
+                    told.by.c_str());
     if (found.role != request.role)
         return fail(DTRAIN_ERR_STATE, "this process is a %s of the job, so it cannot join as a %s",
                     found.role == Role::server ? "server" : "worker",
@@ -115,6 +123,17 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     return s;
 }
 
+Status find_task(const Getenv &getenv, Task &out) {
+    Identity found;
+    Told told;
+    if (Status s = from_environment({Variables(getenv), full_name_of}, Role::worker, found, told);
+        s != DTRAIN_OK)
+        return s;
+    out = found.role == Role::server ? Task::server : Task::worker;
+    if (told.evaluates) out = Task::evaluator;
+    return DTRAIN_OK;
+}
+
 std::vector<SourceReport> report_sources(const Getenv &getenv, Role wanted, FullName *full_name) {
     const Surroundings around = {Variables(getenv), full_name};
     std::vector<SourceReport> out;
@@ -125,6 +144,8 @@ std::vector<SourceReport> report_sources(const Getenv &getenv, Role wanted, Full
         const Identity &id = found.identity;
         if (report.status != DTRAIN_OK)
             report.text = error_text();
+        else if (found.evaluates)
+            report.text = "evaluator";
         else if (report.applies)
             report.text = text(id.role == Role::worker ? "rank %d of %d" : "server %d of %d",
                                id.index, id.role == Role::worker ? id.workers : id.servers);

@@ -29,6 +29,10 @@ struct IdentityRequest {
 Status find_identity(const IdentityRequest &request, const Getenv &getenv, Identity &out,
                      FullName *full_name = full_name_of, std::string *evidence = nullptr);
 
+// As what the environment starts this process; as a worker if it does not tell.
+enum class Task { worker, server, evaluator };
+Status find_task(const Getenv &getenv, Task &out);
+
 // What each source says here, in their order, for people. Nothing is decided by it.
 struct SourceReport {
     const Source *source;

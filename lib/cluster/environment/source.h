@@ -24,6 +24,7 @@ struct Surroundings {
 // What a source says.
 struct Finding {
     Identity identity;
+    bool evaluates = false; // this process is no member of the job, so `identity` says nothing
     // "OMPI_COMM_WORLD_SIZE=2 says that this is rank 1 of 2 (Open MPI)"; may be "".
     std::string evidence;
 };

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The chief (or master, or else worker 0) is rank 0, the (other) workers follow, a ps is a server,
-// an evaluator does not join (DTRAIN_ERR_UNSUPPORTED). The ports belong to TensorFlow: rank 0
+// an evaluator is no member. The ports belong to TensorFlow: rank 0
 // listens at the next port above its own that no task on that host has. The sparse form does not
 // tell the number of workers: DTRAIN_SIZE must.
 #include "cluster/environment/source.h"
@@ -50,10 +50,8 @@ Status read(const Surroundings &around, Role, Finding &finding) {
     Identity &out = finding.identity;
     TfConfig tf;
     if (Status s = parse_tf_config(env.text("TF_CONFIG"), tf); s != DTRAIN_OK) return s;
-    if (tf.task == TfConfig::Task::evaluator)
-        return fail(DTRAIN_ERR_UNSUPPORTED,
-                    "TF_CONFIG: this is an evaluator, which does not join the job; let it work "
-                    "without a communicator");
+    finding.evaluates = tf.task == TfConfig::Task::evaluator;
+    if (finding.evaluates) return finding.evidence = "TF_CONFIG's task", DTRAIN_OK;
     auto chiefs = int32_t(tf.chief.size());
     out.workers = chiefs + int32_t(tf.workers.size());
     out.servers = int32_t(tf.ps.size());

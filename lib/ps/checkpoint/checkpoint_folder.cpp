@@ -113,6 +113,8 @@ Status CheckpointFolder::read(uint64_t step, Manifest &out) const {
     if (s == DTRAIN_OK && out.step != step)
         s = fail(DTRAIN_ERR_CORRUPT, "the manifest is of another step, %llu",
                  static_cast<unsigned long long>(out.step));
+    if (s != DTRAIN_OK && !is_complete(step))
+        return fail(DTRAIN_ERR_NOT_FOUND, "%s has just been removed", folder(step).c_str());
     return s == DTRAIN_OK ? s : fail_within(s, "%s", path.c_str());
 }
 

@@ -8,12 +8,17 @@
 #include "ps/node/node.h"
 #include "wire/auth.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace dtrain::ps {
 namespace {
+
+// A wait for a checkpoint: how often it looks, and when it logs.
+constexpr int64_t look_every_ns = 100 * ms, first_line_ns = 2 * second, next_line_ns = 10 * second;
 
 std::vector<std::string> names_of(std::span<ClientTable *const> tables) {
     std::vector<std::string> names;
@@ -214,6 +219,48 @@ Status Checkpointer::newest(ClientTable *table, uint64_t &step) {
     if (Status s = choose({&table, 1}, UINT64_MAX, chosen); s != DTRAIN_OK) return s;
     step = chosen.step;
     return DTRAIN_OK;
+}
+
+// A call that follows another one for the same checkpoint at once, with a short timeout each, waits
+// on: the log and the error count from the first of them.
+void Checkpointer::Waiting::begin(uint64_t step, int64_t now_ns) {
+    if (step == after && now_ns - looked_ns < second) return;
+    *this = {.after = step, .begun_ns = now_ns, .line_ns = now_ns + first_line_ns};
+}
+
+bool Checkpointer::Waiting::due(int64_t now_ns) {
+    looked_ns = now_ns;
+    if (now_ns < line_ns) return false;
+    line_ns += next_line_ns;
+    return true;
+}
+
+Status Checkpointer::wait(std::span<ClientTable *const> tables, uint64_t after, int64_t deadline_ns,
+                          uint64_t &step) {
+    if (Status s = check_folder(); s != DTRAIN_OK) return s;
+    Clock &clock = node_.agent().clock();
+    const std::string awaited = "a checkpoint in " + folder_.path() +
+                                (after == UINT64_MAX ? " with table \"" + tables[0]->name + "\""
+                                                     : " newer than step " + std::to_string(after));
+    for (bool first = true;; first = false) {
+        Manifest chosen;
+        const Status s = choose(tables, UINT64_MAX, chosen);
+        if (s != DTRAIN_OK && s != DTRAIN_ERR_NOT_FOUND) return s;
+        if (s == DTRAIN_OK && chosen.step != after) return step = chosen.step, DTRAIN_OK;
+        const int64_t now_ns = clock.now_ns();
+        std::unique_lock known(known_);
+        if (first) waiting_.begin(after, now_ns);
+        const bool line = waiting_.due(now_ns);
+        const double waited = double(now_ns - waiting_.begun_ns) / double(second);
+        known.unlock();
+        if (line)
+            node_.agent().log().write(DTRAIN_LOG_WARN, "waiting for %s: %.0f s", awaited.c_str(),
+                                      waited);
+        if (now_ns >= deadline_ns)
+            return fail(DTRAIN_ERR_TIMEOUT, "waited %.1f s for %s", waited, awaited.c_str());
+        std::this_thread::sleep_for(
+            std::chrono::nanoseconds(std::min(look_every_ns, deadline_ns - now_ns)));
+    }
 }
 
 } // namespace dtrain::ps

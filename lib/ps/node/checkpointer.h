@@ -36,6 +36,10 @@ class Checkpointer {
     // Continues from the point that another worker of the job has restored.
     void take(const Lineage::Point &point, const ClientTable &table);
     Status newest(ClientTable *table, uint64_t &step);
+    // Blocking: waits until the newest checkpoint with these tables is not that of the step `after`
+    // (UINT64_MAX: any is good). Logs now and then for what it waits.
+    Status wait(std::span<ClientTable *const> tables, uint64_t after, int64_t deadline_ns,
+                uint64_t &step);
 
   private:
     Status check_folder() const;
@@ -50,6 +54,14 @@ class Checkpointer {
       private:
         Checkpointer &owner_;
         bool mine_ = false;
+    };
+    // A wait for a checkpoint, for the log.
+    struct Waiting {
+        uint64_t after = 0; // the step
+        int64_t begun_ns = 0, looked_ns = INT64_MIN / 2, line_ns = 0;
+
+        void begin(uint64_t step, int64_t now_ns);
+        bool due(int64_t now_ns); // a line
     };
     void note(uint64_t step);
     // Sets the manifest except for the parts, which the servers may write after this.
@@ -68,6 +80,7 @@ class Checkpointer {
     bool busy_ = false; // a thread has the turn; guarded by mutex_
     std::mutex known_;  // guards the following members; never held for long
     Lineage lineage_;
+    Waiting waiting_;
     bool any_ = false; // last_step_ and last_ns_ are set
     uint64_t last_step_ = 0;
     int64_t last_ns_ = 0;

@@ -22,6 +22,8 @@ TableOperation::TableOperation(engine::Request *completed, Node &node, Transfer 
 
 void TableOperation::start(engine::Agent &agent) {
     agent_ = &agent;
+    begun_ns_ = agent.now();
+    line_ns_ = begun_ns_ + 2 * second;
     if (agent.precedence().used()) [[unlikely]]
         node_.client().use_priorities();
     node_.client().start(transfer_, agent.now());
@@ -77,6 +79,17 @@ void TableOperation::describe(trace::Record &record) const {
     record.way = agent_->timeline().intern("table " + table.name);
     record.bytes = bytes();
     record.dtype = uint8_t(table.params.dtype);
+}
+
+// A worker that waits for the chief says so: after 2 s, then every 10 s.
+void TableOperation::stalled(engine::Agent &agent) {
+    if (transfer_.kind != RequestKind::wait_ready || done_ || agent.now() < line_ns_) return;
+    line_ns_ += 10 * second;
+    agent.log().write(DTRAIN_LOG_WARN,
+                      "table \"%s\": waiting %.0f s for a worker to mark it as initialized "
+                      "(dtrain_table_set_ready)",
+                      transfer_.table->name.c_str(),
+                      double(agent.now() - begun_ns_) / double(second));
 }
 
 void TableOperation::timed_out(engine::Agent &agent) {

@@ -15,6 +15,7 @@ class TableOperation final : public engine::Operation {
     void start(engine::Agent &agent) override;
     int advance(engine::Agent &agent) override;
     void fail(engine::Agent &agent, const engine::Outcome &outcome, const char *text) override;
+    void stalled(engine::Agent &agent) override;
     void timed_out(engine::Agent &agent) override;
     void describe(trace::Record &record) const override;
 
@@ -25,6 +26,7 @@ class TableOperation final : public engine::Operation {
     Transfer transfer_;
     engine::Agent *agent_ = nullptr;
     bool done_ = false;
+    int64_t begun_ns_ = 0, line_ns_ = 0; // of wait_ready: when it began, and when it logs next
 };
 
 } // namespace dtrain::ps

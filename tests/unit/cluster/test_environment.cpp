@@ -194,7 +194,13 @@ const Bad bad[] = {
     {{{"TF_CONFIG",
        R"({"cluster": {"worker": ["h:1", "g"]}, "task": {"type": "evaluator", "index": 0}})"}},
      DTRAIN_ERR_UNSUPPORTED,
+     "TF_CONFIG's task: this is an evaluator"},
+    {{{"TF_CONFIG", // even if the job has only one process
+       R"({"cluster": {"worker": ["h:1"]}, "task": {"type": "evaluator", "index": 0}})"}},
+     DTRAIN_ERR_UNSUPPORTED,
      "evaluator"},
+    {{{"DTRAIN_ROLE", "evaluator"}}, DTRAIN_ERR_UNSUPPORTED, "DTRAIN_ROLE: this is an evaluator"},
+    {{{"DTRAIN_ROLE", "king"}}, DTRAIN_ERR_CONFIG, "worker, server or evaluator"},
     {{{"TF_CONFIG",
        R"({"cluster": {"worker": ["h", "g:1"]}, "task": {"type": "worker", "index": 0}})"}},
      DTRAIN_ERR_CONFIG,

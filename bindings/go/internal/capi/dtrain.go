@@ -263,10 +263,10 @@ typedef long long swig_type_230;
 typedef long long swig_type_231;
 typedef long long swig_type_232;
 typedef long long swig_type_233;
-typedef _gostring_ swig_type_234;
+typedef long long swig_type_234;
 typedef long long swig_type_235;
 typedef long long swig_type_236;
-typedef long long swig_type_237;
+typedef _gostring_ swig_type_237;
 typedef long long swig_type_238;
 typedef long long swig_type_239;
 typedef long long swig_type_240;
@@ -318,17 +318,20 @@ typedef long long swig_type_285;
 typedef long long swig_type_286;
 typedef long long swig_type_287;
 typedef long long swig_type_288;
-typedef _gostring_ swig_type_289;
+typedef long long swig_type_289;
 typedef long long swig_type_290;
 typedef long long swig_type_291;
-typedef long long swig_type_292;
+typedef _gostring_ swig_type_292;
 typedef long long swig_type_293;
-typedef _gostring_ swig_type_294;
+typedef long long swig_type_294;
 typedef long long swig_type_295;
-typedef _gostring_ swig_type_296;
-typedef long long swig_type_297;
+typedef long long swig_type_296;
+typedef _gostring_ swig_type_297;
 typedef long long swig_type_298;
 typedef _gostring_ swig_type_299;
+typedef long long swig_type_300;
+typedef long long swig_type_301;
+typedef _gostring_ swig_type_302;
 extern void _wrap_Swig_free_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi_ca0c96d1add96da1(swig_intgo arg1);
 extern int _wrap_version_capi_ca0c96d1add96da1(void);
@@ -729,7 +732,9 @@ extern void _wrap_delete_checkpoint_params_capi_ca0c96d1add96da1(uintptr_t arg1)
 extern swig_type_224 _wrap_checkpoint_save_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_225 arg3, uintptr_t arg4, uintptr_t arg5);
 extern swig_type_226 _wrap_checkpoint_restore_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_227 arg3, uintptr_t arg4, uintptr_t arg5);
 extern swig_type_228 _wrap_checkpoint_newest_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_229 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_229 _wrap_checkpoint_wait_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, swig_type_230 arg3, uintptr_t arg4, uintptr_t arg5);
+extern swig_type_231 _wrap_table_restored_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_232 _wrap_join_role_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -738,74 +743,74 @@ extern void _wrap_server_params_servers_set_capi_ca0c96d1add96da1(uintptr_t arg1
 extern int _wrap_server_params_servers_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_server_params_index_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_server_params_index_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_230 arg2);
-extern swig_type_231 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_233 arg2);
+extern swig_type_234 _wrap_server_params_timeout_ns_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_server_params_capi_ca0c96d1add96da1(void);
-extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_232 arg2);
+extern void _wrap_server_params_set_oob_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_235 arg2);
 extern void _wrap_delete_server_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_233 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_234 arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_235 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_236 arg2);
-extern swig_type_237 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_238 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
+extern swig_type_236 _wrap_server_create_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_237 arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_238 _wrap_server_wait_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_239 arg2);
+extern swig_type_240 _wrap_server_destroy_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_241 _wrap_server_weights_capi_ca0c96d1add96da1(int arg1, int arg2, int arg3, uintptr_t arg4);
 extern void _wrap_device_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_device_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_device_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_239 arg2);
-extern swig_type_240 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_241 arg2);
-extern swig_type_242 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_243 arg2);
-extern swig_type_244 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_245 arg2);
-extern swig_type_246 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_247 arg2);
-extern swig_type_248 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_249 arg2);
-extern swig_type_250 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_251 arg2);
-extern swig_type_252 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_253 arg2);
-extern swig_type_254 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_255 arg2);
-extern swig_type_256 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_copied_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_242 arg2);
+extern swig_type_243 _wrap_device_stats_copied_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_244 arg2);
+extern swig_type_245 _wrap_device_stats_in_place_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_246 arg2);
+extern swig_type_247 _wrap_device_stats_registrations_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_248 arg2);
+extern swig_type_249 _wrap_device_stats_registered_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_250 arg2);
+extern swig_type_251 _wrap_device_stats_cache_entries_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_252 arg2);
+extern swig_type_253 _wrap_device_stats_cache_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_254 arg2);
+extern swig_type_255 _wrap_device_stats_cache_hits_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_256 arg2);
+extern swig_type_257 _wrap_device_stats_cache_misses_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
+extern swig_type_259 _wrap_device_stats_cache_evictions_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_device_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_device_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_257 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_260 _wrap_stats_device_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
 extern void _wrap_table_stats_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_reserved_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_table_stats_reserved_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_258 arg2);
-extern swig_type_259 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_260 arg2);
-extern swig_type_261 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_262 arg2);
-extern swig_type_263 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_264 arg2);
-extern swig_type_265 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_266 arg2);
-extern swig_type_267 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_268 arg2);
-extern swig_type_269 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_270 arg2);
-extern swig_type_271 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_272 arg2);
-extern swig_type_273 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_274 arg2);
-extern swig_type_275 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_requests_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_261 arg2);
+extern swig_type_262 _wrap_table_stats_requests_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_263 arg2);
+extern swig_type_264 _wrap_table_stats_repeats_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_refused_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_265 arg2);
+extern swig_type_266 _wrap_table_stats_refused_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_267 arg2);
+extern swig_type_268 _wrap_table_stats_dropped_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_elements_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_269 arg2);
+extern swig_type_270 _wrap_table_stats_elements_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_271 arg2);
+extern swig_type_272 _wrap_table_stats_sent_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_273 arg2);
+extern swig_type_274 _wrap_table_stats_received_bytes_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_275 arg2);
+extern swig_type_276 _wrap_table_stats_latency_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_277 arg2);
+extern swig_type_278 _wrap_table_stats_staleness_sum_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_latency_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_latency_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_table_stats_staleness_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_voidp arg2);
 extern swig_voidp _wrap_table_stats_staleness_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_276 arg2);
-extern swig_type_277 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_278 arg2);
-extern swig_type_279 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_stale_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_279 arg2);
+extern swig_type_280 _wrap_table_stats_stale_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_281 arg2);
+extern swig_type_282 _wrap_table_stats_not_finite_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_table_stats_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_table_stats_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_280 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_281 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_282 arg3);
+extern swig_type_283 _wrap_stats_table_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_284 _wrap_stats_server_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_285 arg3);
 extern void _wrap_reader_params_struct_size_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_struct_size_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_shard_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
@@ -814,21 +819,21 @@ extern void _wrap_reader_params_shards_set_capi_ca0c96d1add96da1(uintptr_t arg1,
 extern int _wrap_reader_params_shards_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_params_flags_set_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2);
 extern int _wrap_reader_params_flags_get_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_283 arg2);
-extern swig_type_284 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern void _wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_286 arg2);
+extern swig_type_287 _wrap_reader_params_max_record_get_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern uintptr_t _wrap_new_reader_params_capi_ca0c96d1add96da1(void);
 extern void _wrap_delete_reader_params_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_285 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
-extern swig_type_286 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
-extern swig_type_287 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_288 _wrap_reader_open_capi_ca0c96d1add96da1(uintptr_t arg1, int arg2, uintptr_t arg3, uintptr_t arg4);
+extern swig_type_289 _wrap_reader_next_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3);
+extern swig_type_290 _wrap_reader_rewind_capi_ca0c96d1add96da1(uintptr_t arg1);
 extern void _wrap_reader_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_288 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_289 arg1, uintptr_t arg2);
-extern swig_type_290 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_291 arg3);
-extern swig_type_292 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_293 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_294 arg2);
-extern swig_type_295 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_296 arg2);
-extern swig_type_297 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
-extern swig_type_298 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_299 arg2);
+extern swig_type_291 _wrap_writer_open_capi_ca0c96d1add96da1(swig_type_292 arg1, uintptr_t arg2);
+extern swig_type_293 _wrap_writer_append_capi_ca0c96d1add96da1(uintptr_t arg1, uintptr_t arg2, swig_type_294 arg3);
+extern swig_type_295 _wrap_writer_close_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_296 _wrap_comm_tune_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_297 arg2);
+extern swig_type_298 _wrap_timeline_start_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_299 arg2);
+extern swig_type_300 _wrap_timeline_stop_capi_ca0c96d1add96da1(uintptr_t arg1);
+extern swig_type_301 _wrap_timeline_mark_capi_ca0c96d1add96da1(uintptr_t arg1, swig_type_302 arg2);
 #undef intgo
 */
 import "C"
@@ -4772,6 +4777,23 @@ func Checkpoint_newest(arg1 uintptr, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	return swig_r_1
 }
 
+func Checkpoint_wait(arg1 unsafe.Pointer, arg2 uint32, arg3 uint64, arg4 uintptr, arg5 unsafe.Pointer) (_swig_ret *Failure) {
+	var swig_r uint64
+	var _swig_i_0 uintptr
+	_swig_i_0 = address(arg1)
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	var _swig_i_4 uintptr
+	_swig_i_4 = address(arg5)
+	swig_r = (uint64)(C._wrap_checkpoint_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_230(_swig_i_2), C.uintptr_t(_swig_i_3), C.uintptr_t(_swig_i_4)))
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg5)
+	var swig_r_1 *Failure
+	swig_r_1 = failure(swig_r)
+	return swig_r_1
+}
+
 func Table_restored(arg1 uintptr, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
@@ -4779,6 +4801,17 @@ func Table_restored(arg1 uintptr, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_1 = address(arg2)
 	swig_r = (uint64)(C._wrap_table_restored_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
+	var swig_r_1 *Failure
+	swig_r_1 = failure(swig_r)
+	return swig_r_1
+}
+
+func Join_role(arg1 unsafe.Pointer) (_swig_ret *Failure) {
+	var swig_r uint64
+	var _swig_i_0 uintptr
+	_swig_i_0 = address(arg1)
+	swig_r = (uint64)(C._wrap_join_role_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0)))
+	runtime.KeepAlive(arg1)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -4848,7 +4881,7 @@ func (arg1 SwigcptrServer_params) GetIndex() (_swig_ret int32) {
 func (arg1 SwigcptrServer_params) SetTimeout_ns(arg2 int64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_230(_swig_i_1))
+	C._wrap_server_params_timeout_ns_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_233(_swig_i_1))
 }
 
 func (arg1 SwigcptrServer_params) GetTimeout_ns() (_swig_ret int64) {
@@ -4867,7 +4900,7 @@ func NewServer_params() (_swig_ret Server_params) {
 func (arg1 SwigcptrServer_params) Set_oob(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_232(_swig_i_1))
+	C._wrap_server_params_set_oob_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_235(_swig_i_1))
 }
 
 func DeleteServer_params(arg1 Server_params) {
@@ -4898,7 +4931,7 @@ func Server_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 unsafe.Pointer)
 	_swig_i_2 := arg3
 	var _swig_i_3 uintptr
 	_swig_i_3 = address(arg4)
-	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
+	swig_r = (uint64)(C._wrap_server_create_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3)))
 	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
@@ -4912,7 +4945,7 @@ func Server_wait(arg1 uintptr, arg2 int64) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_236(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_server_wait_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1)))
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
 	return swig_r_1
@@ -4979,7 +5012,7 @@ func (arg1 SwigcptrDevice_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrDevice_stats) SetCopied(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1))
+	C._wrap_device_stats_copied_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_242(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
@@ -4992,7 +5025,7 @@ func (arg1 SwigcptrDevice_stats) GetCopied() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetIn_place(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
+	C._wrap_device_stats_in_place_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
@@ -5005,7 +5038,7 @@ func (arg1 SwigcptrDevice_stats) GetIn_place() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistrations(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_243(_swig_i_1))
+	C._wrap_device_stats_registrations_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
@@ -5018,7 +5051,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistrations() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetRegistered_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_245(_swig_i_1))
+	C._wrap_device_stats_registered_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_248(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
@@ -5031,7 +5064,7 @@ func (arg1 SwigcptrDevice_stats) GetRegistered_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_entries(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_247(_swig_i_1))
+	C._wrap_device_stats_cache_entries_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_250(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
@@ -5044,7 +5077,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_entries() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
+	C._wrap_device_stats_cache_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_252(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
@@ -5057,7 +5090,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_hits(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_251(_swig_i_1))
+	C._wrap_device_stats_cache_hits_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_254(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
@@ -5070,7 +5103,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_hits() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_misses(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_253(_swig_i_1))
+	C._wrap_device_stats_cache_misses_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
@@ -5083,7 +5116,7 @@ func (arg1 SwigcptrDevice_stats) GetCache_misses() (_swig_ret uint64) {
 func (arg1 SwigcptrDevice_stats) SetCache_evictions(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_255(_swig_i_1))
+	C._wrap_device_stats_cache_evictions_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
 }
 
 func (arg1 SwigcptrDevice_stats) GetCache_evictions() (_swig_ret uint64) {
@@ -5182,7 +5215,7 @@ func (arg1 SwigcptrTable_stats) GetReserved() (_swig_ret uint32) {
 func (arg1 SwigcptrTable_stats) SetRequests(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
+	C._wrap_table_stats_requests_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_261(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
@@ -5195,7 +5228,7 @@ func (arg1 SwigcptrTable_stats) GetRequests() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRepeats(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_260(_swig_i_1))
+	C._wrap_table_stats_repeats_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_263(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
@@ -5208,7 +5241,7 @@ func (arg1 SwigcptrTable_stats) GetRepeats() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetRefused(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_262(_swig_i_1))
+	C._wrap_table_stats_refused_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_265(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
@@ -5221,7 +5254,7 @@ func (arg1 SwigcptrTable_stats) GetRefused() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetDropped(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_264(_swig_i_1))
+	C._wrap_table_stats_dropped_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_267(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
@@ -5234,7 +5267,7 @@ func (arg1 SwigcptrTable_stats) GetDropped() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetElements(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_266(_swig_i_1))
+	C._wrap_table_stats_elements_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_269(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
@@ -5247,7 +5280,7 @@ func (arg1 SwigcptrTable_stats) GetElements() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetSent_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1))
+	C._wrap_table_stats_sent_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
@@ -5260,7 +5293,7 @@ func (arg1 SwigcptrTable_stats) GetSent_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetReceived_bytes(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_270(_swig_i_1))
+	C._wrap_table_stats_received_bytes_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_273(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
@@ -5273,7 +5306,7 @@ func (arg1 SwigcptrTable_stats) GetReceived_bytes() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetLatency_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_272(_swig_i_1))
+	C._wrap_table_stats_latency_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_275(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
@@ -5286,7 +5319,7 @@ func (arg1 SwigcptrTable_stats) GetLatency_sum() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetStaleness_sum(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_274(_swig_i_1))
+	C._wrap_table_stats_staleness_sum_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_277(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStaleness_sum() (_swig_ret uint64) {
@@ -5325,7 +5358,7 @@ func (arg1 SwigcptrTable_stats) GetStaleness() (_swig_ret *uint64) {
 func (arg1 SwigcptrTable_stats) SetStale(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_276(_swig_i_1))
+	C._wrap_table_stats_stale_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_279(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
@@ -5338,7 +5371,7 @@ func (arg1 SwigcptrTable_stats) GetStale() (_swig_ret uint64) {
 func (arg1 SwigcptrTable_stats) SetNot_finite(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1))
+	C._wrap_table_stats_not_finite_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_281(_swig_i_1))
 }
 
 func (arg1 SwigcptrTable_stats) GetNot_finite() (_swig_ret uint64) {
@@ -5411,7 +5444,7 @@ func Stats_server(arg1 uintptr, arg2 unsafe.Pointer, arg3 int64) (_swig_ret int6
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_282(_swig_i_2)))
+	swig_r = (int64)(C._wrap_stats_server_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_285(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	return swig_r
 }
@@ -5480,7 +5513,7 @@ func (arg1 SwigcptrReader_params) GetFlags() (_swig_ret uint32) {
 func (arg1 SwigcptrReader_params) SetMax_record(arg2 uint64) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_283(_swig_i_1))
+	C._wrap_reader_params_max_record_set_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.swig_type_286(_swig_i_1))
 }
 
 func (arg1 SwigcptrReader_params) GetMax_record() (_swig_ret uint64) {
@@ -5564,7 +5597,7 @@ func Writer_open(arg1 string, arg2 unsafe.Pointer) (_swig_ret *Failure) {
 	_swig_i_0 := arg1
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
-	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_289)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
+	swig_r = (uint64)(C._wrap_writer_open_capi_ca0c96d1add96da1(*(*C.swig_type_292)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1)))
 	runtime.KeepAlive(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
@@ -5580,7 +5613,7 @@ func Writer_append(arg1 uintptr, arg2 unsafe.Pointer, arg3 uint64) (_swig_ret *F
 	var _swig_i_1 uintptr
 	_swig_i_1 = address(arg2)
 	_swig_i_2 := arg3
-	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_291(_swig_i_2)))
+	swig_r = (uint64)(C._wrap_writer_append_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_294(_swig_i_2)))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 *Failure
 	swig_r_1 = failure(swig_r)
@@ -5600,7 +5633,7 @@ func Comm_tune(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_comm_tune_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_297)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5613,7 +5646,7 @@ func Timeline_start(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_296)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_start_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -5635,7 +5668,7 @@ func Timeline_mark(arg1 uintptr, arg2 string) (_swig_ret *Failure) {
 	var swig_r uint64
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_1))))
+	swig_r = (uint64)(C._wrap_timeline_mark_capi_ca0c96d1add96da1(C.uintptr_t(_swig_i_0), *(*C.swig_type_302)(unsafe.Pointer(&_swig_i_1))))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}

@@ -6227,6 +6227,27 @@ long long _wrap_checkpoint_newest_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go
 }
 
 
+long long _wrap_checkpoint_wait_capi_ca0c96d1add96da1(dtrain_table_t **_swig_go_0, int _swig_go_1, long long _swig_go_2, dtrain_checkpoint_params_t *_swig_go_3, uint64_t *_swig_go_4) {
+  dtrain_table_t **arg1 = (dtrain_table_t **) 0 ;
+  uint32_t arg2 ;
+  uint64_t arg3 ;
+  dtrain_checkpoint_params_t *arg4 = (dtrain_checkpoint_params_t *) 0 ;
+  uint64_t *arg5 = (uint64_t *) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_table_t ***)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  arg3 = (uint64_t)_swig_go_2; 
+  arg4 = *(dtrain_checkpoint_params_t **)&_swig_go_3; 
+  arg5 = *(uint64_t **)&_swig_go_4; 
+  
+  result = (dtrain_status_t)dtrain_checkpoint_wait((struct dtrain_table *const *)arg1,arg2,arg3,(struct dtrain_checkpoint_params const *)arg4,arg5);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
 long long _wrap_table_restored_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0, uint64_t *_swig_go_1) {
   dtrain_table_t *arg1 = (dtrain_table_t *) 0 ;
   uint64_t *arg2 = (uint64_t *) 0 ;
@@ -6237,6 +6258,19 @@ long long _wrap_table_restored_capi_ca0c96d1add96da1(dtrain_table_t *_swig_go_0,
   arg2 = *(uint64_t **)&_swig_go_1; 
   
   result = (dtrain_status_t)dtrain_table_restored((struct dtrain_table const *)arg1,arg2);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
+long long _wrap_join_role_capi_ca0c96d1add96da1(uint32_t *_swig_go_0) {
+  uint32_t *arg1 = (uint32_t *) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(uint32_t **)&_swig_go_0; 
+  
+  result = (dtrain_status_t)dtrain_join_role(arg1);
   _swig_go_result = (uintptr_t)failure_of(result);
   return _swig_go_result;
 }

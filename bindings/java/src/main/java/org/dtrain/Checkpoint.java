@@ -97,6 +97,29 @@ public final class Checkpoint {
         return found.bytes().getLong(0);
     }
 
+    /**
+     * Waits until there is a checkpoint of all tables.
+     *
+     * @return the step of the newest
+     */
+    public long await() {
+        return await(NEWEST);
+    }
+
+    /**
+     * Waits until the newest checkpoint of all tables is another one; for an evaluator, which has made
+     * the tables in a job of its own, and then restores it.
+     *
+     * @param after the step of the last checkpoint that was read
+     * @return the step of the newest
+     */
+    public long await(long after) {
+        Room found = new Room(8);
+        run((list, count, params) ->
+                Native.dtrain_checkpoint_wait(list, count, after, params, found.address()));
+        return found.bytes().getLong(0);
+    }
+
     private interface Call {
         long with(long tables, int count, long params);
     }

@@ -122,6 +122,39 @@ public final class Join {
         return text;
     }
 
+    /** What the environment starts a process as. */
+    public enum Role {
+        /** Joins by {@link Context#join}. */
+        WORKER(1),
+        /** Joins by {@link Context#serve}. */
+        SERVER(2),
+        /** No member of the job: it follows the job's checkpoints. */
+        EVALUATOR(3);
+
+        private final int number;
+
+        Role(int number) {
+            this.number = number;
+        }
+    }
+
+    /**
+     * As what the environment starts this process.
+     *
+     * @return {@link Role#WORKER} where nothing tells
+     */
+    public static Role role() {
+        Room room = new Room(4);
+        Native.dtrain_join_role(room.address());
+        int number = room.bytes().getInt(0);
+        for (Role role : Role.values()) {
+            if (role.number == number) {
+                return role;
+            }
+        }
+        throw new IllegalStateException("unknown role " + number);
+    }
+
     private CommParams fill(CommParams params) {
         params.prepare();
         params.setSize(size);

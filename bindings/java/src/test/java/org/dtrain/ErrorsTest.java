@@ -41,6 +41,7 @@ class ErrorsTest {
 
     @Test
     void joiningIsDescribed() {
+        assertEquals(Join.Role.WORKER, Join.role());
         String text = Join.at("tcp://h:7").size(3).rank(1).describe();
         assertTrue(text.contains("\"index\": 1, \"workers\": 3") && text.contains("torchrun"), text);
     }

@@ -10,6 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
 import java.nio.ShortBuffer;
+import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
 import org.junit.jupiter.api.AfterAll;
@@ -269,6 +270,9 @@ class TablesTest {
                 table.push(Buffers.floats(1, 2));
                 assertTrue(checkpoint.save(System.nanoTime()));
                 long step = table.newestCheckpoint().orElseThrow();
+                assertEquals(step, checkpoint.await());
+                assertThrows(TimedOutException.class,
+                        () -> new Checkpoint(table).timeout(Duration.ofMillis(50)).await(step));
                 table.push(Buffers.floats(1, 2));
                 assertEquals(step, checkpoint.restore());
                 FloatBuffer x = Buffers.floats(0, 0);
