@@ -48,3 +48,13 @@ func (level LogLevel) String() string {
 		return "debug"
 	}
 }
+
+// Role is what the environment starts a process as.
+type Role uint32
+
+// Roles. An evaluator is no member of the job: it follows the job's checkpoints.
+const (
+	RoleWorker    Role = C.DTRAIN_ROLE_WORKER
+	RoleServer    Role = C.DTRAIN_ROLE_SERVER
+	RoleEvaluator Role = C.DTRAIN_ROLE_EVALUATOR
+)

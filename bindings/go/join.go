@@ -65,16 +65,6 @@ func DescribeJoin(params JoinParams) (map[string]any, error) {
 	}))
 }
 
-// Role is what the environment starts a process as.
-type Role uint32
-
-// An evaluator is no member of the job: it follows the job's checkpoints.
-const (
-	RoleWorker    Role = capi.DTRAIN_ROLE_WORKER
-	RoleServer    Role = capi.DTRAIN_ROLE_SERVER
-	RoleEvaluator Role = capi.DTRAIN_ROLE_EVALUATOR
-)
-
 // JoinRole returns as what the environment starts this process: RoleWorker where nothing tells.
 func JoinRole() (Role, error) {
 	var role uint32

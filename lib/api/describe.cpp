@@ -1,6 +1,5 @@
-// Implements dtrain_context_describe(), dtrain_join_describe() and dtrain_join_role(): what this
-// build and machine can do, and how this process would join a job. SPDX-License-Identifier:
-// Apache-2.0
+// Describes what this build and machine can do, and how this process would join a job.
+// SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment/environment.h"
