@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Dict, List, Optional
 
 import dtrain
+from dtrain import launch
 
 
 def collectives(world: dtrain.Communicator) -> None:
@@ -79,11 +80,23 @@ async def awaited(world: dtrain.Communicator) -> int:
     return result.bytes
 
 
+def launching() -> None:
+    job: launch.Job = launch.launch_workers(1, "sh", args=["-c", "echo launched"], cpu=1, memory="64MiB", env={"A": 1},
+                                            progress=False)
+    outcome: launch.Outcome = launch.await_workers(job, timeout_seconds="30s").check()
+    workers: List[launch.Worker] = outcome.succeeded
+    print(workers[0].tail(), job[0].address, [worker.reason for worker in outcome.failed])
+    results: List[object] = launch.run_cluster(1, 0, "true", timeout_seconds=30, progress=False)
+    launch.stop_workers(job.ids)
+    print(results)
+
+
 def log(level: str, line: str) -> None:
     print(level, line)
 
 
 if __name__ == "__main__":
+    launching()
     with dtrain.Context({"op.timeout": "30s"}, log=log, transports="tcp") as job:
         everyone = job.world
         collectives(everyone)

@@ -1,0 +1,76 @@
+"""What a backend is: it knows where agents can run, and how to reach them. Each is a file, and a line of BACKENDS.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import difflib
+import importlib
+import inspect
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from .._errors import InvalidError
+from ._carrier import Carrier
+from ._plan import Plan
+
+BACKENDS = {  # name: the module with its class Backend
+    "local": "dtrain.launch.local",
+    "ssh": "dtrain.launch.ssh",
+    "slurm": "dtrain.launch.slurm",
+    "kubernetes": "dtrain.launch.kubernetes",
+    "ray": "dtrain.launch.ray",
+    "spark": "dtrain.launch.spark",
+}
+
+
+class Backend:
+    """One job's way to its workers. A backend's settings are the arguments of its __init__()."""
+
+    name = ""
+    #: Where rank 0 listens: an address; "": all of its host's. None: ranks find each other by the engine's own
+    #: variables, and agents know by `index_from` which one they are.
+    listens: Optional[str] = ""
+    index_from: Optional[str] = None
+    start_timeout: Optional[float] = 60.0  #: seconds until a worker must have started; None: as long as the engine takes
+    patience: Optional[float] = None  #: seconds after which agents that hear nothing of the launcher end
+    at_once = 16  #: carriers of one lane that start at the same time
+
+    def check(self, plan: Plan) -> None:
+        """Refuses what cannot work, before anything starts."""
+
+    def carriers(self, plan: Plan, job: str, marker: str) -> List[Carrier]:
+        """One or several, for all members of the job; not opened yet."""
+        raise NotImplementedError
+
+    def local(self, index: int) -> Tuple[int, int]:
+        """A worker's rank among those of its host, and how many they are."""
+        raise NotImplementedError
+
+    def meet(self, reported: str) -> str:
+        """The address of rank 0's host, from what its agent reports."""
+        return reported
+
+    def lost(self, pid: int) -> None:
+        """The agent of the worker with this process id has ended before it."""
+
+    def stopped(self) -> None:
+        """The job has ended: removes what the backend has made."""
+
+
+def find_backend(backend: Union[str, Backend], settings: Dict[str, Any]) -> Backend:
+    """By its name, with its settings; or one that is given."""
+    if isinstance(backend, Backend):
+        if settings:
+            raise InvalidError(f"{', '.join(settings)}: settings of a backend that is given as an object belong to it")
+        return backend
+    if backend not in BACKENDS:
+        near = difflib.get_close_matches(str(backend), BACKENDS, 1)
+        hint = f" (\"{near[0]}\"?)" if near else ""
+        raise InvalidError(f"backend: {backend!r}{hint} is none of {', '.join(BACKENDS)}")
+    kind = importlib.import_module(BACKENDS[backend]).Backend
+    known = [name for name in inspect.signature(kind).parameters]
+    strange = [name for name in settings if name not in known]
+    if strange:
+        has = f"its settings are {', '.join(known)}" if known else "it has no settings"
+        raise InvalidError(f"{strange[0]}: backend \"{backend}\" has no such setting; {has}")
+    made = kind(**settings)
+    assert isinstance(made, Backend)
+    return made
