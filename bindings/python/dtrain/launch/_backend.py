@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import difflib
 import importlib
 import inspect
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Union
 
 from .._errors import InvalidError
 from ._carrier import Carrier
@@ -40,9 +40,9 @@ class Backend:
         """One or several, for all members of the job; not opened yet."""
         raise NotImplementedError
 
-    def local(self, index: int) -> Tuple[int, int]:
-        """A worker's rank among those of its host, and how many they are."""
-        raise NotImplementedError
+    def place(self, index: int) -> Optional[str]:
+        """The host of a process, if the backend chooses it; else it is what its agent says."""
+        return None
 
     def meet(self, reported: str) -> str:
         """The address of rank 0's host, from what its agent reports."""

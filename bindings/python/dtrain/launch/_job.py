@@ -21,7 +21,7 @@ from .._errors import AbortedError, InvalidError, IoError, PeerError
 from ._backend import Backend
 from ._errors import LaunchError, LaunchTimeoutError
 from ._loop import STOP_LIMIT, Loop
-from ._output import Log, echo
+from ._output import Log
 from ._plan import Plan
 from ._worker import ENDED, State, Worker
 
@@ -97,6 +97,23 @@ def summary(states: Iterable[State]) -> str:
     return ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "none"
 
 
+class Progress:
+    """A line on stderr when something has changed, but not too often; quiet without a name."""
+    EVERY = 0.5  #: seconds
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.begin = self.shown_at = time.monotonic()
+        self.shown = ""
+
+    def show(self, text: str, now: bool) -> None:
+        seconds = time.monotonic()
+        if not self.name or text == self.shown or not now and seconds < self.shown_at + self.EVERY:
+            return
+        self.shown, self.shown_at = text, seconds
+        print(f"dtrain.launch: {self.name}: {text} ({seconds - self.begin:.1f} s)", file=sys.stderr, flush=True)
+
+
 class Job(Sequence[Worker]):
     """The workers of a job, then its servers. `with` stops it at its end."""
 
@@ -165,19 +182,15 @@ class Job(Sequence[Worker]):
         limit = wait_nanoseconds(timeout)
         begin = time.monotonic()
         end = None if limit < 0 else begin + limit / 1e9
-        told = summary(worker.state for worker in chosen)
-        told = "" if set(worker.state for worker in chosen) != {State.PENDING} else told
+        line = Progress(self.plan.what if (self.progress if progress is None else progress) else "")
         with self._changed:
             while True:
-                now = summary(worker.state for worker in chosen)
-                if now != told and (self.progress if progress is None else progress):
-                    print(f"dtrain.launch: {self.plan.what}: {now} ({time.monotonic() - begin:.1f} s)", file=sys.stderr,
-                          flush=True)
-                told = now
                 done = all(worker.state in ENDED or not for_completion and worker.state == State.RUNNING
                            for worker in chosen)
                 left = 1.0 if end is None else end - time.monotonic()
-                if done or left <= 0 or not self._loop.is_alive():
+                over = done or left <= 0 or not self._loop.is_alive()
+                line.show(summary(worker.state for worker in chosen), over)
+                if over:
                     break
                 self._changed.wait(min(left, 1.0))
             outcome = Outcome(chosen, time.monotonic() - begin)

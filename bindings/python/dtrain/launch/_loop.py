@@ -1,7 +1,7 @@
 """The thread of a job: opens its carriers, tells agents what to run, hears their reports, and ends the job when it
 has to end. It alone changes workers, under the job's lock.
 
-    open a carrier -> its agent reports "here" -> rank 0 is told what to run, and reports where it listens
+    open the carriers -> their agents report "here" -> rank 0 is told what to run, and reports where it listens
     -> the others are told -> "started" -> "result" (functions) -> "ended" -> the end of the carrier's output
 
 SPDX-License-Identifier: Apache-2.0
@@ -14,7 +14,7 @@ import select
 import threading
 import time
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Type
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple, Type
 
 from ._backend import Backend
 from ._carrier import HELLO, Carrier
@@ -43,7 +43,7 @@ class Loop(threading.Thread):
         self.asked: Dict[int, str] = {}  #: workers that were asked to stop, and why
         self.rendezvous: Optional[str] = None
         self.addresses: Dict[int, str] = {}  #: of agents that are there
-        self.told: Dict[int, bool] = {}
+        self.told: Set[int] = set()
         self.parts: Dict[int, List[bytes]] = {}
         self.lines: Dict[Carrier, Lines] = {carrier: Lines() for carrier in carriers}
         self.waiting: Deque[Carrier] = deque(carriers)
@@ -272,20 +272,27 @@ class Loop(threading.Thread):
         carrier.pending += json.dumps(spec).encode() + b"\n"
 
     def tell_those_who_can_start(self) -> None:
-        if self.backend.listens is None:
+        """Rank 0 once all agents are there, so that nothing runs if a host cannot be reached; then the others."""
+        if self.backend.listens is None or len(self.addresses) < self.plan.members:
             return
         for carrier in self.open:
             index = carrier.indices[0]
-            if index not in self.addresses or index in self.told or (index > 0 and self.rendezvous is None):
+            if index in self.told or (index > 0 and self.rendezvous is None):
                 continue
-            self.told[index] = True
-            identity = self.plan.identity(index, self.backend.local(index) if index < self.plan.workers else (0, 0))
+            self.told.add(index)
+            identity = self.plan.identity(index, self.local(index))
             if index == 0:
                 self.tell(carrier, index=0, identity=identity, listen=self.backend.listens,
                           meet=self.backend.meet(self.addresses[0]))
             else:
                 identity["DTRAIN_RENDEZVOUS"] = self.rendezvous or ""
                 self.tell(carrier, index=index, identity=identity)
+
+    def local(self, index: int) -> Tuple[int, int]:
+        """A worker's rank among those of its host, and how many they are."""
+        places = [self.backend.place(i) or self.workers[i].host for i in range(self.plan.workers)]
+        own = self.backend.place(index) or self.workers[index].host
+        return places[:index].count(own), places.count(own)
 
     def stop(self, indices: Sequence[int], reason: str) -> None:
         wanted = {index for index in indices if self.workers[index].state not in ENDED}
@@ -330,8 +337,8 @@ class Loop(threading.Thread):
             self.changed.notify_all()
 
     def consider_the_others(self, worker: Worker, started: bool) -> None:
-        """They may go on for the time of grace; without rank 0's address, they cannot start."""
-        stuck = worker.index == 0 and self.rendezvous is None and self.backend.listens is not None
+        """They may go on for the time of grace; if not all agents are there, they cannot start."""
+        stuck = self.rendezvous is None and self.backend.listens is not None
         if self.stop_at is None and (stuck or self.grace is not None):
             self.stop_at = time.monotonic() + ((self.grace or 0.0) if started else 0.0)
             self.stop_reason = f"stopped, since {worker.name} failed"

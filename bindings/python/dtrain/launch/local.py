@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import signal
-from typing import List, Tuple
+from typing import List
 
 from . import _backend
 from ._carrier import Carrier, Process, agent_command
@@ -18,13 +18,9 @@ class Backend(_backend.Backend):
     def check(self, plan: Plan) -> None:
         check_script(plan)
         refuse_gpus(plan, self.name)
-        self.workers = plan.workers
 
     def carriers(self, plan: Plan, job: str, marker: str) -> List[Carrier]:
         return [Process([index], agent_command(plan.python, marker)) for index in range(plan.members)]
-
-    def local(self, index: int) -> Tuple[int, int]:
-        return index, self.workers
 
     def meet(self, reported: str) -> str:
         return "127.0.0.1"
