@@ -181,8 +181,8 @@ class Output(unittest.TestCase):
     def test_a_reader_that_waits_stops_nobody(self):
         """Output that nobody reads for longer than --host-timeout; no host is lost by that."""
         process = start("alpha,beta", "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 100; echo; echo done",
-                        "--host-timeout", "2")
-        time.sleep(4)
+                        "--host-timeout", "4")
+        time.sleep(7)
         out, err = process.communicate(timeout=LIMIT)
         self.assertEqual((process.returncode, err), (0, ""))
         self.assertEqual(out.count("done"), 2)
@@ -284,12 +284,12 @@ class Ends(unittest.TestCase):
 
     def test_silent_host(self):
         process, ((first, first_agent), (second, second_agent)) = self.start_ready("--grace", "0.2",
-                                                                                   "--host-timeout", "2")
+                                                                                   "--host-timeout", "4")
         os.kill(second_agent, signal.SIGSTOP)
         begin = time.monotonic()
         self.assertEqual(process.wait(timeout=LIMIT), 255)
-        self.assertLess(time.monotonic() - begin, 20)
-        self.assertIn("host beta is lost: nothing was heard from it for 2 s (--host-timeout); with it rank 1\n",
+        self.assertLess(time.monotonic() - begin, 30)
+        self.assertIn("host beta is lost: nothing was heard from it for 4 s (--host-timeout); with it rank 1\n",
                       process.stderr.read())
         self.assert_gone([first, first_agent])
         os.kill(second_agent, signal.SIGCONT)
@@ -297,7 +297,7 @@ class Ends(unittest.TestCase):
 
     def test_silent_launcher(self):
         """As if the network was cut: neither the launcher nor its heart is heard, and no connection ends."""
-        process, pids = self.start_ready("--host-timeout", "2")
+        process, pids = self.start_ready("--host-timeout", "4")
         silent = [process.pid, *children_of(process.pid)]
         for pid in silent:
             os.kill(pid, signal.SIGSTOP)
@@ -308,9 +308,9 @@ class Ends(unittest.TestCase):
         self.assertIn("is lost: ", process.stderr.read())
 
     def test_stopped_launcher_is_not_silent(self):
-        process, pids = self.start_ready("--host-timeout", "2")
+        process, pids = self.start_ready("--host-timeout", "4")
         process.send_signal(signal.SIGSTOP)
-        time.sleep(4)
+        time.sleep(7)
         process.send_signal(signal.SIGCONT)
         time.sleep(1)
         self.assertIsNone(process.poll())
