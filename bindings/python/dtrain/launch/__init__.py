@@ -22,7 +22,7 @@ from ._worker import State, Worker
 
 __all__ = ["BACKENDS", "Backend", "BackendError", "HostError", "Job", "LaunchError", "LaunchInternalError", "LaunchTimeoutError",
            "Outcome", "Plan", "ScriptError", "SendError", "SlotsError", "State", "Worker", "WorkerError",
-           "await_workers", "launch_workers", "run_cluster", "stop_workers"]
+           "await_workers", "launch_workers", "make_plan", "run_cluster", "stop_workers"]
 
 Workers = Union[Job, Worker, str, Sequence[Worker], Sequence[str]]
 
@@ -43,10 +43,11 @@ def launch_workers(n: int, script_or_function: Optional[Script] = None, *, args:
     temporary folder, kept if one fails). output: also on this program's, with the label before each line. grace:
     seconds for the others when one has failed, then they are stopped; keep_going: they are not. settings: of the
     backend, such as hosts of ssh."""
+    chosen = find_backend(backend, settings)
     plan = make_plan(n, script_or_function, code=code, args=args, kwargs=kwargs, servers=servers, cpu=cpu,
-                     memory=memory, gpus=gpus, env=env, cwd=cwd, python=python, server_command=server_command)
-    return Job(plan, find_backend(backend, settings), logs=logs, output=output, progress=progress, grace=grace,
-               keep_going=keep_going)
+                     memory=memory, gpus=gpus, env=env, cwd=cwd, python=python or chosen.python,
+                     server_command=server_command)
+    return Job(plan, chosen, logs=logs, output=output, progress=progress, grace=grace, keep_going=keep_going)
 
 
 def await_workers(ids: Workers, wait_for_completion: bool = True, timeout_seconds: Optional[Duration] = 60, *,

@@ -5,6 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import difflib
 import importlib
 import inspect
+import sys
 from typing import Any, Dict, List, Optional, Union
 
 from .._errors import InvalidError
@@ -25,6 +26,7 @@ class Backend:
     """One job's way to its workers. A backend's settings are the arguments of its __init__()."""
 
     name = ""
+    python = sys.executable  #: the interpreter there
     #: Where rank 0 listens: an address; "": all of its host's. None: ranks find each other by the engine's own
     #: variables, and agents know by `index_from` which one they are.
     listens: Optional[str] = ""

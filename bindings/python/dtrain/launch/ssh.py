@@ -45,9 +45,9 @@ class Backend(_backend.Backend):
                  options: Sequence[str] = (), connect_timeout: int = 10, address: Optional[str] = None) -> None:
         self.hosts = parse_hosts(hosts)
         self.address = address
-        self.ssh = ["ssh", "-T", "-x", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_timeout}",
-                    "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "LogLevel=ERROR",
-                    *(["-p", str(port)] if port else []), *(["-i", identity] if identity else []), *options]
+        self.ssh = ["ssh", "-T", "-x", *options, *(["-p", str(port)] if port else []), *(["-i", identity] if identity else []),
+                    "-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_timeout}", "-o", "ServerAliveInterval=5",
+                    "-o", "ServerAliveCountMax=3", "-o", "LogLevel=ERROR"]  # the first of each option counts
 
     def check(self, plan: Plan) -> None:
         if shutil.which("ssh") is None:
