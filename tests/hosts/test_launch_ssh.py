@@ -22,6 +22,7 @@ LIMIT = 100  # seconds
 TAG = f"dl{os.getpid()}"
 INSIDE = "DTRAIN_TEST_SSH_FOLDER"
 NAMES = ["launcher", "alpha", "beta"]
+ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
 PORT = 2222  # in namespaces of this test
 SSHD = """
 Port {port}
@@ -150,6 +151,14 @@ class Launching(unittest.TestCase):
         self.assertEqual([result[1:] for result in launch.run_cluster(2, 0, add_up, timeout_seconds=LIMIT,
                                                                       **self.settings(hosts=["beta:2"]))],
                          [["10.81.0.2", "0", "2"], ["10.81.0.2", "1", "2"]])
+
+    def test_example(self):
+        settings = self.settings()
+        done = subprocess.run([sys.executable, ENGINES / "ssh_digits.py", "alpha:1,beta:1", "-p", str(PORT), "-i",
+                               self.folder / "key", *settings["options"]], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("ssh: 2 workers, 9", done.stdout)
 
     def test_more_than_start_at_once(self):
         results = launch.run_cluster(14, 0, os.getpid, timeout_seconds=LIMIT, **self.settings(hosts="alpha:14"))

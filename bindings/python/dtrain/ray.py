@@ -229,7 +229,7 @@ class Executor:
 def failure(ray: Any, rank: int, error: BaseException) -> Failure:
     """What Ray says of a call that failed."""
     if isinstance(error, ray.exceptions.RayTaskError):
-        cause = error.cause if isinstance(error.cause, BaseException) else error  # type: ignore[attr-defined]
+        cause = error.cause if isinstance(error.cause, BaseException) else error
         text = f"{type(cause).__name__}: {cause}"
         return Failure(rank, text, cause, traceback=str(getattr(error, "traceback_str", "")))
     lost = isinstance(error, ray.exceptions.RayActorError)

@@ -12,6 +12,7 @@ import pickle
 import secrets
 import socket
 import sys
+import time
 import traceback
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -23,6 +24,7 @@ from .launch._agent import listen
 from .launch._errors import BackendError, LaunchError, LaunchTimeoutError, SlotsError
 from .launch._plan import check_count
 
+FIRST_EXECUTOR, MORE_EXECUTORS = 60.0, 5.0  #: seconds that they have to come
 Answer = Tuple[int, bool, bytes]  #: index of the process, whether it succeeded, pickled
 
 
@@ -46,6 +48,7 @@ class Task:
         self.call = call
         self.workers = workers
         self.given = dict(given)
+        self.path = [os.path.abspath(entry) for entry in sys.path]  # where the function's modules may be
 
     def __call__(self, _: Iterable[Any]) -> Iterator[Answer]:
         context = load().BarrierTaskContext.get()
@@ -77,6 +80,7 @@ class Task:
                 with Context() as context:
                     context.serve().wait()
                 return True, dumps(None)
+            sys.path.extend(entry for entry in self.path if entry not in sys.path)
             function, args, kwargs = pickle.loads(self.call)
             return True, dumps(function(*args, **kwargs))
         except Exception as error:
@@ -95,15 +99,20 @@ def packed(error: BaseException, dumps: Callable[[Any], bytes]) -> Optional[byte
 
 
 def check_slots(context: Any, tasks: int) -> None:
-    """Spark itself would try for minutes."""
-    try:
-        scala = context._jsc.sc()
-        slots = int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
-    except Exception:  # not a public part of Spark
-        return
-    if tasks > slots:
-        raise SlotsError(f"dtrain.spark: {tasks} processes, but the executors run {slots} tasks at the same time; take "
-                         "fewer (num_proc, servers), or more executors or cores")
+    """Spark itself would try for minutes, and run nothing. Executors have some time to come."""
+    begin = time.monotonic()
+    while True:
+        try:
+            scala = context._jsc.sc()
+            slots = int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+        except Exception:  # not a public part of Spark
+            return
+        if tasks <= slots:
+            return
+        if time.monotonic() > begin + (MORE_EXECUTORS if slots > 0 else FIRST_EXECUTOR):
+            raise SlotsError(f"dtrain.spark: {tasks} processes, but the executors run {slots} tasks at the same time; take "
+                             "fewer (num_proc, servers), or more executors or cores")
+        time.sleep(0.2)
 
 
 def collect(context: Any, work: Callable[..., Any], tasks: int, what: str, timeout: Optional[Duration]) -> List[Any]:

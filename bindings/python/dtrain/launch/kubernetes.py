@@ -167,8 +167,8 @@ class Backend(_backend.Backend):
         threading.Thread(target=self.stop_when_told, args=(index, os.dup(left_in)), daemon=True).start()
         seen, said = 0, ""
         while not self.over:
-            pod = self.pods.get(index)
-            phase = pod.status.phase if pod is not None else "Pending"
+            pod: Any = self.pods.get(index)
+            phase = "Pending" if pod is None else pod.status.phase
             if phase == "Pending" and index in self.unwanted:
                 break
             if phase == "Pending":
