@@ -291,18 +291,18 @@ func TestGroups(t *testing.T) {
 	last, err := world.Subset([]int{size - 1})
 	check(t, err)
 	equal(t, last != nil, rank == size-1)
-	ends := []int{size - 1, 0}
-	if rank == 0 || rank == size-1 {
-		group, err := world.CreateGroup(background, ends, 3)
+	if last := size - 1; last > 0 && (rank == 0 || rank == last) {
+		ends := []int{last, 0}
+		group, err := world.CreateGroup(ends, 3)
 		check(t, err)
 		equal(t, ends[group.Rank()], rank)
 		check(t, dtrain.Barrier(background, group))
 		check(t, group.Close())
-		short, cancel := context.WithTimeout(background, 200*time.Millisecond)
-		_, err = world.CreateGroup(short, ends, 4+rank)
-		cancel()
+		_, err = world.With(dtrain.Params{Timeout: 200 * time.Millisecond}).CreateGroup(ends, 4+rank)
 		refused(t, err, dtrain.ErrTimeout)
 	}
+	_, err = world.CreateGroup([]int{}, 0)
+	refused(t, err, dtrain.ErrInvalid)
 	_, err = world.Subset([]int{0, 0})
 	refused(t, err, dtrain.ErrInvalid)
 	twin, err := world.Duplicate()

@@ -3,7 +3,6 @@ package dtrain
 // SPDX-License-Identifier: Apache-2.0
 
 import (
-	"context"
 	"strings"
 	"unsafe"
 
@@ -136,20 +135,13 @@ func (c *Comm) Subset(ranks []int) (*Comm, error) {
 }
 
 // CreateGroup makes a communicator of these ranks in this order, by these ranks alone: each of them
-// gives the same list and tag. Other ranks take no part. Works on a broken communicator, too. The
-// deadline of ctx, or With's timeout, is for all of it.
-func (c *Comm) CreateGroup(ctx context.Context, ranks []int, tag int) (*Comm, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	timeout, err := blockingTimeout(ctx, c.params.Timeout)
-	if err != nil {
-		return nil, err
-	}
+// gives the same list and tag. Other ranks take no part. Works on a broken communicator, too. With's
+// timeout is for all of it.
+func (c *Comm) CreateGroup(ranks []int, tag int) (*Comm, error) {
 	list := ranksOf(ranks)
 	return c.group(func(handle uintptr, made *uintptr) error {
-		return errorOf(capi.Comm_create_group(handle, start(list), int32(len(list)), int32(clamp(tag)), timeout,
-			unsafe.Pointer(made)))
+		return errorOf(capi.Comm_create_group(handle, start(list), int32(len(list)), int32(clamp(tag)),
+			int64(c.params.Timeout), unsafe.Pointer(made)))
 	})
 }
 
@@ -166,6 +158,65 @@ func (c *Comm) Shrink() (*Comm, error) {
 	return c.group(func(handle uintptr, made *uintptr) error {
 		return errorOf(capi.Comm_shrink(handle, unsafe.Pointer(made)))
 	})
+}
+
+// ReformParams says how an elastic job goes on.
+type ReformParams struct {
+	MinSize int  // workers, at least: if there are fewer, it waits for newcomers; 0: 1
+	MaxSize int  // at most, others go on waiting; 0: no limit
+	Leave   bool // this process leaves the job, and gets no communicator
+}
+
+// Reform makes the communicator of an elastic job's next generation: of the workers that live, and
+// of newcomers. All living workers call it. With's timeout is for all of it.
+func (c *Comm) Reform(params ReformParams) (*Comm, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	p := capi.NewReform_params()
+	defer capi.DeleteReform_params(p)
+	p.SetMin_size(int32(clamp(params.MinSize)))
+	p.SetMax_size(int32(clamp(params.MaxSize)))
+	p.SetTimeout_ns(int64(c.params.Timeout))
+	if params.Leave {
+		p.SetLeaves(1)
+	}
+	return c.group(func(handle uintptr, made *uintptr) error {
+		return errorOf(capi.Comm_reform(handle, p.Swigcptr(), unsafe.Pointer(made)))
+	})
+}
+
+// Newcomers returns how many processes wait to be taken in by Reform.
+func (c *Comm) Newcomers() (int, error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	handle, err := c.object.enter()
+	if err != nil {
+		return 0, err
+	}
+	defer c.object.leave()
+	count := capi.Comm_newcomers(handle)
+	if count < 0 {
+		return 0, errorf(Status(count), "newcomers: %v", Status(count))
+	}
+	return int(count), nil
+}
+
+// Changes tells how the reform that made this communicator has changed the job: generation, size,
+// ranks (the old ones; nil for newcomers), came, went. Empty: no reform made it.
+func (c *Comm) Changes() (map[string]any, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	handle, err := c.object.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer c.object.leave()
+	return described(longText(func(buffer unsafe.Pointer, length int64) int64 {
+		return capi.Comm_changes(handle, buffer, length)
+	}))
 }
 
 // Abort ends every operation on all ranks with ErrAborted and this reason.

@@ -25,6 +25,10 @@ const (
 // AnyRank makes Recv accept a message from any rank.
 const AnyRank = C.DTRAIN_ANY_RANK
 
+// Newcomer as JoinParams.Size: this process waits until the workers of a running elastic job take it
+// in.
+const Newcomer = C.DTRAIN_NEWCOMER
+
 // LogLevel is the level of a line of the log.
 type LogLevel int32
 

@@ -43,7 +43,7 @@ func uses(c *dtrain.Context, comm *dtrain.Comm, table *dtrain.Table[float32], qu
 		"AllReduce": dtrain.AllReduce(background, comm, x, dtrain.Sum),
 		"Recv":      second(dtrain.Recv(background, comm, x, 0, 0)), "Duplicate": second(comm.Duplicate()),
 		"StartBarrier": second(dtrain.StartBarrier(comm)), "Shrink": second(comm.Shrink()),
-		"CreateGroup":    second(comm.CreateGroup(background, []int{0}, 0)),
+		"CreateGroup":    second(comm.CreateGroup([]int{0}, 0)),
 		"PrepareBarrier": second(dtrain.PrepareBarrier(comm)), "Abort": comm.Abort(""), "Err": comm.Err(),
 		"Failed": second(comm.Failed()), "Comm.Close": comm.Close(), "Split": second(comm.Split(0, 0)),
 		"With":          dtrain.Barrier(background, comm.With(dtrain.Params{Priority: 1})),

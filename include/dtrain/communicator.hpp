@@ -12,6 +12,35 @@
 namespace dtrain {
 inline namespace cxx {
 
+class ReformParams {
+  public:
+    ReformParams() noexcept { DTRAIN_INIT(&params_); }
+    // Workers of the new communicator, at least: if there are fewer, it waits for newcomers.
+    ReformParams &min_size(int workers) {
+        params_.min_size = workers;
+        return *this;
+    }
+    // At most; others go on waiting.
+    ReformParams &max_size(int workers) {
+        params_.max_size = workers;
+        return *this;
+    }
+    // This process leaves the job.
+    ReformParams &leave() {
+        params_.leaves = 1;
+        return *this;
+    }
+    template <class Rep, class Period>
+    ReformParams &timeout(std::chrono::duration<Rep, Period> duration) {
+        params_.timeout_ns = detail::positive(duration, "timeout");
+        return *this;
+    }
+    const dtrain_reform_params_t &raw() const noexcept { return params_; }
+
+  private:
+    dtrain_reform_params_t params_;
+};
+
 // An ordered group of ranks. Its operations block. start() offers them with requests, prepare()
 // with requests that can be started many times, with() with parameters:
 //     comm.allreduce(gradient, Op::AVG);
@@ -68,6 +97,23 @@ class Communicator : public Collectives<detail::Blocking> {
     // them call it.
     Communicator shrink() const {
         return *made([&](auto **out) { return dtrain_comm_shrink(handle(), out); });
+    }
+    // The next generation of an elastic job: the workers that live, and newcomers. All living
+    // workers call it. A worker that leaves by it gets none.
+    std::optional<Communicator> reform(const ReformParams &params = {}) const {
+        return made([&](auto **out) { return dtrain_comm_reform(handle(), &params.raw(), out); });
+    }
+    // How many processes wait to be taken in by reform().
+    int newcomers() const {
+        const int32_t count = dtrain_comm_newcomers(handle());
+        detail::check(count);
+        return count;
+    }
+    // How the reform that made this communicator has changed the job, as JSON; "{}": none did.
+    std::string changes() const {
+        return detail::text_of([&](char *buffer, size_t size) {
+            return dtrain_comm_changes(handle(), buffer, size);
+        });
     }
     // Ends every operation on all ranks with an AbortedError and this reason.
     void abort(const std::string &reason) const {

@@ -77,6 +77,8 @@ class JoinParams {
         params_.rank = mine;
         return *this;
     }
+    // Waits until the workers of a running elastic job take this process in.
+    JoinParams &newcomer() { return size(DTRAIN_NEWCOMER); }
     JoinParams &servers(int count) {
         params_.servers = count;
         return *this;

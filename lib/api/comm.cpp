@@ -79,9 +79,11 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
         dtrain::cluster::SessionParams session_params;
         dtrain::cluster::IdentityRequest wanted;
         wanted.rendezvous = rendezvous != nullptr ? rendezvous : "";
-        wanted.size = given.size;
+        wanted.newcomer = given.size == DTRAIN_NEWCOMER;
+        wanted.size = wanted.newcomer ? 0 : given.size;
         wanted.index = given.rank;
         wanted.servers = given.servers;
+        wanted.elastic = context->options.number("elastic") != 0;
         if (Status s = find_identity(
                 wanted, [](const char *name) { return std::getenv(name); },
                 session_params.identity);

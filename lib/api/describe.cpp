@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/guard.h"
 #include "api/handles.h"
+#include "api/json.h"
 #include "cluster/environment/environment.h"
 #include "cluster/host/cores.h"
 #include "device/kernels.h"
@@ -14,9 +15,7 @@
 
 using dtrain::Status;
 
-namespace {
-
-std::string quoted(std::string_view text) {
+std::string dtrain::api::quoted(std::string_view text) {
     std::string out = "\"";
     for (char c : text) {
         if (c == '"' || c == '\\') out += '\\';
@@ -24,6 +23,10 @@ std::string quoted(std::string_view text) {
     }
     return out + "\"";
 }
+
+namespace {
+
+using dtrain::api::quoted;
 
 std::string number(const char *key, uint64_t value) {
     return quoted(key) + ": " + std::to_string(value);

@@ -4,6 +4,7 @@
 #include "api/guard.h"
 #include "api/handles.h"
 #include "cluster/environment/environment.h"
+#include "elastic/reform.h"
 
 #include <cstdlib>
 #include <limits>
@@ -16,12 +17,14 @@ using dtrain::api::guard_new;
 
 namespace {
 
-Status identify(const char *rendezvous, const dtrain_server_params_t &given,
+Status identify(const char *rendezvous, const dtrain_server_params_t &given, bool elastic,
                 dtrain::cluster::Identity &out) {
     dtrain::cluster::IdentityRequest wanted;
     wanted.rendezvous = rendezvous != nullptr ? rendezvous : "";
     wanted.role = dtrain::cluster::Role::server;
-    wanted.size = given.size;
+    wanted.newcomer = given.size == DTRAIN_NEWCOMER;
+    wanted.size = wanted.newcomer ? 0 : given.size;
+    wanted.elastic = elastic;
     wanted.index = given.index;
     wanted.servers = given.servers;
     return find_identity(
@@ -39,7 +42,9 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
         dtrain_server_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
         dtrain::cluster::SessionParams session_params;
-        if (Status s = identify(rendezvous, given, session_params.identity); s != DTRAIN_OK)
+        if (Status s = identify(rendezvous, given, context->options.number("elastic") != 0,
+                                session_params.identity);
+            s != DTRAIN_OK)
             return s;
         session_params.oob = given.oob;
         session_params.oob_arg = given.oob_arg;
@@ -49,7 +54,8 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
         std::shared_ptr<dtrain::cluster::Session> session;
         if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
             return s;
-        if (Status s = dtrain::ps::Node::open(std::move(session), context->functions, fresh->node);
+        if (Status s = dtrain::ps::Node::open(std::move(session), context->functions, {},
+                                                fresh->node);
             s != DTRAIN_OK)
             return s;
         *server_p = fresh.release();
@@ -57,18 +63,45 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
     });
 }
 
+namespace {
+
+// Serves in the job's next generation, with what it holds.
+Status follow(dtrain_server *server, const dtrain::cluster::NextJob &next) {
+    dtrain_context &context = *server->context;
+    dtrain::elastic::Generation made;
+    std::shared_ptr<dtrain::ps::Node> old = server->current(), fresh;
+    if (Status s = dtrain::elastic::follow(*old, *context.helper, next, made); s != DTRAIN_OK)
+        return s;
+    std::lock_guard lock(context.session_mutex);
+    if (Status s = dtrain::ps::Node::open(made.session, context.functions, std::move(made.legacy),
+                                          fresh);
+        s != DTRAIN_OK)
+        return s;
+    std::lock_guard exchange(server->mutex);
+    server->node = std::move(fresh);
+    return DTRAIN_OK;
+}
+
+} // namespace
+
 dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t timeout_ns) {
     if (Status s = check_handle(server, "server"); s != DTRAIN_OK) return s;
     return guard([&]() -> Status {
-        dtrain::engine::Request &deserted = *server->node->deserted();
-        dtrain::engine::Agent &agent = server->node->agent();
+        dtrain::engine::Agent &agent = server->current()->agent();
         int64_t deadline_ns = 0;
         if (timeout_ns < 0 ||
             __builtin_add_overflow(agent.clock().now_ns(), timeout_ns, &deadline_ns))
             deadline_ns = std::numeric_limits<int64_t>::max();
-        agent.wait(deserted, deadline_ns);
-        if (!deserted.done()) return DTRAIN_IN_PROGRESS;
-        return server->node->session().job().status();
+        for (;;) {
+            const std::shared_ptr<dtrain::ps::Node> node = server->current();
+            dtrain::engine::Request &deserted = *node->deserted();
+            agent.wait(deserted, deadline_ns);
+            if (!deserted.done()) return DTRAIN_IN_PROGRESS;
+            dtrain::cluster::NextJob next;
+            if (!node->has_moved(next)) return node->session().job().status();
+            if (!next.stays) return DTRAIN_OK;
+            if (Status s = follow(server, next); s != DTRAIN_OK) return s;
+        }
     });
 }
 

@@ -78,7 +78,7 @@ size_t dtrain_stats_server(dtrain_server_t *server, char *buf, size_t len) {
     size_t length = 0;
     if (check_handle(server, "server") != DTRAIN_OK) return 0;
     guard([&] {
-        const std::string text = server->node->metrics();
+        const std::string text = server->current()->metrics();
         length = text.size();
         if (len == 0 || buf == nullptr) return DTRAIN_OK;
         const size_t kept = std::min(length, len - 1);

@@ -19,7 +19,8 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     out = comm->node;
     if (out != nullptr) return DTRAIN_OK;
     if (Status s =
-            dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions, out);
+            dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions,
+                                   std::move(comm->legacy), out);
         s != DTRAIN_OK)
         return s;
     comm->node = out;

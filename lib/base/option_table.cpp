@@ -36,6 +36,9 @@ constexpr OptionSpec table[] = {
     {"eager.bytes", "auto", auto_size, KiB, GiB, nullptr,
      "longest message that is sent before its receive is posted, up to the transport's own "
      "limit; auto: what \"dtrain-bench tune\" found, else that limit"},
+    {"elastic", "no", boolean, 0, 0, nullptr,
+     "processes may join the job while it runs, when its workers call dtrain_comm_reform(); the "
+     "same in all of them"},
     {"explain", "no", boolean, 0, 0, nullptr,
      "log which algorithm each collective takes, why, and its predicted and measured time "
      "(rank 0)"},

@@ -34,6 +34,46 @@ Status agree_on_home(Communicator &comm, ps::Node &node, int64_t deadline_ns,
     return s;
 }
 
+// A table that was there in the job's last generation lies where it lay then. Rank 0 knows, since
+// it was there; newcomers do not. inherited: whether the table was there.
+Status agree_on_inheritance(Communicator &comm, const ps::Node &node, const std::string &name,
+                            int64_t deadline_ns, ps::TableParams &params, bool &inherited) {
+    if (comm.session().identity().generation == 0) return DTRAIN_OK;
+    const ps::Placement *known = comm.rank() == 0 ? node.inherited(name) : nullptr;
+    enum { is_known, among, home, weights, numbers };
+    uint32_t told[numbers] = {};
+    if (known != nullptr) {
+        told[is_known] = 1;
+        told[among] = known->among;
+        told[home] = known->home;
+        told[weights] = uint32_t(known->weights.size());
+    }
+    auto pass_on = [&](void *data, size_t count) {
+        return comm.run_until({.kind = Kind::broadcast,
+                               .recv = data,
+                               .count = count,
+                               .dtype = DTRAIN_U32,
+                               .root = 0},
+                              deadline_ns);
+    };
+    if (Status s = pass_on(told, numbers); s != DTRAIN_OK) return s;
+    inherited = told[is_known] != 0;
+    if (!inherited || told[among] > node.servers().size()) return DTRAIN_OK;
+    params.placement.among = told[among];
+    params.placement.home = told[home];
+    params.placement.weights.assign(told[weights], 0);
+    if (told[weights] == 0) return DTRAIN_OK;
+    if (known != nullptr) params.placement.weights = known->weights;
+    return pass_on(params.placement.weights.data(), told[weights]);
+}
+
+bool is_inherited(const ps::ClientTable &table) {
+    const uint32_t servers = table.params.placement.servers_of(uint32_t(table.channels.size()));
+    for (uint32_t s = 0; s < servers; s++)
+        if (!table.channels[s]->inherited()) return false;
+    return true;
+}
+
 // Rank 0 makes the servers restore the table, and all ranks learn the outcome.
 Status restore_newest(Communicator &comm, SharedTable &table, int64_t deadline_ns) {
     enum { status, step, lineage, serial, numbers };
@@ -75,13 +115,28 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
     if (!wanted.check(wish.own).refused()) state(wish.params, wish.name, wanted);
     if (Status s = wanted.reach(comm, deadline_ns); s != DTRAIN_OK) return s;
     ps::TableParams params = wish.params;
-    if (Status s = agree_on_home(comm, *out.node, deadline_ns, params); s != DTRAIN_OK) return s;
+    bool inherited = false;
+    if (Status s =
+            agree_on_inheritance(comm, *out.node, wish.name, deadline_ns, params, inherited);
+        s != DTRAIN_OK)
+        return s;
+    if (params.placement.among == 0)
+        if (Status s = agree_on_home(comm, *out.node, deadline_ns, params); s != DTRAIN_OK)
+            return s;
     Agreement made(CallKind::table_create);
     made.check(
         out.node->create_table(wish.name, params, comm.timeout_until(deadline_ns), out.table));
     // The extra time lets a rank whose own deadline has passed still tell the others.
     Status s = made.reach(comm, later(deadline_ns, Session::goodbye_ns));
-    if (s == DTRAIN_OK && wish.restores) s = restore_newest(comm, out, deadline_ns);
+    const bool whole = inherited && out.table != nullptr && is_inherited(*out.table);
+    if (s == DTRAIN_OK && wish.restores && !whole) s = restore_newest(comm, out, deadline_ns);
+    if (s == DTRAIN_OK && inherited && !whole && !out.restored)
+        s = fail(DTRAIN_ERR_PEER,
+                 "table_create: table \"%s\" was there before the reform, but not all of its values "
+                 "are: a server that had a part of it is gone, or its parameters are others now; "
+                 "restore it from a checkpoint (checkpoint.restore=yes), or create it under another "
+                 "name",
+                 wish.name);
     if (s == DTRAIN_OK || out.table == nullptr) return s;
     const std::string text = error_text();
     out.node->destroy_table(std::exchange(out.table, nullptr), Session::goodbye_ns);

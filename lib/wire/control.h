@@ -37,6 +37,8 @@ struct Join {
     uint32_t version_min = control_version, version_max = control_version;
     int32_t workers = 0, servers = 0;
     Peer self;
+    // It has no place of its own yet: it waits until the members of a running job take it in.
+    bool newcomer = false;
 };
 struct Waiting {
     std::string text; // "": the member is admitted, and there is nothing else to say yet
@@ -121,11 +123,38 @@ struct GroupReply {
     TagSet used{};      // if again: the tags that any of them uses
     uint32_t round = 0; // if again: of their next requests
 };
+// Asks for the next generation of an elastic job.
+struct ReformRequest {
+    uint64_t group = 0;
+    std::vector<int32_t> members;
+    uint32_t attempt = 0; // how many times this member has asked for this group before
+    int64_t timeout_ns = 0;
+    std::string place;                 // where the sender listens, should it become rank 0
+    int32_t smallest = 1, largest = 0; // number of workers; largest 0: no limit
+    bool leaves = false;               // it is not in the next generation
+};
+// The next generation: to those who asked for it, to the newcomers in it, and to servers.
+struct Moved {
+    uint64_t group = 0;
+    uint32_t attempt = 0;
+    Status status = DTRAIN_OK;
+    std::string text;
+    // In the order of the new ranks and servers: the old member, or `newcomer`.
+    std::vector<int32_t> workers, servers;
+    std::string place; // where the new rank 0 listens
+    uint32_t generation = 0;
+    int32_t number = -1;           // of the receiving newcomer among all of them, or -1
+    std::vector<std::string> came; // the newcomers, in the order of their numbers
+    std::vector<std::string> went; // why a member of the old generation is not in the new one
+
+    static constexpr int32_t newcomer = -1; // in workers and servers
+};
 struct Rejoin {
     uint64_t job = 0, epoch = 0;
     int32_t member = 0;
     std::vector<Gone> gone;
     std::vector<GroupReply> replies; // the last ones that it has received
+    std::vector<Moved> moved;
 };
 struct Welcome {
     uint64_t epoch = 0;
@@ -134,10 +163,13 @@ struct Welcome {
 struct Deposed {
     uint64_t epoch = 0;
 };
+struct Newcomers {
+    uint32_t count = 0; // how many wait to be taken in
+};
 
 using Message = std::variant<Join, Waiting, Roster, Heartbeat, Leave, Over, Gone, GroupFailed,
                              Calls, CallsWanted, RankBehind, Relay, GroupRequest, GroupReply,
-                             Rejoin, Welcome, Deposed>;
+                             Rejoin, Welcome, Deposed, ReformRequest, Moved, Newcomers>;
 
 // A flatbuffer (without the frame's length). Texts longer than max_text are cut.
 std::vector<uint8_t> encode(const Message &message);

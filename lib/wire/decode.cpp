@@ -99,6 +99,7 @@ Message unpack(Reader &r, const fb::Join &t) {
             "size of the job");
     r.check(t.self() != nullptr, "join without a self");
     if (t.self() != nullptr) m.self = unpack(r, *t.self());
+    m.newcomer = t.newcomer();
     return m;
 }
 Message unpack(Reader &r, const fb::Waiting &t) {
@@ -192,6 +193,60 @@ GroupReply unpack_reply(Reader &r, const fb::GroupReply &t) {
 }
 Message unpack(Reader &r, const fb::GroupReply &t) { return unpack_reply(r, t); }
 
+Message unpack(Reader &r, const fb::ReformRequest &t) {
+    ReformRequest m{t.group(),
+                    r.members(t.members()),
+                    t.attempt(),
+                    t.timeout_ns(),
+                    r.string(t.place(), max_address, "place"),
+                    t.smallest(),
+                    t.largest(),
+                    t.leaves()};
+    r.check(m.timeout_ns >= 0, "timeout");
+    r.check(m.smallest >= 1 && m.smallest <= int32_t(max_members) && m.largest >= 0 &&
+                m.largest <= int32_t(max_members),
+            "size of the job");
+    return m;
+}
+std::vector<int32_t> moved_members(Reader &r, const flatbuffers::Vector<int32_t> *v) {
+    std::vector<int32_t> all = r.numbers(v, max_members, "list of members");
+    for (int32_t m : all)
+        if (m != Moved::newcomer) r.member(m);
+    return all;
+}
+std::vector<std::string>
+remarks(Reader &r, const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>> *v) {
+    std::vector<std::string> out;
+    r.check(v == nullptr || v->size() <= max_remarks, "list of texts");
+    if (v == nullptr || r.error != nullptr) return out;
+    for (const flatbuffers::String *one : *v) out.push_back(r.string(one, max_text, "text"));
+    return out;
+}
+Moved unpack_moved(Reader &r, const fb::Moved &t) {
+    Moved m;
+    m.group = t.group();
+    m.attempt = t.attempt();
+    m.status = t.status() == DTRAIN_OK ? DTRAIN_OK : r.failure(t.status());
+    m.text = r.string(t.text(), max_text, "text");
+    m.workers = moved_members(r, t.workers());
+    m.servers = moved_members(r, t.servers());
+    r.check(m.workers.size() + m.servers.size() <= max_members, "list of members");
+    m.place = r.string(t.place(), max_address, "place");
+    m.generation = t.generation();
+    m.number = t.number();
+    const size_t news = size_t(std::ranges::count(m.workers, Moved::newcomer) +
+                               std::ranges::count(m.servers, Moved::newcomer));
+    r.check(m.number >= -1 && m.number < int64_t(news), "number of a newcomer");
+    m.came = remarks(r, t.came());
+    m.went = remarks(r, t.went());
+    return m;
+}
+Message unpack(Reader &r, const fb::Moved &t) { return unpack_moved(r, t); }
+Message unpack(Reader &r, const fb::Newcomers &t) {
+    r.check(t.count() <= max_newcomers, "number of newcomers");
+    return Newcomers{t.count()};
+}
+
 template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
     return r.tables(t.gone(), max_members, "list of members gone",
                     [&](const fb::Gone &one) { return unpack_gone(r, one); });
@@ -199,7 +254,9 @@ template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
 Message unpack(Reader &r, const fb::Rejoin &t) {
     return Rejoin{t.job(), t.epoch(), r.member(t.member()), unpack_all_gone(r, t),
                   r.tables(t.replies(), max_replies, "list of replies",
-                           [&](const fb::GroupReply &one) { return unpack_reply(r, one); })};
+                           [&](const fb::GroupReply &one) { return unpack_reply(r, one); }),
+                  r.tables(t.moved(), max_moved, "list of reforms",
+                           [&](const fb::Moved &one) { return unpack_moved(r, one); })};
 }
 Message unpack(Reader &r, const fb::Welcome &t) {
     return Welcome{t.epoch(), unpack_all_gone(r, t)};
@@ -227,6 +284,9 @@ Message unpack_body(Reader &r, const fb::Control &control) {
         DTRAIN_BODY(Rejoin)
         DTRAIN_BODY(Welcome)
         DTRAIN_BODY(Deposed)
+        DTRAIN_BODY(ReformRequest)
+        DTRAIN_BODY(Moved)
+        DTRAIN_BODY(Newcomers)
 #undef DTRAIN_BODY
     case fb::Body::NONE: break;
     }

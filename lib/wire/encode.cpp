@@ -25,7 +25,8 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
 }
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {
-    return fb::CreateJoin(b, m.version_min, m.version_max, m.workers, m.servers, pack(b, m.self));
+    return fb::CreateJoin(b, m.version_min, m.version_max, m.workers, m.servers, pack(b, m.self),
+                          m.newcomer);
 }
 Offset<fb::Waiting> pack(Builder &b, const Waiting &m) {
     return fb::CreateWaiting(b, text(b, m.text));
@@ -75,6 +76,23 @@ Offset<fb::GroupReply> pack(Builder &b, const GroupReply &m) {
                                 m.new_group, m.tag_id, m.round, b.CreateVector(m.serials), m.again,
                                 m.again ? b.CreateVector(m.used.data(), m.used.size()) : 0);
 }
+Offset<fb::ReformRequest> pack(Builder &b, const ReformRequest &m) {
+    return fb::CreateReformRequest(b, m.group, b.CreateVector(m.members), m.attempt, m.timeout_ns,
+                                   b.CreateString(m.place), m.smallest, m.largest, m.leaves);
+}
+Offset<flatbuffers::Vector<Offset<flatbuffers::String>>>
+remarks(Builder &b, const std::vector<std::string> &all) {
+    std::vector<Offset<flatbuffers::String>> packed;
+    for (size_t i = 0; i < std::min(all.size(), max_remarks); i++)
+        packed.push_back(text(b, all[i]));
+    return b.CreateVector(packed);
+}
+Offset<fb::Moved> pack(Builder &b, const Moved &m) {
+    return fb::CreateMoved(b, m.group, m.attempt, m.status, text(b, m.text),
+                           b.CreateVector(m.workers), b.CreateVector(m.servers),
+                           b.CreateString(m.place), m.generation, m.number, remarks(b, m.came),
+                           remarks(b, m.went));
+}
 
 template <class T> auto pack_all(Builder &b, const std::vector<T> &all) {
     std::vector<decltype(pack(b, all[0]))> packed;
@@ -85,12 +103,15 @@ template <class T> auto pack_all(Builder &b, const std::vector<T> &all) {
 
 Offset<fb::Rejoin> pack(Builder &b, const Rejoin &m) {
     return fb::CreateRejoin(b, m.job, m.epoch, m.member, pack_all(b, m.gone),
-                            pack_all(b, m.replies));
+                            pack_all(b, m.replies), pack_all(b, m.moved));
 }
 Offset<fb::Welcome> pack(Builder &b, const Welcome &m) {
     return fb::CreateWelcome(b, m.epoch, pack_all(b, m.gone));
 }
 Offset<fb::Deposed> pack(Builder &b, const Deposed &m) { return fb::CreateDeposed(b, m.epoch); }
+Offset<fb::Newcomers> pack(Builder &b, const Newcomers &m) {
+    return fb::CreateNewcomers(b, m.count);
+}
 
 } // namespace
 

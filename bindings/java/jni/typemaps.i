@@ -125,7 +125,7 @@
 %typemap(javain) dtrain_status_t "$javainput"
 %typemap(in) dtrain_status_t "$1 = (dtrain_status_t)$input;"
 %typemap(javaout) int32_t dtrain_context_progress, int32_t dtrain_cq_poll,
-                  int32_t dtrain_comm_failed, int32_t dtrain_graph_neighbors
+                  int32_t dtrain_comm_failed, int32_t dtrain_comm_newcomers, int32_t dtrain_graph_neighbors
     "{ return (int) Failures.check($jnicall); }"
 
 /* An operation's request, or 0 if the call has waited for it, as calls.h decides. */
@@ -188,6 +188,7 @@
 %ignore dtrain_event; /* see Events */
 %params(dtrain_op_params, OpParams)
 %params(dtrain_comm_params, CommParams)
+%params(dtrain_reform_params, ReformParams)
 %params(dtrain_mem_params, MemParams)
 %params(dtrain_gradients_params, GradientsParams)
 %params(dtrain_gradients_counters, GradientsCounters)

@@ -3,7 +3,8 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
+import json
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from . import _dtrain
 from ._checks import Path, pack, path_text
@@ -16,6 +17,7 @@ from ._errors import Error
 from ._gradients import Gradients
 from ._graph import Graph, Neighbors
 from ._handle import Child
+from ._parameters import fill
 from ._request import Result
 from ._settings import CompressionLike, DTypeLike, TableSettings, TopologyLike
 from ._table import Table
@@ -88,6 +90,28 @@ class Communicator(Child, Collectives[None, Result]):
         """Creates a communicator of the ranks that are alive, to continue after a PeerError. All of
         them call it."""
         return self._made(_dtrain.dtrain_comm_shrink(self._handle))
+
+    def reform(self, *, min_size: Optional[int] = None, max_size: Optional[int] = None,
+               leave: bool = False, timeout: Optional[Duration] = None) -> Optional["Communicator"]:
+        """The next generation of an elastic job: the workers that live, and newcomers. All living
+        workers call it. min_size: waits for newcomers if there are fewer workers. A worker that
+        leaves by it gets None."""
+        params = fill(_dtrain.dtrain_reform_params_t(),
+                      {"min_size": min_size, "max_size": max_size, "timeout": timeout})
+        params.leaves = int(leave)
+        return self._made(_dtrain.dtrain_comm_reform(self._handle, params))
+
+    @property
+    def newcomers(self) -> int:
+        """How many processes wait to be taken in by reform()."""
+        return _dtrain.dtrain_comm_newcomers(self._handle)
+
+    @property
+    def changes(self) -> Dict[str, Any]:
+        """How the reform that made this communicator has changed the job: generation, size, ranks
+        (the old ones; None for newcomers), came, went. Empty: no reform made it."""
+        described: Dict[str, Any] = json.loads(_dtrain.dtrain_comm_changes(self._handle))
+        return described
 
     def abort(self, reason: Optional[str] = None) -> None:
         """Ends every operation on all ranks with an AbortedError and this reason."""

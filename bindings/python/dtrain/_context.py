@@ -155,11 +155,15 @@ class Context(Closeable):
 
     def join(self, rendezvous: Optional[str] = None, *, size: Optional[int] = None,
              rank: Optional[int] = None, servers: Optional[int] = None,
-             timeout: Optional[Duration] = None, allgather: Optional[AllGather] = None) -> Communicator:
+             timeout: Optional[Duration] = None, allgather: Optional[AllGather] = None,
+             newcomer: bool = False) -> Communicator:
         """Joins a job: by the environment, "tcp://host:port", "file:///dir/name", or by bytes that
-        `allgather` exchanges ("oob"). Collective."""
+        `allgather` exchanges ("oob"). Collective. newcomer: it has no rank yet, and waits until the
+        workers of a running elastic job take it in (Communicator.reform())."""
         exchange = None
         check_sized(size, rank=rank, servers=servers)
+        if newcomer:
+            size = _dtrain.DTRAIN_NEWCOMER
         if allgather is not None:
             check_callable(allgather, "allgather")
             exchange = Callback(partial(all_blobs, allgather, size))

@@ -24,7 +24,7 @@ GIVEN = {name: getattr(_dtrain, "DTRAIN_GIVEN_" + name.upper()) for name in (
 #: For other numbers 0 means the default in the C API; in Python None does, so 0 is refused.
 POSITIVE = frozenset((
     "weight", "size", "bucket_bytes", "block", "rows", "ratio", "shards", "max_record", "max_bytes",
-    "virtual_nodes", "placement_block", "key_count", "split_bytes"))
+    "min_size", "max_size", "virtual_nodes", "placement_block", "key_count", "split_bytes"))
 FACTORS = {"prescale": 1.0, "postscale": 1.0}
 
 

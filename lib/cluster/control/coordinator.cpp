@@ -17,7 +17,8 @@ Coordinator::Coordinator(const Settings &settings, int64_t now)
     : settings_(settings), phase_(Phase::joining), started_(now), next_line_(now + first_line),
       next_call_(1), pace_(Pace::of(settings, {})), watch_(pace_),
       votes_(
-          state_, [this] { return new_uid(); }, settings.identity.workers) {
+          state_, [this] { return new_uid(); }, settings.identity.workers),
+      reforms_(state_, newcomers_, settings.identity) {
     state_.job = settings.job;
     state_.coordinator = settings.identity.member();
     roster_.emplace(settings.identity.workers, settings.identity.servers);
@@ -64,6 +65,11 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
     if (at == links_.end()) return;
     if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
         return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
+    if (newcomers_.has(link)) { // it may claim the number of a lost member
+        newcomers_.heard(link, now);
+        if (std::holds_alternative<wire::Heartbeat>(message)) return;
+        return refuse(link, DTRAIN_ERR_STATE, "it was not taken in yet", actions);
+    }
     watch_.heard(at->second.member, now);
     if (at->second.seated) take_back_doubt(at->second.member, now);
     if (const auto *m = std::get_if<wire::Join>(&message))
@@ -105,6 +111,7 @@ void Coordinator::closed(Link link, const std::string &why, int64_t now, Actions
     Connection connection = at->second;
     links_.erase(at);
     lobby_.erase(link);
+    newcomer_gone(link, actions);
     if (!connection.seated) return;
     seats_.erase(connection.member);
     if (phase_ == Phase::joining)
@@ -136,6 +143,7 @@ void Coordinator::remove(const wire::Gone &gone, Actions &actions) {
     else
         to_all(gone, actions);
     answer(votes_.member_gone(), actions);
+    move(reforms_.look_again(), actions);
 }
 
 void Coordinator::tell_who_left(Actions &actions) {
@@ -170,6 +178,7 @@ void Coordinator::refuse(Link link, Status status, const std::string &why, Actio
     if (links_[link].seated) seats_.erase(links_[link].member);
     links_.erase(link);
     lobby_.erase(link);
+    newcomer_gone(link, actions);
 }
 
 void Coordinator::seat(Link link) {
@@ -204,22 +213,26 @@ uint64_t Coordinator::new_uid() {
 
 void Coordinator::tick(int64_t now, Actions &actions) {
     show_out(now, actions);
+    tick_newcomers(now, actions);
     if (phase_ == Phase::joining) say_who_is_missing(now, actions);
     if (phase_ == Phase::failing_over) collect(now, actions);
     if (phase_ != Phase::running) return;
     watch(now, actions);
     if (now >= tell_at_) tell_who_left(actions);
     answer(votes_.tick(now), actions);
+    move(reforms_.tick(now), actions);
 }
 
 int64_t Coordinator::next_deadline() const {
-    const int64_t lobby = lobby_.empty() ? INT64_MAX : lobby_.begin()->second;
+    const int64_t lobby = std::min(lobby_.empty() ? INT64_MAX : lobby_.begin()->second,
+                                   newcomers_.next_deadline(pace_));
     switch (phase_) {
     case Phase::joining: return std::min({lobby, next_line_, settings_.join_deadline});
     case Phase::failing_over: return std::min(lobby, failover_->next_deadline());
     case Phase::running:
         return std::min(
-            {lobby, watch_.next_deadline(), votes_.next_deadline(), next_judgement(), tell_at_});
+            {lobby, watch_.next_deadline(), votes_.next_deadline(), reforms_.next_deadline(),
+             next_judgement(), tell_at_});
     case Phase::over: break;
     }
     return lobby;

@@ -16,8 +16,10 @@
 #include "cluster/control/group_votes.h"
 #include "cluster/control/join_roster.h"
 #include "cluster/control/membership.h"
+#include "cluster/control/newcomers.h"
 #include "cluster/control/pace.h"
 #include "cluster/control/protocol.h"
+#include "cluster/control/reform_votes.h"
 #include "cluster/control/watch.h"
 
 #include <map>
@@ -75,6 +77,14 @@ class Coordinator {
     void collect(int64_t now, Actions &actions);
     void resume(int64_t now, Actions &actions);
 
+    // coordinator_elastic.cpp: newcomers, and the next generation
+    void wait_to_come_in(Link link, const wire::Join &join, int64_t now, Actions &actions);
+    void newcomer_gone(Link link, Actions &actions);
+    void tell_newcomers(Actions &actions); // how many wait
+    void tick_newcomers(int64_t now, Actions &actions);
+    bool reform(int32_t member, const wire::ReformRequest &request, int64_t now, Actions &actions);
+    void move(const ReformVotes::Answers &answers, Actions &actions);
+
     // coordinator_watch.cpp: health
     struct Doubt {
         int32_t member;
@@ -125,6 +135,8 @@ class Coordinator {
     std::vector<Doubt> doubts_; // members that may live, and may doubt this side likewise
     CallLog call_log_;
     GroupVotes votes_;
+    Newcomers newcomers_;
+    ReformVotes reforms_;
     uint64_t uids_made_ = 0;
 };
 

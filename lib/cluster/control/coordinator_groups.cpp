@@ -15,6 +15,8 @@ bool Coordinator::from_member(int32_t member, const wire::Message &message, int6
     if (const auto *m = std::get_if<wire::Relay>(&message)) return relay(member, *m, actions);
     if (const auto *m = std::get_if<wire::GroupRequest>(&message))
         return new_group(member, *m, now, actions);
+    if (const auto *m = std::get_if<wire::ReformRequest>(&message))
+        return reform(member, *m, now, actions);
     return std::holds_alternative<wire::Heartbeat>(message);
 }
 

@@ -15,6 +15,14 @@ constexpr size_t roster_chunk = 64; // members per message; keeps it far below m
 
 void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
+    const bool runs = phase_ == Phase::running || phase_ == Phase::failing_over;
+    if (settings_.elastic && (join.newcomer || runs) && phase_ != Phase::over)
+        return wait_to_come_in(link, join, now, actions);
+    if (join.newcomer)
+        return refuse(link, DTRAIN_ERR_CONFIG,
+                      "this job takes nobody in while it runs (set option elastic=yes for all of "
+                      "its processes)",
+                      actions);
     if (phase_ != Phase::joining) return join_later(link, actions);
     bool hopeless = false;
     if (Status s = roster_->admit(connection.member, connection.remote, join, hopeless);
@@ -86,6 +94,7 @@ void Coordinator::start(int64_t now, Actions &actions) {
     }
     for (const auto &[member, link] : seats_) // their members have the most to do now
         if (link != local_link) watch_.start(member, now, pace_.timeout);
+    tell_newcomers(actions);
 }
 
 void Coordinator::say_who_is_missing(int64_t now, Actions &actions) {
@@ -121,6 +130,7 @@ void Coordinator::rejoin(Link link, const wire::Rejoin &rejoin, int64_t now, Act
     if (!state_.alive(member))
         return refuse(link, DTRAIN_ERR_FENCED, "it reported itself as gone", actions);
     for (const wire::GroupReply &reply : rejoin.replies) votes_.remember(reply);
+    for (const wire::Moved &moved : rejoin.moved) reforms_.remember(moved);
     if (!state_.alive(state_.coordinator))
         return end(DTRAIN_ERR_FENCED, "the job goes on without this process", actions);
     seat(link);
@@ -169,6 +179,7 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     to_all(welcome, actions);
     for (const auto &[member, link] : seats_)
         if (link != local_link) watch_.start(member, now);
+    tell_newcomers(actions);
 }
 
 } // namespace dtrain::cluster

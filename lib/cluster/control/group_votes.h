@@ -53,7 +53,7 @@ class GroupVotes {
     struct Pending {
         std::map<int32_t, Request> asked; // by member
         int64_t deadline = INT64_MAX;
-        std::string differs; // another list that members waited for in vain
+        std::string differs; // not empty: the text about members that gave another list
     };
     using All = std::map<Key, Pending>;
     static constexpr size_t max_finished = 256;

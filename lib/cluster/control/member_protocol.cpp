@@ -16,12 +16,14 @@ constexpr int64_t first_line = 2 * second, line_interval = 10 * second;
 // Rank 0's own timeout, with its better text, expires first.
 constexpr int64_t join_grace = 200 * ms;
 constexpr size_t max_outbox = 256;
+constexpr int32_t anybody = -1;
 
 bool for_the_program(const wire::Message &message, const Membership &state) {
     if (const auto *f = std::get_if<wire::GroupFailed>(&message)) return f->guilty < state.size();
     if (const auto *b = std::get_if<wire::RankBehind>(&message)) return state.has(b->rank);
     if (const auto *r = std::get_if<wire::Relay>(&message)) return state.has(r->from);
-    return std::holds_alternative<wire::CallsWanted>(message);
+    return std::holds_alternative<wire::CallsWanted>(message) ||
+           std::holds_alternative<wire::Newcomers>(message);
 }
 
 // What the control plane needs to know of a peer. The rest, mostly addresses, is the program's:
@@ -52,7 +54,12 @@ void MemberProtocol::start(int64_t now, Actions &actions) {
     started_ = now;
     next_line_ = now + first_line;
     obstacle_ = "no answer";
-    dial(0, "", now, actions);
+    dial(first(), "", now, actions);
+}
+
+// Whom to expect at the rendezvous: an elastic job that runs may have another coordinator.
+int32_t MemberProtocol::first() const {
+    return settings_.elastic && self_ != 0 ? anybody : 0;
 }
 
 void MemberProtocol::dial(int32_t member, const std::string &address, int64_t now,
@@ -79,6 +86,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         join.servers = me.servers;
         join.self = settings_.self;
         join.self.listener = event.listener;
+        join.newcomer = me.newcomer;
         actions.emplace_back(Send{link_, std::move(join)});
     } else if (phase_ == Phase::seeking) {
         candidate_until_ = now + 2 * (pace_.timeout + pace_.interval);
@@ -99,6 +107,7 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
 void MemberProtocol::dial_later(const std::string &why, int64_t now) {
     link_ = 0;
     connected_ = admitted_ = false;
+    beat_at_ = INT64_MAX;
     phase_ = Phase::connecting;
     obstacle_ = why;
     backoff_ = std::clamp(2 * backoff_, first_retry, slowest_retry);
@@ -116,12 +125,15 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
     }
     if (phase_ == Phase::joining) {
         if (const auto *w = std::get_if<wire::Waiting>(&message)) {
-            admitted_ = true;
+            if (!std::exchange(admitted_, true) && settings_.elastic)
+                beat_at_ = now + pace_.interval;
             obstacle_ = w->text.empty() ? "it waits for other members" : w->text;
             if (w->text.empty()) return;
             actions.emplace_back(Report{*w});
         } else if (auto *r = std::get_if<wire::Roster>(&message)) {
             roster(std::move(*r), now, actions);
+        } else if (auto *m = std::get_if<wire::Moved>(&message)) {
+            moved(std::move(*m), actions);
         }
     } else if (phase_ == Phase::seeking) {
         if (const auto *w = std::get_if<wire::Welcome>(&message)) welcome(*w, now, actions);
@@ -132,6 +144,8 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
             gone(*g, now, actions);
         else if (const auto *s = std::get_if<wire::GroupReply>(&message))
             answered(*s, actions);
+        else if (auto *m = std::get_if<wire::Moved>(&message))
+            moved(std::move(*m), actions);
         else if (for_the_program(message, state_))
             actions.emplace_back(Report{std::move(message)});
     }
@@ -180,10 +194,31 @@ void MemberProtocol::answered(const wire::GroupReply &reply, Actions &actions) {
     actions.emplace_back(Report{reply});
 }
 
+// For a newcomer, its time in this job ends here: the next one is elsewhere.
+void MemberProtocol::moved(wire::Moved moved, Actions &actions) {
+    if (phase_ == Phase::joining) {
+        if (moved.number < 0 || moved.status != DTRAIN_OK)
+            return end(DTRAIN_ERR_CORRUPT, "joining the job: it sent a wrong place", actions);
+        actions.emplace_back(Close{link_});
+        link_ = 0;
+        phase_ = Phase::over;
+        actions.emplace_back(Report{std::move(moved)});
+        return;
+    }
+    std::erase_if(reforming_, [&](const wire::ReformRequest &r) {
+        return r.group == moved.group && r.attempt == moved.attempt;
+    });
+    if (moved_.size() >= wire::max_moved) moved_.erase(moved_.begin());
+    moved_.push_back(moved);
+    actions.emplace_back(Report{std::move(moved)});
+}
+
 void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
     link_ = 0;
     connected_ = false;
-    if (phase_ == Phase::joining && !admitted_) // perhaps it belonged to an earlier job that ended
+    const bool waits = settings_.elastic && self_ != 0; // perhaps for another coordinator
+    // Otherwise perhaps it belonged to an earlier job that ended.
+    if (phase_ == Phase::joining && (!admitted_ || waits))
         dial_later("the connection ended: " + why, now);
     else if (phase_ == Phase::joining)
         end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
@@ -214,10 +249,14 @@ void MemberProtocol::connecting_tick(int64_t now, Actions &actions) {
             DTRAIN_ERR_TIMEOUT,
             text("joining the job timed out after %.1f s: rank 0: %s", waited, obstacle_.c_str()),
             actions);
+    if (phase_ == Phase::joining && now >= beat_at_) {
+        beat_at_ = now + pace_.interval;
+        actions.emplace_back(Send{link_, wire::Heartbeat{}});
+    }
     if (phase_ != Phase::connecting) return;
     if (now >= retry_at_) {
         retry_at_ = INT64_MAX;
-        dial(0, "", now, actions);
+        dial(first(), "", now, actions);
     }
     if (now >= next_line_) {
         next_line_ = now + line_interval;
@@ -230,7 +269,8 @@ int64_t MemberProtocol::next_deadline() const {
     int64_t room = INT64_MAX - settings_.join_deadline;
     switch (phase_) {
     case Phase::connecting: return std::min({retry_at_, next_line_, settings_.join_deadline});
-    case Phase::joining: return settings_.join_deadline + std::min(join_grace, room);
+    case Phase::joining:
+        return std::min(beat_at_, settings_.join_deadline + std::min(join_grace, room));
     case Phase::running: return watch_.next_deadline();
     case Phase::seeking: return std::min({seek_at_, candidate_until_, seek_until_});
     case Phase::idle:
@@ -261,6 +301,19 @@ Status MemberProtocol::ask(wire::GroupRequest request, uint32_t &serial, Actions
 
 void MemberProtocol::withdraw(uint32_t serial) {
     std::erase_if(asking_, [&](const wire::GroupRequest &r) { return r.serial == serial; });
+}
+
+Status MemberProtocol::reform(wire::ReformRequest request, uint32_t &attempt, Actions &actions) {
+    if (!joined()) return fail(DTRAIN_ERR_STATE, "the job is over");
+    attempt = request.attempt = reforms_[request.group]++;
+    reforming_.push_back(request);
+    if (phase_ == Phase::running) actions.emplace_back(Send{link_, std::move(request)});
+    return DTRAIN_OK; // while seeking, welcome() sends it
+}
+
+bool MemberProtocol::has_moved() const {
+    return std::ranges::any_of(
+        moved_, [](const wire::Moved &moved) { return moved.status == DTRAIN_OK; });
 }
 
 void MemberProtocol::leave(Actions &actions) {

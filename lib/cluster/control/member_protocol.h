@@ -35,6 +35,8 @@ class MemberProtocol {
     // coordinator again, until there is a reply or withdraw().
     Status ask(wire::GroupRequest request, uint32_t &serial, Actions &actions);
     void withdraw(uint32_t serial);
+    // As post(); also returns the attempt's number, which Moved carries, too.
+    Status reform(wire::ReformRequest request, uint32_t &attempt, Actions &actions);
     void leave(Actions &actions);
 
     bool owns(Link link) const { return link == link_ && link_ != 0; }
@@ -42,12 +44,15 @@ class MemberProtocol {
     bool coordinator_dead() const {
         return dead_;
     } // while seeking: its process is known to be gone
+    // Whether the workers have formed the next generation of this job.
+    bool has_moved() const;
     const Membership &membership() const { return state_; }
     const Pace &pace() const { return pace_; }
 
   private:
     enum class Phase { idle, connecting, joining, running, seeking, over };
 
+    int32_t first() const;
     void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
     void dial_later(const std::string &why, int64_t now);
     void connecting_tick(int64_t now, Actions &actions);
@@ -55,6 +60,7 @@ class MemberProtocol {
     void welcome(const wire::Welcome &welcome, int64_t now, Actions &actions);
     void gone(const wire::Gone &gone, int64_t now, Actions &actions);
     void answered(const wire::GroupReply &reply, Actions &actions);
+    void moved(wire::Moved moved, Actions &actions);
     void run(int64_t now, int64_t grace);
     void end(Status status, const std::string &why, Actions &actions);
 
@@ -99,6 +105,10 @@ class MemberProtocol {
     uint32_t serial_ = 0;               // of the last request for a group
     std::vector<wire::GroupRequest> asking_;
     std::vector<wire::GroupReply> replies_; // the last ones
+    std::map<uint64_t, uint32_t> reforms_;  // begun, by group
+    std::vector<wire::ReformRequest> reforming_;
+    std::vector<wire::Moved> moved_; // the last ones
+    int64_t beat_at_ = INT64_MAX;    // a newcomer's next heartbeat
 };
 
 } // namespace dtrain::cluster

@@ -59,7 +59,7 @@ void MemberProtocol::seek(int64_t now, Actions &actions) {
 }
 
 wire::Rejoin MemberProtocol::rejoin() const {
-    wire::Rejoin message{state_.job, state_.epoch, self_, {}, replies_};
+    wire::Rejoin message{state_.job, state_.epoch, self_, {}, replies_, moved_};
     for (const auto &[member, gone] : state_.gone) message.gone.push_back(gone);
     return message;
 }
@@ -121,6 +121,8 @@ void MemberProtocol::welcome(const wire::Welcome &welcome, int64_t now, Actions 
     for (wire::Message &message : outbox_) actions.emplace_back(Send{link_, std::move(message)});
     outbox_.clear();
     for (const wire::GroupRequest &request : asking_) actions.emplace_back(Send{link_, request});
+    for (const wire::ReformRequest &request : reforming_)
+        actions.emplace_back(Send{link_, request});
 }
 
 } // namespace dtrain::cluster

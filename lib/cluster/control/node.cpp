@@ -35,6 +35,13 @@ Status Node::ask(wire::GroupRequest request, uint32_t &serial, int64_t now, Acti
     return s;
 }
 
+Status Node::reform(wire::ReformRequest request, uint32_t &attempt, int64_t now, Actions &actions) {
+    Actions raw;
+    Status s = member_.reform(std::move(request), attempt, raw);
+    actions = route(std::move(raw), now);
+    return s;
+}
+
 Actions Node::leave() {
     Actions raw, out;
     if (coordinator_) coordinator_->leave(raw);
@@ -109,9 +116,11 @@ void Node::handle(const Tick &, int64_t now, Actions &raw) {
 
 void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
     own_link_ = own;
-    if (member_.joined())
+    if (member_.joined()) {
         coordinator_.emplace(settings_, member_.membership(), member_.coordinator_dead(), now);
-    else
+        // Newcomers belong to the next generation, once there is one.
+        if (settings_.elastic && !member_.has_moved()) raw.emplace_back(OpenDoor{});
+    } else
         coordinator_.emplace(settings_, now);
     member_.dialled({own, ""}, now, raw);
     for (auto &[link, early] : early_) {

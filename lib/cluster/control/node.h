@@ -20,6 +20,7 @@ class Node {
     Status post(wire::Message message, int64_t now, Actions &actions);
     Status ask(wire::GroupRequest request, uint32_t &serial, int64_t now, Actions &actions);
     void withdraw(uint32_t serial) { member_.withdraw(serial); }
+    Status reform(wire::ReformRequest request, uint32_t &attempt, int64_t now, Actions &actions);
     Actions leave();
 
     const Membership &membership() const { return member_.membership(); }

@@ -25,6 +25,7 @@ struct Settings {
     // Random; the coordinator sends its own to all.
     uint64_t job = 0;
     bool authenticated = false; // peers prove that they know a secret
+    bool elastic = false;       // processes may come while the job runs
     wire::Peer self;            // role, index, pid, host, transports
 };
 
@@ -78,11 +79,14 @@ struct Dial {
     std::string address; // "": worker 0, found by the rendezvous
 };
 // For the program: Roster (joined), Gone, GroupFailed, CallsWanted, RankBehind, Relay, GroupReply,
-// Over (the job is over here), Waiting (a line for the log).
+// Over (the job is over here), Waiting (a line for the log), Newcomers, Moved (for a newcomer it
+// takes the place of a Roster).
 struct Report {
     wire::Message message;
 };
-using Action = std::variant<Send, Close, Dial, Report>;
+// Be found at the job's rendezvous from now on: this process coordinates an elastic job.
+struct OpenDoor {};
+using Action = std::variant<Send, Close, Dial, Report, OpenDoor>;
 using Actions = std::vector<Action>;
 
 } // namespace dtrain::cluster

@@ -29,6 +29,9 @@ Status read(const Surroundings &around, Role wanted, Finding &finding) {
     finding.evaluates = role == "evaluator";
     if (finding.evaluates) return finding.evidence = "DTRAIN_ROLE", DTRAIN_OK;
     out.role = role.empty() ? wanted : role == "server" ? Role::server : Role::worker;
+    // A newcomer to a running job, whose size it does not know.
+    out.newcomer = env.text("DTRAIN_RANK") == "new";
+    if (out.newcomer) return DTRAIN_OK;
     if (Status s = env.number("DTRAIN_SIZE", 1, most, out.workers); s != DTRAIN_OK) return s;
     if (env.has("DTRAIN_SERVERS"))
         if (Status s = env.number("DTRAIN_SERVERS", 0, most - out.workers, out.servers);

@@ -56,6 +56,14 @@ Status from_request(const IdentityRequest &request, Identity &out) {
 // A process that is to meet others must know where; a process that is told where must know how many
 // there are.
 Status check_meeting(const IdentityRequest &request, const Identity &found, const Told &told) {
+    if (found.newcomer && !request.elastic)
+        return fail(DTRAIN_ERR_CONFIG,
+                    "a newcomer joins elastic jobs only: set option elastic=yes (DTRAIN_ELASTIC=yes) "
+                    "for all processes of the job");
+    if (found.newcomer && found.rendezvous.empty())
+        return fail(DTRAIN_ERR_CONFIG, "a newcomer must know the job's rendezvous: set "
+                                       "DTRAIN_RENDEZVOUS, or give it in the call");
+    if (found.newcomer) return DTRAIN_OK;
     if (found.members() == 1) {
         if (request.rendezvous.empty() || request.rendezvous == "env" || told.anything)
             return DTRAIN_OK;
@@ -87,8 +95,14 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     bool ask = request.rendezvous.empty() || request.rendezvous == "env";
     if (request.size < 0)
         return fail(DTRAIN_ERR_INVALID, "a job cannot have %d workers", request.size);
-    Status s = request.size > 0 ? from_request(request, found)
-                                : from_environment(around, request.role, found, told);
+    Status s = DTRAIN_OK;
+    if (request.newcomer) {
+        found.newcomer = true;
+        found.role = request.role;
+    } else {
+        s = request.size > 0 ? from_request(request, found)
+                             : from_environment(around, request.role, found, told);
+    }
     if (s != DTRAIN_OK) return s;
     if (told.evaluates)
         return fail(DTRAIN_ERR_UNSUPPORTED,
@@ -112,6 +126,8 @@ Status find_identity(const IdentityRequest &request, const Getenv &getenv, Ident
     }
     told.anything |= request.size > 0;
     if (s = check_meeting(request, found, told); s != DTRAIN_OK) return s;
+    // A process alone that is told no rendezvous can be found by nobody.
+    found.elastic = request.elastic && !found.rendezvous.empty();
     // The listener belongs to the environment's job, not to another job that its rank 0 joins
     // itself.
     if (found.member() == 0 && env.has("DTRAIN_LISTEN_FD") &&

@@ -21,6 +21,8 @@ struct IdentityRequest {
     Role role = Role::worker;
     int32_t size = 0;               // 0: everything comes from the environment
     int32_t index = 0, servers = 0; // with size > 0
+    bool elastic = false;           // option elastic
+    bool newcomer = false;          // to a running job: size and index are not read
 };
 
 // DTRAIN_ERR_CONFIG naming the variable, or DTRAIN_ERR_INVALID for the parameters. A process that

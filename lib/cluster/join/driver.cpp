@@ -16,8 +16,12 @@ namespace dtrain::cluster {
 namespace {
 
 // Data of the epoll entries that are not links.
-constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1;
+constexpr uint64_t wake_mark = UINT64_MAX, listener_mark = UINT64_MAX - 1,
+                   door_mark = UINT64_MAX - 2;
 constexpr int64_t drain_timeout = 1 * second, leave_timeout = 50 * ms;
+// For the door: how long it may be another process's, how often it is tried, and how long the
+// resolver may take.
+constexpr int64_t door_patience = 10 * second, door_interval = 100 * ms, door_lookup = 500 * ms;
 
 // Number of an attempt: the number of its Dial combined with its index; odd, as a Dial's.
 constexpr int attempt_shift = 48;
@@ -34,13 +38,14 @@ Status watch(int epoll, int fd, uint64_t mark) {
 
 } // namespace
 
-Driver::Driver(Settings settings, std::string secret, std::string listen_address)
+Driver::Driver(Settings settings, std::string secret, std::string listen_address, Log *log)
     : secret_(std::move(secret)), listen_address_(std::move(listen_address)),
       self_(settings.identity.member()), join_deadline_(settings.join_deadline),
-      node_(std::move(settings)) {}
+      identity_(settings.identity), log_(log), node_(std::move(settings)) {}
 
-Status Driver::open(Rendezvous rendezvous, int64_t now) {
+Status Driver::open(Rendezvous rendezvous, Fd listener, int64_t now) {
     rendezvous_ = std::move(rendezvous);
+    listener_ = std::move(listener);
     epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
     wake_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -59,6 +64,7 @@ Status Driver::open(Rendezvous rendezvous, int64_t now) {
 int64_t Driver::next_deadline() const {
     int64_t next = node_.next_deadline();
     if (full_until_ != 0) next = std::min(next, full_until_);
+    next = std::min(next, door_at_);
     for (const auto &[link, connection] : connections_)
         if (connection->state() != Connection::State::open)
             next = std::min(next, connection->deadline());
@@ -80,12 +86,15 @@ void Driver::work(int64_t now) {
         if (mark == wake_mark) [[maybe_unused]]
             ssize_t got = read(wake_.get(), &ignored, sizeof ignored);
         else if (mark == listener_mark)
-            accept_all(now);
+            accept_all(listener_.get(), rendezvous_.meeting(), now);
+        else if (mark == door_mark)
+            accept_all(door_.fd(), door_.meeting(), now);
         else
             ready(mark, ready_now[i].events, now);
     }
     expire(now);
     listen_again(now);
+    if (now >= door_at_) try_door(now);
     run({}, now);
     // After the sockets: messages that have arrived are processed before any member counts as
     // silent.
@@ -112,9 +121,58 @@ void Driver::perform(Action &action, int64_t now) {
     else if (const auto *d = std::get_if<Dial>(&action))
         dial(*d, now);
     else if (auto *r = std::get_if<Report>(&action)) {
-        if (std::holds_alternative<wire::Roster>(r->message)) rendezvous_.close();
+        if (std::holds_alternative<wire::Roster>(r->message) && !identity_.elastic)
+            rendezvous_.close();
         reports_.push_back(std::move(r->message));
+    } else if (std::holds_alternative<OpenDoor>(action)) {
+        open_door(Fd(), now);
     }
+}
+
+void Driver::open_door(Fd taken, int64_t now) {
+    door_until_ = now + door_patience;
+    if (taken && door_.open(identity_, listen_address_, std::move(taken), now) == DTRAIN_OK &&
+        watch(epoll_.get(), door_.fd(), door_mark) == DTRAIN_OK)
+        return;
+    try_door(now);
+}
+
+void Driver::try_door(int64_t now) {
+    door_at_ = INT64_MAX;
+    Status s = door_.open(identity_, listen_address_, Fd(), now + door_lookup);
+    if (s == DTRAIN_OK) s = watch(epoll_.get(), door_.fd(), door_mark);
+    if (s == DTRAIN_OK) return;
+    door_.close();
+    if (s == DTRAIN_ERR_BUSY && now < door_until_) {
+        door_at_ = now + door_interval;
+    } else if (log_ != nullptr) {
+        log_->write(DTRAIN_LOG_WARN,
+                    "this process coordinates the job now, but newcomers cannot find it: %s",
+                    error_text());
+    }
+}
+
+Status Driver::listen(Fd &out) {
+    const std::string host = listener_ ? local_endpoint(listener_.get()).host : "::";
+    std::vector<SocketAddress> addresses;
+    if (host == "::" || host == "0.0.0.0") return listen_everywhere("0", out);
+    Status s = resolve_numeric({host, "0"}, addresses);
+    return s == DTRAIN_OK ? listen_on(addresses[0], out) : s;
+}
+
+Fd Driver::release_door() {
+    Fd out = door_.is_open()                               ? door_.release()
+             : self_ == 0 && identity_.generation == 0 ? std::move(listener_)
+                                                           : Fd();
+    if (out) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, out.get(), nullptr);
+    return out;
+}
+
+std::vector<int> Driver::listening() const {
+    std::vector<int> out;
+    if (listener_) out.push_back(listener_.get());
+    if (door_.is_open()) out.push_back(door_.fd());
+    return out;
 }
 
 void Driver::dial(const Dial &dial, int64_t now) {
@@ -196,18 +254,18 @@ void Driver::close(Link link, int64_t now) {
     connection.drain(now + drain_timeout);
 }
 
-void Driver::accept_all(int64_t now) {
+void Driver::accept_all(int listener, uint16_t meeting, int64_t now) {
     for (size_t i = 0; i < wire::max_strangers; i++) {
         if (!make_room_for_stranger(now)) { // further connections wait in the kernel's queue
-            epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+            for (int one : listening()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, one, nullptr);
             return;
         }
-        Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!fd && (errno == EMFILE || errno == ENFILE)) {
             // Without a free descriptor the listener would stay readable forever: accept one
             // connection with the reserve descriptor and close it.
             reserve_.reset();
-            Fd victim(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+            Fd victim(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
             victim.reset();
             reserve_ = Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
             return;
@@ -218,7 +276,7 @@ void Driver::accept_all(int64_t now) {
         add(next_accepted_,
             std::make_unique<Connection>(std::move(fd), wire::Handshake::Side::listener, secret_,
                                          self_, wire::Handshake::anybody,
-                                         now + wire::handshake_timeout, rendezvous_.meeting()),
+                                         now + wire::handshake_timeout, meeting),
             now);
         next_accepted_ += 2;
     }
@@ -246,9 +304,10 @@ bool Driver::make_room_for_stranger(int64_t now) {
 }
 
 void Driver::listen_again(int64_t now) {
-    if (full_until_ == 0 || !listener_ || !make_room_for_stranger(now)) return;
-    if (watch(epoll_.get(), listener_.get(), listener_mark) != DTRAIN_OK)
-        full_until_ = now + wire::stranger_patience;
+    if (full_until_ == 0 || listening().empty() || !make_room_for_stranger(now)) return;
+    for (int one : listening())
+        if (watch(epoll_.get(), one, one == door_.fd() ? door_mark : listener_mark) != DTRAIN_OK)
+            full_until_ = now + wire::stranger_patience;
 }
 
 void Driver::add(Link link, std::unique_ptr<Connection> connection, int64_t now) {
@@ -384,11 +443,20 @@ Status Driver::ask(wire::GroupRequest request, uint32_t &serial, int64_t now) {
     return s;
 }
 
+Status Driver::reform(wire::ReformRequest request, uint32_t &attempt, int64_t now) {
+    Actions actions;
+    Status s = node_.reform(std::move(request), attempt, now, actions);
+    run(std::move(actions), now);
+    return s;
+}
+
 void Driver::leave(int64_t now) {
     // The listener is closed first: a member that learns that this one leaves and still finds it
     // listening would wait for it.
     listener_.reset();
     rendezvous_.close();
+    door_.close();
+    door_at_ = INT64_MAX;
     for (Action &action : node_.leave())
         // all connections are closed below
         if (!std::holds_alternative<Close>(action)) perform(action, now);
@@ -400,6 +468,7 @@ void Driver::leave(int64_t now) {
 
 void Driver::drop_all() {
     listener_.reset();
+    door_.close();
     connections_.clear();
     dials_.clear();
     events_.clear();

@@ -3,9 +3,11 @@
 //
 // One caller at a time. It never blocks, except while joining, to resolve a name.
 #pragma once
+#include "base/log.h"
 #include "cluster/control/node.h"
 #include "cluster/join/connection.h"
 #include "cluster/join/dialling.h"
+#include "cluster/join/door.h"
 #include "cluster/join/rendezvous.h"
 
 #include <deque>
@@ -16,9 +18,10 @@ namespace dtrain::cluster {
 
 class Driver {
   public:
-    Driver(Settings settings, std::string secret, std::string listen_address);
+    Driver(Settings settings, std::string secret, std::string listen_address, Log *log);
 
-    Status open(Rendezvous rendezvous, int64_t now); // begins to join
+    // Begins to join. listener: of worker 0, if it listens already.
+    Status open(Rendezvous rendezvous, Fd listener, int64_t now);
     int event_fd() const { return epoll_.get(); }
     int64_t next_deadline() const;
     void work(int64_t now);
@@ -30,6 +33,13 @@ class Driver {
     Status post(wire::Message message, int64_t now);
     Status ask(wire::GroupRequest request, uint32_t &serial, int64_t now);
     void withdraw(uint32_t serial) { node_.withdraw(serial); }
+    Status reform(wire::ReformRequest request, uint32_t &attempt, int64_t now);
+    Status listen(Fd &out); // at another port of the addresses at which this process listens
+    // Lets newcomers find this process at the elastic job's rendezvous (door.h). It may still be
+    // another process's: it is tried for a while.
+    void open_door(Fd taken, int64_t now);
+    // Gives the socket up, if this process has it.
+    Fd release_door();
     void drop_all();         // closes everything without telling peers
     void leave(int64_t now); // closes everything; waits briefly for the peers to close it, too
     const Membership &membership() const { return node_.membership(); }
@@ -47,7 +57,9 @@ class Driver {
     void send(const Send &send, int64_t now);
     void close(Link link, int64_t now);
 
-    void accept_all(int64_t now);
+    std::vector<int> listening() const;
+    void try_door(int64_t now);
+    void accept_all(int listener, uint16_t meeting, int64_t now);
     void add(Link link, std::unique_ptr<Connection> connection, int64_t now);
     void remove(Link link);
     void update_interest(Link link, const Connection &connection);
@@ -63,9 +75,13 @@ class Driver {
     std::string secret_, listen_address_;
     int32_t self_;
     int64_t join_deadline_; // bounds the resolving of names, too
+    const Identity identity_;
+    Log *log_;
     Node node_;
     Rendezvous rendezvous_;
     Fd epoll_, wake_, reserve_, listener_;
+    Door door_;
+    int64_t door_at_ = INT64_MAX, door_until_ = 0; // when to try to open it again, and until when
     Connections connections_;
     std::map<Link, Dialling> dials_; // their attempts are connections with their own numbers
     Link next_accepted_ = 2;

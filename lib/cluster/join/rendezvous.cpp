@@ -21,7 +21,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::string_view tcp = "tcp://", file = "file://";
+constexpr std::string_view tcp = "tcp://", file = "file://", at = "at:";
 constexpr char file_head[] = "dtrain-rendezvous ";
 constexpr char cannot_listen = '!'; // precedes an error text in place of an address
 
@@ -95,6 +95,11 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
         path_ = where.substr(file.size());
         return DTRAIN_OK;
     }
+    if (where.starts_with(at)) {
+        kind_ = Kind::place;
+        place_ = where.substr(at.size());
+        return DTRAIN_OK;
+    }
     if (where == "oob") {
         kind_ = Kind::oob;
         if (oob == nullptr)
@@ -121,6 +126,7 @@ Status Rendezvous::open(int64_t deadline_ns, Fd &listener) {
 }
 
 Status Rendezvous::listen(int64_t deadline_ns, Fd &listener) {
+    if (listener) return DTRAIN_OK;
     if (identity_.listen_fd >= 0) {
         Status s = adopt_listener(identity_.listen_fd, listener);
         if (s == DTRAIN_OK) given_ = Unshared(identity_.listen_fd);
@@ -162,7 +168,7 @@ Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &
 }
 
 Status Rendezvous::publish(const Fd &listener, int64_t deadline_ns) {
-    if (kind_ == Kind::tcp) return DTRAIN_OK;
+    if (kind_ == Kind::tcp || kind_ == Kind::place) return DTRAIN_OK;
     wire::random_bytes(&meeting_, sizeof meeting_);
     const std::string place = place_of(listener.get()).text();
     return kind_ == Kind::file ? write_file(place) : pass_on(place, deadline_ns);

@@ -8,6 +8,7 @@
 //                     no process listens at its addresses, and it is read again until one does.
 //   oob               the program's all-gather; called once, from open()
 //   pmi, pmix         the launcher's key-value store (exchange.h); called once, from open()
+//   at:place          only within the library: worker 0 listens at this place (place.h) already
 //
 // For the last ones it listens on all interfaces, or at option listen.address. The others try all
 // addresses that it may have.
@@ -33,8 +34,8 @@ class Rendezvous {
     // DTRAIN_ERR_INVALID if it is malformed. listen_address: the option's value, or "".
     Status parse(const Identity &identity, const std::string &listen_address,
                  dtrain_oob_allgather_fn oob, void *oob_arg);
-    // Worker 0: opens `listener` and makes its address known. Others: call oob if it is the
-    // rendezvous.
+    // Worker 0: opens `listener`, unless it is open already, and makes its address known. Others:
+    // call oob if it is the rendezvous.
     Status open(int64_t deadline_ns, Fd &listener);
     // Where worker 0 may listen, the best first. DTRAIN_ERR_NOT_FOUND: not known yet (the text says
     // why).
@@ -44,10 +45,12 @@ class Rendezvous {
     // Whether only processes of this host can connect, judged by the place that was found.
     bool is_local() const;
     void close();                                            // worker 0: removes the file
-    bool single() const { return identity_.members() == 1; } // no rendezvous is needed
+    bool single() const { return !identity_.meets_others(); } // no rendezvous is needed
+    // Whether processes that come later can find the job here, too.
+    bool takes_newcomers() const { return kind_ == Kind::tcp || kind_ == Kind::file; }
 
   private:
-    enum class Kind { tcp, file, oob, exchange };
+    enum class Kind { tcp, file, oob, exchange, place };
     Status listen(int64_t deadline_ns, Fd &listener);
     Status listen_tcp(int64_t deadline_ns, Fd &listener) const;
     Status listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const;
@@ -68,7 +71,7 @@ class Rendezvous {
     std::string path_;               // file
     std::string written_;            // the file's content, if this process wrote it
     std::string listen_host_;        // all but tcp: the option's value, or ""
-    std::string place_;              // oob, exchange: what worker 0 has passed on
+    std::string place_;              // oob, exchange: what worker 0 has passed on; place: given
     const ExchangeKind *exchange_ = nullptr;
     uint16_t meeting_ = 0;
     size_t turn_ = 0;

@@ -4,6 +4,7 @@
 
 #include "cluster/host/cores.h"
 #include "cluster/host/host.h"
+#include "cluster/host/place.h"
 #include "cluster/session/job_state.h"
 
 #include <algorithm>
@@ -25,7 +26,7 @@ Status check(const JoinParams &params) {
                     "a job of %d workers and %d servers is not possible; it "
                     "must have 1 to %zu members",
                     me.workers, me.servers, wire::max_members);
-    if (me.index < 0 || me.index >= limit)
+    if (!me.newcomer && (me.index < 0 || me.index >= limit))
         return fail(DTRAIN_ERR_INVALID, "%s %d is not one of 0 to %d", what, me.index, limit - 1);
     if (params.transports.size() > wire::max_transports)
         return fail(DTRAIN_ERR_LIMIT, "%zu transports are too many; at most %zu",
@@ -52,6 +53,7 @@ Settings settings_of(const JoinParams &params) {
         s.join_deadline = now + params.timeout_ns;
     wire::random_bytes(&s.job, sizeof s.job);
     s.authenticated = !params.secret.empty();
+    s.elastic = params.identity.elastic;
     s.self.role = uint8_t(params.identity.role);
     s.self.index = params.identity.index;
     s.self.pid = getpid();
@@ -121,10 +123,16 @@ int64_t join_deadline(const Options &options, int64_t timeout_ns) {
     return deadline_ns;
 }
 
-Status Job::join(const JoinParams &params, std::unique_ptr<Job> &job_p) {
+Status Job::join(const JoinParams &params, std::unique_ptr<Job> &job_p, NextJob *next) {
     if (Status s = check(params); s != DTRAIN_OK) return s;
     auto state = std::make_unique<State>(params, settings_of(params));
-    if (Status s = state->open(params); s != DTRAIN_OK) return s;
+    std::optional<wire::Moved> moved;
+    if (Status s = state->open(params, moved); s != DTRAIN_OK) return s;
+    if (moved) {
+        if (next == nullptr) return fail(DTRAIN_ERR_STATE, "joining the job: it has moved");
+        *next = state->next_of(*moved);
+        return DTRAIN_OK;
+    }
     job_p.reset(new Job(std::move(state)));
     return DTRAIN_OK;
 }
@@ -182,5 +190,29 @@ Status Job::form_group(const GroupWish &wish, TagIds &tags, int64_t timeout_ns, 
     GroupAttempt attempt(tags, std::move(request));
     return state_->form_group(attempt, timeout_ns, result);
 }
+
+Status Job::reform(uint64_t group, std::span<const int32_t> members, const ReformWish &wish,
+                   NextJob &next) {
+    if (Status s = check_members(members); s != DTRAIN_OK) return s;
+    wire::Moved moved;
+    wire::ReformRequest request;
+    auto listener = std::make_shared<Fd>();
+    if (Status s = state_->listen(*listener); s != DTRAIN_OK) return s;
+    request.group = group;
+    request.members = list(members);
+    request.timeout_ns = wish.timeout_ns;
+    request.place = place_of(listener->get()).text();
+    request.smallest = wish.smallest;
+    request.largest = wish.largest;
+    request.leaves = wish.leaves;
+    if (Status s = state_->reform(std::move(request), moved); s != DTRAIN_OK) return s;
+    next = state_->next_of(moved);
+    if (next.stays && next.identity.member() == 0) next.listener = std::move(listener);
+    return DTRAIN_OK;
+}
+
+uint32_t Job::newcomers() const { return state_->newcomers(); }
+Fd Job::release_door() { return state_->release_door(); }
+void Job::open_door(Fd taken) { state_->open_door(std::move(taken)); }
 
 } // namespace dtrain::cluster

@@ -11,6 +11,7 @@
 // work(), form_group() and leave(), and these must not be called with a lock held that the observer
 // takes.
 #pragma once
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/status.h"
@@ -42,6 +43,17 @@ struct Member {
     uint32_t slot = 0;    // of this job in the tags of messages to the member
 };
 
+// A process's place in the next generation of an elastic job, and what has changed.
+struct NextJob {
+    Identity identity;
+    bool stays = false; // otherwise it is not in the next generation
+    // Labels of the newcomers, and why members of this generation are not in the next.
+    std::vector<std::string> came, went;
+    std::vector<int32_t> workers; // old members by new rank; -1: a newcomer
+    std::vector<int32_t> servers;
+    std::shared_ptr<Fd> listener; // of the new rank 0: where the others find it
+};
+
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -65,6 +77,10 @@ class Observer {
     // DTRAIN_ERR_FENCED (the job went on without this member) or another error. The job is over
     // here, and every group fails with this error. Called once.
     virtual void job_failed(Status status, const std::string &text) = 0;
+    // Elastic jobs: how many processes wait to be taken in.
+    virtual void newcomers_wait(uint32_t /*count*/) {}
+    // The workers have formed the next generation of the job. Servers are told by this alone.
+    virtual void job_moved(const NextJob & /*next*/) {}
 };
 
 struct JoinParams {
@@ -79,6 +95,7 @@ struct JoinParams {
     bool serves = false;        // option "ps.serve"
     uint32_t slot = 0;          // of the job in the tags of messages to this member
     std::vector<TransportAddress> transports;
+    std::shared_ptr<Fd> listener; // of worker 0 that listens already, or nullptr
     Observer *observer = nullptr; // outlives the job
     Log *log = nullptr;           // outlives the job
 };
@@ -103,11 +120,19 @@ struct NewGroup {
     uint32_t tag_id = 0;          // taken on all members
 };
 
+// What a worker asks of a reform.
+struct ReformWish {
+    int32_t smallest = 1, largest = 0; // number of workers; 0: no limit
+    bool leaves = false;               // this worker is not in the next generation
+    int64_t timeout_ns = 0;            // < 0: none
+};
+
 class Job {
   public:
     // Blocking, bounded by the timeout; meanwhile logs which members are missing. On failure
-    // nothing remains.
-    static Status join(const JoinParams &params, std::unique_ptr<Job> &job_p);
+    // nothing remains. A newcomer gets `next` when it is taken in, and no job.
+    static Status join(const JoinParams &params, std::unique_ptr<Job> &job_p,
+                       NextJob *next = nullptr);
     ~Job(); // calls leave() if it was not called
 
     uint64_t id() const;                        // random, the same on all members
@@ -128,8 +153,8 @@ class Job {
     // Memory was lacking for work(): the job is over here, and the others see this member as lost.
     void give_up();
 
-    // The following functions never wait, except form_group(). DTRAIN_ERR_STATE once the job is
-    // over.
+    // The following functions never wait, except form_group() and reform().
+    // DTRAIN_ERR_STATE once the job is over.
 
     // Sends at most wire::max_relay bytes to any member (also this one), through the coordinator,
     // in order; they may be lost when a coordinator is. DTRAIN_ERR_BUSY: too much is queued.
@@ -153,6 +178,15 @@ class Job {
     // DTRAIN_ERR_PEER one that is needed and gone, DTRAIN_ERR_MISMATCH two lists that differ.
     // DTRAIN_ERR_LIMIT: no tag is free; _BUSY: another thread has the same wish.
     Status form_group(const GroupWish &wish, TagIds &tags, int64_t timeout_ns, NewGroup &result);
+    // Agrees with the other living workers on the next generation of an elastic job, in which
+    // newcomers may be. This job goes on until it is left. Blocking; calls work() itself.
+    Status reform(uint64_t group, std::span<const int32_t> members, const ReformWish &wish,
+                  NextJob &next);
+    uint32_t newcomers() const; // how many wait to be taken in
+    // Elastic jobs: the socket at which newcomers find the coordinator, for the next generation; and
+    // the other way round. Without one it is opened.
+    Fd release_door();
+    void open_door(Fd taken);
     // Tells the others; the observer is not called afterwards. Bounded in time; does not wait for
     // other members.
     void leave();

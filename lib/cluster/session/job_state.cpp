@@ -18,17 +18,19 @@ int64_t now_ns() { return monotonic_clock().now_ns(); }
 } // namespace
 
 Job::State::State(const JoinParams &params, Settings settings)
-    : self(params.identity.member()), observer_(*params.observer), log_(params.log),
-      driver_(std::move(settings), params.secret, params.listen_address), process_(getpid()) {}
+    : self(params.identity.member()), identity(params.identity), observer_(*params.observer),
+      log_(params.log), driver_(std::move(settings), params.secret, params.listen_address, log_),
+      process_(getpid()) {}
 
-Status Job::State::open(const JoinParams &params) {
+Status Job::State::open(const JoinParams &params, std::optional<wire::Moved> &moved) {
     Rendezvous rendezvous;
     Status s = rendezvous.parse(params.identity, params.listen_address, params.oob, params.oob_arg);
-    if (s == DTRAIN_OK) s = driver_.open(std::move(rendezvous), now_ns());
+    Fd listener = params.listener != nullptr ? std::move(*params.listener) : Fd();
+    if (s == DTRAIN_OK) s = driver_.open(std::move(rendezvous), std::move(listener), now_ns());
     bool done = false;
     while (s == DTRAIN_OK && !done) {
         driver_.work(now_ns());
-        s = joining(driver_.take_reports(), done);
+        s = joining(driver_.take_reports(), done, moved);
         if (s == DTRAIN_OK && !done) wait(driver_.next_deadline(), -1);
     }
     if (s == DTRAIN_OK && params.secret.empty() && self == 0) warn_of_strangers();
@@ -53,7 +55,8 @@ void Job::State::warn_of_strangers() {
                 hosts.size());
 }
 
-Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {
+Status Job::State::joining(std::vector<wire::Message> reports, bool &done,
+                           std::optional<wire::Moved> &moved) {
     for (wire::Message &report : reports) {
         if (done) {
             note(report);
@@ -67,6 +70,9 @@ Status Job::State::joining(std::vector<wire::Message> reports, bool &done) {
                 members.push_back({Role(p.role), p.index, std::move(p.label), std::move(p.host),
                                    std::move(p.transports), p.cpus, std::move(p.location), p.serves,
                                    p.slot});
+            done = true;
+        } else if (auto *m = std::get_if<wire::Moved>(&report)) {
+            moved = std::move(*m);
             done = true;
         }
     }
@@ -93,7 +99,13 @@ void Job::State::note(const wire::Message &report) {
     if (const auto *over = std::get_if<wire::Over>(&report)) {
         status_ = over->status;
         text_ = over->text;
+    } else if (const auto *count = std::get_if<wire::Newcomers>(&report)) {
+        newcomers_ = count->count;
+    } else if (const auto *moved = std::get_if<wire::Moved>(&report)) {
+        note_moved(*moved);
     }
+    if (status_ != DTRAIN_OK)
+        for (Mover *mover : movers_) eventfd_write(mover->wake.get(), 1);
     const auto *reply = std::get_if<wire::GroupReply>(&report);
     const uint32_t serial = reply != nullptr ? answered_serial(*reply, self) : 0;
     for (Waiter *waiter : waiters_) {
@@ -121,6 +133,10 @@ void Job::State::tell(const wire::Message &report) {
         observer_.message(r->from, r->channel, r->bytes);
     } else if (const auto *o = std::get_if<wire::Over>(&report)) {
         observer_.job_failed(o->status, o->text);
+    } else if (const auto *n = std::get_if<wire::Newcomers>(&report)) {
+        observer_.newcomers_wait(n->count);
+    } else if (const auto *moved = std::get_if<wire::Moved>(&report)) {
+        if (moved->status == DTRAIN_OK) observer_.job_moved(next_of(*moved));
     }
 }
 
@@ -147,6 +163,7 @@ void Job::State::give_up() {
         status_ = DTRAIN_ERR_NO_MEMORY;
         text_ = "no memory for the job's control messages"; // uses memory reserved for this
         for (Waiter *waiter : waiters_) eventfd_write(waiter->wake.get(), 1);
+        for (Mover *mover : movers_) eventfd_write(mover->wake.get(), 1);
     }
     observer_.job_failed(status_, text_);
 }

@@ -15,12 +15,19 @@ class Job::State {
   public:
     State(const JoinParams &params, Settings settings);
 
-    Status open(const JoinParams &params); // returns when the job is complete
+    // Returns when the job is complete, or when a newcomer was taken in.
+    Status open(const JoinParams &params, std::optional<wire::Moved> &moved);
     void work();
     void leave();
     void give_up();
     Status post(wire::Message message);
     Status form_group(GroupAttempt &attempt, int64_t timeout_ns, NewGroup &result);
+    Status reform(wire::ReformRequest request, wire::Moved &moved);
+    NextJob next_of(const wire::Moved &moved) const;
+    uint32_t newcomers() const;
+    Status listen(Fd &out); // where other members can connect to this one
+    Fd release_door();
+    void open_door(Fd taken);
     uint64_t id() const;
     Status status() const;
     Status member_status(int32_t member) const;
@@ -28,6 +35,7 @@ class Job::State {
 
     std::vector<Member> members;
     const int32_t self;
+    const Identity identity;
     int event_fd() const { return driver_.event_fd(); }
 
   private:
@@ -39,7 +47,8 @@ class Job::State {
         std::optional<wire::GroupReply> reply;
     };
 
-    Status joining(std::vector<wire::Message> reports, bool &done);
+    Status joining(std::vector<wire::Message> reports, bool &done,
+                   std::optional<wire::Moved> &moved);
     void warn_of_strangers();
     // Records what must be known before the observer is called.
     void note(const wire::Message &report);
@@ -52,6 +61,15 @@ class Job::State {
     bool is_being_made(const wire::GroupRequest &request) const;
     Status outcome(const Waiter &waiter) const; // IN_PROGRESS: none yet
 
+    // A thread in reform() (job_elastic.cpp).
+    struct Mover {
+        uint64_t group;
+        uint32_t attempt = 0;
+        Fd wake = {}; // eventfd
+        std::optional<wire::Moved> moved = {};
+    };
+    void note_moved(const wire::Moved &moved);
+
     Observer &observer_;
     Log *log_;
     mutable std::mutex mutex_; // guards everything below
@@ -59,9 +77,11 @@ class Job::State {
     Driver driver_;
     std::vector<wire::Message> early_; // reports that came together with the roster
     std::vector<Waiter *> waiters_;
+    std::vector<Mover *> movers_;
     Status status_ = DTRAIN_OK; // of the job
     std::string text_;
     bool left_ = false;
+    uint32_t newcomers_ = 0;
     const pid_t process_; // a forked child must not speak for it
 };
 

@@ -11,6 +11,8 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int most_polls = 1000;
+// For a newcomer to meet those who have taken it in; then it asks again to be taken in.
+constexpr int64_t moving_patience = 15 * second;
 
 static_assert(engine::max_jobs == wire::max_jobs);
 
@@ -55,16 +57,14 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
     join.identity = params.identity;
     join.oob = params.oob;
     join.oob_arg = params.oob_arg;
-    join.timeout_ns = session->timeout_until(params.deadline_ns);
+    join.listener = params.listener;
     join.transports = params.transports;
     join.observer = session.get();
     join.log = &agent.log();
     if (Status s = check_descriptors(params.identity, DescriptorRoom::now(), agent.log());
         s != DTRAIN_OK)
         return s;
-    session->identity_ = params.identity;
-    session->workers_ = uint32_t(params.identity.workers);
-    if (Status s = Job::join(join, session->job_); s != DTRAIN_OK) return s;
+    if (Status s = session->join_job(join, params.deadline_ns); s != DTRAIN_OK) return s;
     Status s = session->connect_mesh();
     // From here on the helper answers for this member, even if it leaves at once.
     helper.add(session.get());
@@ -72,6 +72,32 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
     session->set_wait_policy();
     out = std::move(session);
     return DTRAIN_OK;
+}
+
+Status Session::join_job(JoinParams &params, int64_t deadline_ns) {
+    const Identity knocks = params.identity;
+    for (;;) {
+        NextJob next;
+        params.timeout_ns = timeout_until(deadline_ns);
+        Status s = Job::join(params, job_, &next);
+        if (s == DTRAIN_OK && job_ == nullptr) {
+            params.identity = next.identity;
+            params.timeout_ns = params.timeout_ns < 0
+                                    ? moving_patience
+                                    : std::min(timeout_until(deadline_ns), moving_patience);
+            s = Job::join(params, job_);
+            // Somebody else did not come.
+            const bool again = s != DTRAIN_OK && s != DTRAIN_ERR_AUTH &&
+                               (deadline_ns == INT64_MAX || agent_.clock().now_ns() < deadline_ns);
+            if (again) {
+                params.identity = knocks;
+                continue;
+            }
+        }
+        identity_ = params.identity;
+        workers_ = uint32_t(identity_.workers);
+        return s;
+    }
 }
 
 int64_t Session::deadline(int64_t timeout_ns) const {
@@ -213,6 +239,12 @@ void Session::rank_behind(uint64_t uid, int32_t rank, uint64_t seq) {
 }
 
 void Session::message(int32_t, uint32_t, std::span<const uint8_t>) {}
+
+void Session::job_moved(const NextJob &next) {
+    agent_.locked([&] {
+        for (auto &[uid, group] : groups_) group->moved(next);
+    });
+}
 
 void Session::job_failed(Status status, const std::string &text) {
     agent_.locked([&] {

@@ -39,6 +39,8 @@ class Group {
     virtual void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) = 0;
     virtual void calls_wanted() = 0;
     virtual void rank_behind(int32_t rank, uint64_t seq) = 0;
+    // The workers have formed the next generation of the job (Observer::job_moved()).
+    virtual void moved(const NextJob & /*next*/) {}
 };
 
 // The addresses of the agent's devices, which members tell each other.
@@ -50,12 +52,13 @@ struct SessionParams {
     void *oob_arg = nullptr;
     int64_t deadline_ns = INT64_MAX;          // monotonic; for all of joining
     std::vector<TransportAddress> transports; // of the agent's devices
+    std::shared_ptr<Fd> listener;             // of worker 0 that listens already, or nullptr
 };
 
 class Session final : public Observer, public engine::Background, public engine::Mesh::Listener {
   public:
     // Blocking. All references must outlive the session. DTRAIN_ERR_LIMIT: the agent has
-    // engine::max_jobs sessions already.
+    // engine::max_jobs sessions already. A newcomer waits until a running job takes it in.
     static Status join(engine::Agent &agent, engine::Helper &helper, const Options &options,
                        const SessionParams &params, std::shared_ptr<Session> &out);
     ~Session() override; // leaves the job
@@ -113,9 +116,11 @@ class Session final : public Observer, public engine::Background, public engine:
     void rank_behind(uint64_t uid, int32_t rank, uint64_t seq) override;
     void message(int32_t from, uint32_t channel, std::span<const uint8_t> bytes) override;
     void job_failed(Status status, const std::string &text) override;
+    void job_moved(const NextJob &next) override;
 
   private:
     Session(engine::Agent &agent, engine::Helper &helper, const Options &options);
+    Status join_job(JoinParams &params, int64_t deadline_ns);
     Status connect_mesh();
     void set_wait_policy();
     template <class F> void for_group(uint64_t uid, F &&f);

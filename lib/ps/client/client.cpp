@@ -108,6 +108,16 @@ Status Client::open(const std::string &name, const TableParams &params, ClientTa
     return DTRAIN_OK;
 }
 
+std::map<std::string, Placement> Client::placements() const {
+    std::map<std::string, Placement> all;
+    for (const auto &table : tables_) {
+        if (table->destroyed) continue;
+        Placement &placement = all[table->name] = table->params.placement;
+        placement.among = placement.servers_of(config_.servers);
+    }
+    return all;
+}
+
 template <class F> void Client::for_each_part(const Transfer &transfer, F &&f) {
     const ClientTable &table = *transfer.table;
     if (transfer.rows == nullptr) return table.partition.for_each_part(transfer.range, f);

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -105,6 +106,8 @@ class Client {
     ~Client();
     uint32_t worker() const { return config_.worker; }
 
+    // Where this worker's tables lie, by name; among is set.
+    std::map<std::string, Placement> placements() const;
     // Makes the handle, which the client owns; start a `create` with it next. DTRAIN_ERR_LIMIT
     // after max_tables tables.
     Status open(const std::string &name, const TableParams &params, ClientTable *&table_p);

@@ -70,6 +70,8 @@ class RequestChannel {
     // Requests that use its memory are settled when the wire no longer uses it.
     uint64_t abandon(Transfer &transfer);
     bool limited() const { return limited_; }
+    // Whether this part of the table has the values of the job's last generation.
+    bool inherited() const { return inherited_; }
     // Drops a push for which a server has no room. No part of it was sent yet.
     void drop_push(Transfer &transfer);
     // Whether the server has refused the push or a part of it. Forgets the refusal.
@@ -158,6 +160,7 @@ class RequestChannel {
     uint32_t pushes_ = 0;            // push requests in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
     int64_t held_since_ = INT64_MAX;        // when SendScheduler began to hold the channel
+    bool inherited_ = false;
     bool closed_ = false, limited_ = false; // limited_: the server may lack room for new rows
     uint64_t kept_ = 0;                     // number of pushes that have kept room so far
     std::map<uint64_t, uint64_t> keeping_;  // by such a push in flight: its unsettled requests

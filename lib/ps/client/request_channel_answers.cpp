@@ -120,7 +120,8 @@ void RequestChannel::report(const Slot &s, const ResponseHeader &header, uint64_
     if (created && !learn_states(s.room.get(), payload_bytes))
         return report_failure(s, DTRAIN_ERR_MISMATCH,
                               "its function keeps other state than the function of another server");
-    if (created) limited_ = header.numbers[0] != 0;
+    if (created) limited_ = (header.numbers[0] & created_limited) != 0;
+    if (created) inherited_ = (header.numbers[0] & created_inherited) != 0;
     if (table_.params.consistency == DTRAIN_QUORUM) {
         told_ = std::max(told_, header.numbers[1]);
         if (s.pulls) table_.catch_up();

@@ -24,7 +24,7 @@ Node::Node(std::shared_ptr<cluster::Session> session)
       service_(&service_done_, *this), checkpointer_(*this) {}
 
 Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
-                  std::shared_ptr<Node> &out) {
+                  Legacy legacy, std::shared_ptr<Node> &out) {
     const std::string paths(session->options().text("ps.functions"));
     if (servers_of(*session).number(session->self()) != ServerList::none) { // it will serve
         if (Status s = functions.load_all(paths); s != DTRAIN_OK) return s;
@@ -35,12 +35,13 @@ Status Node::open(std::shared_ptr<cluster::Session> session, FunctionRegistry &f
                         static_cast<long long>(limit));
     }
     std::shared_ptr<Node> node(new Node(std::move(session)));
-    if (Status s = node->start(functions); s != DTRAIN_OK) return s;
+    node->placements_ = std::move(legacy.placements);
+    if (Status s = node->start(functions, std::move(legacy.parts)); s != DTRAIN_OK) return s;
     out = std::move(node);
     return DTRAIN_OK;
 }
 
-Status Node::start(const FunctionRegistry &functions) {
+Status Node::start(const FunctionRegistry &functions, std::map<std::string, LegacyPart> parts) {
     const cluster::Identity &me = session_->identity();
     const uint32_t workers = session_->workers();
     const bool is_worker = me.role == cluster::Role::worker;
@@ -55,6 +56,7 @@ Status Node::start(const FunctionRegistry &functions) {
         start_archive();
         config.archive = archive_.get();
         server_ = std::make_unique<Server>(config);
+        server_->inherit(std::move(parts));
         port_ = std::make_unique<ServerPort>(agent_, session_->mesh(), *server_, session_->self(),
                                              workers);
     }
@@ -147,6 +149,34 @@ Node::~Node() {
         port_.reset();
         server_.reset();
     });
+}
+
+// ---- generations ----
+
+Status Node::legacy(Legacy &out) {
+    Status s = DTRAIN_OK;
+    agent_.locked([&] {
+        if (client_ != nullptr && !client_->idle())
+            s = fail(DTRAIN_ERR_BUSY, "reform: operations on tables are in flight; wait for them "
+                                      "first");
+        if (s == DTRAIN_OK && client_ != nullptr) out.placements = client_->placements();
+        if (s == DTRAIN_OK && server_ != nullptr) out.parts = server_->legacy();
+    });
+    return s;
+}
+
+const Placement *Node::inherited(const std::string &name) const {
+    auto found = placements_.find(name);
+    return found != placements_.end() ? &found->second : nullptr;
+}
+
+bool Node::has_moved(cluster::NextJob &next) {
+    bool moved = false;
+    agent_.locked([&] {
+        moved = moved_ != nullptr;
+        if (moved) next = *moved_;
+    });
+    return moved;
 }
 
 // ---- the client's wire ----

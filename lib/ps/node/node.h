@@ -26,8 +26,9 @@ class Node final : public cluster::Group, public Wire {
   public:
     // One node per session. functions: those that this process's server may run; they must outlive
     // the node.
+    // legacy: of this process's node in the last generation of an elastic job.
     static Status open(std::shared_ptr<cluster::Session> session, FunctionRegistry &functions,
-                       std::shared_ptr<Node> &out);
+                       Legacy legacy, std::shared_ptr<Node> &out);
     ~Node() override;
 
     cluster::Session &session() { return *session_; }
@@ -35,7 +36,15 @@ class Node final : public cluster::Group, public Wire {
     const ServerList &servers() const { return servers_; }
     // The server weights of a table whose creator gives none.
     std::vector<uint32_t> usual_weights() const;
-    // Completed when every worker has left, or the job has failed. nullptr without a server.
+    // What the next generation of the job takes over: values without open clocks. DTRAIN_ERR_BUSY:
+    // requests of this worker are in flight.
+    Status legacy(Legacy &out);
+    // Where a table lay in the last generation, if this worker had it; else nullptr.
+    const Placement *inherited(const std::string &name) const;
+    // Dedicated servers: the place in the next generation, once the workers have formed it.
+    bool has_moved(cluster::NextJob &next);
+    // Completed when every worker has left, the job has failed, or it has moved. nullptr without a
+    // server.
     engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
 
     // Blocking: makes the handle, sends the create requests, and waits for the answers of all
@@ -66,6 +75,7 @@ class Node final : public cluster::Group, public Wire {
     void failed(Status status, const char *text, int32_t guilty_member, uint64_t from) override;
     void calls_wanted() override {}
     void rank_behind(int32_t, uint64_t) override {}
+    void moved(const cluster::NextJob &next) override;
 
     Status send(uint32_t server, Outgoing &request) override;
     void withdraw(uint32_t server, Outgoing &request) override;
@@ -92,7 +102,7 @@ class Node final : public cluster::Group, public Wire {
     };
 
     explicit Node(std::shared_ptr<cluster::Session> session);
-    Status start(const FunctionRegistry &functions);
+    Status start(const FunctionRegistry &functions, std::map<std::string, LegacyPart> parts);
     void start_archive();
     void archived(std::unique_ptr<ArchiveJob> job);
     void lose_server(uint32_t server, const char *text);
@@ -115,6 +125,8 @@ class Node final : public cluster::Group, public Wire {
     Checkpointer checkpointer_;
     bool serves_ = false; // service_ is posted
     bool deserted_told_ = false;
+    std::map<std::string, Placement> placements_; // of the last generation's tables
+    std::unique_ptr<cluster::NextJob> moved_;     // guarded by the agent's lock
 };
 
 } // namespace dtrain::ps

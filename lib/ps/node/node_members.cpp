@@ -40,6 +40,14 @@ void Node::failed(Status, const char *text, int32_t, uint64_t) {
         if (m != session_->self()) member_lost(m, text, true);
 }
 
+// Workers move by themselves.
+void Node::moved(const cluster::NextJob &next) {
+    if (client_ != nullptr || deserted_told_) return;
+    moved_ = std::make_unique<cluster::NextJob>(next);
+    deserted_told_ = true;
+    deserted_.complete({});
+}
+
 void Node::check_deserted() {
     work();
     if (server_ == nullptr || deserted_told_ || !server_->deserted()) return;

@@ -61,7 +61,7 @@ class KeyPartition {
     uint32_t version() const { return version_; }
     // The server's share of all keys or hashes; keys beyond the last slot are not counted.
     double share(uint32_t server) const {
-        if (owners_ == nullptr) return 1.0 / servers_;
+        if (owners_ == nullptr) return server < servers_ ? 1.0 / servers_ : 0;
         auto its = std::count(owners_->begin(), owners_->end(), server);
         return double(its) / double(owners_->size());
     }

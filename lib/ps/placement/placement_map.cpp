@@ -87,9 +87,10 @@ std::vector<uint64_t> cut(uint64_t units, uint32_t servers, std::span<const uint
     return ends;
 }
 
-Partition make_partition(const TableParams &params, uint32_t servers, uint32_t version) {
-    Partition partition(servers, version);
+Partition make_partition(const TableParams &params, uint32_t all, uint32_t version) {
     const Placement &placement = params.placement;
+    const uint32_t servers = placement.servers_of(all);
+    Partition partition(all, version);
     const uint64_t length = params.length;
     if (length == 0) return partition; // of a sparse table
     if (placement.home > 0) {
@@ -108,9 +109,10 @@ Partition make_partition(const TableParams &params, uint32_t servers, uint32_t v
     return partition;
 }
 
-KeyPartition make_key_partition(const TableParams &params, uint32_t servers, uint32_t version) {
+KeyPartition make_key_partition(const TableParams &params, uint32_t all, uint32_t version) {
     using By = KeyPartition::By;
     const Placement &placement = params.placement;
+    const uint32_t servers = placement.servers_of(all);
     if (placement.home > 0) return {servers, version, By::key, {uint16_t(placement.home - 1)}};
     if (placement.policy == DTRAIN_PLACE_HASH || placement.policy == DTRAIN_PLACE_CONSISTENT ||
         on_one_server(placement))

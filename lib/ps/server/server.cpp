@@ -82,11 +82,14 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     if (needed <= left && !lacks)
         storage = Storage::create(params, part, function, config_.workers);
     const bool made = storage != nullptr;
+    const bool inherited = made && take_over(name, params, *storage);
     auto table = std::make_unique<ServerTable>(
-        ServerTable::Identity{header.table, config_.index, config_.workers, name, params,
+        ServerTable::Identity{header.table, config_.index, config_.servers, config_.workers, name,
+                              params,
                               config_.memory_limit > 0},
         make_key_partition(params, config_.servers, header.partition), part, std::move(storage),
         config_.archive, peers_.data());
+    if (inherited) table->set_inherited();
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
@@ -98,6 +101,30 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
     else if (!made)
         table->refuse({Reason::no_memory, {needed, 0}}, out);
     return table;
+}
+
+std::map<std::string, LegacyPart> Server::legacy() const {
+    std::map<std::string, LegacyPart> parts;
+    for (const auto &[id, table] : tables_)
+        if (table != nullptr) parts[table->name()] = table->legacy();
+    return parts;
+}
+
+// The mode may be another one: no clock is open between generations.
+bool Server::take_over(const std::string &name, const TableParams &params, Storage &storage) {
+    auto found = inherited_.find(name);
+    if (found == inherited_.end()) return false;
+    LegacyPart part = std::move(found->second);
+    inherited_.erase(found);
+    TableParams now = params;
+    now.placement.among = params.placement.servers_of(config_.servers);
+    part.params.states = now.states;
+    take_mode(mode_bits(part.params), now);
+    if (part.image == nullptr || part.server != config_.index ||
+        first_difference(part.params, now) != field_count)
+        return false;
+    storage.adopt(std::move(*part.image));
+    return true;
 }
 
 const dtrain_function_t *Server::find_function(TableParams &params) const {

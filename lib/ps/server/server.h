@@ -38,6 +38,11 @@ class Server {
     void on_worker_left(uint32_t worker, Responses &out); // it has left the job regularly
     void on_worker_lost(uint32_t worker, Responses &out);
 
+    // Its parts of all tables, by name.
+    std::map<std::string, LegacyPart> legacy() const;
+    // Tables that are created with these names and parameters begin with these values.
+    void inherit(std::map<std::string, LegacyPart> parts) { inherited_ = std::move(parts); }
+
     bool deserted() const { return present_ == 0; } // every worker has left or was lost
     bool holds(uint32_t table) const {
         auto at = tables_.find(table);
@@ -58,6 +63,8 @@ class Server {
                                       TableParams params, Responses &out);
     // nullptr: there is no function of that name, or the table cannot use it; fail() has set why.
     const dtrain_function_t *find_function(TableParams &params) const;
+    // Whether the storage of a new table has taken its values over from the last generation.
+    bool take_over(const std::string &name, const TableParams &params, Storage &storage);
     void leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out);
 
     Config config_;
@@ -66,6 +73,7 @@ class Server {
     uint32_t present_;
     // nullptr: the table was dropped; its number is never reused.
     std::map<uint32_t, std::unique_ptr<ServerTable>> tables_;
+    std::map<std::string, LegacyPart> inherited_;
 };
 
 } // namespace dtrain::ps

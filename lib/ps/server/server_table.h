@@ -6,6 +6,7 @@
 #include "ps/server/checkpoint_session.h"
 #include "ps/server/error_texts.h"
 #include "ps/server/kept_rooms.h"
+#include "ps/server/legacy.h"
 #include "ps/server/membership.h"
 #include "ps/server/metrics_text.h"
 #include "ps/server/mode_change.h"
@@ -29,7 +30,7 @@ namespace dtrain::ps {
 class ServerTable {
   public:
     struct Identity {
-        uint32_t table = 0, server = 0, workers = 0;
+        uint32_t table = 0, server = 0, servers = 1, workers = 0;
         std::string name;
         TableParams params;
         bool limited = false; // the server has a memory limit
@@ -40,6 +41,10 @@ class ServerTable {
     ServerTable(const Identity &identity, const KeyPartition &partition, const Part &part,
                 std::unique_ptr<Storage> storage, Archive *archive, PeerMemory *peers);
 
+    // The values and state as they are, without sums of open clocks.
+    LegacyPart legacy() const;
+    // Its values are those that this server held before the job was formed anew.
+    void set_inherited() { inherited_ = true; }
     // A create request of that worker. All are answered when the last present worker has asked, or
     // as soon as the table turns out to be impossible to make.
     void join(const RequestHeader &header, const std::string &name, const TableParams &params,
@@ -56,6 +61,7 @@ class ServerTable {
     bool unused() const { return members_.count() == 0; } // all workers have left or were lost
     // Bytes charged to the server's limit: rows when they are made, everything else at creation.
     uint64_t bytes() const { return checkpoints_.bytes() + (made() ? storage_->bytes() : 0); }
+    const std::string &name() const { return identity_.name; }
     TableReport report() const;
     // Whether a request of this kind may need more memory.
     bool grows(RequestKind kind) const {
@@ -172,6 +178,7 @@ class ServerTable {
     std::unique_ptr<Storage> storage_; // nullptr: the table could not be made, ...
     Answer refused_;                   // ... because of this
     bool ready_ = false;               // a worker has called set_ready
+    bool inherited_ = false;
     Archive *const archive_;
     PeerMemory *const peers_; // by worker
     Clocks clocks_;

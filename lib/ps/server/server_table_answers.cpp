@@ -38,7 +38,10 @@ void ServerTable::respond(const RequestHeader &header, const Answer &answer, Res
         said = attach_states(response);
     if (header.kind == RequestKind::create && said.reason == Reason::none) // rows may lack room
         said.numbers[0] =
-            storage_->sparse() != nullptr && (identity_.limited || identity_.params.max_bytes > 0);
+            (storage_->sparse() != nullptr && (identity_.limited || identity_.params.max_bytes > 0)
+                 ? created_limited
+                 : 0) |
+            (inherited_ ? created_inherited : 0);
     if (said.reason == Reason::told) texts_.attach(response);
     Worker &worker = workers_[header.worker];
     worker.counters.received += response.bytes;

@@ -12,6 +12,20 @@ constexpr char no_folder[] =
 
 } // namespace
 
+LegacyPart ServerTable::legacy() const {
+    LegacyPart part;
+    part.params = TableParams(identity_.params);
+    part.params.placement.among = identity_.params.placement.servers_of(identity_.servers);
+    part.server = identity_.server;
+    part.image = made() ? storage_->begin_image() : nullptr;
+    if (part.image == nullptr || part.image->copy == nullptr) return part;
+    while (part.image->copy->advance(UINT64_MAX) == GradualCopy::State::going) {
+    }
+    storage_->end(*part.image->copy);
+    if (!part.image->finish()) part.image.reset();
+    return part;
+}
+
 std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header,
                                                   std::unique_ptr<Image> image) const {
     auto job = std::make_unique<ArchiveJob>();

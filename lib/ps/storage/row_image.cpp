@@ -7,6 +7,7 @@
 #include "ps/table/protocol.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace dtrain::ps {
 namespace {
@@ -62,6 +63,17 @@ bool RowImage::reuse(RowImage &&other, uint64_t wanted) {
     keys = std::move(other.keys);
     rows = std::move(other.rows);
     return true;
+}
+
+bool RowImage::finish() {
+    store.set_limit(UINT64_MAX);
+    const auto *all = reinterpret_cast<const uint64_t *>(keys->at(0));
+    const size_t made = store.obtain(
+        all, count, [](uint64_t, char *) {},
+        [&](size_t i, char *row) { std::memcpy(row, rows->at(i * layout.bytes), layout.bytes); });
+    keys.reset();
+    rows.reset();
+    return made == count;
 }
 
 SparseShard::~SparseShard() = default;

@@ -19,6 +19,7 @@ struct RowImage final : Image {
 
     bool lend() const override { return keys->lend() && rows->lend(); }
     uint64_t kept_bytes(uint64_t) const override { return store.memory(); }
+    bool finish() override; // moves the rows into `store`
     RowImage *as_rows() override { return this; }
 
     // A part of each row that is stored as one array in the file.

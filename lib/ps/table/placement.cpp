@@ -91,8 +91,10 @@ const char *bad_placement(const TableParams &params) {
     return nullptr;
 }
 
-bool fits_servers(const TableParams &params, uint32_t servers) {
+bool fits_servers(const TableParams &params, uint32_t all) {
     const Placement &placement = params.placement;
+    if (placement.among > all) return false;
+    const uint32_t servers = placement.servers_of(all);
     const auto &weights = placement.weights;
     const auto &owners = placement.owners;
     if (placement.home > (on_one_server(placement) ? servers : 0)) return false;

@@ -20,6 +20,10 @@ struct Placement {
     uint32_t home = 0;                  // ROUND_ROBIN, GREEDY: server number + 1; 0: all servers
     std::vector<uint32_t> weights = {}; // by server; empty: all equal
     std::vector<uint16_t> owners = {};  // USER: by block
+    // If above 0, the table lies on the first so many servers of the job only: those that it had
+    // when processes joined an elastic job.
+    uint32_t among = 0;
+    uint32_t servers_of(uint32_t all) const { return among > 0 ? among : all; }
     bool operator==(const Placement &) const = default;
 };
 

@@ -22,6 +22,10 @@ namespace dtrain::ps {
 
 static_assert(std::endian::native == std::endian::little, "the wire format is little-endian");
 
+// The first number in the answer to a create request: rows may lack room; the values are those of
+// the job's last generation.
+inline constexpr uint64_t created_limited = 1, created_inherited = 2;
+
 inline constexpr uint32_t protocol_magic = 0x53505444; // "DTPS"
 inline constexpr uint8_t protocol_version = 15;
 inline constexpr uint32_t request_window = 32;

@@ -49,7 +49,7 @@ static_assert(std::is_trivially_copyable_v<Segment> && sizeof(Segment) == 17 * 8
 struct PlacementOnWire {
     uint32_t policy, virtual_nodes;
     uint64_t block, key_count, split_bytes;
-    uint32_t home, weights, owners, zero;
+    uint32_t home, weights, owners, among;
 };
 constexpr uint32_t most_servers = 65535;
 
@@ -62,7 +62,7 @@ void append(std::string &to, const Placement &p) {
                                  p.home,
                                  uint32_t(p.weights.size()),
                                  uint32_t(p.owners.size()),
-                                 0};
+                                 p.among};
     append<PlacementOnWire>(to, out);
     append_all(to, p.weights);
     append_all(to, p.owners);
@@ -72,7 +72,7 @@ bool take(Reader &reader, Placement &p) {
     PlacementOnWire in;
     if (!reader.take(&in, sizeof in) || in.weights > most_servers || in.owners > most_blocks)
         return false;
-    p = {in.policy, in.virtual_nodes, in.block, in.key_count, in.split_bytes, in.home, {}, {}};
+    p = {in.policy, in.virtual_nodes, in.block, in.key_count, in.split_bytes, in.home, {}, {}, in.among};
     p.weights.resize(in.weights);
     p.owners.resize(in.owners);
     return reader.take(p.weights.data(), in.weights * sizeof p.weights[0]) &&

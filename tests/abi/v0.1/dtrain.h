@@ -310,7 +310,8 @@ typedef struct dtrain_comm_params {
  *                         started join, each job in the same order
  * While it waits, it logs which ranks are missing: after 2 s, then every 10 s. One job may follow
  * another at the same address: a process that arrives before the previous job has ended waits for
- * it. */
+ * it. A context may be a member of several jobs at one time, at most four (DTRAIN_ERR_LIMIT); they
+ * share its transports and its thread, and nothing else. */
 DTRAIN_API dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendezvous,
                                               const dtrain_comm_params_t *params,
                                               dtrain_comm_t **comm_p);
@@ -334,6 +335,20 @@ DTRAIN_API dtrain_status_t dtrain_comm_split(dtrain_comm_t *comm, int32_t color,
 DTRAIN_API dtrain_status_t dtrain_comm_subset(dtrain_comm_t *comm, const int32_t *ranks,
                                               int32_t count, dtrain_comm_t **new_p);
 DTRAIN_API dtrain_status_t dtrain_comm_duplicate(dtrain_comm_t *comm, dtrain_comm_t **new_p);
+/* Creates a communicator of ranks[count], in this order, by these ranks alone: each of them calls
+ * with the same list and tag; the other ranks take no part and need not know. comm may be broken:
+ * ranks that live can go on together after others died. Any number of threads may create groups at
+ * the same time, if their lists or tags differ. Blocking; timeout_ns is for all of it (0: option
+ * op.timeout; < 0: none). DTRAIN_ERR_INVALID: the list is empty, names a rank twice or one that
+ * comm does not have, or lacks the caller. DTRAIN_ERR_PEER: a rank of the list is lost or has left.
+ * DTRAIN_ERR_TIMEOUT: a rank has not called. Lists that differ are different groups; when the
+ * timeout of one is over and a rank that it lacks waits with another list under the same tag, the
+ * error is DTRAIN_ERR_MISMATCH. The texts name these ranks, by their numbers in the job.
+ * DTRAIN_ERR_BUSY: another thread of this process makes the same group. A call that failed may be
+ * repeated. */
+DTRAIN_API dtrain_status_t dtrain_comm_create_group(dtrain_comm_t *comm, const int32_t *ranks,
+                                                    int32_t count, int32_t tag, int64_t timeout_ns,
+                                                    dtrain_comm_t **new_p);
 /* Breaks the communicator: on all ranks every later operation ends with DTRAIN_ERR_ABORTED and this
  * reason (may be NULL), and so does every operation that has not ended on this rank. Never waits
  * for a peer. */

@@ -37,6 +37,13 @@ std::vector<Message> one_of_each() {
     Gone gone{9, 3, false, "rank 3 lost", true};
     GroupRequest request{5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, 1023, 2};
     request.used[15] = 1;
+    ReformRequest reform{5, {0, 2}, 3, second, "5f@10.0.0.1:7", 2, 8, true};
+    Moved moved{5,  3,  DTRAIN_OK, "",  {0, 2, Moved::newcomer}, {3, Moved::newcomer}, "5f@10.0.0.1:7",
+                4,  1,  {"10.0.0.9 pid 7", "10.0.0.9 pid 8"}, {"rank 1 lost"}};
+    Moved refused;
+    refused.group = 5;
+    refused.status = DTRAIN_ERR_TIMEOUT;
+    refused.text = "still waiting";
     return {
         Join{1, 2, 4, 2, peer(1)},
         Waiting{"waiting 2 s"},
@@ -55,9 +62,12 @@ std::vector<Message> one_of_each() {
         Relay{0, 1, 42, {1, 2, 3}},
         request,
         ok,
-        Rejoin{11, 9, 2, {gone}, {ok, late, again}},
+        Rejoin{11, 9, 2, {gone}, {ok, late, again}, {moved, refused}},
         Welcome{10, {gone}},
-        Deposed{9}};
+        Deposed{9},
+        reform,
+        moved,
+        Newcomers{17}};
 }
 
 void all_kinds_survive(void **) {

@@ -1011,6 +1011,17 @@ void _wrap_request_free_capi_ca0c96d1add96da1(dtrain_request_t *_swig_go_0) {
 }
 
 
+intgo _wrap_DTRAIN_NEWCOMER_capi_ca0c96d1add96da1() {
+  int result;
+  intgo _swig_go_result;
+  
+  
+  result = (int)((-1));
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
 void _wrap_comm_params_struct_size_set_capi_ca0c96d1add96da1(struct dtrain_comm_params *_swig_go_0, int _swig_go_1) {
   struct dtrain_comm_params *arg1 = (struct dtrain_comm_params *) 0 ;
   uint32_t arg2 ;
@@ -1338,6 +1349,200 @@ long long _wrap_comm_shrink_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, dtr
   
   result = (dtrain_status_t)dtrain_comm_shrink(arg1,arg2);
   _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
+void _wrap_reform_params_struct_size_set_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  uint32_t arg2 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  arg2 = (uint32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->struct_size = arg2;
+  
+}
+
+
+int _wrap_reform_params_struct_size_get_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  uint32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  result = (uint32_t) ((arg1)->struct_size);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_reform_params_min_size_set_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t arg2 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->min_size = arg2;
+  
+}
+
+
+int _wrap_reform_params_min_size_get_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  result = (int32_t) ((arg1)->min_size);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_reform_params_max_size_set_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t arg2 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->max_size = arg2;
+  
+}
+
+
+int _wrap_reform_params_max_size_get_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  result = (int32_t) ((arg1)->max_size);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_reform_params_leaves_set_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0, int _swig_go_1) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t arg2 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  arg2 = (int32_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->leaves = arg2;
+  
+}
+
+
+int _wrap_reform_params_leaves_get_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  result = (int32_t) ((arg1)->leaves);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_reform_params_timeout_ns_set_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0, long long _swig_go_1) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int64_t arg2 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  arg2 = (int64_t)_swig_go_1; 
+  
+  if (arg1) (arg1)->timeout_ns = arg2;
+  
+}
+
+
+long long _wrap_reform_params_timeout_ns_get_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  int64_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  result = (int64_t) ((arg1)->timeout_ns);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+struct dtrain_reform_params *_wrap_new_reform_params_capi_ca0c96d1add96da1() {
+  struct dtrain_reform_params *result = 0 ;
+  struct dtrain_reform_params *_swig_go_result;
+  
+  
+  result = (struct dtrain_reform_params *)calloc(1, sizeof(struct dtrain_reform_params));
+  *(struct dtrain_reform_params **)&_swig_go_result = (struct dtrain_reform_params *)result; 
+  return _swig_go_result;
+}
+
+
+void _wrap_delete_reform_params_capi_ca0c96d1add96da1(struct dtrain_reform_params *_swig_go_0) {
+  struct dtrain_reform_params *arg1 = (struct dtrain_reform_params *) 0 ;
+  
+  arg1 = *(struct dtrain_reform_params **)&_swig_go_0; 
+  
+  free((char *) arg1);
+  
+}
+
+
+long long _wrap_comm_reform_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, dtrain_reform_params_t *_swig_go_1, dtrain_comm_t **_swig_go_2) {
+  dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
+  dtrain_reform_params_t *arg2 = (dtrain_reform_params_t *) 0 ;
+  dtrain_comm_t **arg3 = (dtrain_comm_t **) 0 ;
+  dtrain_status_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_comm_t **)&_swig_go_0; 
+  arg2 = *(dtrain_reform_params_t **)&_swig_go_1; 
+  arg3 = *(dtrain_comm_t ***)&_swig_go_2; 
+  
+  result = (dtrain_status_t)dtrain_comm_reform(arg1,(struct dtrain_reform_params const *)arg2,arg3);
+  _swig_go_result = (uintptr_t)failure_of(result);
+  return _swig_go_result;
+}
+
+
+int _wrap_comm_newcomers_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0) {
+  dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
+  int32_t result;
+  int _swig_go_result;
+  
+  arg1 = *(dtrain_comm_t **)&_swig_go_0; 
+  
+  result = (int32_t)dtrain_comm_newcomers(arg1);
+  _swig_go_result = result; 
+  return _swig_go_result;
+}
+
+
+long long _wrap_comm_changes_capi_ca0c96d1add96da1(dtrain_comm_t *_swig_go_0, char *_swig_go_1, long long _swig_go_2) {
+  dtrain_comm_t *arg1 = (dtrain_comm_t *) 0 ;
+  char *arg2 = (char *) 0 ;
+  size_t arg3 ;
+  size_t result;
+  long long _swig_go_result;
+  
+  arg1 = *(dtrain_comm_t **)&_swig_go_0; 
+  arg2 = (char *)_swig_go_1;
+  arg3 = (size_t)_swig_go_2; 
+  
+  result = dtrain_comm_changes((struct dtrain_comm const *)arg1,arg2,arg3);
+  _swig_go_result = result; 
+  
   return _swig_go_result;
 }
 

@@ -137,6 +137,41 @@ public final class Communicator extends BlockingCollectives implements AutoClose
     }
 
     /**
+     * The next generation of an elastic job: the workers that live, and newcomers. All living workers
+     * call it.
+     *
+     * @param how sizes, and whether this worker leaves
+     * @return empty for a worker that leaves
+     */
+    public Optional<Communicator> reform(Reform how) {
+        Room room = Arguments.given(how, "how").params();
+        try {
+            return Optional.ofNullable(made(comm -> Native.dtrain_comm_reform(comm, room.address())));
+        } finally {
+            room.keep();
+        }
+    }
+
+    /**
+     * How many processes wait to be taken in by {@link #reform}.
+     *
+     * @return 0 or more
+     */
+    public int newcomers() {
+        return (int) handle.call(Native::dtrain_comm_newcomers);
+    }
+
+    /**
+     * How the reform that made this communicator has changed the job.
+     *
+     * @return a JSON text; "{}" if no reform made it
+     */
+    public String changes() {
+        return Text.read((address, bytes) ->
+                handle.call(comm -> Native.dtrain_comm_changes(comm, address, bytes)));
+    }
+
+    /**
      * Ends every operation on all ranks with an {@link AbortedException}.
      *
      * @param reason its text; may be null

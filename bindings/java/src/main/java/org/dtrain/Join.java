@@ -64,6 +64,16 @@ public final class Join {
     }
 
     /**
+     * This process has no rank yet: it waits until the workers of a running elastic job take it in.
+     *
+     * @return this
+     */
+    public Join newcomer() {
+        this.size = -1; // DTRAIN_NEWCOMER
+        return this;
+    }
+
+    /**
      * This worker's rank.
      *
      * @param rank from 0

@@ -1,0 +1,125 @@
+// Waits in reform(), and says what the next generation of an elastic job is for this process.
+// SPDX-License-Identifier: Apache-2.0
+#include "cluster/session/job_state.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <sys/eventfd.h>
+
+namespace dtrain::cluster {
+namespace {
+
+int64_t now_ns() { return monotonic_clock().now_ns(); }
+
+} // namespace
+
+Status Job::State::reform(wire::ReformRequest request, wire::Moved &moved) {
+    Mover mover{request.group};
+    mover.wake = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!mover.wake) return fail_errno(errno, "reform: eventfd");
+    const int64_t timeout = request.timeout_ns < 0 ? INT64_MAX : request.timeout_ns;
+    int64_t deadline = INT64_MAX;
+    if (__builtin_add_overflow(now_ns(), timeout, &deadline)) deadline = INT64_MAX;
+    // The coordinator gives up earlier, so that its answer, with the better text, arrives by then.
+    request.timeout_ns = timeout - timeout / 8;
+    {
+        std::lock_guard lock(mutex_);
+        if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
+        if (Status s = driver_.reform(std::move(request), mover.attempt, now_ns()); s != DTRAIN_OK)
+            return s;
+        movers_.push_back(&mover);
+        // There may be an earlier deadline; a coordinator in this process has perhaps answered.
+        driver_.wake();
+    }
+    const struct Listed {
+        State &state;
+        Mover &mover;
+        ~Listed() {
+            std::lock_guard lock(state.mutex_);
+            std::erase(state.movers_, &mover);
+        }
+    } listed{*this, mover};
+    for (;;) {
+        work();
+        std::unique_lock lock(mutex_);
+        if (mover.moved) break;
+        if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
+        if (now_ns() >= deadline)
+            return fail(DTRAIN_ERR_TIMEOUT,
+                        "reform: no answer from a coordinator within %lld ms; the timeout should be "
+                        "longer than three times heartbeat.timeout",
+                        static_cast<long long>(timeout / ms));
+        const int64_t until = std::min(deadline, driver_.next_deadline());
+        lock.unlock();
+        wait(until, mover.wake.get());
+    }
+    // By then the caller knows which members were lost before the answer.
+    std::lock_guard told(delivery_);
+    moved = std::move(*mover.moved);
+    return moved.status == DTRAIN_OK ? DTRAIN_OK : fail(moved.status, "%s", moved.text.c_str());
+}
+
+void Job::State::note_moved(const wire::Moved &moved) {
+    for (Mover *mover : movers_) {
+        if (mover->group != moved.group || mover->attempt != moved.attempt) continue;
+        mover->moved = moved;
+        eventfd_write(mover->wake.get(), 1);
+    }
+}
+
+// Newcomers are numbered as the coordinator has listed them: workers, then servers.
+NextJob Job::State::next_of(const wire::Moved &moved) const {
+    NextJob next;
+    Identity &id = next.identity;
+    id = identity;
+    id.newcomer = false;
+    id.workers = int32_t(moved.workers.size());
+    id.servers = int32_t(moved.servers.size());
+    id.generation = moved.generation;
+    if (id.door.empty()) id.door = identity.rendezvous;
+    id.rendezvous = "at:" + moved.place;
+    id.listen_fd = -1;
+    int32_t news = 0;
+    auto look = [&](const std::vector<int32_t> &places, Role role) {
+        for (size_t i = 0; i < places.size(); i++) {
+            const bool own = places[i] == wire::Moved::newcomer
+                                 ? moved.number == news++
+                                 : moved.number < 0 && places[i] == self;
+            if (!own) continue;
+            next.stays = true;
+            id.role = role;
+            id.index = int32_t(i);
+        }
+    };
+    look(moved.workers, Role::worker);
+    look(moved.servers, Role::server);
+    next.came = moved.came;
+    next.went = moved.went;
+    next.workers = moved.workers;
+    next.servers = moved.servers;
+    return next;
+}
+
+uint32_t Job::State::newcomers() const {
+    std::lock_guard lock(mutex_);
+    return newcomers_;
+}
+
+Status Job::State::listen(Fd &out) {
+    std::lock_guard lock(mutex_);
+    return driver_.listen(out);
+}
+
+Fd Job::State::release_door() {
+    std::lock_guard lock(mutex_);
+    return driver_.release_door();
+}
+
+void Job::State::open_door(Fd taken) {
+    std::lock_guard lock(mutex_);
+    if (left_) return;
+    driver_.open_door(std::move(taken), now_ns());
+    driver_.wake();
+}
+
+} // namespace dtrain::cluster

@@ -1,0 +1,28 @@
+// What a process takes from one generation of an elastic job to the next: its parts of the tables,
+// and what it knows of where the tables lie.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "ps/storage/image.h"
+#include "ps/table/placement.h"
+#include "ps/table/table_params.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace dtrain::ps {
+
+// A part of a table, as a server held it.
+struct LegacyPart {
+    TableParams params; // placement.among is set
+    uint32_t server = 0;
+    std::unique_ptr<Image> image; // nullptr: its memory could not be had
+};
+
+struct Legacy {
+    std::map<std::string, LegacyPart> parts;       // of a process that serves, by the table's name
+    std::map<std::string, Placement> placements;   // of a worker's tables; among is set
+};
+
+} // namespace dtrain::ps
