@@ -111,9 +111,8 @@ class Communicator : public Collectives<detail::Blocking> {
     }
     // How the reform that made this communicator has changed the job, as JSON; "{}": none did.
     std::string changes() const {
-        return detail::text_of([&](char *buffer, size_t size) {
-            return dtrain_comm_changes(handle(), buffer, size);
-        });
+        return detail::text_of(
+            [&](char *buffer, size_t size) { return dtrain_comm_changes(handle(), buffer, size); });
     }
     // Ends every operation on all ranks with an AbortedError and this reason.
     void abort(const std::string &reason) const {

@@ -78,7 +78,7 @@ struct dtrain_comm : dtrain::api::Child {
     std::vector<std::weak_ptr<dtrain::gradients::Queue>> gradients;
     // Kept as long as the communicator, because tables are numbered in the order of their creation.
     std::shared_ptr<dtrain::ps::Node> node;
-    dtrain::ps::Legacy legacy; // for the node
+    dtrain::ps::Legacy legacy;           // for the node
     std::atomic<uint32_t> graphs{0};     // graphs made on this communicator
     std::atomic<uint32_t> persistent{0}; // persistent requests for it
     std::string changes = "{}";          // of the reform that has made it, as JSON

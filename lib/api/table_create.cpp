@@ -18,9 +18,8 @@ Status node_of(dtrain_comm *comm, std::shared_ptr<dtrain::ps::Node> &out) {
     std::lock_guard lock(context.session_mutex);
     out = comm->node;
     if (out != nullptr) return DTRAIN_OK;
-    if (Status s =
-            dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions,
-                                   std::move(comm->legacy), out);
+    if (Status s = dtrain::ps::Node::open(comm->communicator->shared_session(), context.functions,
+                                          std::move(comm->legacy), out);
         s != DTRAIN_OK)
         return s;
     comm->node = out;

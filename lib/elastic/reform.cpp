@@ -32,9 +32,10 @@ Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const W
               Generation &out) {
     Session &session = old.session();
     if (!session.identity().elastic)
-        return fail(DTRAIN_ERR_STATE,
-                    "reform: the job is not elastic: set option elastic=yes (DTRAIN_ELASTIC=yes) for "
-                    "all of its processes, and give it a rendezvous");
+        return fail(
+            DTRAIN_ERR_STATE,
+            "reform: the job is not elastic: set option elastic=yes (DTRAIN_ELASTIC=yes) for "
+            "all of its processes, and give it a rendezvous");
     const int64_t deadline_ns = old.deadline(wish.timeout_ns);
     // Nobody waits any longer for a rank that is gone.
     if (old.is_broken()) old.faults().shrink();

@@ -32,7 +32,6 @@ Status reform(collectives::Communicator &old, ps::Node *node, engine::Helper &he
               const Wish &wish, Generation &out);
 
 // For a server that was told of the next generation: joins it. Fails within option join.timeout.
-Status follow(ps::Node &old, engine::Helper &helper, const cluster::NextJob &next,
-              Generation &out);
+Status follow(ps::Node &old, engine::Helper &helper, const cluster::NextJob &next, Generation &out);
 
 } // namespace dtrain::elastic

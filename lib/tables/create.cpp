@@ -49,12 +49,9 @@ Status agree_on_inheritance(Communicator &comm, const ps::Node &node, const std:
         told[weights] = uint32_t(known->weights.size());
     }
     auto pass_on = [&](void *data, size_t count) {
-        return comm.run_until({.kind = Kind::broadcast,
-                               .recv = data,
-                               .count = count,
-                               .dtype = DTRAIN_U32,
-                               .root = 0},
-                              deadline_ns);
+        return comm.run_until(
+            {.kind = Kind::broadcast, .recv = data, .count = count, .dtype = DTRAIN_U32, .root = 0},
+            deadline_ns);
     };
     if (Status s = pass_on(told, numbers); s != DTRAIN_OK) return s;
     inherited = told[is_known] != 0;
@@ -116,8 +113,7 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
     if (Status s = wanted.reach(comm, deadline_ns); s != DTRAIN_OK) return s;
     ps::TableParams params = wish.params;
     bool inherited = false;
-    if (Status s =
-            agree_on_inheritance(comm, *out.node, wish.name, deadline_ns, params, inherited);
+    if (Status s = agree_on_inheritance(comm, *out.node, wish.name, deadline_ns, params, inherited);
         s != DTRAIN_OK)
         return s;
     if (params.placement.among == 0)
@@ -131,12 +127,13 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
     const bool whole = inherited && out.table != nullptr && is_inherited(*out.table);
     if (s == DTRAIN_OK && wish.restores && !whole) s = restore_newest(comm, out, deadline_ns);
     if (s == DTRAIN_OK && inherited && !whole && !out.restored)
-        s = fail(DTRAIN_ERR_PEER,
-                 "table_create: table \"%s\" was there before the reform, but not all of its values "
-                 "are: a server that had a part of it is gone, or its parameters are others now; "
-                 "restore it from a checkpoint (checkpoint.restore=yes), or create it under another "
-                 "name",
-                 wish.name);
+        s = fail(
+            DTRAIN_ERR_PEER,
+            "table_create: table \"%s\" was there before the reform, but not all of its values "
+            "are: a server that had a part of it is gone, or its parameters are others now; "
+            "restore it from a checkpoint (checkpoint.restore=yes), or create it under another "
+            "name",
+            wish.name);
     if (s == DTRAIN_OK || out.table == nullptr) return s;
     const std::string text = error_text();
     out.node->destroy_table(std::exchange(out.table, nullptr), Session::goodbye_ns);

@@ -252,7 +252,10 @@ template <class T> std::vector<Gone> unpack_all_gone(Reader &r, const T &t) {
                     [&](const fb::Gone &one) { return unpack_gone(r, one); });
 }
 Message unpack(Reader &r, const fb::Rejoin &t) {
-    return Rejoin{t.job(), t.epoch(), r.member(t.member()), unpack_all_gone(r, t),
+    return Rejoin{t.job(),
+                  t.epoch(),
+                  r.member(t.member()),
+                  unpack_all_gone(r, t),
                   r.tables(t.replies(), max_replies, "list of replies",
                            [&](const fb::GroupReply &one) { return unpack_reply(r, one); }),
                   r.tables(t.moved(), max_moved, "list of reforms",

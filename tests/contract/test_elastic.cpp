@@ -7,7 +7,8 @@ namespace {
 using processes::Job;
 
 const ranks::Options elastic_shm = {{"elastic", "yes"}, {"op.timeout", "20s"}},
-                     elastic_tcp = {{"elastic", "yes"}, {"op.timeout", "20s"}, {"transports", "tcp"}};
+                     elastic_tcp = {
+                         {"elastic", "yes"}, {"op.timeout", "20s"}, {"transports", "tcp"}};
 constexpr int newcomer = -1;
 
 dtrain_comm_t *join_as(dtrain_context_t *context, const char *rendezvous, int rank, int size) {
@@ -73,8 +74,7 @@ void grow(const ranks::Options &options) {
         const bool first = process < size;
         if (!first)
             while (job.seen(0).rounds < 10) processes::nap();
-        dtrain_comm_t *comm =
-            join_as(context, job.rendezvous(), first ? process : newcomer, size);
+        dtrain_comm_t *comm = join_as(context, job.rendezvous(), first ? process : newcomer, size);
         if (first) {
             check_sum(comm, size);
             REQUIRE(changes(comm) == "{}");
@@ -149,8 +149,7 @@ void every_rank_is_replaced(void **) {
         const bool first = process < size;
         if (!first)
             while (job.seen(process).go == 0) processes::nap();
-        dtrain_comm_t *comm =
-            join_as(context, job.rendezvous(), first ? process : newcomer, size);
+        dtrain_comm_t *comm = join_as(context, job.rendezvous(), first ? process : newcomer, size);
         check_sum(comm, size);
         const int born = first ? 0 : process - size + 1;
         for (int generation = born; generation < generations; generation++) {
@@ -218,10 +217,12 @@ struct Tables {
         for (size_t i = 0; i < k.size(); i++) k[i] = 7 * i + 1;
         OK(dtrain_table_pull(dense, 0, length, w.data(), nullptr, nullptr));
         OK(dtrain_table_pull_rows(rows, k.data(), k.size(), r.data(), nullptr, nullptr));
-        for (float x : w) ranks::expect(x == dense_value ? DTRAIN_OK : DTRAIN_ERR_INTERNAL, DTRAIN_OK,
-                                        ("dense " + std::to_string(x)).c_str(), __LINE__);
-        for (float x : r) ranks::expect(x == row_value ? DTRAIN_OK : DTRAIN_ERR_INTERNAL, DTRAIN_OK,
-                                        ("rows " + std::to_string(x)).c_str(), __LINE__);
+        for (float x : w)
+            ranks::expect(x == dense_value ? DTRAIN_OK : DTRAIN_ERR_INTERNAL, DTRAIN_OK,
+                          ("dense " + std::to_string(x)).c_str(), __LINE__);
+        for (float x : r)
+            ranks::expect(x == row_value ? DTRAIN_OK : DTRAIN_ERR_INTERNAL, DTRAIN_OK,
+                          ("rows " + std::to_string(x)).c_str(), __LINE__);
     }
 };
 

@@ -230,9 +230,8 @@ int64_t Coordinator::next_deadline() const {
     case Phase::joining: return std::min({lobby, next_line_, settings_.join_deadline});
     case Phase::failing_over: return std::min(lobby, failover_->next_deadline());
     case Phase::running:
-        return std::min(
-            {lobby, watch_.next_deadline(), votes_.next_deadline(), reforms_.next_deadline(),
-             next_judgement(), tell_at_});
+        return std::min({lobby, watch_.next_deadline(), votes_.next_deadline(),
+                         reforms_.next_deadline(), next_judgement(), tell_at_});
     case Phase::over: break;
     }
     return lobby;

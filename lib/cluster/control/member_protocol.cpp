@@ -58,9 +58,7 @@ void MemberProtocol::start(int64_t now, Actions &actions) {
 }
 
 // Whom to expect at the rendezvous: an elastic job that runs may have another coordinator.
-int32_t MemberProtocol::first() const {
-    return settings_.elastic && self_ != 0 ? anybody : 0;
-}
+int32_t MemberProtocol::first() const { return settings_.elastic && self_ != 0 ? anybody : 0; }
 
 void MemberProtocol::dial(int32_t member, const std::string &address, int64_t now,
                           Actions &actions) {
@@ -312,8 +310,8 @@ Status MemberProtocol::reform(wire::ReformRequest request, uint32_t &attempt, Ac
 }
 
 bool MemberProtocol::has_moved() const {
-    return std::ranges::any_of(
-        moved_, [](const wire::Moved &moved) { return moved.status == DTRAIN_OK; });
+    return std::ranges::any_of(moved_,
+                               [](const wire::Moved &moved) { return moved.status == DTRAIN_OK; });
 }
 
 void MemberProtocol::leave(Actions &actions) {

@@ -10,10 +10,11 @@ namespace dtrain::cluster {
 
 Status Newcomers::add(Link link, const std::string &remote, const wire::Join &join, int64_t now) {
     if (join.version_min > wire::control_version || join.version_max < wire::control_version)
-        return fail(DTRAIN_ERR_VERSION,
-                    "it speaks control protocol %u to %u, the job %u; use one dtrain version in all "
-                    "processes",
-                    join.version_min, join.version_max, wire::control_version);
+        return fail(
+            DTRAIN_ERR_VERSION,
+            "it speaks control protocol %u to %u, the job %u; use one dtrain version in all "
+            "processes",
+            join.version_min, join.version_max, wire::control_version);
     if (waiting_.size() >= wire::max_newcomers)
         return fail(DTRAIN_ERR_LIMIT, "%zu processes wait already to be taken in", waiting_.size());
     waiting_[link] = {{link, join.self.role != 0,

@@ -22,8 +22,8 @@ ReformVotes::Answers ReformVotes::request(int32_t member, const wire::ReformRequ
     }
     pending.smallest = std::max(pending.smallest, request.smallest);
     if (request.largest > 0)
-        pending.largest = pending.largest == 0 ? request.largest
-                                               : std::min(pending.largest, request.largest);
+        pending.largest =
+            pending.largest == 0 ? request.largest : std::min(pending.largest, request.largest);
     pending.deadline =
         std::min(pending.deadline, now + std::min(INT64_MAX - now, request.timeout_ns));
     return look_again();
@@ -79,14 +79,13 @@ void ReformVotes::remember(const wire::Moved &moved) {
 }
 
 bool ReformVotes::complete(const Pending &pending) const {
-    return std::ranges::all_of(pending.members, [&](int32_t m) {
-        return !state_.alive(m) || pending.asked.contains(m);
-    });
+    return std::ranges::all_of(
+        pending.members, [&](int32_t m) { return !state_.alive(m) || pending.asked.contains(m); });
 }
 
 int32_t ReformVotes::staying(const Pending &pending) const {
-    return int32_t(std::ranges::count_if(pending.asked,
-                                         [](const auto &one) { return !one.second.leaves; }));
+    return int32_t(
+        std::ranges::count_if(pending.asked, [](const auto &one) { return !one.second.leaves; }));
 }
 
 int32_t ReformVotes::room(const Pending &pending) const {
@@ -103,10 +102,12 @@ bool ReformVotes::large_enough(const Pending &pending) const {
 
 ReformVotes::Answer ReformVotes::decide(const Pending &pending) const {
     if (pending.largest > 0 && staying(pending) > pending.largest)
-        return {{}, {}, refuse(fail(DTRAIN_ERR_LIMIT,
-                                    "reform: %d workers stay, but the job may have %d; some must "
-                                    "leave, or max_size must be larger",
-                                    staying(pending), pending.largest))};
+        return {{},
+                {},
+                refuse(fail(DTRAIN_ERR_LIMIT,
+                            "reform: %d workers stay, but the job may have %d; some must "
+                            "leave, or max_size must be larger",
+                            staying(pending), pending.largest))};
     Answer answer;
     wire::Moved &moved = answer.moved;
     std::vector<Newcomer> servers;

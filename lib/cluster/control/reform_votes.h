@@ -52,11 +52,11 @@ class ReformVotes {
     Status check(int32_t member, const Pending &pending, const wire::ReformRequest &request) const;
     bool complete(const Pending &pending) const; // all have asked
     int32_t staying(const Pending &pending) const;
-    int32_t room(const Pending &pending) const;   // for newcomers that are workers
+    int32_t room(const Pending &pending) const; // for newcomers that are workers
     bool large_enough(const Pending &pending) const;
     Answer decide(const Pending &pending) const;
     wire::Moved give_up(const Pending &pending) const;
-    wire::Moved refuse(Status status) const; // with this thread's error text
+    wire::Moved refuse(Status status) const;               // with this thread's error text
     void finish(Key key, Answer answer, Answers &answers); // erases pending_[key]
 
     const Membership &state_;

@@ -57,9 +57,10 @@ Status from_request(const IdentityRequest &request, Identity &out) {
 // there are.
 Status check_meeting(const IdentityRequest &request, const Identity &found, const Told &told) {
     if (found.newcomer && !request.elastic)
-        return fail(DTRAIN_ERR_CONFIG,
-                    "a newcomer joins elastic jobs only: set option elastic=yes (DTRAIN_ELASTIC=yes) "
-                    "for all processes of the job");
+        return fail(
+            DTRAIN_ERR_CONFIG,
+            "a newcomer joins elastic jobs only: set option elastic=yes (DTRAIN_ELASTIC=yes) "
+            "for all processes of the job");
     if (found.newcomer && found.rendezvous.empty())
         return fail(DTRAIN_ERR_CONFIG, "a newcomer must know the job's rendezvous: set "
                                        "DTRAIN_RENDEZVOUS, or give it in the call");

@@ -16,10 +16,11 @@ Status Door::open(const Identity &where, const std::string &listen_address, Fd t
     Rendezvous fresh;
     if (Status s = fresh.parse(first, listen_address, nullptr, nullptr); s != DTRAIN_OK) return s;
     if (!fresh.takes_newcomers())
-        return fail(DTRAIN_ERR_UNSUPPORTED,
-                    "no process can be taken in by rendezvous \"%s\": it serves once; use tcp:// or "
-                    "file://",
-                    first.rendezvous.c_str());
+        return fail(
+            DTRAIN_ERR_UNSUPPORTED,
+            "no process can be taken in by rendezvous \"%s\": it serves once; use tcp:// or "
+            "file://",
+            first.rendezvous.c_str());
     Fd listener = std::move(taken);
     if (Status s = fresh.open(deadline_ns, listener); s != DTRAIN_OK) return s;
     close();

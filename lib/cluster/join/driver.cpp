@@ -161,9 +161,9 @@ Status Driver::listen(Fd &out) {
 }
 
 Fd Driver::release_door() {
-    Fd out = door_.is_open()                               ? door_.release()
+    Fd out = door_.is_open()                           ? door_.release()
              : self_ == 0 && identity_.generation == 0 ? std::move(listener_)
-                                                           : Fd();
+                                                       : Fd();
     if (out) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, out.get(), nullptr);
     return out;
 }

@@ -44,7 +44,7 @@ class Rendezvous {
     uint16_t meeting() const { return meeting_; }
     // Whether only processes of this host can connect, judged by the place that was found.
     bool is_local() const;
-    void close();                                            // worker 0: removes the file
+    void close();                                             // worker 0: removes the file
     bool single() const { return !identity_.meets_others(); } // no rendezvous is needed
     // Whether processes that come later can find the job here, too.
     bool takes_newcomers() const { return kind_ == Kind::tcp || kind_ == Kind::file; }

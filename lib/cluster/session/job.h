@@ -183,8 +183,8 @@ class Job {
     Status reform(uint64_t group, std::span<const int32_t> members, const ReformWish &wish,
                   NextJob &next);
     uint32_t newcomers() const; // how many wait to be taken in
-    // Elastic jobs: the socket at which newcomers find the coordinator, for the next generation; and
-    // the other way round. Without one it is opened.
+    // Elastic jobs: the socket at which newcomers find the coordinator, for the next generation;
+    // and the other way round. Without one it is opened.
     Fd release_door();
     void open_door(Fd taken);
     // Tells the others; the observer is not called afterwards. Bounded in time; does not wait for

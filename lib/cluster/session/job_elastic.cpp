@@ -45,10 +45,11 @@ Status Job::State::reform(wire::ReformRequest request, wire::Moved &moved) {
         if (mover.moved) break;
         if (status_ != DTRAIN_OK) return fail(status_, "%s", text_.c_str());
         if (now_ns() >= deadline)
-            return fail(DTRAIN_ERR_TIMEOUT,
-                        "reform: no answer from a coordinator within %lld ms; the timeout should be "
-                        "longer than three times heartbeat.timeout",
-                        static_cast<long long>(timeout / ms));
+            return fail(
+                DTRAIN_ERR_TIMEOUT,
+                "reform: no answer from a coordinator within %lld ms; the timeout should be "
+                "longer than three times heartbeat.timeout",
+                static_cast<long long>(timeout / ms));
         const int64_t until = std::min(deadline, driver_.next_deadline());
         lock.unlock();
         wait(until, mover.wake.get());

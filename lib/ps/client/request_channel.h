@@ -159,7 +159,7 @@ class RequestChannel {
     uint64_t changing_ = UINT64_MAX; // sequence number of the mode change in flight
     uint32_t pushes_ = 0;            // push requests in the worker's current clock
     int64_t next_timer_ = INT64_MAX;
-    int64_t held_since_ = INT64_MAX;        // when SendScheduler began to hold the channel
+    int64_t held_since_ = INT64_MAX; // when SendScheduler began to hold the channel
     bool inherited_ = false;
     bool closed_ = false, limited_ = false; // limited_: the server may lack room for new rows
     uint64_t kept_ = 0;                     // number of pushes that have kept room so far

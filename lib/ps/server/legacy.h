@@ -21,8 +21,8 @@ struct LegacyPart {
 };
 
 struct Legacy {
-    std::map<std::string, LegacyPart> parts;       // of a process that serves, by the table's name
-    std::map<std::string, Placement> placements;   // of a worker's tables; among is set
+    std::map<std::string, LegacyPart> parts;     // of a process that serves, by the table's name
+    std::map<std::string, Placement> placements; // of a worker's tables; among is set
 };
 
 } // namespace dtrain::ps

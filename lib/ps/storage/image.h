@@ -19,8 +19,8 @@ struct Image {
     virtual bool lend() const = 0; // lends its memory while the image is not needed
     // The bytes to charge while the image is kept after it was read; charged: while it was read.
     virtual uint64_t kept_bytes(uint64_t charged) const = 0;
-    // Makes an image that was copied from a storage ready to be adopted by another, once its copy is
-    // done. False: no memory.
+    // Makes an image that was copied from a storage ready to be adopted by another, once its copy
+    // is done. False: no memory.
     virtual bool finish() { return true; }
     // The image as what it is; nullptr: it is of the other kind.
     virtual ShardImage *as_shard() { return nullptr; }

@@ -72,7 +72,8 @@ bool take(Reader &reader, Placement &p) {
     PlacementOnWire in;
     if (!reader.take(&in, sizeof in) || in.weights > most_servers || in.owners > most_blocks)
         return false;
-    p = {in.policy, in.virtual_nodes, in.block, in.key_count, in.split_bytes, in.home, {}, {}, in.among};
+    p = {in.policy, in.virtual_nodes, in.block, in.key_count, in.split_bytes, in.home, {},
+         {},        in.among};
     p.weights.resize(in.weights);
     p.owners.resize(in.owners);
     return reader.take(p.weights.data(), in.weights * sizeof p.weights[0]) &&

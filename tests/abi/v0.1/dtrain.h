@@ -291,9 +291,13 @@ typedef struct dtrain_op_params {
  * error code of the caller's choice, which ends the join. dtrain_comm_create() calls it, in the
  * thread of that call. */
 typedef int32_t (*dtrain_oob_allgather_fn)(void *arg, const void *send, void *recv, size_t len);
+/* As dtrain_comm_params_t.size: this process has no rank yet. It waits at the rendezvous until the
+ * workers of a running elastic job take it in. The variable DTRAIN_RANK=new says the same. */
+#define DTRAIN_NEWCOMER (-1)
 typedef struct dtrain_comm_params {
     uint32_t struct_size;
-    int32_t size;                /* number of worker ranks; 0: from the environment         */
+    int32_t size;                /* number of worker ranks; 0: from the environment;
+                                  * DTRAIN_NEWCOMER: unknown, see dtrain_comm_reform() */
     int32_t rank;                /* this rank; read only when size > 0                      */
     int32_t servers;             /* number of dedicated parameter servers; with size > 0    */
     int64_t timeout_ns;          /* for joining; 0: option join.timeout; < 0: none          */
@@ -356,6 +360,38 @@ DTRAIN_API dtrain_status_t dtrain_comm_abort(dtrain_comm_t *comm, const char *re
 /* Creates a communicator of the ranks that are alive, in the old order, to continue after
  * DTRAIN_ERR_PEER. Every surviving rank must call it; collective, blocking. */
 DTRAIN_API dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t **new_p);
+/* Elastic jobs (option elastic=yes in all processes; rendezvous tcp:// or file://): processes may
+ * join while the job runs. A newcomer's dtrain_comm_create() waits at the rendezvous; so does that
+ * of a process that was started again with the rank of a lost one. */
+typedef struct dtrain_reform_params {
+    uint32_t struct_size;
+    int32_t min_size;   /* workers of the new communicator, at least; 0: 1. If there are fewer, it
+                         * waits for newcomers. Ranks may give different numbers: the largest counts */
+    int32_t max_size;   /* at most; 0: no limit; the smallest counts. Others go on waiting          */
+    int32_t leaves;     /* 1: this process leaves the job, and its *new_p becomes NULL              */
+    int64_t timeout_ns; /* for everything; 0: option op.timeout; < 0: none                          */
+} dtrain_reform_params_t;
+/* Creates the communicator of the workers that live, in the old order, and of newcomers after them.
+ * All living workers call it, at the same point between two steps, on a communicator that has all of
+ * them: dtrain_comm_create()'s, or one made of that after ranks were lost. comm may be broken. Servers
+ * follow by themselves while they are in dtrain_server_wait(), and new ones join. Afterwards comm
+ * and what was made on it is to be destroyed; tables are opened again by dtrain_table_create() on
+ * the new communicator, by newcomers as well, and have their values. On failure comm is as before,
+ * and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers that have not called, or says
+ * that too few processes are there; DTRAIN_ERR_STATE: the job is not elastic. Blocking. */
+DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
+                                              const dtrain_reform_params_t *params,
+                                              dtrain_comm_t **new_p);
+/* How many processes wait to be taken in, as far as this process knows (any rank; local; negative:
+ * an error). Ranks may see a newcomer at different moments: decide together, for example by an
+ * all-reduce with DTRAIN_MAX, whether to call dtrain_comm_reform(). */
+DTRAIN_API int32_t dtrain_comm_newcomers(dtrain_comm_t *comm);
+/* Describes in JSON how the last reform has changed the job: {"generation": 2, "size": 3, "ranks":
+ * [0, 2, null], "came": ["10.0.0.4 pid 991"], "went": ["rank 1 (...) lost: connection closed"]}.
+ * ranks: of each rank its old one, null for a newcomer (to newcomers, too). "{}" for a communicator
+ * that dtrain_comm_reform() has not made. Writes at most len bytes with the NUL, and returns the
+ * length of the whole text without it. */
+DTRAIN_API size_t dtrain_comm_changes(const dtrain_comm_t *comm, char *buf, size_t len);
 DTRAIN_API int32_t dtrain_comm_rank(const dtrain_comm_t *comm); /* -1 for NULL */
 DTRAIN_API int32_t dtrain_comm_size(const dtrain_comm_t *comm); /* -1 for NULL */
 /* DTRAIN_OK, or the error that broke the communicator (its text: dtrain_last_error()). */

@@ -107,7 +107,8 @@ void sizes(void **) {
     assert_true(desk.ask(3, all, 6).empty()); // the largest minimum: 6, but at most 5
     desk.come();
     assert_true(desk.votes.look_again().empty());
-    expect_refusal(desk.votes.tick(second), DTRAIN_ERR_TIMEOUT, "4 workers stay and 1 processes wait");
+    expect_refusal(desk.votes.tick(second), DTRAIN_ERR_TIMEOUT,
+                   "4 workers stay and 1 processes wait");
 
     for (int32_t m : {0, 1, 2}) assert_true(desk.ask(m, all, 5, 5, false, 1).empty());
     desk.come();
@@ -139,7 +140,8 @@ void refusals(void **) {
     for (int32_t m : {0, 1, 2}) assert_true(desk.ask(m, all).empty());
     expect_refusal(desk.votes.tick(second), DTRAIN_ERR_TIMEOUT, "still waiting for rank 3");
     assert_true(desk.ask(0, all, 1, 0, false, 1).empty());
-    expect_refusal(desk.ask(1, {1, 0, 2, 3}, 1, 0, false, 1), DTRAIN_ERR_MISMATCH, "rank 1 named other");
+    expect_refusal(desk.ask(1, {1, 0, 2, 3}, 1, 0, false, 1), DTRAIN_ERR_MISMATCH,
+                   "rank 1 named other");
     expect_refusal(desk.ask(0, {0, 1}, 1, 0, false, 2), DTRAIN_ERR_INVALID, "rank 2");
 }
 

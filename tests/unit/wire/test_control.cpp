@@ -38,8 +38,17 @@ std::vector<Message> one_of_each() {
     GroupRequest request{5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, 1023, 2};
     request.used[15] = 1;
     ReformRequest reform{5, {0, 2}, 3, second, "5f@10.0.0.1:7", 2, 8, true};
-    Moved moved{5,  3,  DTRAIN_OK, "",  {0, 2, Moved::newcomer}, {3, Moved::newcomer}, "5f@10.0.0.1:7",
-                4,  1,  {"10.0.0.9 pid 7", "10.0.0.9 pid 8"}, {"rank 1 lost"}};
+    Moved moved{5,
+                3,
+                DTRAIN_OK,
+                "",
+                {0, 2, Moved::newcomer},
+                {3, Moved::newcomer},
+                "5f@10.0.0.1:7",
+                4,
+                1,
+                {"10.0.0.9 pid 7", "10.0.0.9 pid 8"},
+                {"rank 1 lost"}};
     Moved refused;
     refused.group = 5;
     refused.status = DTRAIN_ERR_TIMEOUT;
