@@ -163,7 +163,7 @@ class Executor:
 
     def run(self, fn: Callable[..., Any], args: Optional[Sequence[Any]] = None,
             kwargs: Optional[Mapping[str, Any]] = None) -> List[Any]:
-        """Calls fn(*args, **kwargs) on every worker; what it returns, by rank. A WorkerError names the rank that
+        """Calls fn with args and kwargs on every worker; what it returns, by rank. A WorkerError names the rank that
         failed."""
         return self._all("run", fn, list(args or []), dict(kwargs or {}))
 

@@ -156,7 +156,7 @@ def run(fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Mappi
         num_proc: Optional[int] = None, *, servers: int = 0, spark: Any = None,
         options: Optional[Mapping[str, Any]] = None, env: Optional[Mapping[str, Any]] = None,
         timeout: Optional[Duration] = None) -> List[Any]:
-    """Calls fn(*args, **kwargs) on num_proc ranks (default: as many as Spark runs tasks, without the servers), and
+    """Calls fn with args and kwargs on num_proc ranks (default: as many as Spark runs tasks, without the servers), and
     returns what it returns, by rank. servers: further tasks, which serve tables. spark: a session or context. options:
     of dtrain, such as {"op.timeout": "30s"}. env: variables. A WorkerError names the rank that failed."""
     context = find_context(spark)
