@@ -86,7 +86,7 @@ class OnRay(unittest.TestCase):
 
 class Executors(OnRay):
     def test_functions(self):
-        executor = self.executor(3, env={"WORD": "x"}, options={"op.timeout": "30s"})
+        executor = self.executor(3, env={"WORD": "x"}, options={"op.timeout": 30})
         for scale in (1, 2):  # one job after another
             self.assertEqual(executor.run(add_up, kwargs={"scale": scale}),
                              [(rank, 3.0 * scale, str(rank), "x") for rank in range(3)])
@@ -131,6 +131,8 @@ class Executors(OnRay):
             dtrain.ray.Executor(1).run(add_up)
         with self.assertRaises(dtrain.InvalidError):
             dtrain.ray.Executor(0)
+        with self.assertRaisesRegex(dtrain.InvalidError, "options: 'op.timeuot' is none of dtrain's; the nearest is op_timeout"):
+            dtrain.ray.Executor(1, options={"op.timeuot": 3})
 
 
 class Launching(OnRay):

@@ -3,13 +3,14 @@ whom to blame.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import difflib
 import os
 import secrets
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type
 
-from ._context import option_text
-from ._errors import AbortedError, PeerError
+from ._context import describe_options, option_text
+from ._errors import AbortedError, InvalidError, PeerError
 from .launch._errors import LaunchError, WorkerError
 
 IDENTITY = ("RANK", "SIZE", "ROLE", "SERVERS", "SERVER_INDEX", "RENDEZVOUS", "LISTEN_FD", "LOCAL_RANK", "LOCAL_SIZE")
@@ -17,8 +18,14 @@ IDENTITY = ("RANK", "SIZE", "ROLE", "SERVERS", "SERVER_INDEX", "RENDEZVOUS", "LI
 
 def variables(options: Optional[Mapping[str, Any]], env: Optional[Mapping[str, Any]]) -> Dict[str, str]:
     """The variables of all processes: options of dtrain by their names, others, and a secret."""
-    named = {f"DTRAIN_{key.upper().replace('.', '_')}": option_text(value, "1s" if isinstance(value, float) else "")
-             for key, value in (options or {}).items()}
+    defaults = {option.key.replace(".", "_"): option.default for option in describe_options()}
+    named = {}
+    for key, value in (options or {}).items():
+        name = key.replace(".", "_")
+        if name not in defaults:
+            near = difflib.get_close_matches(name, defaults, 1)
+            raise InvalidError(f"options: {key!r} is none of dtrain's" + (f"; the nearest is {near[0]}" if near else ""))
+        named[f"DTRAIN_{name.upper()}"] = option_text(value, defaults[name])
     given = {**named, **{key: str(value) for key, value in (env or {}).items()}}
     return given if "DTRAIN_SECRET" in given else {"DTRAIN_SECRET": secrets.token_hex(32), **given}
 

@@ -227,6 +227,8 @@ class Waiting(Files):
         launch.stop_workers([job[0]])
         self.assertFalse(lives(pid))
         self.assertEqual(job[0].reason, "stopped by its launcher")
+        with self.assertRaisesRegex(launch.LaunchError, "rank 0 was stopped: stopped by its launcher"):
+            launch.await_workers(job).check()
 
     def test_what_ignores_the_request_is_killed(self):
         job = self.launch(1, "sh", args=["-c", "trap '' TERM; echo ready; sleep 100 & sleep 100"])

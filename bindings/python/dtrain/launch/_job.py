@@ -67,9 +67,13 @@ class Outcome:
         return len(self.succeeded) == len(self.workers)
 
     def check(self) -> "Outcome":
-        """Raises the error of the worker that failed, or a LaunchTimeoutError for those that have not ended."""
+        """Raises the error of the worker that failed or was stopped, or a LaunchTimeoutError for those that have not
+        ended."""
         if self.failed:
             raise failure(self.failed)
+        ended = [worker for worker in self.stopped if worker.rank is not None]
+        if ended:
+            raise LaunchError(f"{ended[0].name} was stopped: {ended[0].reason}", ended[0].rank, worker=ended[0])
         if self.running or self.pending:
             late = ", ".join(f"{worker.name} ({worker.state}{' at ' + worker.address if worker.address else ''})"
                              for worker in (self.pending + self.running)[:8])

@@ -52,16 +52,20 @@ class Loop(threading.Thread):
         self.wake_read, self.wake_write = os.pipe()
         for descriptor in (self.wake_read, self.wake_write):
             os.set_blocking(descriptor, False)
+        self.waking = threading.Lock()  #: held while wake_write is used or closed
         self.pinged = 0.0
 
     # From other threads.
 
     def request_stop(self, indices: Sequence[int], reason: str) -> None:
         self.requests.append(lambda: self.stop(indices, reason))
-        try:
-            os.write(self.wake_write, b"x")
-        except OSError:
-            pass  # it is awake, or has ended
+        with self.waking:
+            if self.wake_write < 0:
+                return  # it has ended
+            try:
+                os.write(self.wake_write, b"x")
+            except BlockingIOError:
+                pass  # it is awake
 
     # The thread.
 
@@ -83,8 +87,10 @@ class Loop(threading.Thread):
         self.conclude_all(LaunchError, "the launcher has ended")
         for worker in self.workers:
             worker.log.close()
-        os.close(self.wake_read)
-        os.close(self.wake_write)
+        with self.waking:
+            os.close(self.wake_read)
+            os.close(self.wake_write)
+            self.wake_write = -1
         try:
             self.backend.stopped()
         except Exception as error:
