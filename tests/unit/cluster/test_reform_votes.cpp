@@ -145,7 +145,7 @@ void refusals(void **) {
     expect_refusal(desk.ask(0, {0, 1}, 1, 0, false, 2), DTRAIN_ERR_INVALID, "rank 2");
 }
 
-// Who asks again, a new coordinator's member too, gets the same answer.
+// A member that asks again, perhaps at a new coordinator, gets the same answer.
 void answers_are_kept(void **) {
     Desk desk;
     for (int32_t m : {0, 1, 2}) assert_true(desk.ask(m, all).empty());
