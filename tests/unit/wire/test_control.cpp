@@ -71,7 +71,7 @@ std::vector<Message> one_of_each() {
         Relay{0, 1, 42, {1, 2, 3}},
         request,
         ok,
-        Rejoin{11, 9, 2, {gone}, {ok, late, again}, {moved, refused}},
+        Rejoin{11, 9, 2, {gone}, {ok, late, again}, {refused}},
         Welcome{10, {gone}},
         Deposed{9},
         reform,
