@@ -24,12 +24,14 @@ std::string list(const std::vector<std::string> &items) {
 
 std::string texts(const std::vector<std::string> &all) {
     std::vector<std::string> items;
+    items.reserve(all.size());
     for (const std::string &one : all) items.push_back(dtrain::api::quoted(one));
     return list(items);
 }
 
 std::string describe(const dtrain::cluster::NextJob &next) {
     std::vector<std::string> ranks;
+    ranks.reserve(next.workers.size());
     for (int32_t old : next.workers) ranks.push_back(old < 0 ? "null" : std::to_string(old));
     return "{\"generation\": " + std::to_string(next.identity.generation) +
            ", \"size\": " + std::to_string(next.workers.size()) + ", \"ranks\": " + list(ranks) +

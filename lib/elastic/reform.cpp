@@ -55,11 +55,12 @@ Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const W
     if (s == DTRAIN_OK)
         s = Communicator::make_world(out.session, out.session->timeout_until(deadline_ns),
                                      out.world);
-    if (next.identity.member() == 0 && s == DTRAIN_OK)
-        out.session->job().open_door(std::move(door));
-    if (s == DTRAIN_OK) return s;
-    if (door) session.job().open_door(std::move(door)); // it is still the old generation's
-    return fail_within(s, "reform");
+    if (s != DTRAIN_OK) { // the door is still the old generation's
+        if (door) session.job().open_door(std::move(door));
+        return fail_within(s, "reform");
+    }
+    if (next.identity.member() == 0) out.session->job().open_door(std::move(door));
+    return DTRAIN_OK;
 }
 
 } // namespace dtrain::elastic

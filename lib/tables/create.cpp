@@ -124,7 +124,7 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
         out.node->create_table(wish.name, params, comm.timeout_until(deadline_ns), out.table));
     // The extra time lets a rank whose own deadline has passed still tell the others.
     Status s = made.reach(comm, later(deadline_ns, Session::goodbye_ns));
-    const bool whole = inherited && out.table != nullptr && is_inherited(*out.table);
+    const bool whole = s == DTRAIN_OK && inherited && is_inherited(*out.table);
     if (s == DTRAIN_OK && wish.restores && !whole) s = restore_newest(comm, out, deadline_ns);
     if (s == DTRAIN_OK && inherited && !whole && !out.restored)
         s = fail(

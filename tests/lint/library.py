@@ -14,7 +14,7 @@ from layers import OPTIONAL
 
 NEEDED = re.compile(r"(libc|libgcc_s|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
 NETWORKS = {"libdtrain_transport_ofi": ("libfabric.so.1",), "libdtrain_transport_ucx": ("libucp.so.0", "libucs.so.0")}
-MAX_STRIPPED = 7 << 19  # with the C++ runtime, and kernels for four instruction sets
+MAX_STRIPPED = 15 << 18  # with the C++ runtime, and kernels for four instruction sets
 
 
 def output(*command):

@@ -44,7 +44,10 @@ void WindowOperation::start(engine::Agent &agent) {
 int WindowOperation::advance(engine::Agent &agent) {
     Step s = step();
     if (s == Step::idle) return 0;
-    moved_ns = agent.now();
+    // Neither is progress: the operation goes on to stall, which is reported again and again. The
+    // first report may be left out, if another was sent just before.
+    const bool moved = s != Step::mismatch && s != Step::broken;
+    if (moved) moved_ns = agent.now();
     if (s == Step::done) {
         listener_.operation_ended(*this);
         agent.finish(this, {.bytes = call_.result_bytes}, "");
@@ -58,7 +61,7 @@ int WindowOperation::advance(engine::Agent &agent) {
         std::snprintf(text, sizeof text, "rank %d: %s", broken_.peer, error_text());
         listener_.operation_failed(*this, broken_, text);
     }
-    return s == Step::mismatch || s == Step::broken ? 0 : 1;
+    return moved ? 1 : 0;
 }
 
 // No transport holds any part of it, so it may end at once. Its turn never ends, so no later

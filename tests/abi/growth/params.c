@@ -59,6 +59,18 @@ static void comm_params(void) {
     params.size = 1;
     TWICE(&params, dtrain_comm_create(context, "env", &params, &comm));
 }
+static void reform_params(void) { /* of a job that is not elastic */
+    dtrain_reform_params_t params;
+    dtrain_comm_t *next;
+    DTRAIN_INIT(&params);
+    SET_ADDED(&params, 0);
+#ifdef ADDED
+    params.added = 1;
+    refused(dtrain_comm_reform(comm, &params, &next), "reform");
+    params.added = 0;
+#endif
+    must(dtrain_comm_reform(comm, &params, &next) == DTRAIN_ERR_STATE, "reform");
+}
 static void op_params(void) {
     float number = 1;
     dtrain_op_params_t params;
@@ -230,6 +242,7 @@ int main(int argc, char **argv) {
     dtrain_options_destroy(options);
     comm_params();
     mem_params();
+    reform_params();
     op_params();
     compressor_params();
     graph_params();

@@ -365,20 +365,22 @@ DTRAIN_API dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t
  * of a process that was started again with the rank of a lost one. */
 typedef struct dtrain_reform_params {
     uint32_t struct_size;
-    int32_t min_size;   /* workers of the new communicator, at least; 0: 1. If there are fewer, it
-                         * waits for newcomers. Ranks may give different numbers: the largest counts */
-    int32_t max_size;   /* at most; 0: no limit; the smallest counts. Others go on waiting          */
-    int32_t leaves;     /* 1: this process leaves the job, and its *new_p becomes NULL              */
-    int64_t timeout_ns; /* for everything; 0: option op.timeout; < 0: none                          */
+    int32_t
+        min_size;     /* workers of the new communicator, at least; 0: 1. If there are fewer, it
+                       * waits for newcomers. Ranks may give different numbers: the largest counts */
+    int32_t max_size; /* at most; 0: no limit; the smallest counts. Others go on waiting          */
+    int32_t leaves;   /* 1: this process leaves the job, and its *new_p becomes NULL              */
+    int64_t timeout_ns; /* for everything; 0: option op.timeout; < 0: none */
 } dtrain_reform_params_t;
 /* Creates the communicator of the workers that live, in the old order, and of newcomers after them.
- * All living workers call it, at the same point between two steps, on a communicator that has all of
- * them: dtrain_comm_create()'s, or one made of that after ranks were lost. comm may be broken. Servers
- * follow by themselves while they are in dtrain_server_wait(), and new ones join. Afterwards comm
- * and what was made on it is to be destroyed; tables are opened again by dtrain_table_create() on
- * the new communicator, by newcomers as well, and have their values. On failure comm is as before,
- * and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers that have not called, or says
- * that too few processes are there; DTRAIN_ERR_STATE: the job is not elastic. Blocking. */
+ * All living workers call it, at the same point between two steps, on a communicator that has all
+ * of them: dtrain_comm_create()'s, or one made of that after ranks were lost. comm may be broken.
+ * Servers follow by themselves while they are in dtrain_server_wait(), and new ones join.
+ * Afterwards comm and what was made on it is to be destroyed; tables are opened again by
+ * dtrain_table_create() on the new communicator, by newcomers as well, and have their values. On
+ * failure comm is as before, and the call may be repeated: DTRAIN_ERR_TIMEOUT names the workers
+ * that have not called, or says that too few processes are there; DTRAIN_ERR_STATE: the job is not
+ * elastic. Blocking. */
 DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
                                               const dtrain_reform_params_t *params,
                                               dtrain_comm_t **new_p);
