@@ -83,6 +83,7 @@
 %address(const dtrain_op_params_t *params)
 %address(const dtrain_op_params_t *op)
 %address(const dtrain_comm_params_t *params)
+%address(const dtrain_reform_params_t *params)
 %address(const dtrain_mem_params_t *params)
 %address(const dtrain_gradients_params_t *params)
 %address(const dtrain_compressor_params_t *params)
