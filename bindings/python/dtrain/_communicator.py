@@ -98,7 +98,7 @@ class Communicator(Child, Collectives[None, Result]):
         leaves by it gets None."""
         params = fill(_dtrain.dtrain_reform_params_t(),
                       {"min_size": min_size, "max_size": max_size, "timeout": timeout})
-        params.leaves = int(leave)
+        params.leaves = 1 if leave else 0
         return self._made(_dtrain.dtrain_comm_reform(self._handle, params))
 
     @property

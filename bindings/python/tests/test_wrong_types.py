@@ -52,7 +52,7 @@ COMMUNICATOR = {
     "using": dict(timeout=1, priority=1, prescale=1.0, postscale=1.0),
     "split": dict(color=0, key=0), "subset": dict(ranks=[0]),
     "create_group": dict(ranks=[0], tag=0, timeout=1), "duplicate": {}, "shrink": {},
-    "reform": dict(min_size=1, max_size=1, leave=False, timeout=1),
+    "reform": dict(min_size=1, max_size=1, timeout=1),
     "abort": dict(reason="why"), "tune": dict(path=FOLDER.name + "/tuned"),
     "table": dict(name="x", dtype="f32", length=4, dim=2, rule="sgd", learning_rate=0.1, momentum=0.1,
                   beta1=0.1, beta2=0.1, epsilon=0.1, rho=0.1, clip_value=0.1, clip_norm=0.1,
@@ -110,7 +110,7 @@ FUNCTIONS = {
 OBJECTS = ((world, COMMUNICATOR), (dense, TABLE), (rows, TABLE), (gradients, GRADIENTS),
            (compressor, COMPRESSOR), (graph, GRAPH), (context, CONTEXT), (dtrain, FUNCTIONS))
 #: Arguments that are true or false take any object.
-TRUTHS = {"feedback", "stochastic", "rows_only", "signed", "shared"}
+TRUTHS = {"feedback", "leave", "newcomer", "rows_only", "shared", "signed", "stochastic"}
 LATE = {"typed": "array"}  # not checked before it is used
 
 
