@@ -20,6 +20,13 @@ Status join(Session &old, engine::Helper &helper, const NextJob &next, int64_t d
     return Session::join(old.agent(), helper, old.options(), params, out);
 }
 
+// Whether no operation of this worker on a table is in flight.
+bool is_idle(ps::Node &node) {
+    bool idle = false;
+    node.agent().locked([&] { idle = node.client().idle(); });
+    return idle;
+}
+
 } // namespace
 
 Status follow(ps::Node &old, engine::Helper &helper, const NextJob &next, Generation &out) {
@@ -44,14 +51,17 @@ Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const W
     asks.largest = wish.largest;
     asks.leaves = wish.leaves;
     asks.timeout_ns = old.timeout_until(deadline_ns);
-    if (node != nullptr)
-        if (Status s = node->legacy(out.legacy); s != DTRAIN_OK) return s;
+    if (node != nullptr && !is_idle(*node))
+        return fail(DTRAIN_ERR_BUSY,
+                    "reform: operations on tables are in flight; wait for them first");
     NextJob &next = out.changes;
     if (Status s = session.job().reform(old.uid(), old.ranks().ids, asks, next); s != DTRAIN_OK)
         return s;
     Fd door = session.job().release_door();
     if (!next.stays) return DTRAIN_OK;
-    Status s = join(session, helper, next, deadline_ns, out.session);
+    // Only now: until the last worker has called, it may have pushed to what this process serves.
+    Status s = node != nullptr ? node->legacy(out.legacy) : DTRAIN_OK;
+    if (s == DTRAIN_OK) s = join(session, helper, next, deadline_ns, out.session);
     if (s == DTRAIN_OK)
         s = Communicator::make_world(out.session, out.session->timeout_until(deadline_ns),
                                      out.world);

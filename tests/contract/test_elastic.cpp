@@ -331,6 +331,33 @@ void an_open_clock_is_dropped(void **) {
     job.expect_good_ends();
 }
 
+// A worker that calls early still serves the others, until all have called: their pushes count.
+void pushes_before_the_last_call_count(void **) {
+    constexpr int size = 2;
+    Job job;
+    job.start(size, [&](int process) {
+        dtrain_context_t *context = ranks::make_context(elastic_shm);
+        dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size), *next = nullptr;
+        const Tables before(comm, DTRAIN_ASYNC);
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        if (process == 1) {
+            for (int i = 0; i < 200; i++) processes::nap(); // rank 0 waits in its call
+            before.push(1);
+        }
+        dtrain_reform_params_t params = sizes(size);
+        OK(dtrain_comm_reform(comm, &params, &next));
+        before.close();
+        OK(dtrain_comm_destroy(comm));
+        const Tables after(next, DTRAIN_ASYNC);
+        after.expect(-0.5f, 1);
+        OK(dtrain_barrier(next, nullptr, nullptr));
+        after.close();
+        OK(dtrain_comm_destroy(next));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 // A part of a table is gone with its server: an error on all ranks.
 void a_lost_part_is_told(void **) {
     constexpr int size = 3, dead = 1;
@@ -452,6 +479,7 @@ int main() {
         cmocka_unit_test(tables_on_workers_go_on),
         cmocka_unit_test(tables_on_servers_go_on),
         cmocka_unit_test(an_open_clock_is_dropped),
+        cmocka_unit_test(pushes_before_the_last_call_count),
         cmocka_unit_test(a_lost_part_is_told),
         cmocka_unit_test(too_few),
         cmocka_unit_test(one_does_not_call),
