@@ -366,10 +366,11 @@ DTRAIN_API dtrain_status_t dtrain_comm_shrink(dtrain_comm_t *comm, dtrain_comm_t
 typedef struct dtrain_reform_params {
     uint32_t struct_size;
     int32_t
-        min_size;     /* workers of the new communicator, at least; 0: 1. If there are fewer, it
-                       * waits for newcomers. Ranks may give different numbers: the largest counts */
-    int32_t max_size; /* at most; 0: no limit; the smallest counts. Others go on waiting          */
-    int32_t leaves;   /* 1: this process leaves the job, and its *new_p becomes NULL              */
+        min_size; /* workers, at least; 0: option elastic.min. If there are fewer, the call waits
+                   * for newcomers. Ranks may give different numbers: the largest counts */
+    int32_t
+        max_size;   /* at most; 0: option elastic.max; the smallest counts. Others go on waiting */
+    int32_t leaves; /* 1: this process leaves the job, and its *new_p becomes NULL              */
     int64_t timeout_ns; /* for everything; 0: option op.timeout; < 0: none */
 } dtrain_reform_params_t;
 /* Creates the communicator of the workers that live, in the old order, and of newcomers after them.
@@ -390,8 +391,8 @@ DTRAIN_API dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm,
 DTRAIN_API int32_t dtrain_comm_newcomers(dtrain_comm_t *comm);
 /* Describes in JSON how the last reform has changed the job: {"generation": 2, "size": 3, "ranks":
  * [0, 2, null], "came": ["10.0.0.4 pid 991"], "went": ["rank 1 (...) lost: connection closed"]}.
- * ranks: of each rank its old one, null for a newcomer (to newcomers, too). "{}" for a communicator
- * that dtrain_comm_reform() has not made. Writes at most len bytes with the NUL, and returns the
+ * ranks: of each rank its old one, null for a newcomer (newcomers are told the same). "{}" for one
+ * that no reform has made. Writes at most len bytes with the NUL, and returns the
  * length of the whole text without it. */
 DTRAIN_API size_t dtrain_comm_changes(const dtrain_comm_t *comm, char *buf, size_t len);
 DTRAIN_API int32_t dtrain_comm_rank(const dtrain_comm_t *comm); /* -1 for NULL */

@@ -162,8 +162,8 @@ func (c *Comm) Shrink() (*Comm, error) {
 
 // ReformParams says how an elastic job goes on.
 type ReformParams struct {
-	MinSize int  // workers, at least: if there are fewer, it waits for newcomers; 0: 1
-	MaxSize int  // at most, others go on waiting; 0: no limit
+	MinSize int  // workers, at least: if there are fewer, it waits for newcomers; 0: option elastic.min
+	MaxSize int  // at most, others go on waiting; 0: option elastic.max
 	Leave   bool // this process leaves the job, and gets no communicator
 }
 

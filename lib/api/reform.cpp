@@ -1,9 +1,9 @@
 // Implements dtrain_comm_reform() and what tells of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "elastic/reform.h"
+#include "api/changes.h"
 #include "api/guard.h"
 #include "api/handles.h"
-#include "api/json.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,26 +16,23 @@ using dtrain::api::guard_new;
 
 namespace {
 
-std::string list(const std::vector<std::string> &items) {
-    std::string out = "[";
-    for (const std::string &item : items) out += (out.size() > 1 ? ", " : "") + item;
-    return out + "]";
-}
-
-std::string texts(const std::vector<std::string> &all) {
-    std::vector<std::string> items;
-    items.reserve(all.size());
-    for (const std::string &one : all) items.push_back(dtrain::api::quoted(one));
-    return list(items);
-}
-
-std::string describe(const dtrain::cluster::NextJob &next) {
-    std::vector<std::string> ranks;
-    ranks.reserve(next.workers.size());
-    for (int32_t old : next.workers) ranks.push_back(old < 0 ? "null" : std::to_string(old));
-    return "{\"generation\": " + std::to_string(next.identity.generation) +
-           ", \"size\": " + std::to_string(next.workers.size()) + ", \"ranks\": " + list(ranks) +
-           ", \"came\": " + texts(next.came) + ", \"went\": " + texts(next.went) + "}";
+// Sizes that the call does not name are those of the options.
+Status read_sizes(const dtrain_reform_params_t &given, const dtrain::Options &options,
+                  dtrain::elastic::Wish &wish) {
+    constexpr auto most = int32_t(dtrain::wire::max_members);
+    const bool ranges = given.min_size >= 0 && given.min_size <= most && given.max_size >= 0 &&
+                        given.max_size <= most && (given.leaves == 0 || given.leaves == 1);
+    if (!ranges)
+        return fail(DTRAIN_ERR_INVALID,
+                    "reform: min_size %d, max_size %d, leaves %d: sizes must be from 0 to %d, and "
+                    "leaves 0 or 1",
+                    given.min_size, given.max_size, given.leaves, most);
+    wish.smallest = given.min_size > 0 ? given.min_size : int32_t(options.number("elastic.min"));
+    wish.largest = given.max_size > 0 ? given.max_size : int32_t(options.number("elastic.max"));
+    if (wish.largest == 0 || wish.smallest <= wish.largest) return DTRAIN_OK;
+    return fail(DTRAIN_ERR_INVALID, "reform: at least %d workers (%s), but at most %d (%s)",
+                wish.smallest, given.min_size > 0 ? "min_size" : "option elastic.min", wish.largest,
+                given.max_size > 0 ? "max_size" : "option elastic.max");
 }
 
 } // namespace
@@ -47,18 +44,8 @@ dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm, const dtrain_reform_para
     return guard_new([&]() -> Status {
         dtrain_reform_params_t given;
         if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-        const bool fits = given.min_size >= 0 && given.max_size >= 0 &&
-                          (given.max_size == 0 || given.min_size <= given.max_size) &&
-                          given.min_size <= int32_t(dtrain::wire::max_members) &&
-                          given.max_size <= int32_t(dtrain::wire::max_members);
-        if (!fits || (given.leaves != 0 && given.leaves != 1))
-            return fail(DTRAIN_ERR_INVALID,
-                        "reform: min_size %d, max_size %d, leaves %d: sizes must be from 0 to %zu, "
-                        "min_size at most max_size, and leaves 0 or 1",
-                        given.min_size, given.max_size, given.leaves, dtrain::wire::max_members);
         dtrain::elastic::Wish wish;
-        wish.smallest = std::max(1, given.min_size);
-        wish.largest = given.max_size;
+        if (Status s = read_sizes(given, comm->context->options, wish); s != DTRAIN_OK) return s;
         wish.leaves = given.leaves != 0;
         wish.timeout_ns = given.timeout_ns;
         auto fresh = std::make_unique<dtrain_comm>(comm->context);
@@ -76,8 +63,9 @@ dtrain_status_t dtrain_comm_reform(dtrain_comm_t *comm, const dtrain_reform_para
             *new_p = nullptr;
             return DTRAIN_OK;
         }
-        fresh->changes = describe(made.changes);
-        fresh->legacy = std::move(made.legacy);
+        fresh->changes = dtrain::api::describe(made.changes);
+        // Without a node, no table was opened in this generation.
+        fresh->legacy = node != nullptr ? std::move(made.legacy) : comm->legacy;
         fresh->communicator = std::move(made.world);
         *new_p = fresh.release();
         return DTRAIN_OK;

@@ -65,12 +65,14 @@ dtrain_status_t dtrain_server_create(dtrain_context_t *context, const char *rend
 
 namespace {
 
+using NodePtr = std::shared_ptr<dtrain::ps::Node>;
+
 // Serves in the job's next generation, with what it holds.
-Status follow(dtrain_server *server, const dtrain::cluster::NextJob &next) {
+Status follow(dtrain_server *server, const NodePtr &from, const dtrain::cluster::NextJob &next) {
     dtrain_context &context = *server->context;
     dtrain::elastic::Generation made;
-    std::shared_ptr<dtrain::ps::Node> old = server->current(), fresh;
-    if (Status s = dtrain::elastic::follow(*old, *context.helper, next, made); s != DTRAIN_OK)
+    NodePtr fresh;
+    if (Status s = dtrain::elastic::follow(*from, *context.helper, next, made); s != DTRAIN_OK)
         return s;
     std::lock_guard lock(context.session_mutex);
     if (Status s =
@@ -79,7 +81,27 @@ Status follow(dtrain_server *server, const dtrain::cluster::NextJob &next) {
         return s;
     std::lock_guard exchange(server->mutex);
     server->node = std::move(fresh);
+    server->last = from;
     return DTRAIN_OK;
+}
+
+// Whether a node's workers have gone, or have agreed on the next generation.
+bool is_done(const NodePtr &node) { return node != nullptr && node->deserted()->done(); }
+
+// Waits for that, of either node; one of them may be nullptr.
+Status wait(dtrain::engine::Agent &agent, const NodePtr &node, const NodePtr &last,
+            int64_t deadline_ns) {
+    if (node != nullptr && last != nullptr)
+        agent.wait_until([&] { return is_done(node) || is_done(last); }, deadline_ns);
+    else
+        agent.wait(*(node != nullptr ? node : last)->deserted(), deadline_ns);
+    return is_done(node) || is_done(last) ? DTRAIN_OK : DTRAIN_IN_PROGRESS;
+}
+
+void release_last(dtrain_server *server) {
+    NodePtr last; // its end takes a while, so it comes after the unlocking
+    std::lock_guard exchange(server->mutex);
+    last.swap(server->last);
 }
 
 } // namespace
@@ -92,15 +114,27 @@ dtrain_status_t dtrain_server_wait(dtrain_server_t *server, int64_t timeout_ns) 
         if (timeout_ns < 0 ||
             __builtin_add_overflow(agent.clock().now_ns(), timeout_ns, &deadline_ns))
             deadline_ns = std::numeric_limits<int64_t>::max();
-        for (;;) {
-            const std::shared_ptr<dtrain::ps::Node> node = server->current();
-            dtrain::engine::Request &deserted = *node->deserted();
-            agent.wait(deserted, deadline_ns);
-            if (!deserted.done()) return DTRAIN_IN_PROGRESS;
+        for (bool deserted = false;;) { // of the current one
+            const NodePtr node = server->current(), last = server->previous();
+            if (Status s = wait(agent, deserted ? nullptr : node, last, deadline_ns);
+                s != DTRAIN_OK)
+                return s;
+            const NodePtr from = is_done(last) ? last : node;
             dtrain::cluster::NextJob next;
-            if (!node->has_moved(next)) return node->session().job().status();
-            if (!next.stays) return DTRAIN_OK;
-            if (Status s = follow(server, next); s != DTRAIN_OK) return s;
+            if (from->has_moved(next)) {
+                if (!next.stays) return DTRAIN_OK;
+                const Status s = follow(server, from, next);
+                if (s == DTRAIN_ERR_NO_MEMORY || s == DTRAIN_ERR_LIMIT) return s;
+                if (s == DTRAIN_OK) deserted = false;
+                from->stay(); // its workers may agree once more, if the next one does not form
+            } else if (from == last) {
+                release_last(server);
+                if (deserted) return node->session().job().status();
+            } else if (last == nullptr) {
+                return node->session().job().status();
+            } else {
+                deserted = true;
+            }
         }
     });
 }

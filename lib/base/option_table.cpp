@@ -39,6 +39,11 @@ constexpr OptionSpec table[] = {
     {"elastic", "no", boolean, 0, 0, nullptr,
      "processes may join the job while it runs, when its workers call dtrain_comm_reform(); the "
      "same in all of them"},
+    {"elastic.max", "0", integer, 0, 4096, nullptr,
+     "most workers of an elastic job, where the call of dtrain_comm_reform() names none; 0: no "
+     "limit"},
+    {"elastic.min", "1", integer, 1, 4096, nullptr,
+     "fewest workers of an elastic job, where the call of dtrain_comm_reform() names none"},
     {"explain", "no", boolean, 0, 0, nullptr,
      "log which algorithm each collective takes, why, and its predicted and measured time "
      "(rank 0)"},

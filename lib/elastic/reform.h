@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A generation is a job of its own, with a session, a control plane and a communicator. The old one
-// goes on beside it until its communicators are destroyed, so a reform that fails changes nothing
-// and can be repeated.
+// goes on beside it until its communicators are destroyed, so a reform that fails before the next
+// one has formed changes nothing and can be repeated.
 #pragma once
 #include "cluster/session/session.h"
 #include "collectives/communicator/communicator.h"
@@ -31,7 +31,7 @@ struct Generation {
 Status reform(collectives::Communicator &old, ps::Node *node, engine::Helper &helper,
               const Wish &wish, Generation &out);
 
-// For a server that was told of the next generation: joins it. Fails within option join.timeout.
+// For a server that was told of the next generation: joins it, unless that does not form.
 Status follow(ps::Node &old, engine::Helper &helper, const cluster::NextJob &next, Generation &out);
 
 } // namespace dtrain::elastic

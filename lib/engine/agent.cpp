@@ -66,7 +66,7 @@ int64_t Agent::longest_sleep() const { return blind_ ? blind_sleep : sleep_ns_.l
 int Agent::work() {
     int done = 0;
     {
-        std::unique_lock lock(mutex_, std::try_to_lock);
+        const auto lock = try_lock();
         if (!lock.owns_lock()) return 0;
         done = round();
     }

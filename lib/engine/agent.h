@@ -47,10 +47,11 @@ class Agent {
     // Does a bounded amount of work and returns how much, unless another thread is at work.
     // Operations for which memory is lacking fail with NO_MEMORY; nothing is thrown.
     int work();
-    // Runs f() under the lock: for events from outside (failures, control messages).
+    // Runs f() under the lock: for events from outside (failures, control messages). Its turn comes
+    // after the round in progress.
     template <class F> void locked(F &&f) {
         {
-            std::lock_guard lock(mutex_);
+            const auto lock = claim();
             start_posted();
             f();
             advance_woken();
@@ -64,7 +65,7 @@ class Agent {
         if (pending()) return false;
         bool is_alone = false;
         {
-            std::unique_lock lock(mutex_, std::try_to_lock);
+            const auto lock = try_lock();
             is_alone = lock.owns_lock() && !pending();
             if (is_alone) f();
         }
@@ -123,6 +124,19 @@ class Agent {
     const std::vector<std::unique_ptr<transport::Device>> &devices() const { return devices_; }
 
   private:
+    // A thread that does round after round has the lock nearly always, and a mutex does not hand it
+    // over: another thread could wait for seconds on a busy machine, the one that sends heartbeats
+    // among them. So threads that only try leave the lock to those who wait for it.
+    std::unique_lock<std::mutex> claim() {
+        claims_.fetch_add(1, std::memory_order_seq_cst);
+        std::unique_lock lock(mutex_);
+        claims_.fetch_sub(1, std::memory_order_seq_cst);
+        return lock;
+    }
+    std::unique_lock<std::mutex> try_lock() {
+        if (claims_.load(std::memory_order_seq_cst) != 0) return {};
+        return std::unique_lock(mutex_, std::try_to_lock);
+    }
     template <class Waitable> void wait_for(Waitable &&waitable, int64_t deadline_ns);
     int round();
     // f may shorten the list.
@@ -154,6 +168,7 @@ class Agent {
     Clock &clock_;
     Log &log_;
     std::mutex mutex_;
+    std::atomic<uint32_t> claims_{0}; // threads that wait for the lock
     std::vector<std::unique_ptr<transport::Device>> devices_;
     std::vector<Operation *> active_, polled_, woken_;
     int64_t now_ns_ = 0, checked_ns_ = 0;

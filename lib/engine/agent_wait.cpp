@@ -37,10 +37,10 @@ void Agent::call_helper() {
 
 // The thread that holds the lock may have checked the inbox before an operation was put there. So
 // every thread that has unlocked or posted checks it again, and whichever gets the lock starts the
-// operations of all.
+// operations of all, one that has claimed it included.
 void Agent::settle() {
     while (inbox_.load(std::memory_order_seq_cst) != nullptr) {
-        std::unique_lock lock(mutex_, std::try_to_lock);
+        const auto lock = try_lock();
         if (!lock.owns_lock()) return;
         start_posted();
         advance_woken();
@@ -117,7 +117,7 @@ void Agent::resign_poller() {
 void Agent::wake_sleeper() { eventfd_write(wake_.get(), 1); }
 
 bool Agent::arm_devices() {
-    std::unique_lock lock(mutex_, std::try_to_lock);
+    const auto lock = try_lock();
     if (!lock.owns_lock()) return false;
     rounds_ = 0; // time will have passed when the next round comes
     for (auto &device : devices_)

@@ -136,7 +136,7 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
             wish.name);
     if (s == DTRAIN_OK || out.table == nullptr) return s;
     const std::string text = error_text();
-    out.node->destroy_table(std::exchange(out.table, nullptr), Session::goodbye_ns);
+    out.node->destroy_table(std::exchange(out.table, nullptr), Session::goodbye_ns, true);
     set_error_text(text.c_str());
     return s;
 }

@@ -51,7 +51,9 @@ struct Roster { // members [first, first + members.size()) of total
 struct Heartbeat {
     uint64_t epoch = 0;
 };
-struct Leave {};
+struct Leave {
+    bool moved = false; // its process is in the next generation of the elastic job
+};
 struct Over {
     Status status = DTRAIN_OK; // DTRAIN_ERR_BUSY in answer to Join: try again
     std::string text;
@@ -62,6 +64,7 @@ struct Gone {
     bool left = false;
     std::string text;
     bool silent = false; // lost, but its process may still exist
+    bool moved = false;  // left, for the next generation
 };
 struct GroupFailed {
     uint64_t group = 0;

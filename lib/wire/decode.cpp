@@ -115,13 +115,14 @@ Message unpack(Reader &r, const fb::Roster &t) {
     return m;
 }
 Message unpack(Reader &, const fb::Heartbeat &t) { return Heartbeat{t.epoch()}; }
-Message unpack(Reader &, const fb::Leave &) { return Leave{}; }
+Message unpack(Reader &, const fb::Leave &t) { return Leave{t.moved()}; }
 Message unpack(Reader &r, const fb::Over &t) {
     return Over{r.failure(t.status()), r.string(t.text(), max_text, "text")};
 }
 Gone unpack_gone(Reader &r, const fb::Gone &t) {
-    return {t.epoch(), r.member(t.member()), t.left(), r.string(t.text(), max_text, "text"),
-            t.silent()};
+    return {t.epoch(),  r.member(t.member()),
+            t.left(),   r.string(t.text(), max_text, "text"),
+            t.silent(), t.moved()};
 }
 Message unpack(Reader &r, const fb::Gone &t) { return unpack_gone(r, t); }
 Message unpack(Reader &r, const fb::GroupFailed &t) {

@@ -39,12 +39,12 @@ Offset<fb::Roster> pack(Builder &b, const Roster &m) {
 Offset<fb::Heartbeat> pack(Builder &b, const Heartbeat &m) {
     return fb::CreateHeartbeat(b, m.epoch);
 }
-Offset<fb::Leave> pack(Builder &b, const Leave &) { return fb::CreateLeave(b); }
+Offset<fb::Leave> pack(Builder &b, const Leave &m) { return fb::CreateLeave(b, m.moved); }
 Offset<fb::Over> pack(Builder &b, const Over &m) {
     return fb::CreateOver(b, m.status, text(b, m.text));
 }
 Offset<fb::Gone> pack(Builder &b, const Gone &m) {
-    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text), m.silent);
+    return fb::CreateGone(b, m.epoch, m.member, m.left, text(b, m.text), m.silent, m.moved);
 }
 Offset<fb::GroupFailed> pack(Builder &b, const GroupFailed &m) {
     return fb::CreateGroupFailed(b, m.group, b.CreateVector(m.members), m.status, text(b, m.text),

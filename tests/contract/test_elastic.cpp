@@ -84,6 +84,7 @@ void grow(const ranks::Options &options) {
             REQUIRE(changes(comm).find("\"ranks\": [0, 1, null, null]") != std::string::npos);
         }
         REQUIRE(first || dtrain_comm_rank(comm) >= size);
+        REQUIRE(changes(comm).find("\"generation\": 1, \"size\": 4") != std::string::npos);
         check_sum(comm, size + more);
         REQUIRE(dtrain_comm_newcomers(comm) == 0);
         OK(dtrain_comm_destroy(comm));
@@ -441,6 +442,60 @@ void one_does_not_call(void **) {
     job.expect_good_ends();
 }
 
+// A newcomer whose options do not fit is told so, and the others go on without it.
+void one_that_does_not_fit(void **) {
+    constexpr int size = 2;
+    Job job;
+    job.start(size + 1, [&](int process) {
+        ranks::Options options = elastic_tcp;
+        if (process == size) options.back() = {"transports", "shm"};
+        dtrain_context_t *context = ranks::make_context(options);
+        if (process == size) {
+            dtrain_comm_params_t params;
+            DTRAIN_INIT(&params);
+            params.size = DTRAIN_NEWCOMER;
+            dtrain_comm_t *comm = nullptr;
+            const dtrain_status_t s = dtrain_comm_create(context, job.rendezvous(), &params, &comm);
+            REQUIRE(s != DTRAIN_OK);
+            REQUIRE(ranks::last_error().find("no transport reaches") != std::string::npos);
+        } else {
+            dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size);
+            step_until_newcomers(comm, job.seen(process), 1);
+            reform(&comm, sizes(1));
+            REQUIRE(changes(comm).find("\"ranks\": [0, 1]") != std::string::npos);
+            check_sum(comm, size);
+            OK(dtrain_comm_destroy(comm));
+        }
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
+// Sizes that a call does not name are those of the options.
+void sizes_of_the_options(void **) {
+    constexpr int size = 2;
+    Job job;
+    job.start(size, [&](int process) {
+        ranks::Options options = elastic_shm;
+        options.emplace_back("elastic.min", "3");
+        options.emplace_back("elastic.max", "4");
+        dtrain_context_t *context = ranks::make_context(options);
+        dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size), *next = nullptr;
+        dtrain_reform_params_t params = sizes(0);
+        params.timeout_ns = 300'000'000;
+        FAILS(DTRAIN_ERR_TIMEOUT, dtrain_comm_reform(comm, &params, &next));
+        REQUIRE(ranks::last_error().find("the job needs 3 workers") != std::string::npos);
+        params.min_size = 5;
+        FAILS(DTRAIN_ERR_INVALID, dtrain_comm_reform(comm, &params, &next));
+        REQUIRE(ranks::last_error().find("at most 4 (option elastic.max)") != std::string::npos);
+        reform(&comm, sizes(size));
+        check_sum(comm, size);
+        OK(dtrain_comm_destroy(comm));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
 void bad_input(void **) {
     constexpr int size = 2;
     Job job;
@@ -483,6 +538,8 @@ int main() {
         cmocka_unit_test(a_lost_part_is_told),
         cmocka_unit_test(too_few),
         cmocka_unit_test(one_does_not_call),
+        cmocka_unit_test(one_that_does_not_fit),
+        cmocka_unit_test(sizes_of_the_options),
         cmocka_unit_test(bad_input),
     };
     return cmocka_run_group_tests_name("elastic", tests, nullptr, nullptr);

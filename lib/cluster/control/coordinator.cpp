@@ -88,11 +88,11 @@ void Coordinator::handle(Link link, const wire::Message &message, int64_t now, A
     if (const auto *over = std::get_if<wire::Over>(&message)) {
         closed(link, over->text, now, actions);
         actions.emplace_back(Close{link});
-    } else if (std::holds_alternative<wire::Leave>(message)) {
+    } else if (const auto *leave = std::get_if<wire::Leave>(&message)) {
         actions.emplace_back(Close{link});
         if (phase_ == Phase::joining) return closed(link, "it left", now, actions);
         unseat(member);
-        remove(state_.left(member), actions);
+        remove(state_.left(member, leave->moved), actions);
         if (!left_.empty()) tell_at_ = std::min(tell_at_, now + pace_.leaving);
         collect(now, actions);
     } else if (std::holds_alternative<wire::Deposed>(message)) {
@@ -163,10 +163,10 @@ void Coordinator::end(Status status, const std::string &why, Actions &actions) {
     watch_.stop_all();
 }
 
-void Coordinator::leave(Actions &actions) {
+void Coordinator::leave(bool moved, Actions &actions) {
     if (phase_ == Phase::joining) end(DTRAIN_ERR_PEER, "rank 0 gave up joining", actions);
     tell_who_left(actions);
-    if (phase_ != Phase::over) to_all(state_.left(state_.coordinator), actions);
+    if (phase_ != Phase::over) to_all(state_.left(state_.coordinator, moved), actions);
     for (const auto &[link, connection] : links_)
         if (link != local_link) actions.emplace_back(Close{link});
     phase_ = Phase::over;

@@ -40,7 +40,8 @@ class Coordinator {
     void called(Link link, bool refused, int64_t now, Actions &actions); // answers a Dial
     void turned_away(const TurnedAway &event, int64_t now);
     void tick(int64_t now, Actions &actions);
-    void leave(Actions &actions); // its own member leaves
+    // Its own member leaves. moved: for the next generation.
+    void leave(bool moved, Actions &actions);
 
     int64_t next_deadline() const;
     bool calls(Link link) const { return calls_out_.contains(link); }
@@ -137,6 +138,7 @@ class Coordinator {
     GroupVotes votes_;
     Newcomers newcomers_;
     ReformVotes reforms_;
+    bool door_awaits_ = false; // to be opened if the next generation has not formed
     uint64_t uids_made_ = 0;
 };
 

@@ -33,6 +33,10 @@ void Coordinator::tick_newcomers(int64_t now, Actions &actions) {
 bool Coordinator::reform(int32_t member, const wire::ReformRequest &request, int64_t now,
                          Actions &actions) {
     if (!in_group(member, request.members) || request.place.empty()) return false;
+    if (door_awaits_ && !reforms_.is_answered(request)) {
+        door_awaits_ = false;
+        actions.emplace_back(OpenDoor{});
+    }
     move(reforms_.request(member, request, now), actions);
     return true;
 }

@@ -155,7 +155,7 @@ void Coordinator::called(Link link, bool refused, int64_t now, Actions &actions)
     int32_t member = call->second;
     calls_out_.erase(call);
     if (phase_ != Phase::failing_over || !refused || !failover_->missing().contains(member)) return;
-    remove(failover_->clean() ? state_.left(member)
+    remove(failover_->clean() ? state_.left(member, reforms_.decided())
                               : state_.lost(member, "its process has ended", false),
            actions);
     collect(now, actions);
@@ -180,6 +180,11 @@ void Coordinator::resume(int64_t now, Actions &actions) {
     for (const auto &[member, link] : seats_)
         if (link != local_link) watch_.start(member, now);
     tell_newcomers(actions);
+    // Newcomers belong to the next generation, once there is one.
+    if (settings_.elastic && reforms_.decided())
+        door_awaits_ = true;
+    else if (settings_.elastic)
+        actions.emplace_back(OpenDoor{});
 }
 
 } // namespace dtrain::cluster

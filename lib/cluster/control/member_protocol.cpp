@@ -57,8 +57,13 @@ void MemberProtocol::start(int64_t now, Actions &actions) {
     dial(first(), "", now, actions);
 }
 
-// Whom to expect at the rendezvous: an elastic job that runs may have another coordinator.
-int32_t MemberProtocol::first() const { return settings_.elastic && self_ != 0 ? anybody : 0; }
+// Whether another process may come to the rendezvous: the coordinator of an elastic job that runs.
+// The place of the next generation is one process's alone.
+bool MemberProtocol::others_may_come() const {
+    return settings_.elastic && self_ != 0 && settings_.identity.generation == 0;
+}
+
+int32_t MemberProtocol::first() const { return others_may_come() ? anybody : 0; }
 
 void MemberProtocol::dial(int32_t member, const std::string &address, int64_t now,
                           Actions &actions) {
@@ -99,6 +104,8 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
     if (phase_ != Phase::connecting) return;
     if (event.status == DTRAIN_ERR_AUTH)
         return end(event.status, "joining the job: rank 0: " + event.text, actions);
+    if (event.refused && settings_.identity.generation > 0)
+        return end(DTRAIN_ERR_PEER, "joining the job: rank 0 has ended: " + event.text, actions);
     dial_later(event.text, now);
 }
 
@@ -214,9 +221,8 @@ void MemberProtocol::moved(wire::Moved moved, Actions &actions) {
 void MemberProtocol::closed(const std::string &why, int64_t now, Actions &actions) {
     link_ = 0;
     connected_ = false;
-    const bool waits = settings_.elastic && self_ != 0; // perhaps for another coordinator
     // Otherwise perhaps it belonged to an earlier job that ended.
-    if (phase_ == Phase::joining && (!admitted_ || waits))
+    if (phase_ == Phase::joining && (!admitted_ || others_may_come()))
         dial_later("the connection ended: " + why, now);
     else if (phase_ == Phase::joining)
         end(DTRAIN_ERR_PEER, "joining the job: rank 0 ended: " + why, actions);
@@ -310,13 +316,16 @@ Status MemberProtocol::reform(wire::ReformRequest request, uint32_t &attempt, Ac
 }
 
 bool MemberProtocol::has_moved() const {
-    return std::ranges::any_of(moved_,
-                               [](const wire::Moved &moved) { return moved.status == DTRAIN_OK; });
+    return std::ranges::any_of(moved_, [this](const wire::Moved &moved) {
+        const auto asked = reforms_.find(moved.group);
+        const bool last = asked == reforms_.end() || asked->second == moved.attempt + 1;
+        return moved.status == DTRAIN_OK && last;
+    });
 }
 
-void MemberProtocol::leave(Actions &actions) {
+void MemberProtocol::leave(bool moved, Actions &actions) {
     if (connected_ && joined())
-        actions.emplace_back(Send{link_, wire::Leave{}});
+        actions.emplace_back(Send{link_, wire::Leave{moved}});
     else if (connected_)
         actions.emplace_back(Send{link_, wire::Over{DTRAIN_ERR_CANCELED, "it gave up joining"}});
     if (link_ != 0) actions.emplace_back(Close{link_});

@@ -37,7 +37,7 @@ class MemberProtocol {
     void withdraw(uint32_t serial);
     // As post(); also returns the attempt's number, which Moved carries, too.
     Status reform(wire::ReformRequest request, uint32_t &attempt, Actions &actions);
-    void leave(Actions &actions);
+    void leave(bool moved, Actions &actions);
 
     bool owns(Link link) const { return link == link_ && link_ != 0; }
     bool joined() const { return phase_ == Phase::running || phase_ == Phase::seeking; }
@@ -52,6 +52,7 @@ class MemberProtocol {
   private:
     enum class Phase { idle, connecting, joining, running, seeking, over };
 
+    bool others_may_come() const;
     int32_t first() const;
     void dial(int32_t member, const std::string &address, int64_t now, Actions &actions);
     void dial_later(const std::string &why, int64_t now);

@@ -73,7 +73,7 @@ void MemberProtocol::candidate_unreached(const DialFailed &event, int64_t now, A
 
 void MemberProtocol::candidate_failed(bool is_gone, int64_t now, Actions &actions) {
     if (is_gone)
-        return candidate_gone(clean_ ? state_.left(candidate_)
+        return candidate_gone(clean_ ? state_.left(candidate_, has_moved())
                                      : state_.lost(candidate_, "its process has ended", false),
                               now, actions);
     unreachable_.insert(candidate_);

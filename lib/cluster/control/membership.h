@@ -24,8 +24,9 @@ struct Membership {
     wire::Gone lost(int32_t m, const std::string &why, bool silent) const {
         return {epoch + 1, m, false, name(m) + " lost: " + why, silent};
     }
-    wire::Gone left(int32_t m) const {
-        return {epoch + 1, m, true, name(m) + " left the job", false};
+    // moved: for the next generation of an elastic job.
+    wire::Gone left(int32_t m, bool moved) const {
+        return {epoch + 1, m, true, name(m) + " left the job", false, moved};
     }
 };
 

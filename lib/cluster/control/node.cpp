@@ -42,10 +42,10 @@ Status Node::reform(wire::ReformRequest request, uint32_t &attempt, int64_t now,
     return s;
 }
 
-Actions Node::leave() {
+Actions Node::leave(bool moved) {
     Actions raw, out;
-    if (coordinator_) coordinator_->leave(raw);
-    member_.leave(raw);
+    if (coordinator_) coordinator_->leave(moved, raw);
+    member_.leave(moved, raw);
     for (Action &action : raw) {
         const auto *send = std::get_if<Send>(&action);
         const auto *close = std::get_if<Close>(&action);
@@ -118,10 +118,9 @@ void Node::become_coordinator(Link own, int64_t now, Actions &raw) {
     own_link_ = own;
     if (member_.joined()) {
         coordinator_.emplace(settings_, member_.membership(), member_.coordinator_dead(), now);
-        // Newcomers belong to the next generation, once there is one.
-        if (settings_.elastic && !member_.has_moved()) raw.emplace_back(OpenDoor{});
-    } else
+    } else {
         coordinator_.emplace(settings_, now);
+    }
     member_.dialled({own, ""}, now, raw);
     for (auto &[link, early] : early_) {
         coordinator_->accepted(early.accepted, now, raw);

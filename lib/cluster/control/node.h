@@ -21,7 +21,8 @@ class Node {
     Status ask(wire::GroupRequest request, uint32_t &serial, int64_t now, Actions &actions);
     void withdraw(uint32_t serial) { member_.withdraw(serial); }
     Status reform(wire::ReformRequest request, uint32_t &attempt, int64_t now, Actions &actions);
-    Actions leave();
+    // moved: for the next generation of an elastic job.
+    Actions leave(bool moved);
 
     const Membership &membership() const { return member_.membership(); }
     const Pace &pace() const { return member_.pace(); }

@@ -9,9 +9,7 @@ namespace dtrain::cluster {
 ReformVotes::Answers ReformVotes::request(int32_t member, const wire::ReformRequest &request,
                                           int64_t now) {
     Answers answers;
-    for (const wire::Moved &moved : finished_)
-        if (moved.group == request.group && moved.attempt == request.attempt)
-            return {{{member}, {}, moved}};
+    if (const wire::Moved *moved = answer_to(request)) return {{{member}, {}, *moved}};
     const Key key{request.group, request.attempt};
     Pending &pending = pending_[key];
     if (pending.members.empty()) pending.members = request.members;
@@ -29,12 +27,20 @@ ReformVotes::Answers ReformVotes::request(int32_t member, const wire::ReformRequ
     return look_again();
 }
 
+const wire::Moved *ReformVotes::answer_to(const wire::ReformRequest &request) const {
+    const auto known = std::ranges::find_if(finished_, [&](const wire::Moved &moved) {
+        return moved.group == request.group && moved.attempt == request.attempt;
+    });
+    return known != finished_.end() ? &*known : nullptr;
+}
+
 Status ReformVotes::check(int32_t member, const Pending &pending,
                           const wire::ReformRequest &request) const {
     if (pending.members != request.members)
         return fail(DTRAIN_ERR_MISMATCH,
                     "reform: %s named other members of the group than the rest",
                     member_name(member, own_.workers).c_str());
+    if (first_moved() != nullptr) return too_late();
     for (int32_t m = 0; m < state_.size(); m++)
         if (state_.peers[size_t(m)].role == 0 && state_.alive(m) &&
             std::ranges::find(request.members, m) == request.members.end())
@@ -47,12 +53,16 @@ Status ReformVotes::check(int32_t member, const Pending &pending,
 
 ReformVotes::Answers ReformVotes::look_again() {
     std::vector<Key> ready;
+    const bool late = first_moved() != nullptr;
     for (auto &[key, pending] : pending_) {
         std::erase_if(pending.asked, [&](const auto &one) { return !state_.alive(one.first); });
-        if (complete(pending) && large_enough(pending)) ready.push_back(key);
+        if (late || (complete(pending) && large_enough(pending))) ready.push_back(key);
     }
     Answers answers;
-    for (Key key : ready) finish(key, decide(pending_[key]), answers);
+    for (Key key : ready) {
+        Answer answer = late ? Answer{{}, {}, refuse(too_late())} : decide(pending_[key]);
+        finish(key, std::move(answer), answers);
+    }
     return answers;
 }
 
@@ -76,6 +86,23 @@ void ReformVotes::remember(const wire::Moved &moved) {
         if (known.group == moved.group && known.attempt == moved.attempt) return;
     if (finished_.size() >= max_finished) finished_.erase(finished_.begin());
     finished_.push_back(moved);
+}
+
+bool ReformVotes::decided() const {
+    return std::ranges::any_of(finished_,
+                               [](const wire::Moved &moved) { return moved.status == DTRAIN_OK; });
+}
+
+const wire::Gone *ReformVotes::first_moved() const {
+    for (const auto &[member, gone] : state_.gone)
+        if (gone.moved && state_.peers[size_t(member)].role == 0) return &gone;
+    return nullptr;
+}
+
+Status ReformVotes::too_late() const {
+    return fail(DTRAIN_ERR_FENCED,
+                "reform: the job has gone on without this process, as generation %u: %s for it",
+                own_.generation + 1, first_moved()->text.c_str());
 }
 
 bool ReformVotes::complete(const Pending &pending) const {
@@ -123,9 +150,9 @@ ReformVotes::Answer ReformVotes::decide(const Pending &pending) const {
         moved.workers.push_back(m);
     }
     for (const auto &[member, gone] : state_.gone) moved.went.push_back(gone.text);
+    if (moved.workers.empty()) return answer; // all leave
     for (int32_t m = 0; m < state_.size(); m++)
         if (state_.peers[size_t(m)].role != 0 && state_.alive(m)) moved.servers.push_back(m);
-    if (moved.workers.empty()) return answer; // all leave
     int32_t free = room(pending);
     for (const Newcomer &one : newcomers_.all()) {
         if (one.server)

@@ -5,6 +5,10 @@
 // all living members of the group have asked, and there are enough newcomers for the smallest size
 // that any of them wants. Answers are kept, and members that have received one pass it to a new
 // coordinator, so that all members get the same.
+//
+// If the next generation does not form, its members ask again. But some of them may have formed it,
+// and the others not have heard of that: these are shut out, since otherwise there would be two
+// next generations. Members that have formed one say so when they leave.
 #pragma once
 #include "cluster/control/membership.h"
 #include "cluster/control/newcomers.h"
@@ -34,6 +38,10 @@ class ReformVotes {
     Answers tick(int64_t now);
     int64_t next_deadline() const;
     void remember(const wire::Moved &moved); // an answer of an earlier coordinator
+    bool decided() const;                    // there may be a next generation
+    bool is_answered(const wire::ReformRequest &request) const {
+        return answer_to(request) != nullptr;
+    }
 
   private:
     using Key = std::pair<uint64_t, uint32_t>; // group, attempt
@@ -49,6 +57,7 @@ class ReformVotes {
     };
     static constexpr size_t max_finished = 64;
 
+    const wire::Moved *answer_to(const wire::ReformRequest &request) const;
     Status check(int32_t member, const Pending &pending, const wire::ReformRequest &request) const;
     bool complete(const Pending &pending) const; // all have asked
     int32_t staying(const Pending &pending) const;
@@ -56,7 +65,9 @@ class ReformVotes {
     bool large_enough(const Pending &pending) const;
     Answer decide(const Pending &pending) const;
     wire::Moved give_up(const Pending &pending) const;
-    wire::Moved refuse(Status status) const;               // with this thread's error text
+    const wire::Gone *first_moved() const;   // a worker that is in the next generation, or nullptr
+    Status too_late() const;                 // since there is one
+    wire::Moved refuse(Status status) const; // with this thread's error text
     void finish(Key key, Answer answer, Answers &answers); // erases pending_[key]
 
     const Membership &state_;

@@ -160,6 +160,10 @@ Status Driver::listen(Fd &out) {
     return s == DTRAIN_OK ? listen_on(addresses[0], out) : s;
 }
 
+Fd Driver::share_listener() const {
+    return listener_ ? Fd(fcntl(listener_.get(), F_DUPFD_CLOEXEC, 0)) : Fd();
+}
+
 Fd Driver::release_door() {
     Fd out = door_.is_open()                           ? door_.release()
              : self_ == 0 && identity_.generation == 0 ? std::move(listener_)
@@ -450,14 +454,14 @@ Status Driver::reform(wire::ReformRequest request, uint32_t &attempt, int64_t no
     return s;
 }
 
-void Driver::leave(int64_t now) {
+void Driver::leave(bool moved, int64_t now) {
     // The listener is closed first: a member that learns that this one leaves and still finds it
     // listening would wait for it.
     listener_.reset();
     rendezvous_.close();
     door_.close();
     door_at_ = INT64_MAX;
-    for (Action &action : node_.leave())
+    for (Action &action : node_.leave(moved))
         // all connections are closed below
         if (!std::holds_alternative<Close>(action)) perform(action, now);
     const std::string text = error_text(); // perhaps the reason why this member leaves

@@ -35,13 +35,17 @@ class Driver {
     void withdraw(uint32_t serial) { node_.withdraw(serial); }
     Status reform(wire::ReformRequest request, uint32_t &attempt, int64_t now);
     Status listen(Fd &out); // at another port of the addresses at which this process listens
+    // The same socket as its listener's, which stays open with this one; nothing if it has none.
+    Fd share_listener() const;
     // Lets newcomers find this process at the elastic job's rendezvous (door.h). It may still be
     // another process's: it is tried for a while.
     void open_door(Fd taken, int64_t now);
     // Gives the socket up, if this process has it.
     Fd release_door();
-    void drop_all();         // closes everything without telling peers
-    void leave(int64_t now); // closes everything; waits briefly for the peers to close it, too
+    void drop_all(); // closes everything without telling peers
+    // Closes everything; waits briefly for the peers to close it, too. moved: for the next
+    // generation of an elastic job.
+    void leave(bool moved, int64_t now);
     const Membership &membership() const { return node_.membership(); }
     const Pace &pace() const { return node_.pace(); }
 

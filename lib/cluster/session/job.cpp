@@ -130,7 +130,7 @@ Status Job::join(const JoinParams &params, std::unique_ptr<Job> &job_p, NextJob 
     if (Status s = state->open(params, moved); s != DTRAIN_OK) return s;
     if (moved) {
         if (next == nullptr) return fail(DTRAIN_ERR_STATE, "joining the job: it has moved");
-        *next = state->next_of(*moved);
+        *next = next_job(params.identity, *moved);
         return DTRAIN_OK;
     }
     job_p.reset(new Job(std::move(state)));
@@ -206,13 +206,14 @@ Status Job::reform(uint64_t group, std::span<const int32_t> members, const Refor
     request.largest = wish.largest;
     request.leaves = wish.leaves;
     if (Status s = state_->reform(std::move(request), moved); s != DTRAIN_OK) return s;
-    next = state_->next_of(moved);
+    next = next_job(state_->identity, moved);
     if (next.stays && next.identity.member() == 0) next.listener = std::move(listener);
     return DTRAIN_OK;
 }
 
 uint32_t Job::newcomers() const { return state_->newcomers(); }
 Fd Job::release_door() { return state_->release_door(); }
+Fd Job::move_on() { return state_->move_on(); }
 void Job::open_door(Fd taken) { state_->open_door(std::move(taken)); }
 
 } // namespace dtrain::cluster

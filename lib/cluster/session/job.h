@@ -16,6 +16,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "cluster/control/calls.h"
+#include "cluster/control/next_job.h"
 #include "cluster/control/tag_ids.h"
 #include "cluster/host/identity.h"
 #include "wire/control.h"
@@ -43,17 +44,6 @@ struct Member {
     uint32_t slot = 0;    // of this job in the tags of messages to the member
 };
 
-// A process's place in the next generation of an elastic job, and what has changed.
-struct NextJob {
-    Identity identity;
-    bool stays = false; // otherwise it is not in the next generation
-    // Labels of the newcomers, and why members of this generation are not in the next.
-    std::vector<std::string> came, went;
-    std::vector<int32_t> workers; // old members by new rank; -1: a newcomer
-    std::vector<int32_t> servers;
-    std::shared_ptr<Fd> listener; // of the new rank 0: where the others find it
-};
-
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -77,8 +67,6 @@ class Observer {
     // DTRAIN_ERR_FENCED (the job went on without this member) or another error. The job is over
     // here, and every group fails with this error. Called once.
     virtual void job_failed(Status status, const std::string &text) = 0;
-    // Elastic jobs: how many processes wait to be taken in.
-    virtual void newcomers_wait(uint32_t /*count*/) {}
     // The workers have formed the next generation of the job. Servers are told by this alone.
     virtual void job_moved(const NextJob & /*next*/) {}
 };
@@ -187,6 +175,11 @@ class Job {
     // and the other way round. Without one it is opened.
     Fd release_door();
     void open_door(Fd taken);
+    // This process is in the next generation, as the others are told when it leaves: there is no
+    // way back. Returns the socket at which members look for it, to be kept open in the next
+    // generation: one that wakes up late, and finds nobody in this one, must not think that all
+    // have ended, and go on alone.
+    Fd move_on();
     // Tells the others; the observer is not called afterwards. Bounded in time; does not wait for
     // other members.
     void leave();

@@ -68,39 +68,6 @@ void Job::State::note_moved(const wire::Moved &moved) {
     }
 }
 
-// Newcomers are numbered as the coordinator has listed them: workers, then servers.
-NextJob Job::State::next_of(const wire::Moved &moved) const {
-    NextJob next;
-    Identity &id = next.identity;
-    id = identity;
-    id.newcomer = false;
-    id.workers = int32_t(moved.workers.size());
-    id.servers = int32_t(moved.servers.size());
-    id.generation = moved.generation;
-    if (id.door.empty()) id.door = identity.rendezvous;
-    id.rendezvous = "at:" + moved.place;
-    id.listen_fd = -1;
-    int32_t news = 0;
-    auto look = [&](const std::vector<int32_t> &places, Role role) {
-        for (size_t i = 0; i < places.size(); i++) {
-            const bool own = places[i] == wire::Moved::newcomer
-                                 ? moved.number == news++
-                                 : moved.number < 0 && places[i] == self;
-            if (!own) continue;
-            next.stays = true;
-            id.role = role;
-            id.index = int32_t(i);
-        }
-    };
-    look(moved.workers, Role::worker);
-    look(moved.servers, Role::server);
-    next.came = moved.came;
-    next.went = moved.went;
-    next.workers = moved.workers;
-    next.servers = moved.servers;
-    return next;
-}
-
 uint32_t Job::State::newcomers() const {
     std::lock_guard lock(mutex_);
     return newcomers_;
@@ -121,6 +88,12 @@ void Job::State::open_door(Fd taken) {
     if (left_) return;
     driver_.open_door(std::move(taken), now_ns());
     driver_.wake();
+}
+
+Fd Job::State::move_on() {
+    std::lock_guard lock(mutex_);
+    moved_on_ = true;
+    return driver_.share_listener();
 }
 
 } // namespace dtrain::cluster

@@ -37,7 +37,7 @@ Status Job::State::open(const JoinParams &params, std::optional<wire::Moved> &mo
     if (s == DTRAIN_OK && !early_.empty()) driver_.wake();
     if (s != DTRAIN_OK) {
         std::string why = error_text();
-        driver_.leave(now_ns());
+        driver_.leave(false, now_ns());
         set_error_text(why.c_str());
         left_ = true;
     }
@@ -133,10 +133,8 @@ void Job::State::tell(const wire::Message &report) {
         observer_.message(r->from, r->channel, r->bytes);
     } else if (const auto *o = std::get_if<wire::Over>(&report)) {
         observer_.job_failed(o->status, o->text);
-    } else if (const auto *n = std::get_if<wire::Newcomers>(&report)) {
-        observer_.newcomers_wait(n->count);
     } else if (const auto *moved = std::get_if<wire::Moved>(&report)) {
-        if (moved->status == DTRAIN_OK) observer_.job_moved(next_of(*moved));
+        if (moved->status == DTRAIN_OK) observer_.job_moved(next_job(identity, *moved));
     }
 }
 
@@ -146,7 +144,7 @@ void Job::State::leave() {
     std::lock_guard lock(mutex_);
     if (left_) return;
     left_ = true;
-    driver_.leave(now_ns());
+    driver_.leave(moved_on_, now_ns());
     if (status_ == DTRAIN_OK) {
         status_ = DTRAIN_ERR_STATE;
         text_ = "this process has left the job";

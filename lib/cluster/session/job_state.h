@@ -23,11 +23,11 @@ class Job::State {
     Status post(wire::Message message);
     Status form_group(GroupAttempt &attempt, int64_t timeout_ns, NewGroup &result);
     Status reform(wire::ReformRequest request, wire::Moved &moved);
-    NextJob next_of(const wire::Moved &moved) const;
     uint32_t newcomers() const;
     Status listen(Fd &out); // where other members can connect to this one
     Fd release_door();
     void open_door(Fd taken);
+    Fd move_on();
     uint64_t id() const;
     Status status() const;
     Status member_status(int32_t member) const;
@@ -80,7 +80,7 @@ class Job::State {
     std::vector<Mover *> movers_;
     Status status_ = DTRAIN_OK; // of the job
     std::string text_;
-    bool left_ = false;
+    bool left_ = false, moved_on_ = false;
     uint32_t newcomers_ = 0;
     const pid_t process_; // a forked child must not speak for it
 };

@@ -11,8 +11,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr int most_polls = 1000;
-// For a newcomer to meet those who have taken it in; then it asks again to be taken in.
-constexpr int64_t moving_patience = 15 * second;
+constexpr size_t most_former = 16;
 
 static_assert(engine::max_jobs == wire::max_jobs);
 
@@ -82,9 +81,9 @@ Status Session::join_job(JoinParams &params, int64_t deadline_ns) {
         Status s = Job::join(params, job_, &next);
         if (s == DTRAIN_OK && job_ == nullptr) {
             params.identity = next.identity;
-            params.timeout_ns = params.timeout_ns < 0
-                                    ? moving_patience
-                                    : std::min(timeout_until(deadline_ns), moving_patience);
+            params.timeout_ns = forming_patience(options_);
+            if (deadline_ns != INT64_MAX)
+                params.timeout_ns = std::min(timeout_until(deadline_ns), params.timeout_ns);
             s = Job::join(params, job_);
             // Somebody else did not come.
             const bool again = s != DTRAIN_OK && s != DTRAIN_ERR_AUTH &&
@@ -93,11 +92,18 @@ Status Session::join_job(JoinParams &params, int64_t deadline_ns) {
                 params.identity = knocks;
                 continue;
             }
+            entry_ = std::make_unique<NextJob>(std::move(next));
         }
         identity_ = params.identity;
         workers_ = uint32_t(identity_.workers);
         return s;
     }
+}
+
+void Session::succeed(Session &last) {
+    former_ = std::move(last.former_);
+    former_.push_back(last.job_->move_on());
+    if (former_.size() > most_former) former_.erase(former_.begin());
 }
 
 int64_t Session::deadline(int64_t timeout_ns) const {

@@ -11,6 +11,7 @@
 #include "engine/staging.h"
 #include "engine/tag.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bitset>
 #include <cstdint>
@@ -88,6 +89,15 @@ class Session final : public Observer, public engine::Background, public engine:
     bool has_rails() const;
     uint32_t servers() const { return uint32_t(job_->members().size()) - workers_; }
     const Identity &identity() const { return identity_; }
+    // For a newcomer: how it came into the job; else nullptr.
+    const NextJob *entry() const { return entry_.get(); }
+    // For those who have agreed on the next generation to meet there; then they ask again. One that
+    // does not come was lost after the agreement, as its silence tells.
+    static int64_t forming_patience(const Options &options) {
+        return std::max(1 * second, options.number("heartbeat.timeout"));
+    }
+    // This session's job is the next generation of last's (Job::move_on()).
+    void succeed(Session &last);
     // How many ranks of this host share a core, at least 1.
     uint32_t ranks_per_core() const { return ranks_per_core_; }
 
@@ -135,6 +145,8 @@ class Session final : public Observer, public engine::Background, public engine:
     uint32_t workers_ = 0;
     uint32_t ranks_per_core_ = 1;
     std::unique_ptr<Job> job_;
+    std::unique_ptr<NextJob> entry_;
+    std::vector<Fd> former_; // the listeners of the last generations
     engine::Mesh mesh_;
     std::unique_ptr<engine::Staging> staging_;
     std::unordered_multimap<uint64_t, Group *> groups_; // under the agent's lock

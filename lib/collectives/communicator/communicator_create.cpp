@@ -12,12 +12,10 @@
 namespace dtrain::collectives {
 namespace {
 
-constexpr uint64_t world_uid = 1;
-
 uint64_t derived_uid(uint64_t parent, uint64_t seq) {
     uint64_t h = (parent * 0x9e3779b97f4a7c15u) ^ (seq + 0x7f4a7c15u);
     h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
-    return (h ^ h >> 32) | 1u << 1; // never equals world_uid
+    return (h ^ h >> 32) | 1u << 1; // never equals the world's
 }
 
 } // namespace
@@ -76,6 +74,15 @@ Status Communicator::make_world(std::shared_ptr<cluster::Session> session, int64
     const int64_t deadline_ns = session->deadline(timeout_ns);
     Status s = make(std::move(session), std::move(workers), world_uid, 0, deadline_ns, out);
     if (s == DTRAIN_OK) out->is_world_ = true;
+    // Of an elastic job's later generation: a newcomer that goes on knows that no other worker goes
+    // back to the last one.
+    if (s == DTRAIN_OK && out->session_->identity().generation > 0 && out->size() > 1) {
+        s = out->run_until({.kind = Kind::barrier}, deadline_ns);
+        if (s != DTRAIN_OK) {
+            s = fail_within(s, "making a communicator of %d ranks", out->size());
+            out.reset();
+        }
+    }
     return s;
 }
 

@@ -249,13 +249,13 @@ int32_t Client::first_unanswered(const Transfer &transfer) {
     return found != channels.end() ? static_cast<int32_t>(found - channels.begin()) : -1;
 }
 
-void Client::destroy(ClientTable *table, int64_t now) {
+void Client::destroy(ClientTable *table, int64_t now, bool failed) {
     auto in_flight = table->transfers; // a copy, since completions change the list
     for (Transfer *transfer : in_flight)
         abandon(*transfer, DTRAIN_ERR_CANCELED, "the table was destroyed during the operation");
     table->destroyed = true;
     for (auto &channel : table->channels) {
-        channel->add({.kind = RequestKind::destroy});
+        channel->add({.kind = RequestKind::destroy, .flags = uint16_t(failed ? gives_up : 0)});
         channel->pump(now);
     }
     sweep();
@@ -327,6 +327,11 @@ void Client::on_timer(int64_t now) {
 int64_t Client::next_timer() const { return context_->next_timer; }
 
 bool Client::idle() const { return context_->busy == 0; }
+
+bool Client::has_transfers() const {
+    return std::ranges::any_of(tables_,
+                               [](const auto &table) { return !table->transfers.empty(); });
+}
 
 void Client::sweep() {
     auto idle = [](const std::unique_ptr<RequestChannel> &channel) { return channel->idle(); };

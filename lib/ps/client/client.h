@@ -116,7 +116,8 @@ class Client {
     uint32_t choose_home(const TableParams &params, uint32_t workers);
     // Completes operations in flight with DTRAIN_ERR_CANCELED, then tells the servers in the
     // background. The handle becomes invalid.
-    void destroy(ClientTable *table, int64_t now);
+    // failed: it could not be opened.
+    void destroy(ClientTable *table, int64_t now, bool failed = false);
     // From now on transfers are ordered by priority.
     void use_priorities();
     // Starts an operation of any kind except destroy and cancel. It may complete at once.
@@ -144,6 +145,7 @@ class Client {
     void on_timer(int64_t now); // at next_timer() or later
     int64_t next_timer() const; // INT64_MAX: no timer is set
     bool idle() const;          // no request is in flight, not even a destroy
+    bool has_transfers() const; // an operation has not ended
 
   private:
     static bool whole_table(const Transfer &transfer); // whether it goes to every server

@@ -153,16 +153,23 @@ Node::~Node() {
 
 // ---- generations ----
 
+Status Node::check_at_rest() {
+    bool operations = false;
+    agent_.locked([&] { operations = client_ != nullptr && client_->has_transfers(); });
+    return operations ? fail(DTRAIN_ERR_BUSY,
+                             "reform: operations on tables are in flight; wait for them first")
+                      : DTRAIN_OK;
+}
+
 Status Node::legacy(Legacy &out) {
-    Status s = DTRAIN_OK;
+    if (Status s = check_at_rest(); s != DTRAIN_OK) return s;
     agent_.locked([&] {
-        if (client_ != nullptr && !client_->idle())
-            s = fail(DTRAIN_ERR_BUSY, "reform: operations on tables are in flight; wait for them "
-                                      "first");
-        if (s == DTRAIN_OK && client_ != nullptr) out.placements = client_->placements();
-        if (s == DTRAIN_OK && server_ != nullptr) out.parts = server_->legacy();
+        out.placements = placements_;
+        if (client_ != nullptr)
+            for (auto &[name, placement] : client_->placements()) out.placements[name] = placement;
+        if (server_ != nullptr) out.parts = server_->legacy();
     });
-    return s;
+    return DTRAIN_OK;
 }
 
 const Placement *Node::inherited(const std::string &name) const {
@@ -173,7 +180,7 @@ const Placement *Node::inherited(const std::string &name) const {
 bool Node::has_moved(cluster::NextJob &next) {
     bool moved = false;
     agent_.locked([&] {
-        moved = moved_ != nullptr;
+        moved = followed_ = moved_ != nullptr;
         if (moved) next = *moved_;
     });
     return moved;
@@ -247,7 +254,7 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
     engine::Request request;
     post(std::move(transfer), &request, timeout_ns, true);
     if (request.outcome().status != DTRAIN_OK) {
-        drop_table(table);
+        drop_table(table, true);
         set_error_text(request.error());
         return request.outcome().status;
     }
@@ -255,17 +262,17 @@ Status Node::create_table(const std::string &name, const TableParams &params, in
     return DTRAIN_OK;
 }
 
-void Node::drop_table(ClientTable *table) {
+void Node::drop_table(ClientTable *table, bool failed) {
     agent_.locked([&] {
-        client_->destroy(table, agent_.now());
+        client_->destroy(table, agent_.now(), failed);
         rest_when_idle();
     });
     agent_.call_helper(); // no thread waits for the answers
 }
 
-void Node::destroy_table(ClientTable *table, int64_t patience_ns) {
+void Node::destroy_table(ClientTable *table, int64_t patience_ns, bool failed) {
     uint32_t id = table->id;
-    drop_table(table);
+    drop_table(table, failed);
     const int64_t until = session_->deadline(patience_ns);
     auto served = [&] {
         bool held = false;

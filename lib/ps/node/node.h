@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace dtrain::ps {
@@ -36,23 +37,28 @@ class Node final : public cluster::Group, public Wire {
     const ServerList &servers() const { return servers_; }
     // The server weights of a table whose creator gives none.
     std::vector<uint32_t> usual_weights() const;
-    // What the next generation of the job takes over: values without open clocks. DTRAIN_ERR_BUSY:
-    // requests of this worker are in flight.
+    // DTRAIN_ERR_BUSY: operations of this worker on tables are in flight. What it has asked beyond
+    // them, that a table be destroyed, does not matter.
+    Status check_at_rest();
+    // What the next generation of the job takes over: values without open clocks. At rest only.
     Status legacy(Legacy &out);
     // Where a table lay in the last generation, if this worker had it; else nullptr.
     const Placement *inherited(const std::string &name) const;
-    // Dedicated servers: the place in the next generation, once the workers have formed it.
+    // Dedicated servers: the place in the next generation, once the workers have agreed on it.
     bool has_moved(cluster::NextJob &next);
+    // That generation has not formed: this server waits for what the workers do next.
+    void stay();
     // Completed when every worker has left, the job has failed, or it has moved. nullptr without a
     // server.
-    engine::Request *deserted() { return server_ != nullptr ? &deserted_ : nullptr; }
+    engine::Request *deserted() { return server_ != nullptr ? &*deserted_ : nullptr; }
 
     // Blocking: makes the handle, sends the create requests, and waits for the answers of all
     // servers.
     Status create_table(const std::string &name, const TableParams &params, int64_t timeout_ns,
                         ClientTable *&table_p);
     // A worker that serves waits until all workers have destroyed the table, at most `patience_ns`.
-    void destroy_table(ClientTable *table, int64_t patience_ns);
+    // failed: its creation has.
+    void destroy_table(ClientTable *table, int64_t patience_ns, bool failed = false);
     // Posts the operation as a TableOperation.
     Status post(Transfer &&transfer, engine::Request *request, int64_t timeout_ns, bool blocking,
                 bool awaited = false);
@@ -109,12 +115,14 @@ class Node final : public cluster::Group, public Wire {
     void check_deserted();
     // Stops polling if all requests of a worker were answered. A server always polls.
     void rest_when_idle();
-    void drop_table(ClientTable *table); // tells the servers in the background
+    // Tells the servers in the background.
+    void drop_table(ClientTable *table, bool failed);
 
     std::shared_ptr<cluster::Session> session_;
     const ServerList servers_;
     engine::Agent &agent_;
-    engine::Request service_done_, deserted_;
+    engine::Request service_done_;
+    std::optional<engine::Request> deserted_{std::in_place};
     Service service_;
     std::unique_ptr<ArchiveThread> archive_; // if there is a server and checkpoint.directory
     std::unique_ptr<Server> server_;
@@ -127,6 +135,7 @@ class Node final : public cluster::Group, public Wire {
     bool deserted_told_ = false;
     std::map<std::string, Placement> placements_; // of the last generation's tables
     std::unique_ptr<cluster::NextJob> moved_;     // guarded by the agent's lock
+    bool followed_ = false;                       // moved_ was taken
 };
 
 } // namespace dtrain::ps

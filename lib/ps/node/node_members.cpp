@@ -3,6 +3,7 @@
 #include "ps/node/node.h"
 
 #include <string>
+#include <utility>
 
 namespace dtrain::ps {
 
@@ -42,17 +43,28 @@ void Node::failed(Status, const char *text, int32_t, uint64_t) {
 
 // Workers move by themselves.
 void Node::moved(const cluster::NextJob &next) {
-    if (client_ != nullptr || deserted_told_) return;
+    if (client_ != nullptr) return;
     moved_ = std::make_unique<cluster::NextJob>(next);
-    deserted_told_ = true;
-    deserted_.complete({});
+    followed_ = false;
+    if (std::exchange(deserted_told_, true)) return;
+    deserted_->complete({});
+}
+
+void Node::stay() {
+    agent_.locked([&] {
+        if (!followed_) return; // there is another one already
+        moved_.reset();
+        if (server_->deserted() || session_->job().status() != DTRAIN_OK) return;
+        deserted_told_ = false;
+        deserted_.emplace();
+    });
 }
 
 void Node::check_deserted() {
     work();
     if (server_ == nullptr || deserted_told_ || !server_->deserted()) return;
     deserted_told_ = true;
-    deserted_.complete({});
+    deserted_->complete({});
 }
 
 } // namespace dtrain::ps

@@ -17,7 +17,9 @@ namespace dtrain::ps {
 struct LegacyPart {
     TableParams params; // placement.among is set
     uint32_t server = 0;
-    std::unique_ptr<Image> image; // nullptr: its memory could not be had
+    // nullptr: its memory could not be had. Shared by generations in which nobody has opened the
+    // table yet.
+    std::shared_ptr<Image> image;
 };
 
 struct Legacy {

@@ -41,6 +41,7 @@ void Server::on_request(uint32_t worker, const RequestHeader &header, const void
     auto found = tables_.find(header.table);
     bool exists = found != tables_.end() && found->second != nullptr;
     if (header.kind == RequestKind::destroy) {
+        if (exists) found->second->note_destroy((header.flags & gives_up) != 0);
         if (exists) leave_table(found->second, worker, out);
         return respond(worker, header, Reason::none, 0, 0, out); // also to a repetition
     }
@@ -103,7 +104,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
 }
 
 std::map<std::string, LegacyPart> Server::legacy() const {
-    std::map<std::string, LegacyPart> parts;
+    std::map<std::string, LegacyPart> parts = inherited_; // those that nobody has opened yet
     for (const auto &[id, table] : tables_)
         if (table != nullptr) parts[table->name()] = table->legacy();
     return parts;
@@ -113,16 +114,16 @@ std::map<std::string, LegacyPart> Server::legacy() const {
 bool Server::take_over(const std::string &name, const TableParams &params, Storage &storage) {
     auto found = inherited_.find(name);
     if (found == inherited_.end()) return false;
-    LegacyPart part = std::move(found->second);
-    inherited_.erase(found);
-    TableParams now = params;
+    LegacyPart &part = found->second;
+    TableParams now = params, had = part.params;
     now.placement.among = params.placement.servers_of(config_.servers);
-    part.params.states = now.states;
-    take_mode(mode_bits(part.params), now);
+    had.states = now.states;
+    take_mode(mode_bits(had), now);
     if (part.image == nullptr || part.server != config_.index ||
-        first_difference(part.params, now) != field_count)
+        first_difference(had, now) != field_count)
         return false;
     storage.adopt(std::move(*part.image));
+    inherited_.erase(found);
     return true;
 }
 
@@ -151,7 +152,14 @@ const dtrain_function_t *Server::find_function(TableParams &params) const {
 
 void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out) {
     table->leave(worker, out);
-    if (table->unused()) table.reset();
+    release_unused(table);
+}
+
+void Server::release_unused(std::unique_ptr<ServerTable> &table) {
+    if (!table->unused()) return;
+    if (std::optional<LegacyPart> part = table->take_back())
+        inherited_.insert_or_assign(table->name(), std::move(*part));
+    table.reset();
 }
 
 uint64_t Server::memory_used() const {
@@ -201,7 +209,7 @@ void Server::on_worker_lost(uint32_t worker, Responses &out) {
     for (auto &[id, table] : tables_) {
         if (table == nullptr) continue;
         table->lose(worker, out);
-        if (table->unused()) table.reset();
+        release_unused(table);
     }
 }
 

@@ -66,6 +66,7 @@ class Server {
     // Whether the storage of a new table has taken its values over from the last generation.
     bool take_over(const std::string &name, const TableParams &params, Storage &storage);
     void leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, Responses &out);
+    void release_unused(std::unique_ptr<ServerTable> &table);
 
     Config config_;
     std::vector<State> workers_;

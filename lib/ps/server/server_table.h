@@ -57,6 +57,10 @@ class ServerTable {
     void on_archived(std::unique_ptr<ArchiveJob> &&job, Responses &out); // as in Server
     uint64_t reserve(ArchiveJob &job, uint64_t bytes) { return checkpoints_.reserve(job, bytes); }
     void leave(uint32_t worker, Responses &out); // it destroyed its handle or left the job
+    // A worker destroys its handle; failed: since it could not open the table.
+    void note_destroy(bool failed) { (failed ? opening_failed_ : destroyed_) = true; }
+    // Of an inherited table that was not opened, once it is unused: for the next attempt.
+    std::optional<LegacyPart> take_back();
     void lose(uint32_t worker, Responses &out);
     bool unused() const { return members_.count() == 0; } // all workers have left or were lost
     // Bytes charged to the server's limit: rows when they are made, everything else at creation.
@@ -178,7 +182,8 @@ class ServerTable {
     std::unique_ptr<Storage> storage_; // nullptr: the table could not be made, ...
     Answer refused_;                   // ... because of this
     bool ready_ = false;               // a worker has called set_ready
-    bool inherited_ = false;
+    bool inherited_ = false, opening_failed_ = false, destroyed_ = false;
+    std::optional<LegacyPart> kept_; // when an inherited table was refused
     Archive *const archive_;
     PeerMemory *const peers_; // by worker
     Clocks clocks_;

@@ -26,6 +26,11 @@ LegacyPart ServerTable::legacy() const {
     return part;
 }
 
+std::optional<LegacyPart> ServerTable::take_back() {
+    if (!kept_ && inherited_ && opening_failed_ && !destroyed_) kept_ = legacy();
+    return std::exchange(kept_, std::nullopt);
+}
+
 std::unique_ptr<ArchiveJob> ServerTable::make_job(const RequestHeader &header,
                                                   std::unique_ptr<Image> image) const {
     auto job = std::make_unique<ArchiveJob>();

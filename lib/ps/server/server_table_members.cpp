@@ -40,6 +40,7 @@ void ServerTable::refuse(Status status, const char *text, Responses &out) {
 
 void ServerTable::refuse(const Answer &answer, Responses &out) {
     refused_ = answer;
+    if (inherited_ && made()) kept_ = legacy();
     storage_.reset();
     for (const RequestHeader &header : members_.take_asking()) respond(header, refused_, out);
 }

@@ -131,10 +131,11 @@ enum RequestFlags : uint16_t {
     counted_push = 2,  // cancel: the canceled request was a push
     packed_answer = 4, // the answer is expected in a pack (pack.h)
     weighted = 8,      // clock: the worker has given a weight in this clock
-    without_lost = 16  // set_mode: all remaining workers ask, and lost workers no longer count
+    without_lost = 16, // set_mode: all remaining workers ask, and lost workers no longer count
+    gives_up = 32      // destroy: the worker could not open the table
 };
 inline constexpr uint16_t known_request_flags =
-    begins_push | counted_push | packed_answer | weighted | without_lost;
+    begins_push | counted_push | packed_answer | weighted | without_lost | gives_up;
 
 struct RequestHeader {
     uint32_t magic = protocol_magic;

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Connections behave as TCP's do: in order, without loss; a cut holds what is sent until it heals;
-// a crash closes them (unless the way is cut); nobody answers a dial over a cut way.
+// a crash closes them (unless the way is cut); nobody answers a dial over a cut way. A process may
+// have several nodes, one for each job of which it is a member; whatever happens, happens to all of
+// them.
 #pragma once
 #include "cluster/control/node.h"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,15 +46,30 @@ class Network {
             s.self.role = uint8_t(s.identity.role);
             s.self.index = s.identity.index;
             change(s);
-            hosts_.emplace_back().settings = s;
-            hosts_.back().node = std::make_unique<Node>(s);
+            add(s, int(m));
         }
     }
+    // Another node of the process, or the first of one with that number. Returns its number.
+    int add(const Settings &settings, int process) {
+        hosts_.emplace_back().settings = settings;
+        hosts_.back().node = std::make_unique<Node>(settings);
+        hosts_.back().process = process;
+        each_of(process, [&](int n) { hosts_.back().stopped |= hosts_[size_t(n)].stopped; });
+        return int(hosts_.size()) - 1;
+    }
+
+    // Where a node's rendezvous leads, the first node's if it is not set: to a node, to one that
+    // will be there soon, or to nobody.
+    static constexpr int soon = -1, nobody = -2;
+    std::function<int(int)> rendezvous = [](int) { return 0; };
+    std::function<void(int)> open_door = [](int) {}; // a node's action
 
     int64_t now() const { return now_; }
     int size() const { return int(hosts_.size()); }
     bool crashed(int n) const { return hosts_[size_t(n)].crashed; }
+    bool started(int n) const { return hosts_[size_t(n)].started; }
     bool stopped(int n) const { return hosts_[size_t(n)].stopped; }
+    const Settings &settings(int n) const { return hosts_[size_t(n)].settings; }
     Node &node(int n) { return *hosts_[size_t(n)].node; }
     int64_t draw(int64_t least, int64_t most) {
         return std::uniform_int_distribution<int64_t>(least, most)(random_);
@@ -71,8 +89,10 @@ class Network {
     }
 
     void start(int n) {
-        hosts_[size_t(n)].started = true;
-        perform(n, node(n).start(now_));
+        when_running(n, [this, n] {
+            hosts_[size_t(n)].started = true;
+            perform(n, node(n).start(now_));
+        });
     }
     // The process of a crashed one again, for the next job.
     void restart(int n) {
@@ -87,6 +107,7 @@ class Network {
     }
     // silenced: what it has sent and is not yet there is lost, too.
     void crash(int n, bool silenced = false) {
+        hosts_[size_t(n)].listens = false;
         if (crashed(n)) return;
         hosts_[size_t(n)].crashed = true;
         hosts_[size_t(n)].ended = now_;
@@ -99,6 +120,11 @@ class Network {
                 }
     }
     void stop(int n) { hosts_[size_t(n)].stopped = true; }
+    // Calls f(node) for each of the process.
+    template <class F> void each_of(int process, F &&f) {
+        for (int n = 0; n < size(); n++)
+            if (hosts_[size_t(n)].process == process) f(n);
+    }
     void resume(int n) {
         Host &host = hosts_[size_t(n)];
         host.stopped = false;
@@ -111,15 +137,23 @@ class Network {
         cuts_.erase({from, to});
         for (auto &[id, c] : wires_)
             for (int side : {0, 1})
-                if (c->end[side].node == from && c->end[1 - side].node == to) pump(c, side);
+                if (process(c->end[side].node) == from && process(c->end[1 - side].node) == to)
+                    pump(c, side);
     }
     // Calls a function of the node, unless it is not running.
     void call(int n, const std::function<Actions(Node &)> &what) {
         when_running(n, [this, n, what] { perform(n, what(node(n))); });
     }
-    void leave(int n) {
-        call(n, [](Node &node) { return node.leave(); });
-        at(now_, [this, n] { crash(n); }); // its process ends
+    // moved: for the next generation; its socket goes on listening, though nobody answers there.
+    void leave(int n, bool moved = false) {
+        if (moved && stopped(n)) return at(now_ + 5 * ms, [this, n] { leave(n, true); });
+        call(n, [moved](Node &node) { return node.leave(moved); });
+        at(now_, [this, n, moved] { // its process ends
+            if (!moved) return crash(n);
+            if (crashed(n)) return;
+            crash(n);
+            hosts_[size_t(n)].listens = true;
+        });
     }
 
   private:
@@ -134,8 +168,10 @@ class Network {
     struct Host {
         Settings settings;
         std::unique_ptr<Node> node;
+        int process = 0;
         int life = 0; // times it was restarted
         bool started = false, crashed = false, stopped = false;
+        bool listens = false;                    // though it has crashed
         int64_t ended = 0;                       // when it crashed
         std::set<int> dropped;                   // whom the system had accepted for it at that time
         std::vector<std::function<void()>> held; // what came while it was stopped
@@ -177,6 +213,8 @@ class Network {
                 this->close(n, close->link);
             else if (auto *report = std::get_if<Report>(&action))
                 program_(n, report->message);
+            else if (std::holds_alternative<OpenDoor>(action))
+                open_door(n);
         }
         schedule_tick(n);
     }
@@ -205,23 +243,39 @@ class Network {
     void dial(int n, const Dial &dial) {
         dials++;
         int to = 0, life = -1;
-        if (!dial.address.empty()) std::sscanf(dial.address.c_str(), "sim:%d:%d", &to, &life);
-        if (cuts_.contains({n, to}) || cuts_.contains({to, n}))
-            return at(now_ + wire::handshake_timeout,
-                      [this, n, own = this->life(n), link = dial.link] {
-                          if (own == this->life(n))
-                              step(n, DialFailed{link, DTRAIN_ERR_TIMEOUT, false, "no answer"});
+        if (dial.address.empty())
+            to = rendezvous(n);
+        else
+            std::sscanf(dial.address.c_str(), "sim:%d:%d", &to, &life);
+        if (to == nobody)
+            return at(now_ + delay(), [this, n, own = this->life(n), link = dial.link] {
+                if (own == this->life(n))
+                    step(n, DialFailed{link, DTRAIN_ERR_NOT_FOUND, true, "connection refused"});
+            });
+        if (to == soon || is_cut(n, to) || is_cut(to, n))
+            return at(now_ + (to == soon ? 5 * ms : wire::handshake_timeout),
+                      [this, n, own = this->life(n), again = to == soon, dial] {
+                          if (own != this->life(n) || crashed(n)) return;
+                          if (again) return this->dial(n, dial); // the system has accepted it
+                          step(n, DialFailed{dial.link, DTRAIN_ERR_TIMEOUT, false, "no answer"});
                       });
         at(now_ + delay(), [this, n, own = this->life(n), to, life, link = dial.link] {
             if (own == this->life(n)) connect(n, to, life, link);
         });
     }
 
+    int process(int n) const { return hosts_[size_t(n)].process; }
+    bool is_cut(int from, int to) const { return cuts_.contains({process(from), process(to)}); }
     int life(int n) const { return hosts_[size_t(n)].life; }
 
     // life: of the process meant, or -1: at the rendezvous
     void connect(int n, int to, int life, Link link) {
         Host &host = hosts_[size_t(to)];
+        if (host.listens)
+            return at(now_ + wire::handshake_timeout, [this, n, own = this->life(n), link] {
+                if (own == this->life(n))
+                    step(n, DialFailed{link, DTRAIN_ERR_TIMEOUT, false, "no answer"});
+            });
         // The system had accepted it for a process that ends.
         if (host.crashed && now_ - host.ended < 30 * ms && draw(0, 1) == 0 &&
             host.dropped.insert(n).second)
@@ -235,7 +289,8 @@ class Network {
         c->end[1].node = to;
         c->end[1].link = next_accepted_ += 2;
         wires_[next_accepted_] = c;
-        step(to, Accepted{c->end[1].link, n, "10.0.0." + std::to_string(n), "10.0.0.0"});
+        step(to, Accepted{c->end[1].link, hosts_[size_t(n)].settings.identity.member(),
+                          "10.0.0." + std::to_string(process(n)), "10.0.0.0"});
         step(n, Dialled{link, text("sim:%d:%d", n, this->life(n))});
     }
 
@@ -284,7 +339,7 @@ class Network {
     // Sends what is ahead on its way, in order.
     void pump(const WirePtr &c, int side) {
         End &from = c->end[side];
-        if (cuts_.contains({from.node, c->end[1 - side].node})) return;
+        if (is_cut(from.node, c->end[1 - side].node)) return;
         while (!from.ahead.empty()) {
             from.last = std::max(from.last, now_ + delay());
             at(from.last, std::move(from.ahead.front()));
@@ -303,7 +358,7 @@ class Network {
     uint64_t next_ = 0;
     Link next_accepted_ = 0;
     std::priority_queue<Item> queue_;
-    std::vector<Host> hosts_;
+    std::deque<Host> hosts_; // whose places in memory stay
     std::map<Link, WirePtr> wires_;
     std::set<std::pair<int, int>> cuts_;
 };

@@ -120,6 +120,23 @@ void sizes(void **) {
     expect_refusal(desk.ask(3, all, 1, 3, false, 2), DTRAIN_ERR_LIMIT, "4 workers stay");
 }
 
+// A member that has heard nothing of a generation that others have formed asks again.
+void who_missed_the_next_generation_is_shut_out(void **) {
+    Desk desk;
+    for (int32_t m : {0, 1, 2}) assert_true(desk.ask(m, all).empty());
+    assert_int_equal(only(desk.ask(3, all), all).status, DTRAIN_OK);
+    assert_true(desk.votes.decided());
+    assert_true(desk.ask(1, all, 1, 0, false, 1).empty()); // the others may ask again as well
+    desk.state.gone[2] = desk.state.left(2, true);
+    expect_refusal(desk.votes.look_again(), DTRAIN_ERR_FENCED, "generation 7: rank 2");
+    expect_refusal(desk.ask(3, all, 1, 0, false, 1), DTRAIN_ERR_FENCED, "without this process");
+    expect_refusal(desk.ask(3, all, 1, 0, false, 2), DTRAIN_ERR_FENCED, "without this process");
+    Desk other; // one that only left does not count
+    other.state.gone[2] = other.state.left(2, false);
+    for (int32_t m : {0, 1}) assert_true(other.ask(m, all).empty());
+    assert_int_equal(only(other.ask(3, all), {0, 1, 3}).status, DTRAIN_OK);
+}
+
 void workers_leave(void **) {
     Desk desk;
     for (int32_t m : {0, 1, 2}) assert_true(desk.ask(m, all, 3, 0, m == 0).empty());
@@ -178,6 +195,7 @@ int main() {
         cmocka_unit_test(all_that_live_and_newcomers),
         cmocka_unit_test(a_member_that_dies_is_not_awaited),
         cmocka_unit_test(sizes),
+        cmocka_unit_test(who_missed_the_next_generation_is_shut_out),
         cmocka_unit_test(workers_leave),
         cmocka_unit_test(refusals),
         cmocka_unit_test(answers_are_kept),

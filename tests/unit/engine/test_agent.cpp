@@ -3,6 +3,7 @@
 #include "check.h"
 #include "engine/agent.h"
 
+#include <algorithm>
 #include <atomic>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -244,6 +245,53 @@ void many_threads(void **) {
     assert_false(rig.agent.has_poller());
 }
 
+// Data keep moving, so the thread that moves them unlocks for an instant only. Whoever has an event
+// to tell still gets the lock after a round or two.
+void an_event_does_not_wait_for_moving_data(void **) {
+    constexpr int events = 21;
+    struct Moving final : Operation {
+        explicit Moving(Request *completed) : Operation(completed) { polled = true; }
+        void start(Agent &) override {}
+        int advance(Agent &) override {
+            rounds++;
+            const int64_t end = monotonic_clock().now_ns() + 200 * us;
+            while (monotonic_clock().now_ns() < end) {
+            }
+            return 1;
+        }
+        void fail(Agent &agent, const Outcome &outcome, const char *text) override {
+            agent.finish(this, outcome, text);
+        }
+        void stalled(Agent &) override {}
+        void timed_out(Agent &) override {}
+        std::atomic<int> rounds{0};
+    };
+    Rig rig;
+    Request request;
+    auto *moving = new (request) Moving(&request);
+    rig.agent.post(moving, true);
+    std::thread mover([&] { rig.agent.wait(request, INT64_MAX); });
+    std::atomic<bool> over{false};
+    std::vector<std::thread> others; // keep the cores busy: the thread that is woken runs later
+    for (int i = 0; i < 6; i++)
+        others.emplace_back([&] {
+            while (!over) {
+            }
+        });
+    std::vector<int> waited;
+    for (int i = 0; i < events; i++) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        const int before = moving->rounds;
+        rig.agent.locked([&] { waited.push_back(moving->rounds - before); });
+    }
+    rig.agent.locked([&] { moving->fail(rig.agent, {.status = DTRAIN_ERR_CANCELED}, "end"); });
+    mover.join();
+    over = true;
+    for (std::thread &other : others) other.join();
+    std::ranges::sort(waited);
+    assert_in_range(waited[events * 9 / 10], 0, 2);
+}
+
 // While the higher one moves, the lower one waits; while it cannot, it does not.
 void a_higher_priority_moves_first(void **) {
     Rig rig;
@@ -282,6 +330,7 @@ int main() {
         cmocka_unit_test(the_helper_is_called_when_nobody_waits),
         cmocka_unit_test(one_that_rests_is_not_pending),
         cmocka_unit_test(many_threads),
+        cmocka_unit_test(an_event_does_not_wait_for_moving_data),
         cmocka_unit_test(a_higher_priority_moves_first),
     };
     return cmocka_run_group_tests_name("agent", tests, nullptr, nullptr);

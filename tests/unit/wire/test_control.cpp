@@ -34,7 +34,7 @@ std::vector<Message> one_of_each() {
     GroupReply late{5, DTRAIN_ERR_TIMEOUT, "still waiting", {2}, {10}};
     GroupReply again{5, DTRAIN_OK, "", {2, 0}, {11, 4}, 0, 0, true, {}, 7};
     again.used[3] = 5;
-    Gone gone{9, 3, false, "rank 3 lost", true};
+    Gone gone{9, 3, true, "rank 3 left the job", false, true};
     GroupRequest request{5, {0, 1, 2}, {}, second, 3, GroupKind::create, -7, 1023, 2};
     request.used[15] = 1;
     ReformRequest reform{5, {0, 2}, 3, second, "5f@10.0.0.1:7", 2, 8, true};
@@ -58,7 +58,7 @@ std::vector<Message> one_of_each() {
         Waiting{"waiting 2 s"},
         Roster{11, 0, 0, 2, {peer(0), peer(1)}},
         Heartbeat{8},
-        Leave{},
+        Leave{true},
         Over{DTRAIN_ERR_FENCED, "gone on"},
         gone,
         GroupFailed{5, {0, 1}, DTRAIN_ERR_ABORTED, "why", -1, 17},
