@@ -22,7 +22,8 @@ Status Door::open(const Identity &where, const std::string &listen_address, Fd t
             "file://",
             first.rendezvous.c_str());
     Fd listener = std::move(taken);
-    if (Status s = fresh.open(deadline_ns, listener); s != DTRAIN_OK) return s;
+    if (Status s = fresh.open(deadline_ns, listener, where.generation + 1); s != DTRAIN_OK)
+        return s;
     close();
     rendezvous_ = std::move(fresh);
     listener_ = std::move(listener);

@@ -121,12 +121,19 @@ void Driver::perform(Action &action, int64_t now) {
     else if (const auto *d = std::get_if<Dial>(&action))
         dial(*d, now);
     else if (auto *r = std::get_if<Report>(&action)) {
-        if (std::holds_alternative<wire::Roster>(r->message) && !identity_.elastic)
-            rendezvous_.close();
+        if (std::holds_alternative<wire::Roster>(r->message)) formed();
         reports_.push_back(std::move(r->message));
     } else if (std::holds_alternative<OpenDoor>(action)) {
         open_door(Fd(), now);
     }
+}
+
+// The rendezvous of an elastic job stays, for newcomers.
+void Driver::formed() {
+    if (!identity_.elastic) return rendezvous_.close();
+    if (rendezvous_.note_formed() != DTRAIN_OK && log_ != nullptr)
+        log_->write(DTRAIN_LOG_WARN, "the job has formed, but its launcher cannot know: %s",
+                    error_text());
 }
 
 void Driver::open_door(Fd taken, int64_t now) {

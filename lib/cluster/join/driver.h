@@ -54,6 +54,7 @@ class Driver {
 
     void run(Actions actions, int64_t now); // the actions, and those of the events that they cause
     void perform(Action &action, int64_t now);
+    void formed();
     void dial(const Dial &dial, int64_t now);
     Status find(const std::string &address, std::vector<SocketAddress> &out);
     void advance(Link dial, int64_t now);

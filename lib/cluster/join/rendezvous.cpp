@@ -115,10 +115,10 @@ Status Rendezvous::parse(const Identity &identity, const std::string &listen_add
                 where.c_str());
 }
 
-Status Rendezvous::open(int64_t deadline_ns, Fd &listener) {
+Status Rendezvous::open(int64_t deadline_ns, Fd &listener, uint32_t formed) {
     if (identity_.member() != 0) return passes_on() ? pass_on("", deadline_ns) : DTRAIN_OK;
     Status s = listen(deadline_ns, listener);
-    if (s == DTRAIN_OK) return publish(listener, deadline_ns);
+    if (s == DTRAIN_OK) return publish(listener, formed, deadline_ns);
     if (!passes_on()) return s;
     const std::string why = error_text(); // the others wait to be told
     (void)pass_on(cannot_listen + why, deadline_ns);
@@ -167,22 +167,27 @@ Status Rendezvous::listen_tcp(const std::string &port, int64_t deadline_ns, Fd &
     return s == DTRAIN_ERR_NOT_FOUND ? listen_everywhere(port, listener) : s;
 }
 
-Status Rendezvous::publish(const Fd &listener, int64_t deadline_ns) {
+Status Rendezvous::publish(const Fd &listener, uint32_t formed, int64_t deadline_ns) {
     if (kind_ == Kind::tcp || kind_ == Kind::place) return DTRAIN_OK;
-    wire::random_bytes(&meeting_, sizeof meeting_);
-    const std::string place = place_of(listener.get()).text();
-    return kind_ == Kind::file ? write_file(place) : pass_on(place, deadline_ns);
-}
-
-// The meeting is the end of the nonce, by which rank 0 recognizes its own file.
-Status Rendezvous::write_file(const std::string &place) {
     uint64_t nonce = 0;
     wire::random_bytes(&nonce, sizeof nonce);
-    meeting_ = uint16_t(nonce);
+    meeting_ = uint16_t(nonce); // of the file, the end of its nonce
+    const std::string place = place_of(listener.get()).text();
+    if (kind_ != Kind::file) return pass_on(place, deadline_ns);
     char line[512];
-    std::snprintf(line, sizeof line, "%s%s %d %016llx\n", file_head, place.c_str(), getpid(),
+    std::snprintf(line, sizeof line, "%s%s %d %016llx", file_head, place.c_str(), getpid(),
                   static_cast<unsigned long long>(nonce));
-    std::string fresh = path_ + "." + std::to_string(getpid()) + "." + std::to_string(nonce);
+    announced_ = line;
+    return write_file(formed);
+}
+
+Status Rendezvous::note_formed() { return written_.empty() ? DTRAIN_OK : write_file(1); }
+
+Status Rendezvous::write_file(uint32_t formed) {
+    const std::string line = announced_ + " " + std::to_string(formed) + "\n";
+    uint64_t unique = 0;
+    wire::random_bytes(&unique, sizeof unique);
+    const std::string fresh = path_ + "." + std::to_string(getpid()) + "." + std::to_string(unique);
     if (Status s = write_whole(fresh, line); s != DTRAIN_OK) return s;
     if (rename(fresh.c_str(), path_.c_str()) != 0) {
         int error = errno;

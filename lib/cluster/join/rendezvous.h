@@ -6,6 +6,8 @@
 //                     (a service, Debian's 127.0.1.1, ::1), it listens on all interfaces.
 //   file:///path      worker 0 writes its addresses there. A file from an earlier job does no harm:
 //                     no process listens at its addresses, and it is read again until one does.
+//                     The last number in it says how many generations of the job have formed, 0
+//                     while the first one gathers; launchers of elastic jobs read it.
 //   oob               the program's all-gather; called once, from open()
 //   pmi, pmix         the launcher's key-value store (exchange.h); called once, from open()
 //   at:place          only within the library: worker 0 listens at this place (place.h) already
@@ -35,8 +37,10 @@ class Rendezvous {
     Status parse(const Identity &identity, const std::string &listen_address,
                  dtrain_oob_allgather_fn oob, void *oob_arg);
     // Worker 0: opens `listener`, unless it is open already, and makes its address known. Others:
-    // call oob if it is the rendezvous.
-    Status open(int64_t deadline_ns, Fd &listener);
+    // call oob if it is the rendezvous. formed: how many generations of the job have formed.
+    Status open(int64_t deadline_ns, Fd &listener, uint32_t formed = 0);
+    // Worker 0: the job has formed for the first time.
+    Status note_formed();
     // Where worker 0 may listen, the best first. DTRAIN_ERR_NOT_FOUND: not known yet (the text says
     // why).
     Status find(int64_t deadline_ns, std::vector<SocketAddress> &addresses);
@@ -54,8 +58,8 @@ class Rendezvous {
     Status listen(int64_t deadline_ns, Fd &listener);
     Status listen_tcp(int64_t deadline_ns, Fd &listener) const;
     Status listen_tcp(const std::string &port, int64_t deadline_ns, Fd &listener) const;
-    Status publish(const Fd &listener, int64_t deadline_ns);
-    Status write_file(const std::string &place);
+    Status publish(const Fd &listener, uint32_t formed, int64_t deadline_ns);
+    Status write_file(uint32_t formed);
     Status read_file(std::string &place);
     bool passes_on() const { return kind_ == Kind::oob || kind_ == Kind::exchange; }
     // Worker 0 tells the others its place, or an error; oob or exchange.
@@ -69,6 +73,7 @@ class Rendezvous {
     std::vector<std::string> ports_; // tcp: tried in turn
     Unshared given_;                 // the listener from the launcher
     std::string path_;               // file
+    std::string announced_;          // file: what this process says in it, but for the last number
     std::string written_;            // the file's content, if this process wrote it
     std::string listen_host_;        // all but tcp: the option's value, or ""
     std::string place_;              // oob, exchange: what worker 0 has passed on; place: given

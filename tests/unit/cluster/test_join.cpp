@@ -191,6 +191,35 @@ void stale_file(void **) {
     assert_int_not_equal(access(path.c_str(), F_OK), 0); // nothing is left
 }
 
+std::string content_of(const std::string &path) {
+    char text[512] = "";
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) < 0) text[0] = 0;
+    if (fd >= 0) close(fd);
+    return text;
+}
+
+// The file of an elastic job stays, and says in its last number whether the job has formed.
+void file_of_an_elastic_job(void **) {
+    const std::string where = rendezvous_file("elastic"), path = where.substr(7);
+    Rank zero, one;
+    zero.params = params_for(0, 2, 0, where);
+    one.params = params_for(1, 2, 0, where);
+    zero.params.identity.elastic = one.params.identity.elastic = true;
+    std::thread early([&] { zero.join(); });
+    while (content_of(path).empty()) usleep(1000);
+    std::string before = content_of(path);
+    assert_true(before.ends_with(" 0\n"));
+    one.join();
+    early.join();
+    assert_string_equal((zero.text + one.text).c_str(), "");
+    before.replace(before.size() - 3, 3, " 1\n"); // and nothing else has changed
+    assert_string_equal(content_of(path).c_str(), before.c_str());
+    one.stop();
+    zero.stop();
+    assert_int_not_equal(access(path.c_str(), F_OK), 0);
+}
+
 // An all-gather among threads, as a program might give.
 struct Exchange {
     std::mutex mutex;
@@ -289,6 +318,7 @@ int main() {
         cmocka_unit_test(inherited_listener),
         cmocka_unit_test(scanners),
         cmocka_unit_test(stale_file),
+        cmocka_unit_test(file_of_an_elastic_job),
         cmocka_unit_test(by_callback),
         cmocka_unit_test(one_fails),
     };
