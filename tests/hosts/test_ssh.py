@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """dtrain-run over two hosts, which are network namespaces at a switch, each with an sshd; the launcher
 is on a third one, or on one of the two. Needs root, iproute2, openssh-server and openssh-client.
-usage: test_ssh.py BIN
+usage: test_ssh.py BIN ELASTIC_WORKER
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -22,7 +22,7 @@ HOSTS = {"launcher": "10.81.0.1", "a": "10.81.0.2", "b": "10.81.0.3"}
 LIMIT = 100  # seconds
 BENCH = ["--operations", "allreduce,push_pull", "--sizes", "4,1M", "--iterations", "3"]
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("DTRAIN_", "SSH_"))}
-bin_folder = ""
+bin_folder = worker = ""
 
 
 def missing():
@@ -227,12 +227,95 @@ class Hosts(unittest.TestCase):
             connect("b", True)
         self.daemons_are_left_alone()
 
+    def lose_rank_0s_host(self, cut):
+        """An elastic job of four on a and b; the host of rank 0 is lost: its network, or all processes on it. After
+        a cut, only the larger side may go on."""
+        there = 1 if cut else 2
+        left = 4 - there
+        with tempfile.TemporaryDirectory() as folder:
+            process = self.start("--elastic", "1:4", "-H", f"a:{there},b:{left}", "--host-timeout", "4", worker, folder,
+                                 DTRAIN_HEARTBEAT_TIMEOUT="2s", DTRAIN_OP_TIMEOUT="60s")
+            said = ""
+
+            def read_until(*words):
+                nonlocal said
+                seen = ""
+                while not all(word in seen for word in words):
+                    line = process.stdout.readline()
+                    self.assertTrue(line, said)
+                    seen += line
+                    said += line
+            try:
+                read_until(*(f"[{rank}] rank {rank} of 4, step 0" for rank in range(4)))
+                if cut:
+                    connect("a", False)
+                else:
+                    for pid in ip("netns", "pids", space("a")).split():
+                        os.kill(int(pid), 9)
+                # Newcomers find the job on b, whose rendezvous it has become.
+                read_until("host a is lost: ", *(f"[{there + i}] rank {i} of {left}, step above 0" for i in range(left)))
+                os.kill(int(said.split(f"[{there}] pid ")[1].split()[0]), 9)
+                read_until(f"[3] rank {left - 2} of {left}, step above 0", f"] rank {left - 1} of {left}, step above 0")
+                pathlib.Path(folder, "stop").touch()
+                said += process.communicate(timeout=LIMIT)[0]
+                self.assertEqual(process.returncode, 0, said)
+                self.assertIn(f"the job has ended well; {there + 1} workers failed, of which", said)
+            finally:
+                process.kill()
+                process.stdout.close()
+        return said
+
+    def test_elastic_job_loses_the_processes_of_rank_0s_host(self):
+        try:
+            self.lose_rank_0s_host(cut=False)
+        finally:
+            self.daemons["a"].wait()
+            self.daemons["a"] = start_sshd("a", self.folder)
+            self.addClassCleanup(self.daemons["a"].wait)
+            self.addClassCleanup(self.daemons["a"].kill)
+        self.assert_nothing_left()
+
+    def test_elastic_job_loses_the_network_of_rank_0s_host(self):
+        try:
+            self.lose_rank_0s_host(cut=True)
+            self.assert_processes_end("a")
+        finally:
+            connect("a", True)
+        self.daemons_are_left_alone("a")
+
+    def test_elastic_job_gets_a_host_back(self):
+        """Rank 0's host loses its network for a while, and has workers again."""
+        with tempfile.TemporaryDirectory() as folder:
+            process = self.start("--elastic", "1:2", "-H", "a,b", "--host-timeout", "4", worker, folder,
+                                 DTRAIN_HEARTBEAT_TIMEOUT="2s", DTRAIN_OP_TIMEOUT="60s")
+            try:
+                said = ""
+                while "[1] rank 1 of 2, step 0" not in said:
+                    said += (line := process.stdout.readline())
+                    self.assertTrue(line, said)
+                connect("a", False)
+                while "[1] rank 0 of 1, step above 0" not in said or "host a is lost" not in said:
+                    said += (line := process.stdout.readline())
+                    self.assertTrue(line, said)
+                connect("a", True)
+                while "] rank 1 of 2, step above 0" not in said:
+                    said += (line := process.stdout.readline())
+                    self.assertTrue(line, said)
+                pathlib.Path(folder, "stop").touch()
+                said += process.communicate(timeout=LIMIT)[0]
+                self.assertEqual(process.returncode, 0, said)
+            finally:
+                connect("a", True)
+                process.kill()
+                process.stdout.close()
+        self.daemons_are_left_alone("a")
+
     def assert_processes_end(self, host, seconds=30):
         """No process of the job is left on a host that cannot be reached."""
         def runs(pid):
             try:
-                return "/dtrain-run" in (text := pathlib.Path(f"/proc/{pid}/cmdline").read_text()) or \
-                    "/dtrain-bench" in text
+                text = pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+                return any(program in text for program in ("/dtrain-run", "/dtrain-bench", "/elastic_worker"))
             except OSError:  # it has just ended
                 return False
         end = time.monotonic() + seconds
@@ -240,14 +323,15 @@ class Hosts(unittest.TestCase):
             self.assertLess(time.monotonic(), end, "still there")
             time.sleep(0.1)
 
-    def daemons_are_left_alone(self):
+    def daemons_are_left_alone(self, host="b"):
         """The daemon of the host that was cut off has noticed nothing yet: its session is ended here."""
-        daemon = self.daemons["b"].pid
-        for pid in ip("netns", "pids", space("b")).split():
+        daemon = self.daemons[host].pid
+        for pid in ip("netns", "pids", space(host)).split():
             if int(pid) != daemon:
                 os.kill(int(pid), 9)
 
 
 if __name__ == "__main__":
     bin_folder = os.path.abspath(sys.argv.pop(1))
+    worker = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -3,6 +3,7 @@
 #include "agent.h"
 
 #include "clock.h"
+#include "meeting.h"
 #include "output.h"
 #include "rendezvous.h"
 #include "secret.h"
@@ -31,6 +32,7 @@ typedef struct agent {
     char *recipe;          /* the pieces of the next one that have come */
     size_t recipe_size;
     char secret[SECRET_PATH]; /* empty: none */
+    meeting_t meeting;        /* of an elastic job */
     int listener;             /* for the process that inherits it; -1: none */
     double heard, told, looked;
     bool ending;
@@ -66,6 +68,25 @@ static void listen_for_ranks(agent_t *agent, const frame_t *frame) {
     agent->ending = true;
 }
 
+static void open_meeting(agent_t *agent) {
+    if (meeting_open(&agent->meeting) == 0) return;
+    output_say("cannot make a folder in /tmp: %s", strerror(errno));
+    agent->ending = true;
+}
+
+/* Before a process's end is reported: the launcher then knows what the process has written. */
+static bool tell_place(agent_t *agent) {
+    const meeting_t *meeting = &agent->meeting;
+    if (!meeting_look(&agent->meeting)) return false;
+    channel_send(&agent->launcher, FRAME_PLACE, 0, meeting->text, meeting->length);
+    return true;
+}
+
+/* What a process here has just written is newer, and goes to all hosts. */
+static void take_place(agent_t *agent, const frame_t *frame) {
+    if (!tell_place(agent)) meeting_write(&agent->meeting, frame->bytes, frame->length);
+}
+
 static void take_recipe(agent_t *agent, const frame_t *frame) {
     if (agent->recipe_size + frame->length > MAX_RECIPE) {
         output_say("a command line is longer than 64 MiB");
@@ -83,6 +104,8 @@ static void start(agent_t *agent, const frame_t *frame) {
     const bool listens = memchr(frame->bytes, START_LISTENER, frame->length) != NULL;
     if (recipe_unpack(&recipe, agent->recipe, agent->recipe_size)) {
         if (agent->secret[0] != 0) recipe_set(&recipe, "DTRAIN_SECRET_FILE", agent->secret);
+        if (agent->meeting.folder[0] != 0)
+            recipe_set(&recipe, "DTRAIN_RENDEZVOUS", agent->meeting.url);
         if (listens) recipe_set_number(&recipe, "DTRAIN_LISTEN_FD", agent->listener);
         tasks_start(&agent->tasks, &agent->launcher, frame->process, &recipe, input,
                     listens ? agent->listener : -1);
@@ -110,6 +133,9 @@ static void take_frame(agent_t *agent, const frame_t *frame) {
         if (task != NULL) task_give(task, &agent->launcher, frame);
         break;
     case FRAME_PING: break;
+    case FRAME_MEET: open_meeting(agent); break;
+    case FRAME_PLACE: take_place(agent, frame); break;
+    case FRAME_RELEASE: tasks_release(&agent->tasks, &agent->launcher, frame->process); break;
     default: agent->ending = true; /* FINISH */
     }
 }
@@ -137,12 +163,13 @@ static void wait_for_events(agent_t *agent) {
     polled[2] = (struct pollfd){.fd = unsent > 0 ? agent->launcher.to : -1, .events = POLLOUT};
     for (int i = 0; i < agent->tasks.count; i++)
         task_prepare(agent->tasks.list[i], unsent > UNSENT_LIMIT, polled + FIXED + TASK_POLLED * i);
-    if (poll(polled, count, 500) < 0) return;
+    if (poll(polled, count, agent->meeting.folder[0] != 0 ? MEETING_LOOKS : 500) < 0) return;
     const int there = agent->tasks.count; /* more may come meanwhile */
     for (int i = 0; i < there; i++)
         task_handle(agent->tasks.list[i], &agent->launcher, polled + FIXED + TASK_POLLED * i);
     if (polled[0].revents != 0) handle_signals(agent);
     if (polled[1].revents != 0) take_frames(agent, clock_now());
+    tell_place(agent);
     tasks_reap(&agent->tasks, &agent->launcher);
 }
 
@@ -177,6 +204,7 @@ int agent_run(double limit) {
         if (!channel_flush(&agent.launcher)) agent.ending = true;
     }
     tasks_end(&agent.tasks, &agent.launcher);
+    meeting_close(&agent.meeting);
     send_the_rest(&agent);
     channel_close(&agent.launcher);
     free(agent.polled);

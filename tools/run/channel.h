@@ -13,6 +13,7 @@
 
 enum { FRAME_HEAD = 12, FRAME_BYTES = PIPE_BUF - FRAME_HEAD };
 
+/* New kinds come at the end: every version must understand another one's HELLO. */
 enum frame_kind {
     /* To the agent. */
     FRAME_SECRET = 1, /* the job's secret */
@@ -33,6 +34,11 @@ enum frame_kind {
     FRAME_ERRORS, /* of the process: from its second output, stderr */
     FRAME_TAKEN,
     FRAME_ENDED, /* exit status and signal: two numbers */
+    /* To the agent. */
+    FRAME_MEET,    /* make a place where the generations of an elastic job meet (meeting.h) */
+    FRAME_RELEASE, /* forget a process that has ended: end what it has left running */
+    /* In both directions. */
+    FRAME_PLACE, /* what the file of the meeting says; to the agent also nothing: remove it */
 };
 
 /* Flags in the bytes of FRAME_START. */

@@ -30,7 +30,7 @@ void host_lose(host_t *host, const char *why) { lose(host, "%s", why); }
 void host_open(host_t *host, const char *name, const options_t *options, double now) {
     int to[2] = {-1, -1}, from[2] = {-1, -1}, errors = -1;
     recipe_t recipe = {0};
-    *host = (host_t){.name = name, .state = HOST_CONNECTING, .heard = now};
+    *host = (host_t){.name = name, .state = HOST_CONNECTING, .opened = now, .heard = now};
     host->channel.from = host->channel.to = host->complaints.from = -1;
     ssh_command(options, name, &recipe.arguments);
     if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0 ||
@@ -55,6 +55,16 @@ void host_send_secret(host_t *host, const char *secret) {
 
 void host_listen(host_t *host, bool everywhere) {
     channel_send_numbers(&host->channel, FRAME_LISTEN, 0, everywhere, 0);
+}
+
+void host_meet(host_t *host) { channel_send(&host->channel, FRAME_MEET, 0, NULL, 0); }
+
+void host_place(host_t *host, const char *text, size_t length) {
+    channel_send(&host->channel, FRAME_PLACE, 0, text, length);
+}
+
+void host_release(host_t *host, int number) {
+    channel_send(&host->channel, FRAME_RELEASE, (uint32_t)number, NULL, 0);
 }
 
 void host_start(host_t *host, int number, const recipe_t *recipe, bool input, bool listener) {
@@ -96,6 +106,7 @@ static void greet(host_t *host, const frame_t *frame) {
     if (sscanf(connection, "%63s %*s %63s", host->launcher, host->address) != 2)
         host->launcher[0] = host->address[0] = 0;
     host->state = HOST_READY;
+    host->ready = true;
 }
 
 static void take_frame(host_t *host, const frame_t *frame, host_frame_fn *take, void *arg) {

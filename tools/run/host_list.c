@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "host_list.h"
 
-#include "output.h"
 #include "texts.h"
 
 #include <ctype.h>
@@ -13,8 +12,8 @@
 
 static const char blanks[] = " \t\r\n\v\f";
 
-static int wrong(const char *where, const char *text, const char *why) {
-    output_say("%s: \"%.100s\" %s", where, text, why);
+static int wrong(host_list_t *hosts, const char *where, const char *text, const char *why) {
+    snprintf(hosts->why, sizeof hosts->why, "%s: \"%.100s\" %s", where, text, why);
     return -1;
 }
 
@@ -29,14 +28,14 @@ static int is_name(const char *name) {
 static int add(host_list_t *hosts, const char *where, const char *name, const char *slots_text) {
     char *end;
     const long slots = slots_text != NULL ? strtol(slots_text, &end, 10) : 1;
-    if (!is_name(name)) return wrong(where, name, "is not a host's name");
+    if (!is_name(name)) return wrong(hosts, where, name, "is not a host's name");
     if (slots_text != NULL && (end == slots_text || *end != 0 || slots < 1 || slots > MAX_SLOTS))
-        return wrong(where, slots_text, "is not a number of slots from 1 to 4096");
+        return wrong(hosts, where, slots_text, "is not a number of slots from 1 to 4096");
     int i = 0;
     while (i < hosts->count && strcmp(hosts->entries[i].name, name) != 0) i++;
-    if (i == MAX_HOSTS) return wrong(where, name, "is one host too many: at most 4096");
+    if (i == MAX_HOSTS) return wrong(hosts, where, name, "is one host too many: at most 4096");
     if (hosts->slots + slots > MAX_SLOTS)
-        return wrong(where, name, "has too many slots: at most 4096 on all hosts together");
+        return wrong(hosts, where, name, "has too many slots: at most 4096 on all hosts together");
     if (i == hosts->count) {
         hosts->entries = own_memory(hosts->entries, (size_t)(i + 1) * sizeof *hosts->entries);
         char *copy = own_memory(NULL, strlen(name) + 1);
@@ -79,34 +78,40 @@ static int add_line(host_list_t *hosts, const char *where, char *line) {
     slots = split_slots(&name);
     while ((word = strtok_r(NULL, blanks, &state)) != NULL) {
         if (strncmp(word, "slots=", 6) != 0 || slots != NULL)
-            return wrong(where, word, "is not understood (HOST, HOST:N or HOST slots=N)");
+            return wrong(hosts, where, word, "is not understood (HOST, HOST:N or HOST slots=N)");
         slots = word + 6;
     }
     return add(hosts, where, name, slots);
 }
 
-int host_list_read(host_list_t *hosts, const char *path) {
+int host_list_parse(host_list_t *hosts, FILE *file, const char *what) {
     char *line = NULL, where[300];
     size_t room = 0;
     int result = 0, number = 0;
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        output_say("hostfile %s: %s", path, strerror(errno));
-        return -1;
-    }
     errno = 0;
     while (result == 0 && getline(&line, &room, file) >= 0) {
-        snprintf(where, sizeof where, "hostfile %.250s, line %d", path, ++number);
+        snprintf(where, sizeof where, "%.250s, line %d", what, ++number);
         result = add_line(hosts, where, line);
     }
-    if (result == 0 && ferror(file)) {
-        output_say("hostfile %s: %s", path, strerror(errno));
-        result = -1;
-    } else if (result == 0 && hosts->count == 0) {
-        output_say("hostfile %s: it names no host", path);
+    free(line);
+    if (result != 0 || !ferror(file)) return result;
+    snprintf(hosts->why, sizeof hosts->why, "%.250s: %s", what, strerror(errno));
+    return -1;
+}
+
+int host_list_read(host_list_t *hosts, const char *path) {
+    char what[300];
+    FILE *file = fopen(path, "re");
+    snprintf(what, sizeof what, "hostfile %.250s", path);
+    if (file == NULL) {
+        snprintf(hosts->why, sizeof hosts->why, "%s: %s", what, strerror(errno));
+        return -1;
+    }
+    int result = host_list_parse(hosts, file, what);
+    if (result == 0 && hosts->count == 0) {
+        snprintf(hosts->why, sizeof hosts->why, "%s: it names no host", what);
         result = -1;
     }
-    free(line);
     fclose(file);
     return result;
 }

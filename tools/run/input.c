@@ -19,9 +19,13 @@ int input_open(input_t *input, int *read_end) {
     return fcntl(input->to, F_SETFL, O_NONBLOCK);
 }
 
-void input_open_at(input_t *input, host_t *host) { *input = (input_t){.to = -1, .host = host}; }
+void input_open_at(input_t *input, host_t *host, int number) {
+    *input = (input_t){.to = -1, .host = host, .number = number};
+}
 
-void input_taken(input_t *input) { input->untaken = false; }
+void input_take(input_t *input, const host_t *host, int number) {
+    if (host == input->host && number == input->number) input->untaken = false;
+}
 
 /* Reading the terminal in the background would stop this process. */
 static bool may_read(void) { return !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) == getpgrp(); }
@@ -34,12 +38,14 @@ void input_prepare(const input_t *input, struct pollfd polled[2]) {
     polled[1] = (struct pollfd){.fd = pending ? input->to : -1, .events = POLLOUT};
 }
 
-static void end(input_t *input) {
-    if (input->host != NULL) host_input(input->host, 0, NULL, 0);
+void input_close(input_t *input) {
     if (input->to >= 0) close(input->to);
-    input->to = -1;
-    input->host = NULL;
-    input->begin = input->end = 0;
+    *input = (input_t){.to = -1};
+}
+
+static void end(input_t *input) {
+    if (input->host != NULL) host_input(input->host, input->number, NULL, 0);
+    input_close(input);
 }
 
 static void pass_on(input_t *input, size_t size) {
@@ -47,7 +53,7 @@ static void pass_on(input_t *input, size_t size) {
         input->begin = 0, input->end = size;
         return;
     }
-    host_input(input->host, 0, input->data, size);
+    host_input(input->host, input->number, input->data, size);
     input->untaken = true;
 }
 

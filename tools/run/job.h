@@ -5,20 +5,25 @@
 #include "input.h"
 #include "options.h"
 #include "process.h"
+#include "recipes.h"
 
 #include <poll.h>
 
 typedef struct job {
     const options_t *options;
-    process_t *processes;  /* workers, then servers */
-    struct pollfd *polled; /* signals, two for the input, two per process, then the hosts' */
-    host_t *hosts;         /* those of the options, of which some are this one or unused */
+    common_t common;
+    struct elastic *elastic; /* elastic.h; NULL: the job is not elastic */
+    process_t **processes;   /* workers, then servers, then newcomers: their numbers ascend */
+    int count, next_number;
+    int next_worker;       /* number of the next newcomer */
+    struct pollfd *polled; /* signals, two for the input, three for the script of --discovery, two
+                              per process, then the hosts' */
+    host_t **hosts;        /* those of the options or of elastic.h, of which some are this one */
     int host_count;
-    bool connected; /* a loss of a host is from now on a loss of its processes */
     pid_t heart;
     input_t input;
     int signals;
-    int count, running, workers_running;
+    int running, workers_running;
     bool some_ended; /* a process has ended, and the job has perhaps not handled it yet */
     int status;      /* exit status of the first process to fail */
     int interrupted; /* the first signal passed on, or 0 */
@@ -32,8 +37,12 @@ typedef struct job {
 /* Runs the job; returns the launcher's exit status. */
 int job_run(const options_t *options);
 
-/* For starting.h: waits for the next event, at most half a second while there are hosts, and
- * handles it, except for ends of processes, which the job's policy handles. */
+/* For starting.h and elastic.h. */
+/* Waits for the next event, at most half a second while there are hosts, and handles it, except for
+ * ends of processes, which the job's policy handles. */
 void job_wait(job_t *job);
+process_t *job_add(job_t *job); /* a process that is not started yet */
+void job_add_host(job_t *job);  /* a host that is not connected */
+void job_stop(job_t *job);      /* TERM for all, and KILL some time later */
 
 #endif

@@ -7,11 +7,13 @@
 #include "dtrain.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: dtrain-run -n WORKERS [option ...] [--] PROGRAM [ARGUMENT ...]\n"
@@ -34,6 +36,11 @@ static const char usage[] =
     "  -p, --ssh-port PORT\n"
     "      --ssh-identity-file FILE\n"
     "      --ssh COMMAND        run this instead of \"ssh\"\n"
+    "Workers that come and go (docs/ELASTIC.md):\n"
+    "      --elastic MIN:MAX    replace workers that fail; -n: how many to begin with\n"
+    "      --elastic-timeout SECONDS  end the job when fewer than MIN run for so long (600)\n"
+    "      --discovery SCRIPT   prints the hosts that are there now, as in a hostfile\n"
+    "      --discovery-interval SECONDS  run it so often (5)\n"
     "Output lines are prefixed with the rank (s0, s1, ... for servers); rank 0 gets the input.\n"
     "INT, TERM and HUP are passed on to all processes; a second INT kills them. When a process\n"
     "fails, the library tells the others, which have the time of --grace to report it or to\n"
@@ -66,6 +73,19 @@ static int parse_seconds(const char *what, const char *text, double min, double 
     return 0;
 }
 
+static int parse_elastic(options_t *options, const char *text) {
+    char *end, *last = "x";
+    const long min = strtol(text, &end, 10), max = *end == ':' ? strtol(end + 1, &last, 10) : 0;
+    if (!isdigit((unsigned char)text[0]) || *last != 0 || min < 1 || max < 1 ||
+        max > MAX_PROCESSES || min > MAX_PROCESSES)
+        output_say("--elastic %s: must be MIN:MAX, two numbers from 1 to %d", text, MAX_PROCESSES);
+    else if (min > max)
+        output_say("--elastic %s: MIN is larger than MAX", text);
+    else
+        return options->elastic_min = (int)min, options->elastic_max = (int)max, 0;
+    return -1;
+}
+
 static int parse_port(const char *text) {
     char *end;
     const long port = strtol(text, &end, 10);
@@ -93,27 +113,83 @@ static int add_variable(texts_t *passed, const char *text) {
     return -1;
 }
 
-static int check_slots(options_t *options) {
-    const host_list_t *hosts = &options->hosts;
-    if (options->workers == 0) options->workers = hosts->slots;
-    if (hosts->count == 0 || options->workers <= hosts->slots || options->oversubscribe) return 0;
-    output_say("-n %d, but the hosts have %d slot%s (%s:%d%s); name more of them, or give "
-               "--oversubscribe",
-               options->workers, hosts->slots, hosts->slots == 1 ? "" : "s", hosts->entries[0].name,
-               hosts->entries[0].slots, hosts->count > 1 ? ", ..." : "");
+static int refuse(const char *what, const char *why) {
+    output_say("%s: %s", what, why);
     return -1;
+}
+
+static int check_slots(const options_t *options) {
+    const host_list_t *hosts = &options->hosts;
+    if (hosts->count == 0 || options->workers <= hosts->slots || options->oversubscribe) return 0;
+    output_say("-n %d, but the hosts have %d slot%s (%s:%d%s); name more of them%s",
+               options->workers, hosts->slots, hosts->slots == 1 ? "" : "s", hosts->entries[0].name,
+               hosts->entries[0].slots, hosts->count > 1 ? ", ..." : "",
+               options->elastic_max > 0 ? "" : ", or give --oversubscribe");
+    return -1;
+}
+
+static int complete_fixed(options_t *options) {
+    if (options->discovery != NULL || options->discovery_interval > 0 ||
+        options->elastic_timeout > 0)
+        return refuse(options->discovery != NULL        ? "--discovery"
+                      : options->discovery_interval > 0 ? "--discovery-interval"
+                                                        : "--elastic-timeout",
+                      "only an elastic job (--elastic MIN:MAX) has it");
+    if (options->workers == 0 && options->hosts.count == 0)
+        return refuse("-n is missing", "see --help");
+    if (options->workers == 0) options->workers = options->hosts.slots;
+    return check_slots(options);
+}
+
+static int complete_elastic(options_t *options) {
+    const host_list_t *hosts = &options->hosts;
+    const int min = options->elastic_min, max = options->elastic_max;
+    if (options->keep_going)
+        return refuse("--keep-going", "an elastic job always goes on without a failed worker");
+    if (options->oversubscribe)
+        return refuse("--oversubscribe", "an elastic job fills slots; give the hosts more of them");
+    if (options->address != NULL)
+        return refuse("--address",
+                      "any worker of an elastic job may become its first one; where hosts have "
+                      "addresses that do not lead there, set DTRAIN_LISTEN_ADDRESS on them");
+    if (options->discovery != NULL && hosts->count > 0)
+        return refuse("--discovery", "the hosts come from it or from -H and --hostfile, not both");
+    if (options->discovery == NULL && options->discovery_interval > 0)
+        return refuse("--discovery-interval", "there is no --discovery");
+    if (options->discovery != NULL && strchr(options->discovery, '/') != NULL &&
+        access(options->discovery, X_OK) != 0) {
+        output_say("--discovery %s: %s", options->discovery, strerror(errno));
+        return -1;
+    }
+    if (options->workers > 0 && (options->workers < min || options->workers > max)) {
+        output_say("-n %d: --elastic %d:%d allows %d to %d", options->workers, min, max, min, max);
+        return -1;
+    }
+    if (hosts->count > 0 && hosts->slots < min) {
+        output_say("--elastic %d:%d, but the hosts have %d slot%s", min, max, hosts->slots,
+                   hosts->slots == 1 ? "" : "s");
+        return -1;
+    }
+    if (options->workers == 0 && options->discovery == NULL)
+        options->workers = hosts->count > 0 && hosts->slots < max ? hosts->slots : max;
+    if (options->elastic_timeout == 0) options->elastic_timeout = 600;
+    if (options->discovery_interval == 0) options->discovery_interval = 5;
+    return check_slots(options);
 }
 
 static int complete(options_t *options, char **rest) {
     options->program = rest;
     if (options->agent > 0) return 0;
-    if (options->workers == 0 && options->hosts.count == 0)
-        output_say("-n is missing (see --help)");
-    else if (*rest == NULL)
-        output_say("the program is missing (see --help)");
-    else
-        return check_slots(options);
-    return -1;
+    const int result =
+        options->elastic_max > 0 ? complete_elastic(options) : complete_fixed(options);
+    if (result == 0 && *rest == NULL) return refuse("the program is missing", "see --help");
+    return result;
+}
+
+/* Of a list of hosts: prints why it is wrong. */
+static int listed(const host_list_t *hosts, int result) {
+    if (result != 0) output_say("%s", hosts->why);
+    return result;
 }
 
 int options_parse(options_t *options, int argc, char **argv) {
@@ -129,6 +205,10 @@ int options_parse(options_t *options, int argc, char **argv) {
         HOST_TIMEOUT,
         IDENTITY,
         SSH,
+        ELASTIC,
+        ELASTIC_TIMEOUT,
+        DISCOVERY,
+        DISCOVERY_INTERVAL,
         AGENT,
         VERSION,
         HELP
@@ -150,6 +230,10 @@ int options_parse(options_t *options, int argc, char **argv) {
                                           {"ssh-port", 1, NULL, 'p'},
                                           {"ssh-identity-file", 1, NULL, IDENTITY},
                                           {"ssh", 1, NULL, SSH},
+                                          {"elastic", 1, NULL, ELASTIC},
+                                          {"elastic-timeout", 1, NULL, ELASTIC_TIMEOUT},
+                                          {"discovery", 1, NULL, DISCOVERY},
+                                          {"discovery-interval", 1, NULL, DISCOVERY_INTERVAL},
                                           {"agent", 1, NULL, AGENT},
                                           {"version", 0, NULL, VERSION},
                                           {"help", 0, NULL, HELP},
@@ -173,8 +257,8 @@ int options_parse(options_t *options, int argc, char **argv) {
             break;
         case GRACE: result = parse_seconds("--grace", optarg, 0, &options->grace); break;
         case KEEP_GOING: options->keep_going = true; break;
-        case 'H': result = host_list_add(hosts, "-H", optarg); break;
-        case HOSTFILE: result = host_list_read(hosts, optarg); break;
+        case 'H': result = listed(hosts, host_list_add(hosts, "-H", optarg)); break;
+        case HOSTFILE: result = listed(hosts, host_list_read(hosts, optarg)); break;
         case OVERSUBSCRIBE: options->oversubscribe = true; break;
         case 'x': result = add_variable(&options->passed, optarg); break;
         case ADDRESS: options->address = optarg; break;
@@ -184,6 +268,15 @@ int options_parse(options_t *options, int argc, char **argv) {
         case 'p': result = parse_port(options->ssh_port = optarg); break;
         case IDENTITY: options->ssh_identity = optarg; break;
         case SSH: options->ssh = optarg; break;
+        case ELASTIC: result = parse_elastic(options, optarg); break;
+        case ELASTIC_TIMEOUT:
+            result = parse_seconds("--elastic-timeout", optarg, above_0, &options->elastic_timeout);
+            break;
+        case DISCOVERY: options->discovery = optarg; break;
+        case DISCOVERY_INTERVAL:
+            result = parse_seconds("--discovery-interval", optarg, above_0,
+                                   &options->discovery_interval);
+            break;
         case AGENT: result = parse_seconds("--agent", optarg, above_0, &options->agent); break;
         case VERSION: printf("dtrain-run %s\n", dtrain_version_string()); return 1;
         case HELP: fputs(usage, stdout); return 1;

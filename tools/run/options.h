@@ -10,7 +10,7 @@
 enum { MAX_PROCESSES = 4096 }; /* workers, and also servers */
 
 typedef struct options {
-    int workers, servers;
+    int workers, servers;       /* workers 0: as many as the discovered hosts have slots */
     bool mixed;                 /* workers also serve */
     double timeout;             /* seconds; 0: none */
     double grace;               /* seconds for the other processes after the first failure */
@@ -24,6 +24,10 @@ typedef struct options {
     double host_timeout;        /* seconds; a host that is silent for longer is lost */
     const char *ssh;            /* the program and arguments, separated by blanks */
     const char *ssh_port, *ssh_identity; /* NULL: ssh's own */
+    int elastic_min, elastic_max;        /* 0: the job is not elastic */
+    double elastic_timeout;              /* seconds with fewer workers than elastic_min */
+    const char *discovery;     /* the script that prints the hosts; NULL: they are fixed */
+    double discovery_interval; /* seconds */
     double agent; /* > 0: this is the agent of a launcher elsewhere; its host_timeout */
 } options_t;
 

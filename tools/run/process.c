@@ -2,7 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "process.h"
 
+#include "clock.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,18 +23,19 @@ static void start_here(process_t *p, const char *name, int input, int listener) 
     p->confirmed = p->failure.step != FAILED_NOTHING;
 }
 
-void process_start(process_t *p, int input, int listener) {
+void process_start(process_t *p, int input, bool listens, int listener) {
     char name[16];
     const bool first = !p->server && p->index == 0;
     snprintf(name, sizeof name, p->server ? "s%d" : "%d", p->index);
     p->started = true;
+    p->began = clock_now();
     if (p->host == NULL) {
         start_here(p, name, input, listener);
         return;
     }
     stream_begin(&p->out, STDOUT_FILENO, name);
     stream_begin(&p->err, STDERR_FILENO, name);
-    host_start(p->host, p->number, &p->recipe, first, first);
+    host_start(p->host, p->number, &p->recipe, first, listens);
 }
 
 void process_confirm(process_t *p) {
@@ -88,10 +92,20 @@ void process_signal(const process_t *p, int number) {
         host_signal(p->host, p->number, number);
 }
 
-void process_name(const process_t *p, char *name, size_t size) {
-    const char *kind = p->server ? "server" : "rank";
-    if (p->host != NULL)
-        snprintf(name, size, "%s %d on host %s", kind, p->index, p->host->name);
+void process_release(process_t *p) {
+    if (p->host != NULL && p->started && p->host->state == HOST_READY)
+        host_release(p->host, p->number);
     else
-        snprintf(name, size, "%s %d", kind, p->index);
+        process_signal(p, SIGKILL); /* before its last output is read */
+    stream_finish(&p->out);
+    stream_finish(&p->err);
+    child_release(&p->child);
+    recipe_free(&p->recipe);
+}
+
+void process_name(const process_t *p, char *name, size_t size) {
+    if (p->host != NULL)
+        snprintf(name, size, "%s %d on host %s", p->kind, p->index, p->host->name);
+    else
+        snprintf(name, size, "%s %d", p->kind, p->index);
 }

@@ -155,14 +155,27 @@ void tasks_reap(tasks_t *tasks, channel_t *to) {
     }
 }
 
+static void release(task_t *task, channel_t *to) {
+    relay_all(task, to);
+    close_all(task);
+    if (task->child.report >= 0) close(task->child.report);
+    child_release(&task->child);
+    free(task);
+}
+
+void tasks_release(tasks_t *tasks, channel_t *to, uint32_t number) {
+    for (int i = 0; i < tasks->count; i++) {
+        if (tasks->list[i]->number != number) continue;
+        release(tasks->list[i], to);
+        memmove(tasks->list + i, tasks->list + i + 1,
+                (size_t)(--tasks->count - i) * sizeof(task_t *));
+        return;
+    }
+}
+
 void tasks_end(tasks_t *tasks, channel_t *to) {
     for (int i = 0; i < tasks->count; i++) child_signal(&tasks->list[i]->child, SIGKILL);
-    for (int i = 0; i < tasks->count; i++) {
-        relay_all(tasks->list[i], to);
-        close_all(tasks->list[i]);
-        child_release(&tasks->list[i]->child);
-        free(tasks->list[i]);
-    }
+    for (int i = 0; i < tasks->count; i++) release(tasks->list[i], to);
     free(tasks->list);
     *tasks = (tasks_t){0};
 }

@@ -34,6 +34,8 @@ void task_prepare(const task_t *task, bool quiet, struct pollfd polled[TASK_POLL
 void task_handle(task_t *task, channel_t *to, const struct pollfd polled[TASK_POLLED]);
 /* Tells of the ends of processes, after what they have written. */
 void tasks_reap(tasks_t *tasks, channel_t *to);
+/* Forgets one; kills what it has left running, and passes its last output on. */
+void tasks_release(tasks_t *tasks, channel_t *to, uint32_t number);
 /* Kills what is left, and passes its last output on. */
 void tasks_end(tasks_t *tasks, channel_t *to);
 
