@@ -69,9 +69,7 @@ static void listen_for_ranks(agent_t *agent, const frame_t *frame) {
 }
 
 static void open_meeting(agent_t *agent) {
-    if (meeting_open(&agent->meeting) == 0) return;
-    output_say("cannot make a folder in /tmp: %s", strerror(errno));
-    agent->ending = true;
+    if (meeting_open(&agent->meeting) != 0) agent->ending = true;
 }
 
 /* Before a process's end is reported: the launcher then knows what the process has written. */

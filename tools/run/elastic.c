@@ -6,7 +6,6 @@
 #include "elastic_hosts.h"
 #include "starting.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@ static const double alone_patience = 5; /* seconds for a file on another host to
 /* seconds after the first good end: until then it is known whom the last generation has taken in */
 static const double finish_patience = 1;
 static const double never = 1e300;
-enum { TIMED_OUT = 124 };
+enum { TIMED_OUT = 124, most_warnings = 100 };
 
 /* What the failure of a worker means depends on what the file says now. */
 static void look_at_meeting(job_t *job) {
@@ -228,6 +227,7 @@ static void say_once(job_t *job, const char *text) {
     texts_t *said = &job->elastic->said;
     for (size_t i = 0; i < said->count; i++)
         if (strcmp(said->list[i], text) == 0) return;
+    if (said->count == most_warnings) return; /* texts that always differ */
     texts_add(said, text);
     output_say("%s", text);
 }
@@ -243,8 +243,9 @@ static void take_list(job_t *job, const host_list_t *hosts) {
     elastic_list_hosts(job, hosts);
     leave_slots(job);
     if (e->begun || hosts->slots >= job->options->elastic_min) return;
-    snprintf(text, sizeof text, "waiting for hosts: there are %d slots, and the job needs %d",
-             hosts->slots, job->options->elastic_min);
+    snprintf(text, sizeof text, "waiting for hosts: there %s %d slot%s, and the job needs %d",
+             hosts->slots == 1 ? "is" : "are", hosts->slots, hosts->slots == 1 ? "" : "s",
+             job->options->elastic_min);
     say_once(job, text);
 }
 
@@ -313,7 +314,6 @@ void elastic_open(job_t *job) {
     discovery_open(&e->discovery, o->discovery, o->discovery_interval);
     if (start_prepare(job) != 0) return;
     if (meeting_open(&e->meeting) != 0) {
-        output_say("cannot make a folder in /tmp: %s", strerror(errno));
         job->status = 1;
         return;
     }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static void remove_folder(const char *folder) {
-    char path[400];
+    char path[600];
     DIR *list = opendir(folder);
     struct dirent *entry;
     while (list != NULL && (entry = readdir(list)) != NULL) {
@@ -50,16 +50,16 @@ static int start_keeper(meeting_t *meeting) {
 }
 
 int meeting_open(meeting_t *meeting) {
+    const char *temporary = getenv("TMPDIR");
+    if (temporary == NULL || temporary[0] != '/' || strlen(temporary) > 200) temporary = "/tmp";
     *meeting = (meeting_t){.alive = -1};
-    strcpy(meeting->folder, "/tmp/dtrain-run-XXXXXX");
-    if (mkdtemp(meeting->folder) == NULL) {
-        meeting->folder[0] = 0;
-        return -1;
-    }
+    snprintf(meeting->folder, sizeof meeting->folder, "%s/dtrain-run-XXXXXX", temporary);
+    const bool made = mkdtemp(meeting->folder) != NULL;
     snprintf(meeting->path, sizeof meeting->path, "%s/rendezvous", meeting->folder);
     snprintf(meeting->url, sizeof meeting->url, "file://%s", meeting->path);
-    if (start_keeper(meeting) == 0) return 0;
-    rmdir(meeting->folder);
+    if (made && start_keeper(meeting) == 0) return 0;
+    output_say("cannot make a folder in %s for the rendezvous: %s", temporary, strerror(errno));
+    if (made) rmdir(meeting->folder);
     meeting->folder[0] = 0;
     return -1;
 }
@@ -101,7 +101,7 @@ static int write_file(const char *path, const char *text, size_t length) {
 }
 
 void meeting_write(meeting_t *meeting, const char *text, size_t length) {
-    char fresh[112];
+    char fresh[272];
     if (meeting->folder[0] == 0 || length >= MEETING_BYTES) return;
     if (length == 0) {
         unlink(meeting->path);

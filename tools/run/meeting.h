@@ -14,9 +14,9 @@
 enum { MEETING_BYTES = 1024, MEETING_LOOKS = 100 /* milliseconds between looks at it */ };
 
 typedef struct meeting {
-    char folder[64]; /* empty: it is not open */
-    char path[96];   /* of the file */
-    char url[112];   /* file:// and the path */
+    char folder[256]; /* empty: it is not open */
+    char path[272];   /* of the file */
+    char url[280];    /* file:// and the path */
     char text[MEETING_BYTES];
     size_t length; /* of the text, what was last read or written; 0: nothing yet */
     int formed;    /* how many generations of the job have formed, as far as the texts have said */
@@ -24,7 +24,7 @@ typedef struct meeting {
     pid_t keeper;  /* the process that then removes the folder */
 } meeting_t;
 
-/* Makes the folder. Returns 0, or -1 with errno. */
+/* Makes the folder, in $TMPDIR or /tmp. Returns 0, or -1 with the reason on stderr. */
 int meeting_open(meeting_t *meeting);
 /* Reads the file. True: a process here has written it anew. */
 bool meeting_look(meeting_t *meeting);
