@@ -82,7 +82,7 @@ def make_keys(folder):
     folder.joinpath("sshd_config").write_text(
         f"Port {PORT}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/allowed\nStrictModes no\nUsePAM no\n"
         "PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin yes\n"
-        "PrintMotd no\n")
+        f"PrintMotd no\nSetEnv TMPDIR={folder}\n")  # there is what a host leaves whose processes are all killed
 
 
 def start_sshd(host, folder):
@@ -253,7 +253,8 @@ class Hosts(unittest.TestCase):
                     for pid in ip("netns", "pids", space("a")).split():
                         os.kill(int(pid), 9)
                 # Newcomers find the job on b, whose rendezvous it has become.
-                read_until("host a is lost: ", *(f"[{there + i}] rank {i} of {left}, step above 0" for i in range(left)))
+                read_until("host a is lost: ",
+                           *(f"[{there + i}] rank {i} of {left}, step above 0" for i in range(left)))
                 os.kill(int(said.split(f"[{there}] pid ")[1].split()[0]), 9)
                 read_until(f"[3] rank {left - 2} of {left}, step above 0", f"] rank {left - 1} of {left}, step above 0")
                 pathlib.Path(folder, "stop").touch()

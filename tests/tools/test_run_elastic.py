@@ -36,6 +36,12 @@ def wait_for_death(pid):
     return bool(ready)
 
 
+def held_by(pid):
+    """How many descriptors and child processes (zombies, too) a process has."""
+    children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return len(os.listdir(f"/proc/{pid}/fd")), len(children)
+
+
 class Run:
     """A job: what it prints, as it comes."""
 
@@ -185,12 +191,14 @@ class OneHost(Case):
         self.check_replacement(0, "-s", "1")
 
     def test_one_after_the_other(self):
-        """Ranks 0 of several generations; the numbers count on."""
+        """Ranks 0 of several generations; the numbers count on, and the launcher keeps nothing of those that ended."""
         job = self.run_job("--elastic", "2:2")
         job.wait_for(r"\[\d\] rank \d of 2, step 0", 2)
+        held = held_by(job.process.pid)
         for n in range(3):
             job.kill(n)
             job.wait_for(rf"\[{n + 2}\] rank 1 of 2, step above 0")
+        self.assertEqual(held_by(job.process.pid), held)
         self.finish(job)
         job.wait_for("dtrain-run: the job has ended well; 3 workers failed, of which 3 were replaced")
 
@@ -202,7 +210,8 @@ class OneHost(Case):
         self.assertFalse(job.said("dtrain-run: .*"))
 
     def test_what_a_worker_leaves_behind_ends_with_it(self):
-        job = self.run_job("--elastic", "1:2", "--", "sh", "-c", f"sleep 1000 & echo child $!; exec {WORKER} {self.folder}")
+        job = self.run_job("--elastic", "1:2", "--", "sh", "-c",
+                           f"sleep 1000 & echo child $!; exec {WORKER} {self.folder}")
         job.wait_for(r"\[\d\] rank \d of 2, step 0", 2)
         left = int(job.wait_for(r"\[1\] child (\d+)")[1])
         job.kill(1)
@@ -271,8 +280,8 @@ class OneHost(Case):
 
     def test_a_failed_server_ends_the_job(self):
         server = self.folder / "server"
-        server.write_text(f"#!/bin/sh\n{PROGRAMS}/dtrain-server & while [ ! -e {self.folder}/fall ]; do sleep 0.1; done\n"
-                          "kill -9 $!; exit 7\n")
+        server.write_text(f"#!/bin/sh\n{PROGRAMS}/dtrain-server &\n"
+                          f"while [ ! -e {self.folder}/fall ]; do sleep 0.1; done\nkill -9 $!; exit 7\n")
         server.chmod(0o700)
         job = self.run_job("--elastic", "1:2", "-s", "1", "--grace", "0.5", "--server-program", str(server))
         job.wait_for(r"\[\d\] rank \d of 2, step 0", 2)
@@ -301,6 +310,18 @@ class OneHost(Case):
 
 
 class Hosts(Case):
+    def test_one_after_the_other(self):
+        job = self.run_job("--elastic", "2:2", "-H", "alpha:2", "--", "sh", "-c",
+                           f"echo agent $PPID; exec {WORKER} {self.folder}")
+        job.wait_for(r"\[\d\] rank \d of 2, step 0", 2)
+        agent = int(job.wait_for(r"\[0\] agent (\d+)")[1])
+        held = held_by(agent)
+        for n in range(3):
+            job.kill(n)
+            job.wait_for(rf"\[{n + 2}\] rank 1 of 2, step above 0")
+        self.assertEqual(held_by(agent), held)
+        self.finish(job)
+
     def test_a_lost_host(self):
         """The host of rank 0 ends with all that is on it; another host's slots stay as they are."""
         job = self.run_job("--elastic", "1:3", "-H", "alpha,beta:2", "--", "sh", "-c",
@@ -363,7 +384,8 @@ class Discovery(Case):
         job.wait_for(r"\[\d\] rank \d of 4, step above 0", 4)
         self.discover("beta:1\n")  # without rank 0's host, and with fewer slots
         job.wait_for(r"\[[12]\] rank 0 of 1, step above 0")
-        self.assertEqual(len(job.said("dtrain-run: worker . on host .* leaves: its slot is not in the list any more")), 3)
+        left = job.said("dtrain-run: worker . on host .* leaves: its slot is not in the list any more")
+        self.assertEqual(len(left), 3)
         self.finish(job)
         self.assertFalse(job.said("dtrain-run: .*failed.*"))
         self.assert_no_folder_is_left()
