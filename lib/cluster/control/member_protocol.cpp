@@ -106,6 +106,8 @@ void MemberProtocol::dial_failed(const DialFailed &event, int64_t now, Actions &
         return end(event.status, "joining the job: rank 0: " + event.text, actions);
     if (event.refused && settings_.identity.generation > 0)
         return end(DTRAIN_ERR_PEER, "joining the job: rank 0 has ended: " + event.text, actions);
+    if (event.status == DTRAIN_ERR_ABORTED) // so says the rendezvous
+        return end(event.status, "joining the job: " + event.text, actions);
     dial_later(event.text, now);
 }
 

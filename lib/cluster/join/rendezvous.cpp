@@ -22,7 +22,7 @@ namespace dtrain::cluster {
 namespace {
 
 constexpr std::string_view tcp = "tcp://", file = "file://", at = "at:";
-constexpr char file_head[] = "dtrain-rendezvous ";
+constexpr char file_head[] = "dtrain-rendezvous ", file_over[] = "dtrain-rendezvous over\n";
 constexpr char cannot_listen = '!'; // precedes an error text in place of an address
 
 bool is_number(const std::string &host) {
@@ -207,6 +207,9 @@ Status Rendezvous::read_file(std::string &place) {
     char line[512];
     const ssize_t n = read(fd.get(), line, sizeof line - 1);
     line[std::max<ssize_t>(n, 0)] = 0;
+    if (std::strcmp(line, file_over) == 0)
+        return fail(DTRAIN_ERR_ABORTED, "the job is over, as rendezvous file \"%s\" says",
+                    path_.c_str());
     char address[wire::max_address];
     unsigned long long nonce = 0;
     static_assert(wire::max_address == 256);

@@ -7,7 +7,9 @@
 //   file:///path      worker 0 writes its addresses there. A file from an earlier job does no harm:
 //                     no process listens at its addresses, and it is read again until one does.
 //                     The last number in it says how many generations of the job have formed, 0
-//                     while the first one gathers; launchers of elastic jobs read it.
+//                     while the first one gathers; launchers of elastic jobs read it. They
+//                     write "dtrain-rendezvous over" there once the job has ended: a newcomer that
+//                     still waits gets DTRAIN_ERR_ABORTED at once.
 //   oob               the program's all-gather; called once, from open()
 //   pmi, pmix         the launcher's key-value store (exchange.h); called once, from open()
 //   at:place          only within the library: worker 0 listens at this place (place.h) already

@@ -111,6 +111,19 @@ void port_in_use(void **) {
     close(fd);
 }
 
+// What a launcher writes when an elastic job has ended: nobody waits for it until the deadline.
+void a_job_that_is_over(void **) {
+    const std::string where = rendezvous_file("over");
+    FILE *file = std::fopen(where.substr(std::strlen("file://")).c_str(), "w");
+    std::fputs("dtrain-rendezvous over\n", file);
+    std::fclose(file);
+    Rank rank;
+    rank.params = params_for(0, 1, 0, where);
+    rank.params.identity.elastic = rank.params.identity.newcomer = true;
+    assert_int_equal(rank.join(), DTRAIN_ERR_ABORTED);
+    assert_true(has(rank.text, "the job is over"));
+}
+
 void malformed_rendezvous(void **) {
     for (const char *where : {"", "tcp://", "tcp://host", "tcp://host:port", "tcp://host:70000",
                               "tcp://:1", "file://", "file://relative", "http://x:1", "oob"}) {
@@ -314,6 +327,7 @@ int main() {
         cmocka_unit_test(duplicate_rank),
         cmocka_unit_test(nobody_there),
         cmocka_unit_test(port_in_use),
+        cmocka_unit_test(a_job_that_is_over),
         cmocka_unit_test(malformed_rendezvous),
         cmocka_unit_test(inherited_listener),
         cmocka_unit_test(scanners),
