@@ -246,6 +246,26 @@ class OneHost(Case):
         job.wait_for(r"\[2\] waits")
         self.finish(job)
 
+    def test_a_newcomer_that_is_too_late_does_not_wait(self):
+        """It was started before the last generation formed, without it; the launcher cannot know that."""
+        script = (f'if [ $DTRAIN_RANK = new ] && mkdir {self.folder}/slow; then '
+                  f'while [ ! -e {self.folder}/go ]; do sleep 0.05; done; fi; exec {WORKER} {self.folder}')
+        job = self.run_job("--elastic", "1:3", "--", "sh", "-c", script)
+        job.wait_for(r"\[\d\] rank \d of 3, step 0", 3)
+        job.kill(1)
+        job.kill(2)
+        job.wait_for(r"\[[34]\] rank 1 of 2, step above 0")
+        self.touch("stop")
+        places = list(self.temporary.glob("*/rendezvous"))
+        self.assertEqual(len(places), 1)
+        end = time.monotonic() + LIMIT
+        while not places[0].exists() or places[0].read_text() != "dtrain-rendezvous over\n":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+        self.touch("go")
+        self.assertEqual(job.wait(), 1, job.text())
+        job.wait_for(r"\[[34]\] join: joining the job: the job is over, as rendezvous file .* \(DTRAIN_ERR_ABORTED\)")
+
     def test_a_job_that_has_not_formed_starts_again(self):
         script = (f'[ $DTRAIN_RANK = 1 ] && [ ! -e {self.folder}/second ] && touch {self.folder}/second && exit 5; '
                   f'exec {WORKER} {self.folder}')

@@ -92,8 +92,11 @@ static void finish(job_t *job) {
 }
 
 static void send_waiting_away(job_t *job, double now) {
+    static const char over[] = "dtrain-rendezvous over\n"; /* for one that comes only now */
     if (now < job->elastic->finish_at) return;
     job->elastic->finish_at = never;
+    meeting_write(&job->elastic->meeting, over, strlen(over));
+    elastic_tell_place(job);
     for (int i = 0; i < job->count; i++)
         if (is_waiting(job, job->processes[i])) send_away(job, job->processes[i]);
 }

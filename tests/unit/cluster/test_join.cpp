@@ -321,20 +321,13 @@ void one_fails(void **) {
 int main() {
     size_t before = open_descriptors();
     const CMUnitTest tests[] = {
-        cmocka_unit_test(sixty_four),
-        cmocka_unit_test(secrets),
-        cmocka_unit_test(wrong_size),
-        cmocka_unit_test(duplicate_rank),
-        cmocka_unit_test(nobody_there),
-        cmocka_unit_test(port_in_use),
-        cmocka_unit_test(a_job_that_is_over),
-        cmocka_unit_test(malformed_rendezvous),
-        cmocka_unit_test(inherited_listener),
-        cmocka_unit_test(scanners),
-        cmocka_unit_test(stale_file),
-        cmocka_unit_test(file_of_an_elastic_job),
-        cmocka_unit_test(by_callback),
-        cmocka_unit_test(one_fails),
+        cmocka_unit_test(sixty_four),         cmocka_unit_test(secrets),
+        cmocka_unit_test(wrong_size),         cmocka_unit_test(duplicate_rank),
+        cmocka_unit_test(nobody_there),       cmocka_unit_test(port_in_use),
+        cmocka_unit_test(a_job_that_is_over), cmocka_unit_test(malformed_rendezvous),
+        cmocka_unit_test(inherited_listener), cmocka_unit_test(scanners),
+        cmocka_unit_test(stale_file),         cmocka_unit_test(file_of_an_elastic_job),
+        cmocka_unit_test(by_callback),        cmocka_unit_test(one_fails),
     };
     int failed = cmocka_run_group_tests(tests, nullptr, nullptr);
     if (open_descriptors() != before) return std::fprintf(stderr, "descriptors leaked\n"), 1;
