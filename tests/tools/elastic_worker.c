@@ -43,6 +43,7 @@ int main(int argc, char **argv) {
     dtrain_context_t *context = NULL;
     dtrain_comm_t *world = NULL, *next = NULL;
     int32_t step = 0;
+    int result = 0;
     if (on != NULL) snprintf(host, sizeof host, "-%s", on);
     printf("pid %d\n", (int)getpid());
     fflush(stdout);
@@ -54,8 +55,8 @@ int main(int argc, char **argv) {
                            exists(folder, "fail", "")};
         if (status == DTRAIN_OK)
             status = dtrain_allreduce(world, news, news, 3, DTRAIN_I32, DTRAIN_MAX, NULL, NULL);
-        if (status == DTRAIN_OK && news[2]) return 4;
-        if (status == DTRAIN_OK && news[1]) break;
+        if (status == DTRAIN_OK && news[2]) result = 4;
+        if (status == DTRAIN_OK && (news[1] || news[2])) break;
         if (status == DTRAIN_OK && !news[0]) {
             step++;
             usleep(5000);
@@ -68,5 +69,5 @@ int main(int argc, char **argv) {
     }
     check(dtrain_comm_destroy(world), "destroy");
     check(dtrain_context_destroy(context), "destroy the context");
-    return 0;
+    return result;
 }

@@ -282,7 +282,8 @@ class OneHost(Case):
         job.wait_for("dtrain-run: host localhost is left out from now on: 5 failures in a row, each soon after a start")
         job.wait_for(r"dtrain-run: the job ends: fewer workers run than --elastic allows \(0 of 1\), and no host can "
                      "take one")
-        self.assertEqual(len(job.said("dtrain-run: the job had not formed yet; it starts again")), 5)
+        again = len(job.said("dtrain-run: the job had not formed yet; it starts again"))
+        self.assertIn(again, (4, 5))  # 5: it was decided before the second worker's end was seen
 
     def test_newcomers_that_crash_end_nobody(self):
         job = self.run_job("--elastic", "1:2")
@@ -330,6 +331,13 @@ class OneHost(Case):
 
 
 class Hosts(Case):
+    def wait_until_all_hosts_know(self, hosts):
+        """That the job has formed, from the files where the generations meet."""
+        end = time.monotonic() + LIMIT
+        while [place.read_text()[-3:] for place in self.temporary.glob("*/rendezvous")] != [" 1\n"] * hosts:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
     def test_one_after_the_other(self):
         job = self.run_job("--elastic", "2:2", "-H", "alpha:2", "--", "sh", "-c",
                            f"echo agent $PPID; exec {WORKER} {self.folder}")
@@ -347,6 +355,7 @@ class Hosts(Case):
         job = self.run_job("--elastic", "1:3", "-H", "alpha,beta:2", "--", "sh", "-c",
                            f"echo agent $PPID; exec {WORKER} {self.folder}")
         job.wait_for(r"\[\d\] rank \d of 3, step 0", 3)
+        self.wait_until_all_hosts_know(3)
         os.kill(int(job.wait_for(r"\[0\] agent (\d+)")[1]), signal.SIGKILL)
         job.wait_for("dtrain-run: host alpha is lost: .*; with it worker 0")
         job.wait_for(r"\[3\] rank 2 of 3, step above 0")  # alpha is there again

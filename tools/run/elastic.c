@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "elastic_hosts.h"
+#include "elastic_starts.h"
 #include "starting.h"
 
 #include <signal.h>
@@ -13,18 +14,23 @@
 #include <string.h>
 
 static const double alone_patience = 5; /* seconds for a file on another host to be noticed */
+/* seconds after a failure in which another host may still say that the job has formed */
+static const double news_patience = 1;
 /* seconds after the first good end: until then it is known whom the last generation has taken in */
 static const double finish_patience = 1;
 static const double never = 1e300;
 enum { TIMED_OUT = 124, most_warnings = 100 };
 
-/* What the failure of a worker means depends on what the file says now. */
-static void look_at_meeting(job_t *job) {
-    if (meeting_look(&job->elastic->meeting)) elastic_tell_place(job);
+/* What the failure of a worker means depends on what the file says now. True: it was new. */
+static bool look_at_meeting(job_t *job) {
+    const bool new = meeting_look(&job->elastic->meeting);
+    if (new) elastic_tell_place(job);
+    return new;
 }
 
 void elastic_meet(job_t *job, const char *text, size_t length) {
     if (job->elastic == NULL || length == 0) return;
+    if (look_at_meeting(job)) return; /* what a process here has just written is newer */
     meeting_write(&job->elastic->meeting, text, length);
     elastic_tell_place(job);
 }
@@ -56,8 +62,7 @@ static bool is_waiting(const job_t *job, const process_t *p) {
     return p->newcomer && p->formed >= job->elastic->meeting.formed;
 }
 
-/* members: without newcomers that wait. */
-static int count_workers(const job_t *job, bool members) {
+int elastic_workers(const job_t *job, bool members) {
     int count = 0;
     for (int i = 0; i < job->count; i++) {
         const process_t *p = job->processes[i];
@@ -78,6 +83,7 @@ static void send_away(job_t *job, process_t *p) {
 
 static void start_again(job_t *job) {
     job->elastic->again = true;
+    job->elastic->again_at = never;
     for (int i = 0; i < job->count; i++) {
         process_t *p = job->processes[i];
         if (!p->started) p->handled = job->some_ended = true; /* to be forgotten */
@@ -113,8 +119,14 @@ bool elastic_ended(job_t *job, const process_t *p) {
     e->failed++;
     if (e->first_status == 0) e->first_status = p->status;
     if (!p->lost) elastic_blame(job, p->place.host, p->began); /* else its host is blamed */
-    if (!formed && !e->again) start_again(job);
+    if (!formed && e->again_at == never) e->again_at = clock_now() + news_patience;
     return true;
+}
+
+static void decide_again(job_t *job, double now) {
+    elastic_t *e = job->elastic;
+    if (e->meeting.formed > 0) e->again_at = never; /* newcomers replace what has failed */
+    if (now >= e->again_at) start_again(job);
 }
 
 /* A newcomer whose program does not run has ended. */
@@ -142,74 +154,12 @@ static void kill_late(job_t *job, double now) {
     }
 }
 
-/* ---- starts ---- */
-
-static int count_slots(const job_t *job) {
-    const sites_t *sites = &job->elastic->sites;
-    int slots = 0;
-    for (int i = 0; i < sites->count; i++) slots += sites->list[i].slots;
-    return slots;
-}
-
-/* Starts the first generation on the hosts that can take workers now. */
 static void begin(job_t *job, double now) {
-    elastic_t *e = job->elastic;
-    const options_t *o = job->options;
-    const size_t most = (size_t)e->sites.count;
-    host_list_t hosts = {.entries = own_memory(NULL, most * sizeof *hosts.entries)};
-    int *numbers = own_memory(NULL, most * sizeof *numbers);
-    for (int i = 0; i < e->sites.count; i++) {
-        const int room = site_room(&e->sites.list[i], now);
-        if (room == 0) continue;
-        numbers[hosts.count] = i;
-        hosts.entries[hosts.count++] = (host_entry_t){e->sites.list[i].name, room};
-        hosts.slots += room;
-    }
-    if (hosts.slots >= o->elastic_min) {
-        const int wanted = o->workers > 0 ? o->workers : o->elastic_max;
-        job->common.workers = job->next_worker = wanted < hosts.slots ? wanted : hosts.slots;
-        e->begun = true;
-        start_place(job, &hosts, numbers);
-        start_processes(job);
-        bool missing = false;
-        for (int i = 0; i < job->count; i++) missing |= !job->processes[i]->started;
-        if (job->status != 0)
-            job_stop(job);
-        else if (missing && elastic_goes_on(job))
-            start_again(job);
-    }
-    free(hosts.entries);
-    free(numbers);
-}
-
-/* The lowest slot of the host that has no worker. */
-static place_t free_place(const job_t *job, int host) {
-    place_t place = {.host = host};
-    int workers = 1;
-    for (bool taken = true; taken; place.local_rank += taken) {
-        taken = false;
-        for (int i = 0; i < job->count; i++) {
-            const process_t *p = job->processes[i];
-            if (p->server || p->place.host != host) continue;
-            taken |= p->place.local_rank == place.local_rank;
-        }
-    }
-    for (int i = 0; i < job->count; i++)
-        workers += !job->processes[i]->server && job->processes[i]->place.host == host;
-    place.local_size = workers > place.local_rank ? workers : place.local_rank + 1;
-    return place;
-}
-
-static void grow(job_t *job, double now) {
-    elastic_t *e = job->elastic;
-    if (e->meeting.formed == 0 || count_workers(job, true) == 0) return;
-    for (int workers = count_workers(job, false); workers < job->options->elastic_max; workers++) {
-        const int host = sites_choose(&e->sites, now);
-        if (host < 0) return;
-        start_newcomer(job, free_place(job, host), e->meeting.formed);
-        if (e->replaced < e->failed) e->replaced++;
-        elastic_count(job);
-    }
+    const bool all = elastic_begin(job, now);
+    if (job->status != 0)
+        job_stop(job);
+    else if (!all && elastic_goes_on(job))
+        start_again(job);
 }
 
 /* ---- hosts ---- */
@@ -270,10 +220,17 @@ static void discover(job_t *job, double now) {
 
 /* ---- the end of a job that cannot go on ---- */
 
+static int count_slots(const job_t *job) {
+    const sites_t *sites = &job->elastic->sites;
+    int slots = 0;
+    for (int i = 0; i < sites->count; i++) slots += sites->list[i].slots;
+    return slots;
+}
+
 static void judge_loss(job_t *job, double now) {
     elastic_t *e = job->elastic;
-    const int workers = count_workers(job, false);
-    if (!e->begun || e->again || e->meeting.formed == 0 || count_workers(job, true) > 0) {
+    const int workers = elastic_workers(job, false);
+    if (!e->begun || e->again || e->meeting.formed == 0 || elastic_workers(job, true) > 0) {
         e->alone_since = never;
         return;
     }
@@ -288,7 +245,7 @@ static void judge_loss(job_t *job, double now) {
 
 static void judge_size(job_t *job, double now) {
     elastic_t *e = job->elastic;
-    const int min = job->options->elastic_min, workers = count_workers(job, false);
+    const int min = job->options->elastic_min, workers = elastic_workers(job, false);
     int possible = workers;
     if (workers >= min) e->below_since = never;
     if (workers >= min || e->again) return;
@@ -313,7 +270,7 @@ void elastic_open(job_t *job) {
     elastic_t *e = memset(own_memory(NULL, sizeof *e), 0, sizeof *e);
     job->elastic = e;
     e->below_since = clock_now();
-    e->alone_since = e->finish_at = never;
+    e->alone_since = e->finish_at = e->again_at = never;
     discovery_open(&e->discovery, o->discovery, o->discovery_interval);
     if (start_prepare(job) != 0) return;
     if (meeting_open(&e->meeting) != 0) {
@@ -351,10 +308,11 @@ void elastic_step(job_t *job) {
         e->again = e->begun = false;
     }
     elastic_tend_hosts(job, now);
+    decide_again(job, now);
     if (!e->begun && !elastic_connecting(job))
         begin(job, now);
     else if (e->begun && !e->again)
-        grow(job, now);
+        elastic_grow(job, now);
     if (elastic_goes_on(job)) judge_loss(job, now);
     if (elastic_goes_on(job)) judge_size(job, now);
 }

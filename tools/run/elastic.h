@@ -19,10 +19,11 @@ typedef struct elastic {
     discovery_t discovery;
     texts_t said; /* warnings, each of which is said once */
     meeting_t meeting;
-    bool listed; /* there is a list of hosts */
-    bool begun;  /* the first generation was started */
-    bool again;  /* it is to be started again, once its processes have ended */
-    bool over;   /* nothing is started any more */
+    bool listed;     /* there is a list of hosts */
+    bool begun;      /* the first generation was started */
+    bool again;      /* it is to be started again, once its processes have ended */
+    double again_at; /* when that is decided after a failure; or never */
+    bool over;       /* nothing is started any more */
     int failed, replaced;
     int first_status;   /* of the first failure */
     double below_since; /* when fewer workers than MIN ran; never: there are enough */
@@ -41,6 +42,8 @@ bool elastic_ended(job_t *job, const process_t *process);
 void elastic_step(job_t *job); /* after each wait */
 /* Whether processes may be started, also if none runs at the moment. */
 bool elastic_goes_on(const job_t *job);
+/* How many workers run that were not told to end; members: without newcomers that wait. */
+int elastic_workers(const job_t *job, bool members);
 void elastic_summarize(job_t *job);
 void elastic_close(job_t *job);
 
