@@ -2,9 +2,13 @@
  * without those who are lost.
  *
  * usage: elastic_worker FOLDER
- *   FOLDER/crash, FOLDER/crash-HOST   workers (on this host, by the variable ON) exit with 3 at
- * once FOLDER/stop                       all workers agree to end, with 0 FOLDER/fail all workers
- * agree to end, with 4 It prints "pid N" first, and for each generation "rank R of N, step S".
+ *
+ * Files in the folder say what it does. crash, or crash-HOST on this host (by the variable ON): it
+ * exits with 3 at once. stop: all workers agree to end, with 0. fail: the same, with 4.
+ *
+ * It prints "pid N" first, and for each generation, after its first step, "rank R of N, step S": S
+ * is the step with which it has begun, 0 or "above 0".
+ *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtrain.h"
 
@@ -26,14 +30,19 @@ static void check(dtrain_status_t status, const char *what) {
     exit(1);
 }
 
-/* Everybody goes on at the step that rank 0 has reached. */
-static dtrain_status_t begin(dtrain_comm_t *world, int32_t *step) {
-    const dtrain_status_t status = dtrain_broadcast(world, step, 1, DTRAIN_I32, 0, NULL, NULL);
-    if (status == DTRAIN_OK) {
+static void say_once(dtrain_comm_t *world, int32_t *begun_with) {
+    if (*begun_with >= 0) {
         printf("rank %d of %d, step %s\n", dtrain_comm_rank(world), dtrain_comm_size(world),
-               *step > 0 ? "above 0" : "0");
+               *begun_with > 0 ? "above 0" : "0");
         fflush(stdout);
     }
+    *begun_with = -1;
+}
+
+/* Everybody goes on at the step that rank 0 has reached. */
+static dtrain_status_t begin(dtrain_comm_t *world, int32_t *step, int32_t *begun_with) {
+    const dtrain_status_t status = dtrain_broadcast(world, step, 1, DTRAIN_I32, 0, NULL, NULL);
+    *begun_with = *step;
     return status;
 }
 
@@ -42,7 +51,7 @@ int main(int argc, char **argv) {
     char host[300] = "-none";
     dtrain_context_t *context = NULL;
     dtrain_comm_t *world = NULL, *next = NULL;
-    int32_t step = 0;
+    int32_t step = 0, begun_with = -1;
     int result = 0;
     if (on != NULL) snprintf(host, sizeof host, "-%s", on);
     printf("pid %d\n", (int)getpid());
@@ -50,7 +59,7 @@ int main(int argc, char **argv) {
     if (exists(folder, "crash", "") || exists(folder, "crash", host)) return 3;
     check(dtrain_context_create(DTRAIN_API_VERSION, NULL, &context), "context");
     check(dtrain_comm_create(context, NULL, NULL, &world), "join");
-    for (dtrain_status_t status = begin(world, &step);;) {
+    for (dtrain_status_t status = begin(world, &step, &begun_with);;) {
         int32_t news[3] = {dtrain_comm_newcomers(world) > 0, exists(folder, "stop", ""),
                            exists(folder, "fail", "")};
         if (status == DTRAIN_OK)
@@ -59,13 +68,14 @@ int main(int argc, char **argv) {
         if (status == DTRAIN_OK && (news[1] || news[2])) break;
         if (status == DTRAIN_OK && !news[0]) {
             step++;
+            say_once(world, &begun_with);
             usleep(5000);
             continue;
         }
         check(dtrain_comm_reform(world, NULL, &next), "reform");
         check(dtrain_comm_destroy(world), "destroy");
         world = next;
-        status = begin(world, &step);
+        status = begin(world, &step, &begun_with);
     }
     check(dtrain_comm_destroy(world), "destroy");
     check(dtrain_context_destroy(context), "destroy the context");

@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const double alone_patience = 5; /* seconds for a file on another host to be noticed */
-/* seconds after a failure in which another host may still say that the job has formed */
+/* seconds in which other hosts hear what has happened, and say whether the job has formed */
 static const double news_patience = 1;
 /* seconds after the first good end: until then it is known whom the last generation has taken in */
 static const double finish_patience = 1;
@@ -164,16 +164,25 @@ static void begin(job_t *job, double now) {
 
 /* ---- hosts ---- */
 
-static void leave_slots(job_t *job) {
-    for (int i = 0; i < job->count; i++) {
+/* Sends workers away whose slots are gone: fewer than half at a time, since the others must be the
+ * larger side if their coordinator is among those that go (docs/RELIABILITY.md). */
+static void leave_slots(job_t *job, double now) {
+    elastic_t *e = job->elastic;
+    const int working = elastic_workers(job, false);
+    int room = working > 2 ? (working - 1) / 2 : 1;
+    for (int i = 0; i < job->count; i++)
+        if (job->processes[i]->leaving) return; /* they go first */
+    for (int i = 0; i < job->count && now >= e->leave_at; i++) {
         process_t *p = job->processes[i];
         char name[300];
-        if (!is_working(p) || p->place.local_rank < job->elastic->sites.list[p->place.host].slots)
-            continue;
+        const int slots = e->sites.list[p->place.host].slots;
+        if (!is_working(p) || p->place.local_rank < slots || room-- <= 0) continue;
         process_name(p, name, sizeof name);
         output_say("%s leaves: its slot is not in the list any more", name);
         send_away(job, p);
     }
+    for (int i = 0; i < job->count; i++)
+        if (job->processes[i]->leaving) e->leave_at = now + news_patience;
 }
 
 static void say_once(job_t *job, const char *text) {
@@ -194,7 +203,6 @@ static void take_list(job_t *job, const host_list_t *hosts) {
     }
     e->listed = true;
     elastic_list_hosts(job, hosts);
-    leave_slots(job);
     if (e->begun || hosts->slots >= job->options->elastic_min) return;
     snprintf(text, sizeof text, "waiting for hosts: there %s %d slot%s, and the job needs %d",
              hosts->slots == 1 ? "is" : "are", hosts->slots, hosts->slots == 1 ? "" : "s",
@@ -309,6 +317,7 @@ void elastic_step(job_t *job) {
     }
     elastic_tend_hosts(job, now);
     decide_again(job, now);
+    if (e->begun && !e->again) leave_slots(job, now);
     if (!e->begun && !elastic_connecting(job))
         begin(job, now);
     else if (e->begun && !e->again)

@@ -27,6 +27,7 @@ typedef struct elastic {
     int failed, replaced;
     int first_status;   /* of the first failure */
     double below_since; /* when fewer workers than MIN ran; never: there are enough */
+    double leave_at;    /* not before, workers whose slots are gone are told to go */
     double finish_at;   /* when newcomers that wait for a job that ends are told to go; or never */
     double alone_since; /* when only newcomers were left, which nobody takes in; or never */
 } elastic_t;
