@@ -27,6 +27,8 @@ UNCALLED = {"C++": {"dtrain_version", "dtrain_status_text", "dtrain_dtype_size"}
             "Go": {"dtrain_request_test", "dtrain_dtype_size", "dtrain_function_register"},
             "Java": {"dtrain_version", "dtrain_status_name", "dtrain_status_text", "dtrain_mem_alloc",
                      "dtrain_mem_address", "dtrain_cq_fd", "dtrain_dtype_size", "dtrain_function_register"}}
+#: Go's parameters of operations are initialized by calls.h.
+SIZED = {"Python": "bindings/python/extension", "Go": "bindings/go/internal/capi", "Java": "bindings/java/jni"}
 PLUMBING = {"struct_size", "reserved", "place_arg"}
 
 
@@ -81,6 +83,16 @@ class Complete(unittest.TestCase):
         for language in SOURCES:
             with self.subTest(language):
                 self.assertEqual(missing(language, source_of(language)), [])
+
+    def test_structs_are_initialized(self):
+        """%params makes a constructor that sets struct_size, which the library checks."""
+        sized = {name for name, fields in header.structs(HEADER).items() if "struct_size" in fields}
+        self.assertIn("dtrain_reform_params", sized)
+        for language, folder in SIZED.items():
+            typemaps = (ROOT / folder / "typemaps.i").read_text()
+            made = set(re.findall(r"^%params\((\w+)", typemaps, re.MULTILINE))
+            with self.subTest(language):
+                self.assertEqual(sized - made - ({"dtrain_op_params"} if language == "Go" else set()), set())
 
     def test_planted_gaps(self):
         for language in SOURCES:

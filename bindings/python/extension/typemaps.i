@@ -345,6 +345,7 @@ if (result == NULL) {
 %enddef
 %params(dtrain_op_params)
 %params(dtrain_comm_params)
+%params(dtrain_reform_params)
 %params(dtrain_mem_params)
 %params(dtrain_device_stats)
 %params(dtrain_gradients_params)

@@ -213,6 +213,11 @@ SWIGINTERN void dtrain_comm_params_set_oob(struct dtrain_comm_params *self,uint6
         self->oob = callback_allgather;
         self->oob_arg = (void *)(uintptr_t)number;
     }
+SWIGINTERN struct dtrain_reform_params *new_dtrain_reform_params(void){
+        struct dtrain_reform_params *params = (struct dtrain_reform_params *)malloc(sizeof *params);
+        if (params != NULL) DTRAIN_INIT(params);
+        return params;
+    }
 SWIGINTERN struct dtrain_gradients_params *new_dtrain_gradients_params(void){
         struct dtrain_gradients_params *params = (struct dtrain_gradients_params *)malloc(sizeof *params);
         if (params != NULL) DTRAIN_INIT(params);
@@ -1483,7 +1488,7 @@ struct dtrain_reform_params *_wrap_new_reform_params_capi_ca0c96d1add96da1() {
   struct dtrain_reform_params *_swig_go_result;
   
   
-  result = (struct dtrain_reform_params *)calloc(1, sizeof(struct dtrain_reform_params));
+  result = (struct dtrain_reform_params *)new_dtrain_reform_params();
   *(struct dtrain_reform_params **)&_swig_go_result = (struct dtrain_reform_params *)result; 
   return _swig_go_result;
 }

@@ -91,6 +91,7 @@
 }
 %enddef
 %params(dtrain_comm_params)
+%params(dtrain_reform_params)
 %params(dtrain_mem_params)
 %params(dtrain_device_stats)
 %params(dtrain_gradients_params)
