@@ -208,7 +208,8 @@ class Launching(unittest.TestCase):
             job = launch.launch_workers(2, "sh", args=["-c", "trap '' TERM; sleep 100 & echo $$ $!; wait"],
                                         **{self.settings(hosts='alpha,beta')!r})
             while not all(worker.tail() for worker in job):
-                launch.await_workers(job, timeout_seconds=0.05)
+                outcome = launch.await_workers(job, timeout_seconds=0.05)
+                assert outcome.running or outcome.pending, outcome.failed
             print(*(worker.tail()[0] for worker in job), flush=True)
             launch.await_workers(job, timeout_seconds=100)
             """)

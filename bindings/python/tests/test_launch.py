@@ -5,14 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 import io
 import os
-import pathlib
 import pickle
 import select
 import signal
 import subprocess
 import sys
-import tempfile
-import textwrap
 import time
 import unittest
 from array import array
@@ -22,8 +19,8 @@ from unittest import mock
 import dtrain
 from dtrain import launch
 from launched import add_up, fail_on, return_what_cannot_be_sent, size_of, use_table
+from launching import LIMIT, Files, lives, quietly, wait_for_death
 
-LIMIT = 60  # seconds; nothing here takes so long
 TRAIN = """
     import sys, dtrain
     from array import array
@@ -33,54 +30,6 @@ TRAIN = """
         world.allreduce(values)
         print(f"rank {world.rank} of {world.size}: {values[0]:g}", *sys.argv[1:])
 """
-
-
-def quietly(**more):
-    return {"output": False, "progress": False, **more}
-
-
-def lives(pid):
-    """Whether the process is there, and no zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_for_death(pid):
-    end = time.monotonic() + LIMIT
-    while lives(pid) and time.monotonic() < end:
-        time.sleep(0.02)
-    return not lives(pid)
-
-
-class Files(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def write(self, name, text):
-        path = self.folder / name
-        path.write_text(textwrap.dedent(text))
-        return path
-
-    def launch(self, n, what=None, **settings):
-        job = launch.launch_workers(n, what, **quietly(logs=self.folder / "logs", **settings))
-        self.addCleanup(job.stop)
-        return job
-
-    def failure(self, job, kind):
-        """The error of a job that fails."""
-        outcome = launch.await_workers(job, timeout_seconds=LIMIT)
-        with self.assertRaises(kind) as caught:
-            outcome.check()
-        self.assertIsInstance(caught.exception, launch.LaunchError)
-        self.assertIsInstance(caught.exception, dtrain.Error)
-        self.assertFalse(outcome)
-        self.assertFalse(outcome.running or outcome.pending)
-        return caught.exception
 
 
 class Functions(Files):
@@ -132,8 +81,7 @@ class Functions(Files):
 
     def test_a_killed_worker_is_blamed_rather_than_those_who_notice(self):
         job = self.launch(3, code=TRAIN_FOREVER)
-        while not all("begins" in job[rank].tail() for rank in range(3)):
-            self.assertFalse(launch.await_workers(job, timeout_seconds=0.05).failed, [worker.tail() for worker in job])
+        self.wait_for(job, "begins", 0, 1, 2)
         os.kill(job[2].pid, signal.SIGKILL)
         error = self.failure(job, launch.WorkerError)
         self.assertEqual(error.rank, 2)
@@ -232,8 +180,7 @@ class Waiting(Files):
 
     def test_what_ignores_the_request_is_killed(self):
         job = self.launch(1, "sh", args=["-c", "trap '' TERM; echo ready; sleep 100 & sleep 100"])
-        while job[0].tail() != ["ready"]:
-            launch.await_workers(job, timeout_seconds=0.05)
+        self.wait_for(job, "ready", 0)
         begin = time.monotonic()
         job.stop()
         self.assertLess(time.monotonic() - begin, 10)
@@ -272,7 +219,8 @@ class Ends(Files):
         from dtrain import launch
         job = launch.launch_workers(2, "sh", args=["-c", "trap '' TERM; echo $$ $PPID; sleep 100"], progress=False)
         while not all(worker.tail() for worker in job):
-            launch.await_workers(job, timeout_seconds=0.05)
+            outcome = launch.await_workers(job, timeout_seconds=0.05)
+            assert outcome.running or outcome.pending, outcome.failed
         print("ready", flush=True)
         {end}
     """
@@ -281,6 +229,7 @@ class Ends(Files):
         path = self.write("program.py", self.PROGRAM.format(end=end))
         program = subprocess.Popen([sys.executable, path], stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(program.kill)
         pids = []
         for line in program.stdout:
             if line == "ready\n":
@@ -305,10 +254,9 @@ class Ends(Files):
         self.check("launch.await_workers(job, timeout_seconds=100)", signal.SIGINT)
 
     def test_agent_killed(self):
-        job = self.launch(2, "sh", args=["-c", "echo $PPID; sleep 100"], grace=0.1)
-        while not all(worker.tail() for worker in job):
-            launch.await_workers(job, timeout_seconds=0.05)
-        os.kill(int(job[1].tail()[0]), signal.SIGKILL)
+        job = self.launch(2, "sh", args=["-c", "echo agent $PPID; sleep 100"], grace=0.1)
+        self.wait_for(job, "agent", 0, 1)
+        os.kill(int(job[1].tail()[0].split()[1]), signal.SIGKILL)
         error = self.failure(job, launch.LaunchError)
         self.assertIn("has ended with status -9 before its worker", str(error))
         for worker in job:

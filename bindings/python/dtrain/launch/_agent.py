@@ -2,9 +2,9 @@
 
 The launcher sends this file as text to wherever the worker is to run, so it needs Python and nothing else.
 stdin has one line of JSON, what to run (`_plan.py` makes it), and then lines for as long as the launcher lives:
-"stop" or "stop INDEX"; an empty line says only that it lives. The end of stdin ends the worker. Reports are
-lines of JSON on stdout that begin with the marker. Lines are shorter than PIPE_BUF, so that they are not mixed
-with the worker's own output.
+"stop", "stop INDEX", "leave SECONDS" (stop, with this time until KILL), or "meet TEXT" (Meeting); an empty line says
+only that it lives. The end of stdin ends the worker. Reports are lines of JSON on stdout that begin with the marker.
+Lines are shorter than PIPE_BUF, so that they are not mixed with the worker's own output.
 
 usage: agent.py MARKER [--address ADDRESS] [--spec FILE]
 SPDX-License-Identifier: Apache-2.0
@@ -14,9 +14,11 @@ import ctypes
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
@@ -24,6 +26,9 @@ from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
 KILL_AFTER = 2.0  #: seconds from TERM to KILL
 PART = 2700  #: bytes of a result in one report
 LARGEST_RESULT = 1 << 30
+KILLED = float("-inf")  #: Agent.kill_at, once KILL was sent
+LOOK_EVERY = 0.2  #: seconds between looks at a Meeting's file
+LARGEST_MEETING = 512  #: bytes of that file
 PR_SET_PDEATHSIG = 1
 #: What an environment that the agent inherits may say of another job.
 IDENTITY = ("RANK", "SIZE", "ROLE", "SERVERS", "SERVER_INDEX", "RENDEZVOUS", "LISTEN_FD", "LOCAL_RANK", "LOCAL_SIZE")
@@ -61,6 +66,51 @@ class Launcher:
                     return json.loads(line), lines[i + 1:]
 
 
+class Meeting:
+    """How a worker of an elastic job finds the others: a file in a folder of its own. One that becomes the coordinator
+    writes it, and the launcher passes the text on to the files of the others."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.folder = tempfile.mkdtemp(prefix="dtrain-")
+        self.path = os.path.join(self.folder, "job")
+        self.known = b""  #: the text that the launcher knows
+
+    @property
+    def rendezvous(self) -> str:
+        return f"file://{self.path}"
+
+    def find(self) -> Optional[str]:
+        """What the process itself has written since the last call: None if nothing, "" if it has removed the file, as
+        the last coordinator does."""
+        try:
+            with open(self.path, "rb") as file:
+                text = file.read(LARGEST_MEETING)
+        except FileNotFoundError:
+            text = b""
+        if text == self.known:
+            return None
+        self.known = text
+        return text.decode(errors="replace").strip()
+
+    def take(self, text: str) -> Optional[str]:
+        """Writes what another process has written; unless this one has done so, too, which find() would return: the
+        text that comes was older."""
+        own = self.find()
+        if own or not text:
+            return own
+        fresh = f"{self.path}.new"
+        with open(fresh, "wb") as file:
+            file.write(text.encode() + b"\n")
+        os.rename(fresh, self.path)
+        self.known = text.encode() + b"\n"
+        return own
+
+    def close(self) -> None:
+        if os.getpid() == self.owner:  # not a worker that was forked
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class Agent:
     def __init__(self, marker: str, launcher: Launcher) -> None:
         self.marker = marker
@@ -69,6 +119,7 @@ class Agent:
         self.pid = 0
         self.result = bytearray()
         self.kill_at: Optional[float] = None
+        self.meeting: Optional[Meeting] = None
         self.signals = os.pipe()
 
     def report(self, what: str, **fields: Any) -> None:
@@ -93,6 +144,13 @@ class Agent:
         signal.set_wakeup_fd(self.signals[1])
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.handle_signal)
+        try:
+            return self.work(spec, lines)
+        finally:
+            if self.meeting is not None:
+                self.meeting.close()
+
+    def work(self, spec: Spec, lines: List[bytes]) -> int:
         environment = self.make_environment(spec)
         results, confirmation = self.start(spec, environment)
         error = b"".join(iter(lambda: os.read(confirmation, 4096), b""))
@@ -122,6 +180,10 @@ class Agent:
             listener.set_inheritable(True)
             listener.detach()
             self.report("listening", rendezvous=meeting)
+        if spec.get("meet_by_file") is not None:
+            self.meeting = Meeting()
+            self.meeting.take(spec["meet_by_file"])
+            environment["DTRAIN_RENDEZVOUS"] = self.meeting.rendezvous
         return environment
 
     def start(self, spec: Spec, environment: Dict[str, str]) -> Tuple[int, int]:
@@ -137,14 +199,26 @@ class Agent:
         return result[0], confirmation[0]
 
     def obey(self, lines: List[bytes]) -> None:
-        if any(line in (b"stop", b"stop %d" % self.index) for line in lines):
-            self.end()
+        for line in lines:
+            order, _, rest = line.partition(b" ")
+            if order == b"stop" and rest in (b"", b"%d" % self.index):
+                self.end()
+            elif order == b"leave":
+                self.end(float(rest))
+            elif order == b"meet" and self.meeting is not None:
+                self.tell_meeting(self.meeting.take(rest.decode()))
 
-    def end(self) -> None:
+    def tell_meeting(self, text: Optional[str]) -> None:
+        if text is not None:
+            self.report("meeting", text=text)
+
+    def end(self, kill_after: float = KILL_AFTER) -> None:
         """TERM now, and KILL later."""
-        if self.kill_at is None and self.pid != 0:
-            self.kill_at = time.monotonic() + KILL_AFTER
-            self.signal_group(signal.SIGTERM)
+        if self.pid != 0:
+            kill_at = time.monotonic() + kill_after
+            if self.kill_at is None:
+                self.signal_group(signal.SIGTERM)
+            self.kill_at = min(kill_at, self.kill_at or kill_at)
 
     def signal_group(self, number: int) -> None:
         try:
@@ -169,21 +243,27 @@ class Agent:
                     sources.discard(self.launcher.descriptor)
                     self.end()
                 self.obey(lines or [])
+            if self.meeting is not None:
+                self.tell_meeting(self.meeting.find())
             now = time.monotonic()
             if patience and now > self.launcher.heard + patience:
                 self.end()
-            if self.kill_at is not None and now >= self.kill_at:
+            if self.kill_at not in (None, KILLED) and now >= self.kill_at:
                 self.signal_group(signal.SIGKILL)
-                self.kill_at = float("inf")
+                self.kill_at = KILLED
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid != 0:
+                if self.meeting is not None:
+                    self.tell_meeting(self.meeting.find())
                 while results in sources and self.take_result(results):
                     pass
                 return self.ended(status)
 
     def next_look(self, patience: Optional[float]) -> float:
         soon = [1.0 if patience else 60.0]
-        if self.kill_at not in (None, float("inf")):
+        if self.meeting is not None:
+            soon.append(LOOK_EVERY)
+        if self.kill_at not in (None, KILLED):
             soon.append(max(0.0, (self.kill_at or 0.0) - time.monotonic()))
         return min(soon)
 
@@ -243,7 +323,8 @@ def become_worker(spec: Spec, index: int, environment: Dict[str, str], parent: i
         os.dup2(1, 2)
         if spec.get("cwd"):
             os.chdir(spec["cwd"])
-        command = spec["server_command"] if index >= spec["workers"] else spec.get("command")
+        serves = spec["workers"] <= index < spec["members"]  # newcomers of elastic jobs come after servers
+        command = spec["server_command"] if serves else spec.get("command")
         if command:
             execute(command, spec, environment)
     except OSError as error:

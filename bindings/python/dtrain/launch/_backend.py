@@ -6,10 +6,12 @@ import difflib
 import importlib
 import inspect
 import sys
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Sequence, Union
 
 from .._errors import InvalidError
 from ._carrier import Carrier
+from ._errors import BackendError
+from ._hosts import Host
 from ._plan import Plan
 
 BACKENDS = {  # name: the module with its class Backend
@@ -34,6 +36,8 @@ class Backend:
     start_timeout: Optional[float] = 60.0  #: seconds until a worker must have started; None: as long as the engine takes
     patience: Optional[float] = None  #: seconds after which agents that hear nothing of the launcher end
     at_once = 16  #: carriers of one lane that start at the same time
+    elastic = False  #: workers can be added while the job runs: slots(), carrier()
+    instead_of_elastic = ""  #: what to use instead
 
     def check(self, plan: Plan) -> None:
         """Refuses what cannot work, before anything starts."""
@@ -41,6 +45,22 @@ class Backend:
     def carriers(self, plan: Plan, job: str, marker: str) -> List[Carrier]:
         """One or several, for all members of the job; not opened yet."""
         raise NotImplementedError
+
+    def slots(self, workers: int) -> List[Host]:
+        """Elastic: the hosts of which the backend knows, with their slots, for a job of so many workers."""
+        raise NotImplementedError
+
+    def use(self, hosts: Sequence[Host]) -> None:
+        """Elastic: these hosts are there now, says discovery; an error if they cannot be the backend's. The first call
+        comes before check(), later ones in another thread."""
+
+    def carrier(self, plan: Plan, index: int, host: str, marker: str) -> Carrier:
+        """Elastic: one for a newcomer on this host."""
+        raise NotImplementedError
+
+    def check_elastic(self) -> None:
+        if not self.elastic:
+            raise BackendError(f"elastic: backend \"{self.name}\" cannot add workers to a job; {self.instead_of_elastic}")
 
     def place(self, index: int) -> Optional[str]:
         """The host of a process, if the backend chooses it; else it is what its agent says."""

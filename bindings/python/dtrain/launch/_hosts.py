@@ -1,14 +1,14 @@
-"""Hosts with slots: "alpha:4,beta:4", or a list of such texts.
+"""Hosts with slots: "alpha:4,beta:4" (or lines), a list of such texts, or {"alpha": 4, "beta": 4}.
 
 SPDX-License-Identifier: Apache-2.0
 """
 import re
-from typing import Dict, List, NamedTuple, Sequence, Union
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Union
 
 from .._errors import InvalidError
 from ._errors import SlotsError
 
-Hosts = Union[str, Sequence[str]]
+Hosts = Union[str, Sequence[str], Mapping[str, int]]
 FORM = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_][A-Za-z0-9_.@-]*)(?::(?P<slots>\d{1,5}))?")
 
 
@@ -19,7 +19,10 @@ class Host(NamedTuple):
 
 def parse_hosts(hosts: Hosts) -> List[Host]:
     """An IPv6 address is in brackets. Without slots a host has one."""
-    texts = hosts.split(",") if isinstance(hosts, str) else list(hosts)
+    if isinstance(hosts, str):
+        texts = re.split("[,\n]", hosts.strip())
+    else:
+        texts = texts_of(hosts) if isinstance(hosts, Mapping) else list(hosts)
     found: Dict[str, Host] = {}
     for text in texts:
         match = FORM.fullmatch(str(text).strip())
@@ -32,6 +35,11 @@ def parse_hosts(hosts: Hosts) -> List[Host]:
     if not found:
         raise InvalidError("hosts: at least one is needed, such as \"alpha:4,beta:4\"")
     return list(found.values())
+
+
+def texts_of(hosts: Mapping[str, int]) -> List[str]:
+    """Those with slots."""
+    return [f"[{name}]:{slots}" if ":" in name else f"{name}:{slots}" for name, slots in hosts.items() if slots != 0]
 
 
 def place(hosts: Sequence[Host], workers: int, servers: int) -> List[Host]:

@@ -25,6 +25,7 @@ from ._worker import ENDED, State, Worker, describe_status
 
 PING_EVERY = 5.0  #: seconds
 STOP_LIMIT = 5.0  #: seconds from asking an agent to stop until its carrier is killed
+SERVERS_STAYED = f"was still there {STOP_LIMIT:g} s after all workers"
 LARGEST_REPORT = 1 << 30  #: bytes of a function's result
 
 
@@ -58,7 +59,14 @@ class Loop(threading.Thread):
     # From other threads.
 
     def request_stop(self, indices: Sequence[int], reason: str) -> None:
-        self.requests.append(lambda: self.stop(indices, reason))
+        self.request(lambda: self.stop(indices, reason))
+
+    def request_end(self, reason: str) -> None:
+        """Stops all workers."""
+        self.request_stop(range(len(self.workers)), reason)
+
+    def request(self, what: Callable[[], None]) -> None:
+        self.requests.append(what)
         with self.waking:
             if self.wake_write < 0:
                 return  # it has ended
@@ -238,6 +246,8 @@ class Loop(threading.Thread):
                     self.backend.lost(pid)
                 self.conclude(index, 127, 0, why, kind)
         carrier.close()
+        for index in carrier.indices:
+            self.workers[index].log.close()
 
     # Reports of agents.
 
@@ -336,11 +346,16 @@ class Loop(threading.Thread):
             else:
                 worker.state = State.FAILED
                 worker.reason = worker.reason or text or describe_status(status, killer)
-                self.consider_the_others(worker, started)
-            if all(other.state in ENDED for other in self.workers[:self.plan.workers]):
-                self.stop_at = time.monotonic() + STOP_LIMIT
-                self.stop_reason = f"was still there {STOP_LIMIT:g} s after all workers"
+            self.ended(worker, started)
             self.changed.notify_all()
+
+    def ended(self, worker: Worker, started: bool) -> None:
+        """What follows for the others."""
+        if worker.state == State.FAILED:
+            self.consider_the_others(worker, started)
+        if all(other.state in ENDED for other in self.workers if not other.server):
+            self.stop_at = time.monotonic() + STOP_LIMIT
+            self.stop_reason = SERVERS_STAYED
 
     def consider_the_others(self, worker: Worker, started: bool) -> None:
         """They may go on for the time of grace; if not all agents are there, they cannot start."""

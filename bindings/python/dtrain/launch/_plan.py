@@ -44,6 +44,7 @@ class Plan:
     gpus: int = 0
     python: str = sys.executable
     what: str = ""  #: for people
+    elastic: bool = False  #: workers may come and go
 
     @property
     def members(self) -> int:
@@ -51,9 +52,9 @@ class Plan:
 
     def spec(self, **more: Any) -> Dict[str, Any]:
         """What an agent is told; `_agent.py` reads it."""
-        return {"workers": self.workers, "command": self.command, "server_command": self.server_command,
-                "script": self.script, "function": self.function, "cloudpickle": self.cloudpickle,
-                "env": self.env, "cwd": self.cwd, "path": self.path, **more}
+        return {"workers": self.workers, "members": self.members, "command": self.command,
+                "server_command": self.server_command, "script": self.script, "function": self.function,
+                "cloudpickle": self.cloudpickle, "env": self.env, "cwd": self.cwd, "path": self.path, **more}
 
     def identity(self, index: int, local: Tuple[int, int]) -> Dict[str, str]:
         """The variables that say who a process is. local: its rank on its host, and how many there are."""

@@ -5,8 +5,9 @@ SPDX-License-Identifier: Apache-2.0
 import enum
 import pathlib
 import signal
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
+from .._errors import AbortedError, PeerError
 from ._errors import LaunchError
 from ._output import Log
 
@@ -27,13 +28,19 @@ ENDED = (State.SUCCEEDED, State.FAILED, State.STOPPED)
 
 
 class Worker:
-    """A process of a job: a worker (rank: its rank), or a server (rank: None)."""
+    """A process of a job: a worker, or a server. A newcomer to an elastic job has a number that counts on, and no rank
+    that is known here: the ranks of elastic jobs change."""
 
-    def __init__(self, job: str, index: int, workers: int, log: Log) -> None:
-        self.index = index  #: in the job: workers, then servers
-        self.rank = index if index < workers else None
-        self.label = str(index) if index < workers else f"s{index - workers}"
-        self.id = f"{job}.{self.label}"
+    def __init__(self, job: str, index: int, label: str, log: Log, *, rank: Optional[int] = None,
+                 elastic: bool = False) -> None:
+        self.index = index  #: in the job: workers, then servers, then newcomers
+        self.rank = rank  #: that it starts with; None: a server, or a newcomer
+        self.label = label  #: before its lines of output: its number, "s0" for a server
+        self.server = label.startswith("s")
+        self.newcomer = rank is None and not self.server
+        self.id = f"{job}.{label}"
+        self.name = f"server {label[1:]}" if self.server else f"worker {label}" if elastic else f"rank {rank}"
+        self.replaced = False  #: it failed, or its host is gone, and its elastic job went on without it
         self.log = log
         self.state = State.PENDING
         self.host: Optional[str] = None
@@ -46,10 +53,6 @@ class Worker:
         self.error: Optional[BaseException] = None  #: what a function raised
         self.kind = LaunchError
         self.ended_at: Optional[float] = None  #: time.monotonic()
-
-    @property
-    def name(self) -> str:
-        return f"rank {self.rank}" if self.rank is not None else f"server {self.label[1:]}"
 
     @property
     def address(self) -> Optional[str]:
@@ -72,7 +75,8 @@ class Worker:
         return f"{text}; its last line: {last}" if last and last not in self.reason else text
 
     def as_dict(self) -> Dict[str, Any]:
-        return {"id": self.id, "rank": self.rank, "state": str(self.state), "address": self.address,
+        return {"id": self.id, "rank": self.rank, "state": str(self.state),
+                "replaced": self.replaced, "address": self.address,
                 "exit_status": self.exit_status, "signal": self.signal, "reason": self.reason,
                 "log": str(self.log_path)}
 
@@ -80,6 +84,11 @@ class Worker:
         where = f" at {self.address}" if self.address else ""
         why = f": {self.reason}" if self.reason else ""
         return f"<{self.name} of job {self.id.rsplit('.', 1)[0]}: {self.state}{where}{why}>"
+
+
+def blame(worker: Worker) -> Tuple[bool, bool, float]:
+    """Sorts failures: those that only noticed another's come later."""
+    return (isinstance(worker.error, (PeerError, AbortedError)), worker.signal is None, worker.ended_at or 0.0)
 
 
 def describe_status(status: int, killer: int) -> str:

@@ -91,6 +91,7 @@ class Backend(_backend.Backend):
     """image: has Python, and what workers run. namespace; pod: further fields of the pods' spec. kubeconfig, context:
     which cluster (in a pod: its own); client: an ApiClient instead."""
     name = "kubernetes"
+    instead_of_elastic = "let the Job restart its pods, with DTRAIN_ELASTIC=yes in them (docs/ELASTIC.md)"
     python = "python3"
     listens = None
     start_timeout = None  # pods wait for nodes and images

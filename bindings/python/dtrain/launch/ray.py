@@ -31,6 +31,7 @@ class Backend(_backend.Backend):
     """address: of the cluster (ray.init()); options: more of Ray's actor options, such as
     {"scheduling_strategy": "SPREAD"}."""
     name = "ray"
+    instead_of_elastic = "use dtrain.ray.Executor(min_workers=..., max_workers=...)"
     start_timeout = None  # actors wait for resources
 
     def __init__(self, address: Optional[str] = None, options: Optional[Dict[str, Any]] = None) -> None:

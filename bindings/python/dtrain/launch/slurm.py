@@ -36,6 +36,7 @@ class Backend(_backend.Backend):
     """partition, account, time_limit ("1:00:00"): of the allocation; options: more arguments of srun; mpi: what
     --mpi names, which is how the processes meet ("none": on the step's first host)."""
     name = "slurm"
+    instead_of_elastic = "use backend \"ssh\" with the hosts of the allocation (scontrol show hostnames)"
     listens = None
     index_from = "SLURM_PROCID"
     start_timeout = None  # jobs wait in the queue

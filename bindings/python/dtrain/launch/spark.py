@@ -44,6 +44,7 @@ class Task:
 class Backend(_backend.Backend):
     """spark: a session or context; without one the program's."""
     name = "spark"
+    instead_of_elastic = "use backend \"ssh\", or dtrain.ray.Executor: a barrier stage has a fixed number of tasks"
     start_timeout = None  # tasks wait for executors
 
     def __init__(self, spark: Any = None) -> None:
