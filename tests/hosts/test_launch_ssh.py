@@ -23,6 +23,7 @@ TAG = f"dl{os.getpid()}"
 INSIDE = "DTRAIN_TEST_SSH_FOLDER"
 NAMES = ["launcher", "alpha", "beta"]
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
+PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "bindings/python/tests"
 PORT = 2222  # in namespaces of this test
 SSHD = """
 Port {port}
@@ -223,10 +224,7 @@ class Launching(unittest.TestCase):
         self.assertTrue(wait_for_death(pids, 20))
 
     def test_cut_link(self):
-        settings = self.settings(hosts="alpha,beta")
-        for name in ("output", "progress", "env", "backend"):
-            settings.pop(name)
-        backend = ssh.Backend(**settings)
+        backend = ssh.Backend(**self.connection(hosts="alpha,beta"))
         backend.patience = 8.0
         job = launch.launch_workers(2, "sleep", args=["100"], backend=backend, output=False, progress=False, grace=1)
         self.assertEqual(len(launch.await_workers(job, False, LIMIT).running), 2)
@@ -238,6 +236,39 @@ class Launching(unittest.TestCase):
         self.assertIn("host beta: the ssh connection could not be made, or is lost", str(error))
         self.assertEqual(str(job[0].state), "stopped")
         self.assertTrue(wait_for_death(pids, 30))  # that of beta, too, which only hears nothing
+
+    def test_elastic_job_without_its_first_host(self):
+        """Rank 0's host is cut off: another process becomes the coordinator, and the newcomer finds it."""
+        backend = ssh.Backend(**self.connection(hosts="alpha:1,beta:3"))
+        backend.patience = 8.0
+        job = launch.launch_workers(3, elastic_job.train, args=[str(self.folder)], elastic=(2, 3), backend=backend,
+                                    env={**self.settings()["env"], "DTRAIN_TRANSPORTS": "tcp", "DTRAIN_HEARTBEAT_TIMEOUT": "4s"},
+                                    output=False, progress=False)
+        self.addCleanup(job.stop)
+        self.wait_for(job, "of 3 in generation", 0, 1, 2)
+        self.assertEqual([backend.place(i) for i in range(3)], ["alpha", "beta", "beta"])
+        self.addCleanup(self.link, "alpha master br0")
+        self.link("alpha nomaster")
+        self.wait_for(job, "of 3 in generation", 1, 2, 3)
+        self.assertTrue(wait_for_death([job[0].pid], 60))  # it is cut off, too
+        (self.folder / "end").touch()
+        results = job.results(LIMIT)
+        self.assertEqual([(result["right"], result["size"]) for result in results], 3 * [(True, 3)], said_by(job))
+        (lost,) = launch.await_workers(job).check().replaced
+        self.assertEqual(lost.index, 0)
+        self.assertIn("host alpha: the ssh connection could not be made, or is lost", lost.reason)
+
+    def wait_for(self, job, text, *indices):
+        end = time.monotonic() + LIMIT
+        while not all(len(job) > i and text in "\n".join(job[i].tail(1)) for i in indices):
+            outcome = launch.await_workers(job, timeout_seconds=0.05)
+            self.assertTrue(outcome.running or outcome.pending, said_by(job))
+            self.assertLess(time.monotonic(), end, said_by(job))
+
+    def connection(self, **more):
+        """The settings that are ssh's."""
+        return {name: value for name, value in self.settings(**more).items()
+                if name not in ("output", "progress", "env", "backend")}
 
 
 def supervise(hosts, child):
@@ -266,6 +297,9 @@ def main():
 if __name__ == "__main__":
     if INSIDE not in os.environ:
         sys.exit(main())
+    sys.path.append(str(PYTHON_TESTS))
+    import elastic_job
     from dtrain import launch
     from dtrain.launch import ssh
+    from launching import said_by
     unittest.main()

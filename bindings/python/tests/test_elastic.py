@@ -57,7 +57,7 @@ class Policies(unittest.TestCase):
             self.assertEqual(policy.failed("alpha", 1.0, now), "")
         self.assertIn("host alpha is left out: workers there have failed 5 times", policy.failed("alpha", 1.0, now + 100))
         self.assertEqual(policy.failed("alpha", 1.0, now + 200), "")
-        self.assertRegex(policy.step([], now + 1000).give_up, "0 workers run, and it needs 1 .*every host is left out")
+        self.assertRegex(policy.step([], now + 1000).give_up, "0 of its workers run, and it needs 1 .*every host is left out")
         policy.found([Host("beta", 1)])
         policy.found([Host("alpha", 1)])
         self.assertEqual(policy.step([], now + 1000).start, ["alpha"])  # it has been away
@@ -67,9 +67,17 @@ class Policies(unittest.TestCase):
         few = [Placed(0, "alpha", True), Placed(1, "alpha", False)]
         self.assertEqual(policy.step(few, 100).give_up, "")
         self.assertEqual(policy.step(few, 109).give_up, "")
-        self.assertRegex(policy.step(few, 110).give_up, r"1 workers run, and it needs 2 .*longer than 10 s \(elastic_timeout\)")
+        self.assertRegex(policy.step(few, 110).give_up, r"1 of its workers run, and it needs 2 .*longer than 10 s \(elastic_timeout\)")
         self.assertEqual(policy.step([one._replace(running=True) for one in few], 111).give_up, "")
         self.assertEqual(policy.step(few, 112).give_up, "")
+
+    def test_processes_that_wait_are_no_job(self):
+        policy = self.policy(timeout=10)
+        placed = [Placed(5, "alpha", True), Placed(6, "alpha", True)]
+        self.assertEqual(policy.step(placed, 0, leaderless=True).give_up, "")
+        self.assertEqual(policy.step(placed, 9).give_up, "")
+        self.assertEqual(policy.step(placed, 10, leaderless=True).give_up, "")
+        self.assertRegex(policy.step(placed, 20, leaderless=True).give_up, "none of its workers is the coordinator, for longer")
 
 
 class Elastically(Files):
@@ -180,7 +188,8 @@ class Jobs(Elastically):
             self.wait_for(job, "of 2 in generation 0", 0, 1)
             os.kill(job[1].pid, signal.SIGKILL)
             error = self.failure(job, launch.WorkerError)
-        self.assertRegex(str(error), r"worker 1 on .*: killed by signal 9 \(SIGKILL\); the job could not go on: 1 workers run, "
+        self.assertRegex(str(error), r"worker 1 on .*: killed by signal 9 \(SIGKILL\); the job could not go on: 1 of its "
+                                     r"workers run, "
                                      r"and it needs 2 \(elastic\), for longer than 0\.5 s \(elastic_timeout\)")
         self.assertEqual(str(job[0].state), "stopped")
 

@@ -107,11 +107,12 @@ class Policy:
         """A worker was stopped by the program: nobody takes its place."""
         self.target -= 1
 
-    def step(self, placed: Sequence[Placed], now: float) -> Decision:
+    def step(self, placed: Sequence[Placed], now: float, leaderless: bool = False) -> Decision:
+        """leaderless: the coordinator has ended, and no other is there yet."""
         stop = self.surplus(placed)
         staying = [worker for worker in placed if worker.index not in stop]
         start = self.places(staying, now)
-        return Decision(start, stop, self.reason_to_give_up(staying, now))
+        return Decision(start, stop, self.reason_to_give_up(staying, now, leaderless))
 
     def surplus(self, placed: Sequence[Placed]) -> List[int]:
         """Those without a slot: the youngest of each host."""
@@ -130,16 +131,18 @@ class Policy:
                  for _ in range(record.slots - there.count(name))]
         return found[:max(0, self.target - len(staying))]
 
-    def reason_to_give_up(self, staying: Sequence[Placed], now: float) -> str:
+    def reason_to_give_up(self, staying: Sequence[Placed], now: float, leaderless: bool) -> str:
         running = sum(worker.running for worker in staying)
         least = self.elastic.least
-        if running >= least:
+        if running >= least and not leaderless:
             self.too_few_since = None
             return ""
         if self.too_few_since is None:
             self.too_few_since = now
-        what = f"the job could not go on: {running} workers run, and it needs {least} (elastic)"
-        if all(record.left_out for record in self.hosts.values()) and self.elastic.discovery is None:
+        what = "the job could not go on: "
+        what += "none of its workers is the coordinator" if leaderless and running >= least else \
+            f"{running} of its workers run, and it needs {least} (elastic)"
+        if running < least and self.elastic.discovery is None and all(record.left_out for record in self.hosts.values()):
             return f"{what}; every host is left out after failures"
         if now - self.too_few_since >= self.elastic.timeout:
             return f"{what}, for longer than {self.elastic.timeout:g} s (elastic_timeout)"

@@ -61,7 +61,7 @@ class ElasticLoop(Loop):
             return
         if self.seeker is not None:
             self.look_for_hosts(self.seeker, now)
-        decision = self.policy.step(self.placed(), now)
+        decision = self.policy.step(self.placed(), now, self.is_leaderless())
         if decision.stop:
             self.dismiss(decision.stop)
         for host in decision.start:
@@ -86,6 +86,11 @@ class ElasticLoop(Loop):
     def placed(self) -> List[Placed]:
         return [Placed(worker.index, self.hosts[worker.index], worker.state == State.RUNNING) for worker in self.own()
                 if worker.state not in ENDED and worker.index not in self.out_of_place]
+
+    def is_leaderless(self) -> bool:
+        """Processes that run may all be waiting to be taken in. In a job that lives, another worker becomes the coordinator
+        soon, and its agent says so."""
+        return self.owner is not None and self.workers[self.owner].state in ENDED
 
     def dismiss(self, indices: Sequence[int]) -> None:
         """Ends workers whose hosts or slots are gone; they have the time of grace to leave the job."""

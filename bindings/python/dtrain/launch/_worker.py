@@ -71,7 +71,7 @@ class Worker:
         """Why it failed: "rank 1 on alpha: exit status 3; its last line: ..."."""
         text = f"{self.name} on {self.host}" if self.host else self.name
         text = f"{text}: {self.reason}"
-        last = next((line for line in reversed(self.tail()) if line.strip()), "")
+        last = next((line.strip() for line in reversed(self.tail()) if line.strip()), "")
         return f"{text}; its last line: {last}" if last and last not in self.reason else text
 
     def as_dict(self) -> Dict[str, Any]:
