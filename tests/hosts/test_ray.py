@@ -4,11 +4,15 @@ SPDX-License-Identifier: Apache-2.0
 """
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import unittest
 from array import array
+from unittest import mock
 
 os.environ["RAY_AUTH_MODE"] = "disabled"  # else Ray writes a token into the home folder
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -18,8 +22,10 @@ import ray
 import dtrain
 import dtrain.ray
 from dtrain import launch
+from dtrain.launch import _elastic
 
 LIMIT = 100  # seconds
+PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "bindings/python/tests"
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
 
 
@@ -57,6 +63,24 @@ def divide():
 
 def die():
     os._exit(3)
+
+
+def train_and_tell(folder):
+    """The pid, rank and size of each generation are names of files in the folder."""
+    sys.path.append(str(PYTHON_TESTS))
+    import elastic_job
+
+    def tell(world):
+        pathlib.Path(folder, f"{os.getpid()}-{world.rank}-{world.size}").touch()
+    elastic_job.say = tell
+    return elastic_job.train(folder)
+
+
+def outcome(executor, function, folder):
+    try:
+        return executor.run(function, [folder])
+    except BaseException as error:
+        return error
 
 
 class Counter:
@@ -133,6 +157,94 @@ class Executors(OnRay):
             dtrain.ray.Executor(0)
         with self.assertRaisesRegex(dtrain.InvalidError, "options: 'op.timeuot' is none of dtrain's; the nearest is op_timeout"):
             dtrain.ray.Executor(1, options={"op.timeuot": 3})
+
+
+class Elastic(OnRay):
+    """Jobs whose actors come and go; the folder tells the function when to end."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_until(self, executor, function, generations):
+        """Runs the function on the executor; generations(): pids of workers by what was said, and what to do."""
+        results = []
+        thread = threading.Thread(target=lambda: results.append(outcome(executor, function, str(self.folder))))
+        thread.start()
+        try:
+            generations()
+        finally:
+            (self.folder / "end").touch()
+            thread.join(LIMIT)
+        self.assertFalse(thread.is_alive())
+        if isinstance(results[0], BaseException):
+            raise results[0]
+        return results[0]
+
+    def wait_for(self, size, count=1):
+        """The pids of the workers that are in a generation of so many, once there are so many of these."""
+        end = time.monotonic() + LIMIT
+        while True:
+            names = [path.name.split("-") for path in self.folder.glob("*-*-*")]
+            found = {int(pid): int(rank) for pid, rank, of in names if int(of) == size}
+            if len(found) >= count:
+                return found
+            self.assertLess(time.monotonic(), end, names)
+            time.sleep(0.05)
+
+    def test_actors_that_die_are_replaced(self):
+        """Rank 0, too."""
+        executor = self.executor(3, min_workers=1, max_workers=3)
+
+        def generations():
+            first = self.wait_for(3, 3)
+            self.kill(first, 1)
+            self.kill(self.wait_for(3, 4), 0)
+            self.wait_for(3, 5)
+        results = self.run_until(executor, train_and_tell, generations)
+        self.assertEqual([(result["right"], result["size"]) for result in results], 3 * [(True, 3)])
+        self.assertGreater(results[0]["steps"], 1)
+        self.assertEqual(len(executor.run(os.getpid)), 3)  # a job after it
+
+    def kill(self, found, rank):
+        pid = next(pid for pid, own in found.items() if own == rank and os.path.exists(f"/proc/{pid}"))
+        os.kill(pid, signal.SIGKILL)
+
+    def test_grows_with_a_server(self):
+        executor = self.executor(1, min_workers=1, max_workers=2, servers=1)
+        results = self.run_until(executor, train_and_tell, lambda: self.wait_for(2, 2))
+        self.assertEqual([(result["right"], result["size"]) for result in results], 2 * [(True, 2)])
+
+    def test_failures(self):
+        executor = self.executor(2, min_workers=1, max_workers=2)
+        begin = time.monotonic()
+        with self.assertRaisesRegex(launch.WorkerError, r"worker [01]: ZeroDivisionError: division by zero; ") \
+                as caught:
+            executor.run(divide)
+        self.assertLess(time.monotonic() - begin, LIMIT / 2)
+        self.assertIsInstance(caught.exception.__cause__, ZeroDivisionError)
+        executor.shutdown()
+        executor = self.executor(2, min_workers=2, elastic_timeout=1)
+        with mock.patch.object(_elastic, "FIRST_PAUSE", 100.0), \
+                self.assertRaisesRegex(launch.WorkerError, r"worker 1: its actor has died: .*; the job could not go on: 1 of its "
+                                       r"workers run, and it needs 2 \(elastic\), for longer than 1 s \(elastic_timeout\)"):
+            self.run_until(executor, train_and_tell, lambda: (self.kill(self.wait_for(2, 2), 1), time.sleep(LIMIT / 20)))
+
+    def test_refused(self):
+        for given, text in (({"min_workers": 3, "max_workers": 4}, "num_workers: 2 is not from 3 to 4"),
+                            ({"max_workers": 1}, "min_workers: 2 is more than max_workers: 1"),
+                            ({"min_workers": 0}, "min_workers: 0 is not from 1"),
+                            ({"min_workers": 1, "elastic_timeout": -1}, "elastic_timeout: -1")):
+            with self.subTest(text), self.assertRaisesRegex(dtrain.InvalidError, text):
+                dtrain.ray.Executor(2, **given)
+        executor = dtrain.ray.Executor(1, max_workers=2)
+        self.addCleanup(executor.shutdown)
+        with self.assertRaisesRegex(dtrain.InvalidError, "executable_cls: the workers of an elastic job keep no state"):
+            executor.start(executable_cls=Counter)
+        executor.start()
+        with self.assertRaisesRegex(dtrain.StateError, r"execute\(\) is for a fixed number of workers"):
+            executor.execute(lambda _: None)
 
 
 class Launching(OnRay):

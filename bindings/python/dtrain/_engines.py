@@ -69,8 +69,9 @@ class Failure:
     """How a process has failed. lost: it has ended, or cannot be reached."""
 
     def __init__(self, index: int, text: str, cause: Optional[BaseException] = None, lost: bool = False,
-                 traceback: str = "") -> None:
+                 traceback: str = "", name: str = "") -> None:
         self.index = index
+        self.name = name  #: if not "rank 2"
         self.text = text
         self.cause = cause
         self.lost = lost
@@ -81,8 +82,8 @@ def blame(engine: str, failures: Sequence[Failure], workers: int,
           kind: Type[LaunchError] = WorkerError) -> LaunchError:
     """The error of the process that failed first; those that only noticed another's failure come last."""
     first = min(failures, key=lambda one: (not one.lost, isinstance(one.cause, (PeerError, AbortedError)), one.index))
-    rank = first.index if first.index < workers else None
-    name = f"rank {rank}" if rank is not None else f"server {first.index - workers}"
+    rank = first.index if first.index < workers and not first.name else None
+    name = first.name or (f"rank {rank}" if rank is not None else f"server {first.index - workers}")
     others = f"; {len(failures) - 1} more failed" if len(failures) > 1 else ""
     where = f"\n{first.traceback}" if first.traceback else ""
     error = kind(f"{engine}: {name}: {first.text}{others}{where}", rank)

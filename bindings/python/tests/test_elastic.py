@@ -294,7 +294,7 @@ class Discovery(Elastically):
 class Arguments(unittest.TestCase):
     def test_refused(self):
         for text, kind, given in (
-                ("elastic: min 3 is more than max 2", dtrain.InvalidError, {"elastic": (3, 2)}),
+                ("elastic: min: 3 is more than elastic: max: 2", dtrain.InvalidError, {"elastic": (3, 2)}),
                 ("elastic: min: 0 is not from 1", dtrain.InvalidError, {"elastic": (0, 2)}),
                 ("n: 2 is not from 3 to 4", dtrain.InvalidError, {"elastic": (3, 4)}),
                 ("elastic: 2 is not a pair", dtrain.InvalidError, {"elastic": 2}),

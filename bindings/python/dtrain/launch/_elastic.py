@@ -28,27 +28,36 @@ class Elastic(NamedTuple):
         return {"DTRAIN_ELASTIC": "yes", "DTRAIN_ELASTIC_MIN": str(self.least), "DTRAIN_ELASTIC_MAX": str(self.most)}
 
 
+def check_sizes(n: int, least: int, most: int, names: Tuple[str, str, str] = ("n", "elastic: min", "elastic: max")) -> None:
+    check_count(least, names[1], 1)
+    check_count(most, names[2], 1)
+    if least > most:
+        raise InvalidError(f"{names[1]}: {least} is more than {names[2]}: {most}")
+    if not least <= check_count(n, names[0], 1) <= most:
+        raise InvalidError(f"{names[0]}: {n} is not from {least} to {most} ({names[1]}, {names[2]})")
+
+
+def check_timeout(timeout: float) -> float:
+    if not timeout >= 0:
+        raise InvalidError(f"elastic_timeout: {timeout!r} is not a time in seconds")
+    return float(timeout)
+
+
 def check_elastic(n: int, sizes: Tuple[int, int], timeout: float, discovery: Optional[Discovery],
                   interval: float) -> Elastic:
     if not isinstance(sizes, tuple) or len(sizes) != 2:
         raise InvalidError(f"elastic: {sizes!r} is not a pair (min, max)")
-    least, most = check_count(sizes[0], "elastic: min", 1), check_count(sizes[1], "elastic: max", 1)
-    if least > most:
-        raise InvalidError(f"elastic: min {least} is more than max {most}")
-    if not least <= check_count(n, "n", 1) <= most:
-        raise InvalidError(f"n: {n} is not from {least} to {most} (elastic)")
+    check_sizes(n, *sizes)
     if discovery is not None and not callable(discovery):
         raise TypeError(f"discovery: a function is needed, not {type(discovery).__name__}")
-    if not timeout >= 0:
-        raise InvalidError(f"elastic_timeout: {timeout!r} is not a time in seconds")
     if not interval > 0:
         raise InvalidError(f"discovery_interval: {interval!r} is not a time in seconds")
-    return Elastic(least, most, float(timeout), discovery, float(interval))
+    return Elastic(*sizes, check_timeout(timeout), discovery, float(interval))
 
 
 class Placed(NamedTuple):
     """A worker that has not ended."""
-    index: int
+    worker: int
     host: str
     running: bool  #: it has started
 
@@ -110,7 +119,7 @@ class Policy:
     def step(self, placed: Sequence[Placed], now: float, leaderless: bool = False) -> Decision:
         """leaderless: the coordinator has ended, and no other is there yet."""
         stop = self.surplus(placed)
-        staying = [worker for worker in placed if worker.index not in stop]
+        staying = [one for one in placed if one.worker not in stop]
         start = self.places(staying, now)
         return Decision(start, stop, self.reason_to_give_up(staying, now, leaderless))
 
@@ -118,21 +127,21 @@ class Policy:
         """Those without a slot: the youngest of each host."""
         left = {name: record.slots for name, record in self.hosts.items()}
         stop = []
-        for worker in placed:
-            left[worker.host] = left.get(worker.host, 0) - 1
-            if left[worker.host] < 0:
-                stop.append(worker.index)
+        for one in placed:
+            left[one.host] = left.get(one.host, 0) - 1
+            if left[one.host] < 0:
+                stop.append(one.worker)
         return stop
 
     def places(self, staying: Sequence[Placed], now: float) -> List[str]:
         """Where newcomers start: hosts are filled in their order."""
-        there = [worker.host for worker in staying]
+        there = [one.host for one in staying]
         found = [name for name, record in self.hosts.items() if not record.left_out and now >= record.free_at
                  for _ in range(record.slots - there.count(name))]
         return found[:max(0, self.target - len(staying))]
 
     def reason_to_give_up(self, staying: Sequence[Placed], now: float, leaderless: bool) -> str:
-        running = sum(worker.running for worker in staying)
+        running = sum(one.running for one in staying)
         least = self.elastic.least
         if running >= least and not leaderless:
             self.too_few_since = None
