@@ -15,12 +15,12 @@ def train(folder, pause=0.002):
     """Steps until the folder has the file "end". Returns the steps, whether their sum is right, the size at the end, and
     how the last generation came to be."""
     with dtrain.Context() as context:
-        world = context.world
-        state = array("q", [0, 0])  # steps done, the sum of what they have brought
-        world.broadcast(state)  # newcomers begin with it; the others call it after each reform
-        say(world)
+        world, state, fresh = context.world, array("q", [0, 0]), True  # steps done, the sum of what they have brought
         while True:
             try:
+                if fresh:
+                    world.broadcast(state)  # newcomers begin here; others may have done a step more or less than rank 0
+                    say(world)
                 what = array("i", [ENDS if os.path.exists(f"{folder}/end") else REFORMS if world.newcomers else GOES_ON])
                 world.allreduce(what, op="max")
                 if what[0] == ENDS:
@@ -28,15 +28,14 @@ def train(folder, pause=0.002):
                 brought = array("q", [state[0]])
                 world.allreduce(brought, op="max")
                 state = array("q", [state[0] + 1, state[1] + brought[0]])
-                if what[0] == GOES_ON:
-                    time.sleep(pause)
-                    continue
+                fresh = what[0] == REFORMS
             except dtrain.PeerError as error:
                 print("lost:", error)
-            last, world = world, world.reform(min_size=1)
-            last.close()
-            world.broadcast(state)  # who has done less or more than rank 0 follows it
-            say(world)
+                fresh = True
+            if fresh:
+                last, world = world, world.reform(min_size=1)
+                last.close()
+            time.sleep(pause)
         steps = state[0]
         return {"steps": steps, "right": state[1] == steps * (steps - 1) // 2, "size": world.size, "changes": world.changes}
 

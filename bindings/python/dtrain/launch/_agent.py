@@ -60,7 +60,7 @@ class Launcher:
             if lines is None:
                 return None, []
             for i, line in enumerate(lines):
-                if line.startswith(b"stop"):
+                if line.startswith((b"stop", b"leave")):
                     return None, []
                 if line:
                     return json.loads(line), lines[i + 1:]
