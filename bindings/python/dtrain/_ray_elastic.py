@@ -9,7 +9,7 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ._engines import Failure, blame, identities
-from .launch._elastic import Elastic, Placed, Policy
+from .launch._elastic import Elastic, Placed, Policy, generations
 from .launch._elastic_loop import OVER
 from .launch._errors import LaunchError
 from .launch._hosts import Host
@@ -28,6 +28,7 @@ class Member:
         self.newcomer = newcomer
         self.server = server
         self.rank = index if not newcomer and not server else -1  #: as which it has started
+        self.formed_before = 0  #: generations of the job, when its function was called
         self.told = ""  #: the text that its file has
         self.asked: Any = None  #: the reference of a call of exchange() that is not answered yet
         self.started_at: Optional[float] = None  #: when the function was called
@@ -58,6 +59,7 @@ class ElasticRun:
         self.servers = [Member(i, actor, newcomer=False, server=True) for i, actor in enumerate(servers)]
         self.calls: Dict[Any, Callable[[Any], None]] = {}  #: references that are not answered yet, and who takes the answer
         self.meeting = ""
+        self.formed = 0  #: generations
         self.owner: Optional[Member] = None
         self.free_ranks: List[int] = []
         self.lost: List[Member] = []
@@ -88,6 +90,7 @@ class ElasticRun:
             return self.dismiss(member)
         function, args, kwargs = self.call
         member.started_at = time.monotonic()
+        member.formed_before = self.formed
         self.expect(member.actor.run.remote(function, args, kwargs), member, self.succeeded)
 
     def expect(self, reference: Any, member: Member, then: Callable[[Member, Any], None]) -> None:
@@ -129,8 +132,13 @@ class ElasticRun:
 
     def exchanged(self, member: Member, text: Optional[str]) -> None:
         member.asked = None
-        if text:
+        if text and generations(text) >= self.formed:  # else it comes late
             self.meeting, self.owner, member.told = text, member, text
+            self.formed = generations(text)
+
+    def is_member(self, member: Member) -> bool:
+        """As in launch/_elastic_loop.py."""
+        return not member.newcomer or (member.started_at is not None and member.formed_before < self.formed)
 
     def is_leaderless(self) -> bool:
         return self.owner is not None and not self.owner.working
@@ -151,7 +159,7 @@ class ElasticRun:
         if self.ending:
             return self.dismiss(member)
         identity = {"DTRAIN_ROLE": "worker", "DTRAIN_RANK": "new"}
-        if self.free_ranks:  # it is awaited until the job has formed; later it is a newcomer like any other
+        if self.free_ranks and not self.formed:
             member.rank = self.free_ranks.pop(0)
             identity.update(DTRAIN_RANK=str(member.rank), DTRAIN_SIZE=str(self.first), DTRAIN_SERVERS=str(len(self.servers)))
         self.start(member, identity)
@@ -175,17 +183,17 @@ class ElasticRun:
             raise blame("dtrain.ray", [member.failure], self.first)
         self.lost.append(member)
         if self.ending:
-            if not member.newcomer:  # others were perhaps still waiting to be taken in
+            if self.is_member(member):
                 raise self.error([member], "")
             return
         if member.rank > 0:
             self.free_ranks.append(member.rank)
         now = time.monotonic()
         self.policy.failed(ANYWHERE, now - (member.started_at or now), now)
-        if not any(other.working and (other.started_at is not None or not other.newcomer) for other in self.members):
+        if not any(other.working and self.is_member(other) for other in self.members):
             self.give_up("no worker is left that could take newcomers in")
-        if member.rank == 0 and not self.meeting:
-            self.give_up("the job could not begin without rank 0")
+        if member.rank == 0 and not self.formed:
+            self.give_up("the job could not form without rank 0")
 
     def dismiss(self, member: Member) -> None:
         member.alive = member.working = False

@@ -48,6 +48,14 @@ def fail():
     raise ZeroDivisionError("a planted fault")
 
 
+def fail_once(folder, rank):
+    """As this rank, before it has joined; then it trains."""
+    if os.environ["DTRAIN_RANK"] == str(rank) and not os.path.exists(f"{folder}/failed"):
+        open(f"{folder}/failed", "w").close()
+        fail()
+    return train(folder)
+
+
 def fail_as_a_newcomer(folder):
     if os.environ["DTRAIN_RANK"] == "new" or os.path.exists(f"{folder}/fail"):
         fail()

@@ -18,7 +18,7 @@ from dtrain import launch
 from dtrain.launch import _discovery, _elastic
 from dtrain.launch._elastic import Elastic, Placed, Policy
 from dtrain.launch._hosts import Host, parse_hosts
-from elastic_job import fail, fail_as_a_newcomer, train
+from elastic_job import fail, fail_as_a_newcomer, fail_once, train
 from launching import LIMIT, Files, quietly, said_by, wait_for_death
 
 
@@ -145,20 +145,46 @@ class Jobs(Elastically):
         with self.assertRaisesRegex(launch.LaunchError, "worker 0 was stopped: stopped by its launcher"):
             launch.await_workers(job).check()
 
-    def test_a_newcomer_that_nobody_takes_in(self):
-        """The job ends without it, and it does not wait for its deadline."""
-        code = "import dtrain, os, sys, time\nfrom dtrain import Context\nwith Context() as context:\n    context.world.barrier()" \
-               "\n    print('begins')\n    while context.rank == 1: time.sleep(1)" \
-               f"\n    while not os.path.exists('{self.folder}/end'): time.sleep(0.05)"
-        job = self.launch(2, code=code, elastic=(1, 2))
+    def test_before_the_job_has_formed(self):
+        """The others wait for that rank; rank 0 cannot be replaced."""
+        job = self.launch(3, fail_once, args=[str(self.folder), 1], elastic=(1, 3))
+        self.wait_for(job, "of 3 in generation 0", 0, 2, 3)
+        self.end()
+        self.check_results(job, 3)
+        (self.folder / "failed").unlink()
+        error = self.failure(self.launch(2, fail_once, args=[str(self.folder), 0], elastic=(1, 2)), launch.WorkerError)
+        self.assertRegex(str(error), "worker 0 on .*: ZeroDivisionError: a planted fault; the job could not form without rank 0")
+
+    def start_with_one_that_waits(self):
+        """A job that takes nobody in, with a newcomer for a worker that was killed."""
+        job = self.launch(2, code=f"""if True:
+            import dtrain, os, time
+            with dtrain.Context() as context:
+                context.world.barrier()
+                print("begins")
+                while context.rank == 1 or not os.path.exists("{self.folder}/end"):
+                    time.sleep(0.05)
+            """, elastic=(1, 2), grace=0.2)
         self.wait_for(job, "begins", 0, 1)
         os.kill(job[1].pid, signal.SIGKILL)
-        while len(launch.await_workers(job, timeout_seconds=0.05).running) < 2:
+        while len(job) < 3 or len(launch.await_workers(job, timeout_seconds=0.05).running) < 2:
             self.assertTrue(launch.await_workers(job, timeout_seconds=0).running, said_by(job))
+        return job
+
+    def test_a_newcomer_that_nobody_takes_in(self):
+        """The job ends without it, and it does not wait for its deadline."""
+        job = self.start_with_one_that_waits()
         self.end()
         outcome = launch.await_workers(job, timeout_seconds=LIMIT).check()
         self.assertEqual([worker.index for worker in outcome.replaced], [1, 2], said_by(job))
         self.assertIn("the job is over", "\n".join(job[2].tail()))
+
+    def test_a_newcomer_that_nobody_can_take_in(self):
+        job = self.start_with_one_that_waits()
+        os.kill(job[0].pid, signal.SIGKILL)
+        error = self.failure(job, launch.WorkerError)
+        self.assertRegex(str(error), r"worker [01] on .*: killed by signal 9 \(SIGKILL\); no worker is left that could take")
+        self.assertEqual(str(job[2].state), "stopped")
 
     def test_all_fail(self):
         job = self.launch(2, fail, elastic=(1, 2), grace=0.1)

@@ -28,6 +28,12 @@ class Elastic(NamedTuple):
         return {"DTRAIN_ELASTIC": "yes", "DTRAIN_ELASTIC_MIN": str(self.least), "DTRAIN_ELASTIC_MAX": str(self.most)}
 
 
+def generations(meeting: str) -> int:
+    """How many generations of a job have formed, as the text of its coordinator's file says."""
+    last = meeting.rpartition(" ")[2]
+    return int(last) if last.isdigit() else 0
+
+
 def check_sizes(n: int, least: int, most: int, names: Tuple[str, str, str] = ("n", "elastic: min", "elastic: max")) -> None:
     check_count(least, names[1], 1)
     check_count(most, names[2], 1)

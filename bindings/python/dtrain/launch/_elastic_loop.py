@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ._carrier import Carrier
 from ._discovery import Seeker
-from ._elastic import Elastic, Placed, Policy, hosts_text
+from ._elastic import Elastic, Placed, Policy, generations, hosts_text
 from ._loop import SERVERS_STAYED, STOP_LIMIT, Loop
 from ._output import Lines
 from ._worker import ENDED, State, Worker, blame
@@ -36,6 +36,8 @@ class ElasticLoop(Loop):
         self.local_ranks = {i: self.local(i)[0] for i in range(self.plan.workers)}
         self.ranks: Dict[int, int] = {i: i for i in range(self.plan.workers)}  #: as which workers have started
         self.free_ranks: List[int] = []
+        self.formed = 0  #: generations
+        self.formed_before: Dict[int, int] = {}  #: how many had formed when a worker was told to start
         self.meeting = ""  #: the text of the coordinator's file
         self.owner: Optional[int] = None  #: the worker that has written it
         self.open_door = False  #: its file is there
@@ -132,24 +134,26 @@ class ElasticLoop(Loop):
                 continue
             self.told.add(index)
             self.told_at[index] = time.monotonic()
+            self.formed_before[index] = self.formed
             self.tell(carrier, index=index, identity=self.identity(index), meet_by_file=self.meeting)
 
     def identity(self, index: int) -> Dict[str, str]:
-        """A newcomer takes the number of a lost one of the first workers, if there is one: it is awaited until the job
-        has formed, and later it is a newcomer like any other. Not that of rank 0, which would begin a job."""
+        """Until the job has formed for the first time, a newcomer takes the place of one of the first workers. Not that of
+        rank 0, which would begin another job."""
         if index < self.plan.members:
             return self.plan.identity(index, self.local(index))
-        self.ranks[index] = self.free_ranks.pop(0) if self.free_ranks else -1
+        rank = self.ranks[index] = self.free_ranks.pop(0) if self.free_ranks and not self.formed else -1
         local = self.local_ranks[index]
         there = sum(self.hosts[worker.index] == self.hosts[index] for worker in self.own() if worker.state not in ENDED)
-        told = self.plan.identity(max(self.ranks[index], 0), (local, max(there, local + 1)))
-        return told if self.ranks[index] > 0 else {**told, "DTRAIN_RANK": "new"}
+        told = self.plan.identity(max(rank, 0), (local, max(there, local + 1)))
+        return told if rank > 0 else {**told, "DTRAIN_RANK": "new"}
 
     def take_meeting(self, index: int, text: str) -> None:
-        if text:
+        if text and generations(text) >= self.formed:  # else it comes late
             self.meeting, self.owner, self.open_door = text, index, True
+            self.formed = generations(text)
             self.pass_on(text)
-        elif index == self.owner:
+        elif not text and index == self.owner:
             self.open_door = False
             self.tell_if_over()
 
@@ -186,7 +190,7 @@ class ElasticLoop(Loop):
 
     def failed(self, worker: Worker, started: bool) -> None:
         if self.ending:
-            worker.replaced = worker.newcomer  # perhaps it was still waiting to be taken in
+            worker.replaced = not self.is_member(worker)
             if not worker.replaced:
                 super().consider_the_others(worker, started)
             return
@@ -198,12 +202,16 @@ class ElasticLoop(Loop):
         left_out = self.policy.failed(self.hosts[worker.index], now - self.told_at.get(worker.index, now), now)
         if left_out:
             self.log(f"warning: {left_out}".encode())
-        if worker.index == 0 and not self.meeting:
-            self.give_up("the job could not begin without rank 0")
+        if worker.index == 0 and not self.formed:
+            self.give_up("the job could not form without rank 0")
+
+    def is_member(self, worker: Worker) -> bool:
+        """Whether a generation has formed since it has started: then it is most likely in it. Others wait to be taken
+        in."""
+        return not worker.newcomer or self.formed_before.get(worker.index, self.formed) < self.formed
 
     def can_take_in(self, worker: Worker) -> bool:
-        """Whether it may be a member: newcomers become members only after they have started."""
-        return worker.state == State.RUNNING or (worker.state == State.PENDING and not worker.newcomer)
+        return worker.state not in ENDED and self.is_member(worker)
 
     def give_up(self, text: str) -> None:
         """Ends the job with the failure that began its end: of those since it last had enough workers."""
