@@ -246,6 +246,8 @@ class Launching(unittest.TestCase):
                                     output=False, progress=False)
         self.addCleanup(job.stop)
         self.wait_for(job, "of 3 in generation", 0, 1, 2)
+        while job.generations == 0:  # rank 0's agent says it soon
+            self.assertEqual(len(launch.await_workers(job, timeout_seconds=0.05).running), 3)
         self.assertEqual([backend.place(i) for i in range(3)], ["alpha", "beta", "beta"])
         self.addCleanup(self.link, "alpha master br0")
         self.link("alpha nomaster")

@@ -104,6 +104,7 @@ class Jobs(Elastically):
             self.wait_for(job, "of 3 in generation", 3 + count)
         self.end()
         self.assertEqual(self.check_results(job, 3)[0]["changes"]["size"], 3)
+        self.assertGreater(job.generations, 1)
         outcome = launch.await_workers(job).check()
         self.assertTrue(outcome)
         self.assertEqual([worker.index for worker in outcome.replaced], [0, 1, 3])

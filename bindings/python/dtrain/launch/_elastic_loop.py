@@ -36,7 +36,6 @@ class ElasticLoop(Loop):
         self.local_ranks = {i: self.local(i)[0] for i in range(self.plan.workers)}
         self.ranks: Dict[int, int] = {i: i for i in range(self.plan.workers)}  #: as which workers have started
         self.free_ranks: List[int] = []
-        self.formed = 0  #: generations
         self.formed_before: Dict[int, int] = {}  #: how many had formed when a worker was told to start
         self.meeting = ""  #: the text of the coordinator's file
         self.owner: Optional[int] = None  #: the worker that has written it

@@ -196,6 +196,11 @@ class Job(Sequence[Worker]):
     def ids(self) -> List[str]:
         return [worker.id for worker in self]
 
+    @property
+    def generations(self) -> int:
+        """How many generations of an elastic job have formed, as far as its agents have said."""
+        return self._loop.formed
+
     def wait(self, timeout: Optional[Duration] = None, *, for_completion: bool = True,
              workers: Optional[Sequence[Worker]] = None, progress: Optional[bool] = None) -> Outcome:
         """Waits until all (with those that come meanwhile) or these workers have ended, or, without for_completion,

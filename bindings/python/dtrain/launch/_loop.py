@@ -43,6 +43,7 @@ class Loop(threading.Thread):
         self.stop_reason = ""
         self.asked: Dict[int, str] = {}  #: workers that were asked to stop, and why
         self.rendezvous: Optional[str] = None
+        self.formed = 0  #: generations of an elastic job
         self.addresses: Dict[int, str] = {}  #: of agents that are there
         self.told: Set[int] = set()
         self.parts: Dict[int, List[bytes]] = {}
