@@ -42,6 +42,9 @@ class Examples(unittest.TestCase):
     def test_local(self):
         self.check("(?s)local: 2 workers, 9.*local, with a server: 2 workers, 9", sys.executable, ENGINES / "local_digits.py")
 
+    def test_elastic(self):
+        self.check("(?s)elastic: 2 workers, 9.*replaced: killed by signal 9", sys.executable, ENGINES / "elastic_digits.py")
+
     def test_mpirun(self):
         for program, options in (("mpirun.openmpi", ["--oversubscribe", "--allow-run-as-root"]), ("mpiexec.hydra", [])):
             with self.subTest(program):
