@@ -23,7 +23,6 @@ TAG = f"dl{os.getpid()}"
 INSIDE = "DTRAIN_TEST_SSH_FOLDER"
 NAMES = ["launcher", "alpha", "beta"]
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
-PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "bindings/python/tests"
 PORT = 2222  # in namespaces of this test
 SSHD = """
 Port {port}
@@ -299,7 +298,6 @@ def main():
 if __name__ == "__main__":
     if INSIDE not in os.environ:
         sys.exit(main())
-    sys.path.append(str(PYTHON_TESTS))
     import elastic_job
     from dtrain import launch
     from dtrain.launch import ssh

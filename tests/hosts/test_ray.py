@@ -23,9 +23,10 @@ import dtrain
 import dtrain.ray
 from dtrain import launch
 from dtrain.launch import _elastic
+from elastic_job import train
+from launched import use_table
 
 LIMIT = 100  # seconds
-PYTHON_TESTS = pathlib.Path(__file__).resolve().parent.parent.parent / "bindings/python/tests"
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
 
 
@@ -34,18 +35,6 @@ def add_up(scale=1):
         values = array("f", [scale * context.rank])
         context.world.allreduce(values)
         return context.rank, values[0], os.environ["DTRAIN_LOCAL_RANK"], os.environ.get("WORD")
-
-
-def use_table():
-    with dtrain.Context() as context:
-        table = context.world.table("table", length=2)
-        table.push(array("f", [1, 2]))
-        out = array("f", [0, 0])
-        context.world.barrier()
-        table.pull(out)
-        servers = [server["rank"] for server in table.servers()]
-        context.world.barrier()
-        return list(out), servers
 
 
 def fail(how):
@@ -67,13 +56,7 @@ def die():
 
 def train_and_tell(folder):
     """The pid, rank and size of each generation are names of files in the folder."""
-    sys.path.append(str(PYTHON_TESTS))
-    import elastic_job
-
-    def tell(world):
-        pathlib.Path(folder, f"{os.getpid()}-{world.rank}-{world.size}").touch()
-    elastic_job.say = tell
-    return elastic_job.train(folder)
+    return train(folder, lambda world: pathlib.Path(folder, f"{os.getpid()}-{world.rank}-{world.size}").touch())
 
 
 def outcome(executor, function, folder):

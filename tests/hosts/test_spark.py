@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 import dtrain
 import dtrain.spark
 from dtrain import launch
+from launched import use_table
 
 LIMIT = 200  # seconds
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -34,18 +35,6 @@ def add_up(scale=1):
         values = array("f", [scale * context.rank])
         context.world.allreduce(values)
         return context.rank, values[0], os.environ["DTRAIN_LOCAL_RANK"]
-
-
-def use_table():
-    with dtrain.Context() as context:
-        table = context.world.table("table", length=2)
-        table.push(array("f", [1, 2]))
-        out = array("f", [0, 0])
-        context.world.barrier()
-        table.pull(out)
-        servers = [server["rank"] for server in table.servers()]
-        context.world.barrier()
-        return list(out), servers
 
 
 def fail():

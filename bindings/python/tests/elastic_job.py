@@ -11,16 +11,20 @@ import dtrain
 GOES_ON, REFORMS, ENDS = range(3)
 
 
-def train(folder, pause=0.002):
-    """Steps until the folder has the file "end". Returns the steps, whether their sum is right, the size at the end, and
-    how the last generation came to be."""
+def say(world):
+    print(f"rank {world.rank} of {world.size} in generation {world.changes.get('generation', 0)}")
+
+
+def train(folder, tell=say, pause=0.002):
+    """Steps until the folder has the file "end"; tell(world) is called for each generation. Returns the steps, whether
+    their sum is right, the size at the end, and how the last generation came to be."""
     with dtrain.Context() as context:
         world, state, fresh = context.world, array("q", [0, 0]), True  # steps done, the sum of what they have brought
         while True:
             try:
                 if fresh:
                     world.broadcast(state)  # newcomers begin here; others may have done a step more or less than rank 0
-                    say(world)
+                    tell(world)
                 what = array("i", [ENDS if os.path.exists(f"{folder}/end") else REFORMS if world.newcomers else GOES_ON])
                 world.allreduce(what, op="max")
                 if what[0] == ENDS:
@@ -38,10 +42,6 @@ def train(folder, pause=0.002):
             time.sleep(pause)
         steps = state[0]
         return {"steps": steps, "right": state[1] == steps * (steps - 1) // 2, "size": world.size, "changes": world.changes}
-
-
-def say(world):
-    print(f"rank {world.rank} of {world.size} in generation {world.changes.get('generation', 0)}")
 
 
 def fail():
