@@ -11,7 +11,7 @@ from ._plan import check_count
 
 Discovery = Callable[[], Hosts]
 
-SOON = 120.0  #: seconds: a worker that fails earlier after its start counts against its host
+SOON = 60.0  #: seconds: a worker that fails earlier after its start counts against its host
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  #: seconds until a host gets the next worker; each time twice as many
 MOST_FAILURES = 5  #: in a row; then the host is left out
 

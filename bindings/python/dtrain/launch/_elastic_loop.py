@@ -8,11 +8,12 @@ what it writes, and this thread passes it on to all others (`_agent.Meeting`). S
 SPDX-License-Identifier: Apache-2.0
 """
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
 from ._carrier import Carrier
 from ._discovery import Seeker
 from ._elastic import Elastic, Placed, Policy, generations, hosts_text
+from ._errors import LaunchError
 from ._loop import SERVERS_STAYED, STOP_LIMIT, Loop
 from ._output import Lines
 from ._worker import ENDED, State, Worker, blame
@@ -53,6 +54,11 @@ class ElasticLoop(Loop):
         if self.seeker is not None:
             self.seeker.close()
         super().end()
+
+    def conclude_all(self, kind: Type[LaunchError], text: str) -> None:
+        """The launcher ends: nobody is replaced."""
+        self.ending = True
+        super().conclude_all(kind, text)
 
     # What happens with time.
 

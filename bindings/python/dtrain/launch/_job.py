@@ -63,7 +63,8 @@ class Outcome:
         return self._of(State.STOPPED)
 
     def __bool__(self) -> bool:
-        return len(self.succeeded) == len(self.workers) - len(self.replaced)
+        succeeded = len(self.succeeded)
+        return succeeded == len(self.workers) - len(self.replaced) and (succeeded > 0 or not self.workers)
 
     def check(self) -> "Outcome":
         """Raises the error of the worker that failed or was stopped, or a LaunchTimeoutError for those that have not
