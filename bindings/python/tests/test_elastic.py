@@ -309,6 +309,8 @@ class Discovery(Elastically):
         self.check_results(job, 2)
 
     def test_nothing_starts(self):
+        over = threading.Event()
+        self.addCleanup(over.set)
         for answers, kind, text in (
                 (fail, launch.BackendError, "raised ZeroDivisionError: a planted fault; nothing was started"),
                 ({}, launch.BackendError, "returned what cannot be used: hosts: at least one is needed"),
@@ -316,6 +318,10 @@ class Discovery(Elastically):
             self.answers = answers
             with self.subTest(text), self.assertRaisesRegex(kind, text):
                 self.elastic(2, (2, 4))
+        self.answers = lambda: over.wait(LIMIT)
+        with mock.patch.object(_discovery, "PATIENCE", 0.2), \
+                self.assertRaisesRegex(launch.BackendError, "has not returned for 0.2 s; nothing was started"):
+            self.elastic(2, (2, 4))
 
 
 class Arguments(unittest.TestCase):

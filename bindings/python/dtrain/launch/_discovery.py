@@ -40,7 +40,7 @@ class Seeker:
         if hosts is not None:
             return hosts
         self.close()
-        raise BackendError(f"{self.problem(time.monotonic())}; nothing was started") from self._error
+        raise BackendError(f"{self.problem(time.monotonic() + PATIENCE)}; nothing was started") from self._error
 
     def close(self) -> None:
         self._over.set()
