@@ -49,6 +49,8 @@ class Hosts(unittest.TestCase):
     def test_forms(self):
         self.assertEqual(parse_hosts("alpha:4, me@beta"), [("alpha", 4), ("me@beta", 1)])
         self.assertEqual(parse_hosts(["[fd00::1]:2", "10.0.0.1:3"]), [("fd00::1", 2), ("10.0.0.1", 3)])
+        self.assertEqual(parse_hosts("alpha slots=2\nbeta:3\ngamma\n"), [("alpha", 2), ("beta", 3), ("gamma", 1)])
+        self.assertEqual(parse_hosts({"alpha": 2, "fd00::1": 3, "busy": 0}), [("alpha", 2), ("fd00::1", 3)])
         for text in ("", "alpha:0", "alpha:x", "-oProxyCommand=x", "a b", "alpha,alpha:2", "alpha:999999"):
             with self.subTest(text), self.assertRaisesRegex(dtrain.InvalidError, "hosts: "):
                 parse_hosts(text)

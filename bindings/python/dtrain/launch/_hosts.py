@@ -1,4 +1,4 @@
-"""Hosts with slots: "alpha:4,beta:4" (or lines), a list of such texts, or {"alpha": 4, "beta": 4}.
+"""Hosts with slots: "alpha:4,beta:4", the lines of a hostfile ("alpha slots=4"), a list, or {"alpha": 4, "beta": 4}.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -9,7 +9,7 @@ from .._errors import InvalidError
 from ._errors import SlotsError
 
 Hosts = Union[str, Sequence[str], Mapping[str, int]]
-FORM = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_][A-Za-z0-9_.@-]*)(?::(?P<slots>\d{1,5}))?")
+FORM = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9_][A-Za-z0-9_.@-]*)(?:(?::|\s+slots=)(?P<slots>\d{1,5}))?")
 
 
 class Host(NamedTuple):
