@@ -259,6 +259,26 @@ class Launching(unittest.TestCase):
         self.assertEqual(lost.index, 0)
         self.assertIn("host alpha: the ssh connection could not be made, or is lost", lost.reason)
 
+    def test_elastic_job_moves_from_host_to_host(self):
+        """Discovery names one more host, and then no longer the first one, where rank 0 is."""
+        hosts = {"alpha": 1}
+        settings = self.settings(discovery=lambda: dict(hosts), discovery_interval=0.2)
+        del settings["hosts"]
+        (self.folder / "moves").mkdir()
+        job = launch.launch_workers(1, elastic_job.train, args=[str(self.folder / "moves")], elastic=(1, 2), servers=1, **settings)
+        self.addCleanup(job.stop)
+        self.wait_for(job, "of 1 in generation", 0)
+        hosts["beta"] = 1
+        self.wait_for(job, "of 2 in generation", 0, 2)
+        self.assertIn(b"10.81.0.2", pathlib.Path(f"/proc/{job[2].pid}/environ").read_bytes())
+        del hosts["alpha"]
+        self.wait_for(job, "of 1 in generation", 2)
+        (self.folder / "moves" / "end").touch()
+        (result,) = job.results(LIMIT)
+        self.assertEqual((result["right"], result["size"]), (True, 1), said_by(job))
+        self.assertEqual([worker.index for worker in launch.await_workers(job).check().replaced], [0])
+        self.assertEqual(job[0].reason, "host alpha is no longer there for it (discovery)")
+
     def wait_for(self, job, text, *indices):
         end = time.monotonic() + LIMIT
         while not all(len(job) > i and text in "\n".join(job[i].tail(1)) for i in indices):
