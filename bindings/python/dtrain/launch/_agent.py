@@ -14,11 +14,9 @@ import ctypes
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 import traceback
 from typing import Any, Callable, Dict, List, NoReturn, Optional, Tuple
@@ -71,6 +69,7 @@ class Meeting:
     writes it, and the launcher passes the text on to the files of the others."""
 
     def __init__(self) -> None:
+        import tempfile  # what other jobs need not wait for
         self.owner = os.getpid()
         self.folder = tempfile.mkdtemp(prefix="dtrain-")
         self.path = os.path.join(self.folder, "job")
@@ -107,6 +106,7 @@ class Meeting:
         return own
 
     def close(self) -> None:
+        import shutil
         if os.getpid() == self.owner:  # not a worker that was forked
             shutil.rmtree(self.folder, ignore_errors=True)
 
