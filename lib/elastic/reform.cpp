@@ -77,14 +77,14 @@ class Reform {
         asks.timeout_ns = session_->timeout_until(deadline_ns_);
         return session_->job().reform(group_, members_, asks, next);
     }
-    // Only once all have agreed: until the last worker has called, it may have pushed to what this
-    // process serves.
+    // Only once all have agreed, each time: until the last worker has called, it may have pushed to
+    // what this process serves.
     Status take_legacy(ps::Legacy &out) {
-        if (node_ == nullptr) return DTRAIN_OK;
-        return std::exchange(node_, nullptr)->legacy(out);
+        return node_ != nullptr ? node_->legacy(out) : DTRAIN_OK;
     }
     bool is_late() const { return session_->agent().clock().now_ns() >= deadline_ns_; }
     void go_on_from(std::shared_ptr<Session> session) {
+        node_ = nullptr;
         session_ = std::move(session);
         group_ = Communicator::world_uid;
         members_.resize(session_->workers());
@@ -94,7 +94,7 @@ class Reform {
     std::shared_ptr<Session> session_;
     uint64_t group_;
     std::vector<int32_t> members_;
-    ps::Node *node_; // nullptr once its legacy is taken
+    ps::Node *node_; // nullptr once a generation has formed
     engine::Helper &helper_;
     const Wish &wish_;
     const int64_t deadline_ns_;
