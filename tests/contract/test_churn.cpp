@@ -1,5 +1,5 @@
-// An elastic job whose workers are killed and started at random: it goes on, its sums and tables
-// are right, and it never goes on twice. SPDX-License-Identifier: Apache-2.0
+// An elastic job whose workers are killed and started at random goes on, and never as two.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The seed is printed. DTRAIN_TEST_SEED repeats a run, DTRAIN_TEST_SECONDS says how long it is.
 #include "contract/processes.h"
