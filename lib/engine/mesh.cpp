@@ -242,6 +242,7 @@ void Mesh::purge(uint64_t tag, uint64_t mask) {
 }
 
 void Mesh::drop(uint32_t member) {
+    if (member >= peers_.size()) return; // it was not prepared
     for (auto &rail : peers_[member]) disconnect(*rail);
 }
 

@@ -37,6 +37,10 @@ Session::~Session() {
             mesh_.purge(0, 0);
         });
         job_->leave();
+        // From here on no connection reports to this session, whose groups end before the mesh.
+        agent_.locked([&] {
+            for (uint32_t m = 0; m < job_->members().size(); m++) mesh_.drop(m);
+        });
     }
     if (slot_) agent_.job_slots().free(*slot_);
 }
