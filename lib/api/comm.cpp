@@ -63,6 +63,36 @@ template <class F> Status make_comm(dtrain_context *context, dtrain_comm_t **out
     });
 }
 
+Status make_world(dtrain_context *context, const char *rendezvous,
+                  const dtrain_comm_params_t *params, std::unique_ptr<Communicator> &comm) {
+    dtrain_comm_params_t given;
+    if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
+    dtrain::cluster::SessionParams session_params;
+    dtrain::cluster::IdentityRequest wanted;
+    wanted.rendezvous = rendezvous != nullptr ? rendezvous : "";
+    wanted.newcomer = given.size == DTRAIN_NEWCOMER;
+    wanted.size = wanted.newcomer ? 0 : given.size;
+    wanted.index = given.rank;
+    wanted.servers = given.servers;
+    wanted.elastic = context->options.number("elastic") != 0;
+    if (Status s = find_identity(
+            wanted, [](const char *name) { return std::getenv(name); }, session_params.identity);
+        s != DTRAIN_OK)
+        return s;
+    session_params.oob = given.oob;
+    session_params.oob_arg = given.oob_arg;
+    session_params.deadline_ns = dtrain::cluster::join_deadline(context->options, given.timeout_ns);
+    std::shared_ptr<dtrain::cluster::Session> session;
+    if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK) return s;
+    auto self = int32_t(session->self());
+    if (Status s = context->timeline->joined(*context->agent, *context->helper, self,
+                                             session->job().members()[size_t(self)].host);
+        s != DTRAIN_OK)
+        return s;
+    const int64_t left_ns = session->timeout_until(session_params.deadline_ns);
+    return Communicator::make_world(std::move(session), left_ns, comm);
+}
+
 Status check_pair(const dtrain_comm_t *comm, dtrain_comm_t **new_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     return new_p == nullptr ? fail(DTRAIN_ERR_INVALID, "new_p is NULL") : DTRAIN_OK;
@@ -74,42 +104,13 @@ dtrain_status_t dtrain_comm_create(dtrain_context_t *context, const char *rendez
                                    const dtrain_comm_params_t *params, dtrain_comm_t **comm_p) {
     if (Status s = check_handle(context, "context"); s != DTRAIN_OK) return s;
     if (comm_p == nullptr) return fail(DTRAIN_ERR_INVALID, "comm_create: comm_p is NULL");
-    const Status made =
-        make_comm(context, comm_p, [&](std::unique_ptr<Communicator> &comm) -> Status {
-            dtrain_comm_params_t given;
-            if (Status s = dtrain::api::take(given, params); s != DTRAIN_OK) return s;
-            dtrain::cluster::SessionParams session_params;
-            dtrain::cluster::IdentityRequest wanted;
-            wanted.rendezvous = rendezvous != nullptr ? rendezvous : "";
-            wanted.newcomer = given.size == DTRAIN_NEWCOMER;
-            wanted.size = wanted.newcomer ? 0 : given.size;
-            wanted.index = given.rank;
-            wanted.servers = given.servers;
-            wanted.elastic = context->options.number("elastic") != 0;
-            if (Status s = find_identity(
-                    wanted, [](const char *name) { return std::getenv(name); },
-                    session_params.identity);
-                s != DTRAIN_OK)
-                return s;
-            session_params.oob = given.oob;
-            session_params.oob_arg = given.oob_arg;
-            session_params.deadline_ns =
-                dtrain::cluster::join_deadline(context->options, given.timeout_ns);
-            std::shared_ptr<dtrain::cluster::Session> session;
-            if (Status s = dtrain::api::join(context, session_params, session); s != DTRAIN_OK)
-                return s;
-            auto self = int32_t(session->self());
-            if (Status s = context->timeline->joined(*context->agent, *context->helper, self,
-                                                     session->job().members()[size_t(self)].host);
-                s != DTRAIN_OK)
-                return s;
-            const int64_t left_ns = session->timeout_until(session_params.deadline_ns);
-            return Communicator::make_world(std::move(session), left_ns, comm);
-        });
-    if (made != DTRAIN_OK) return made;
-    return guard([&]() -> Status { // a newcomer's
-        if (const auto *entry = (*comm_p)->communicator->session().entry(); entry != nullptr)
-            (*comm_p)->changes = dtrain::api::describe(*entry);
+    return guard_new([&]() -> Status {
+        auto fresh = std::make_unique<dtrain_comm>(context);
+        if (Status s = make_world(context, rendezvous, params, fresh->communicator); s != DTRAIN_OK)
+            return s;
+        if (const auto *entry = fresh->communicator->session().entry(); entry != nullptr)
+            fresh->changes = dtrain::api::describe(*entry); // a newcomer's
+        *comm_p = fresh.release();
         return DTRAIN_OK;
     });
 }

@@ -6,16 +6,16 @@ SPDX-License-Identifier: Apache-2.0
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
 import time
 import unittest
 
+from waiting import LIMIT, wait_for_death
+
 PROGRAMS = sys.argv.pop(1)
 RUN = os.path.join(PROGRAMS, "dtrain-run")
-LIMIT = 60  # seconds; nothing here takes so long
 
 
 def command(ranks, script, *options):
@@ -39,17 +39,6 @@ def lines_by_rank(text):
         assert found, f"line without rank: {line!r}"
         ranks.setdefault(found[1], []).append(found[2])
     return ranks
-
-
-def wait_for_death(pid):
-    """True once the process has ended; False after LIMIT."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    ready, _, _ = select.select([descriptor], [], [], LIMIT)
-    os.close(descriptor)
-    return bool(ready)
 
 
 class Environment(unittest.TestCase):

@@ -7,7 +7,6 @@ SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -16,24 +15,14 @@ import threading
 import time
 import unittest
 
+from waiting import LIMIT, wait_for_death
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS, WORKER = map(os.path.abspath, sys.argv[1:3])
 del sys.argv[1:3]
 RUN = os.path.join(PROGRAMS, "dtrain-run")
 SSH = os.path.join(HERE, "fake_ssh")
-LIMIT = 60  # seconds; nothing here takes so long
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("DTRAIN_")}
-
-
-def wait_for_death(pid):
-    """True once the process has ended; False after LIMIT."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    ready, _, _ = select.select([descriptor], [], [], LIMIT)
-    os.close(descriptor)
-    return bool(ready)
 
 
 def held_by(pid):

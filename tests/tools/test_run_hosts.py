@@ -7,7 +7,6 @@ SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -15,11 +14,12 @@ import tempfile
 import time
 import unittest
 
+from waiting import LIMIT, wait_for_death
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.abspath(sys.argv.pop(1))
 RUN = os.path.join(PROGRAMS, "dtrain-run")
 SSH = os.path.join(HERE, "fake_ssh")
-LIMIT = 60  # seconds; nothing here takes so long
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith("DTRAIN_SECRET")}
 
 
@@ -44,17 +44,6 @@ def by_rank(text):
 def start(hosts, script, *options):
     return subprocess.Popen(command(hosts, *options, "--", "sh", "-c", script), env=CLEAN,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def wait_for_death(pid):
-    """True once the process has ended; False after LIMIT."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    ready, _, _ = select.select([descriptor], [], [], LIMIT)
-    os.close(descriptor)
-    return bool(ready)
 
 
 def children_of(pid):

@@ -101,7 +101,8 @@ const wire::Gone *ReformVotes::first_moved() const {
 
 Status ReformVotes::too_late() const {
     return fail(DTRAIN_ERR_FENCED,
-                "reform: the job has gone on without this process, as generation %u: %s for it",
+                "reform: the job has gone on without this process, as generation %u: %s for it; "
+                "start it anew to come back as a newcomer (DTRAIN_RANK=new)",
                 own_.generation + 1, first_moved()->text.c_str());
 }
 
