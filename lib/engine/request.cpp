@@ -141,14 +141,22 @@ void Request::complete(const Outcome &outcome) {
     outcome_ = outcome;
     for (std::atomic<uint32_t> *users : holds)
         if (users != nullptr) users->fetch_sub(1);
-    // Read before the owner can know: as soon as the request counts as finished, one on a stack may
-    // be gone.
-    bool on_heap = references_.load(std::memory_order_relaxed) != 0;
-    CompletionQueue *report_to = queue;
-    dtrain_event_t event_of_it;
-    if (report_to != nullptr) event_of_it = event();
+    const bool on_heap = references_.load(std::memory_order_relaxed) != 0;
+    if (on_heap || queue != nullptr) return complete_shared(on_heap);
+    finish();
+}
+
+// As soon as the request counts as finished, one on a stack may be gone.
+void Request::finish() {
     // Waking an address on which no thread waits any more is harmless.
     if (state_.exchange(finished, std::memory_order_acq_rel) == sleeping) futex_wake_all(&state_);
+}
+
+void Request::complete_shared(bool on_heap) {
+    CompletionQueue *report_to = queue; // read before the owner can know
+    dtrain_event_t event_of_it;
+    if (report_to != nullptr) event_of_it = event();
+    finish();
     if (report_to != nullptr) report_to->push(event_of_it);
     if (on_heap) release();
 }

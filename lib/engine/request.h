@@ -83,6 +83,10 @@ class Request {
     // Bytes; larger operation memory is freed between uses.
     static constexpr size_t most_kept = 1024;
     void reset(); // to the state of a new request
+    void finish();
+    // For one that a handle or a completion queue knows. Not inline: a blocking call would pay for
+    // its event.
+    [[gnu::noinline]] void complete_shared(bool on_heap);
     std::atomic<uint32_t> state_{running};
     std::atomic<uint32_t> references_{0}; // 0: not on the heap
     Outcome outcome_;

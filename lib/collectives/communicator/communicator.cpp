@@ -33,7 +33,8 @@ int64_t Communicator::timeout_until(int64_t deadline_ns) const {
     return session_->timeout_until(deadline_ns);
 }
 
-Status Communicator::ticket(const Turn &turn, const cluster::CallRecord &record, Ticket &out) {
+inline Status Communicator::ticket(const Turn &turn, const cluster::CallRecord &record,
+                                   Ticket &out) {
     if (faults_.fails(order_.next(turn))) return faults_.error();
     out = order_.take(turn, record);
     return DTRAIN_OK;

@@ -70,16 +70,19 @@ bool WindowExchange::suits(const CollectiveSpec &spec, bool ragged, const Window
     return most <= limit && (!reads_all || most * (uint64_t(spec.size) - 1) <= 2 * limit);
 }
 
+const uint8_t *WindowExchange::contribution(uint32_t rank, uint64_t bytes) const {
+    return bytes <= Header::inline_bytes ? header(rank).data
+                                         : call_.window->at(rank, call_.position);
+}
+
 const uint8_t *WindowExchange::contribution(uint32_t rank) const {
-    return published_bytes(call_.spec, rank) <= Header::inline_bytes
-               ? header(rank).data
-               : call_.window->at(rank, call_.position);
+    return contribution(rank, published_bytes(call_.spec, rank));
 }
 
 void WindowExchange::publish() {
     const CollectiveSpec &spec = call_.spec;
-    uint64_t bytes = published_bytes(spec, rank_);
-    auto *slot = const_cast<uint8_t *>(contribution(rank_));
+    const uint64_t bytes = published_bytes(spec, rank_);
+    auto *slot = const_cast<uint8_t *>(contribution(rank_, bytes));
     auto *from =
         static_cast<const uint8_t *>(spec.kind == Kind::broadcast ? call_.recv : call_.send);
     if (spec.kind == Kind::scatter && bytes > 0) { // the root's blocks may lie apart
@@ -130,11 +133,13 @@ void WindowExchange::combine() {
     case Kind::reduce:
     case Kind::reduce_scatter: {
         if (spec.kind == Kind::reduce && spec.rank != spec.root) return;
-        bool scatters = spec.kind == Kind::reduce_scatter;
-        uint64_t count = scatters ? block_count(spec, rank_) : spec.count;
+        const bool scatters = spec.kind == Kind::reduce_scatter;
+        const uint64_t count = scatters ? block_count(spec, rank_) : spec.count;
+        const uint64_t bytes = published_bytes(spec, rank_); // as much as every rank
         for (uint32_t r = 0; r < ranks_; r++)
-            sources[r] = (r == rank_ ? static_cast<const uint8_t *>(call_.send) : contribution(r)) +
-                         (scatters ? own : 0);
+            sources[r] =
+                (r == rank_ ? static_cast<const uint8_t *>(call_.send) : contribution(r, bytes)) +
+                (scatters ? own : 0);
         // In rank order on every rank, so that results are bitwise equal.
         device::reduce_many(recv, sources, ranks_, count, call_.dtype, call_.op);
         return;

@@ -28,6 +28,8 @@ class WindowExchange final : public WindowOperation {
     }
     void publish();
     void combine();
+    // Where `rank` publishes: in its header if it publishes few `bytes`, else in its ring.
+    const uint8_t *contribution(uint32_t rank, uint64_t bytes) const;
     const uint8_t *contribution(uint32_t rank) const;
 
     const uint64_t end_; // of its bytes in the rings
