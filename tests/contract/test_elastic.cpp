@@ -172,7 +172,7 @@ void every_rank_is_replaced(void **) {
 constexpr uint64_t length = 5000;
 constexpr int64_t keys = 300;
 
-dtrain_table_t *open_dense(dtrain_comm_t *comm, uint32_t consistency) {
+dtrain_table_t *open_dense(dtrain_comm_t *comm, uint32_t consistency, uint32_t staleness = 0) {
     dtrain_table_params_t params;
     DTRAIN_INIT(&params);
     params.dtype = DTRAIN_F32;
@@ -181,6 +181,7 @@ dtrain_table_t *open_dense(dtrain_comm_t *comm, uint32_t consistency) {
     params.learning_rate = 0.5;
     params.momentum = 0.5;
     params.consistency = consistency;
+    params.staleness = staleness;
     dtrain_table_t *table = nullptr;
     OK(dtrain_table_create(comm, "dense", &params, &table));
     return table;
@@ -325,6 +326,56 @@ void an_open_clock_is_dropped(void **) {
         push(table); // v = 3, w = -2.5
         OK(dtrain_table_clock(table, nullptr, nullptr));
         expect(table, -2.5f);
+        OK(dtrain_table_destroy(table));
+        OK(dtrain_comm_destroy(next));
+        OK(dtrain_context_destroy(context));
+    });
+    job.expect_good_ends();
+}
+
+// SSP: every push that was answered counts, whatever clock it belongs to; clocks begin at 0 again.
+void pushes_of_open_clocks_count(void **) {
+    constexpr int size = 2;
+    Job job;
+    job.start(size, [&](int process) {
+        dtrain_context_t *context = ranks::make_context(elastic_shm);
+        dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size), *next = nullptr;
+        dtrain_table_t *table = open_dense(comm, DTRAIN_SSP, 1);
+        const std::vector<float> g(length, 1);
+        std::vector<float> w(length);
+        auto push = [&] { OK(dtrain_table_push(table, 0, length, g.data(), nullptr, nullptr)); };
+        auto expect = [&](float value) {
+            OK(dtrain_table_pull(table, 0, length, w.data(), nullptr, nullptr));
+            for (float x : w) REQUIRE(x == value);
+        };
+        push(); // of both: v = 1.5, w = -1.25
+        if (process == 0) {
+            OK(dtrain_table_clock(table, nullptr, nullptr));
+            push(); // v = 1.75, w = -2.125
+        }
+        OK(dtrain_barrier(comm, nullptr, nullptr));
+        dtrain_reform_params_t params = sizes(size);
+        OK(dtrain_comm_reform(comm, &params, &next));
+        OK(dtrain_table_destroy(table));
+        OK(dtrain_comm_destroy(comm));
+        table = open_dense(next, DTRAIN_SSP, 1);
+        expect(-2.125f);
+        OK(dtrain_barrier(next, nullptr, nullptr));
+        if (process == 0) {
+            push(); // v = 1.875, w = -3.0625
+            OK(dtrain_table_clock(table, nullptr, nullptr));
+            expect(-3.0625f); // one clock ahead of the other
+            OK(dtrain_table_clock(table, nullptr, nullptr));
+            dtrain_op_params_t soon;
+            DTRAIN_INIT(&soon);
+            soon.timeout_ns = 100'000'000;
+            ranks::expect(dtrain_table_pull(table, 0, length, w.data(), &soon, nullptr),
+                          DTRAIN_ERR_TIMEOUT, "pull, two clocks ahead", __LINE__);
+        }
+        OK(dtrain_barrier(next, nullptr, nullptr));
+        if (process == 1) OK(dtrain_table_clock(table, nullptr, nullptr));
+        OK(dtrain_barrier(next, nullptr, nullptr));
+        expect(-3.0625f);
         OK(dtrain_table_destroy(table));
         OK(dtrain_comm_destroy(next));
         OK(dtrain_context_destroy(context));
@@ -534,6 +585,7 @@ int main() {
         cmocka_unit_test(tables_on_workers_go_on),
         cmocka_unit_test(tables_on_servers_go_on),
         cmocka_unit_test(an_open_clock_is_dropped),
+        cmocka_unit_test(pushes_of_open_clocks_count),
         cmocka_unit_test(pushes_before_the_last_call_count),
         cmocka_unit_test(a_lost_part_is_told),
         cmocka_unit_test(too_few),

@@ -4,7 +4,8 @@
  * usage: elastic_worker FOLDER
  *
  * Files in the folder say what it does. crash, or crash-HOST on this host (by the variable ON): it
- * exits with 3 at once. stop: all workers agree to end, with 0. fail: the same, with 4.
+ * exits with 3 at once. stop: all workers agree to end, with 0. fail: the same, with 4. deaf: it
+ * takes nobody in.
  *
  * It prints "pid N" first, and for each generation, after its first step, "rank R of N, step S": S
  * is the step with which it has begun, 0 or "above 0".
@@ -60,8 +61,8 @@ int main(int argc, char **argv) {
     check(dtrain_context_create(DTRAIN_API_VERSION, NULL, &context), "context");
     check(dtrain_comm_create(context, NULL, NULL, &world), "join");
     for (dtrain_status_t status = begin(world, &step, &begun_with);;) {
-        int32_t news[3] = {dtrain_comm_newcomers(world) > 0, exists(folder, "stop", ""),
-                           exists(folder, "fail", "")};
+        int32_t news[3] = {dtrain_comm_newcomers(world) > 0 && !exists(folder, "deaf", ""),
+                           exists(folder, "stop", ""), exists(folder, "fail", "")};
         if (status == DTRAIN_OK)
             status = dtrain_allreduce(world, news, news, 3, DTRAIN_I32, DTRAIN_MAX, NULL, NULL);
         if (status == DTRAIN_OK && news[2]) result = 4;

@@ -235,6 +235,15 @@ class OneHost(Case):
         job.wait_for(r"\[2\] waits")
         self.finish(job)
 
+    def test_newcomers_that_nobody_took_in_are_no_failure(self):
+        self.touch("deaf")
+        job = self.run_job("--elastic", "1:2", "-n", "1")
+        job.wait_for(r"\[0\] rank 0 of 1, step 0")
+        job.wait_for(r"\[1\] pid \d+")
+        time.sleep(0.5)  # so that it waits for the others, most of the time: it ends well in either case
+        self.finish(job)
+        self.assertFalse(job.said(r"\[1\] rank.*"), job.text())
+
     def test_a_newcomer_that_is_too_late_does_not_wait(self):
         """It was started before the last generation formed, without it; the launcher cannot know that."""
         script = (f'if [ $DTRAIN_RANK = new ] && mkdir {self.folder}/slow; then '

@@ -110,8 +110,9 @@ static void send_waiting_away(job_t *job, double now) {
 bool elastic_ended(job_t *job, const process_t *p) {
     elastic_t *e = job->elastic;
     if (e == NULL || p->leaving) return e != NULL;
-    if (!elastic_goes_on(job)) return false;
     look_at_meeting(job);
+    if (e->over && is_waiting(job, p)) return true; /* the job was over before it was taken in */
+    if (!elastic_goes_on(job)) return false;
     const bool formed = e->meeting.formed > 0;
     if (p->status == 0 && !p->server) finish(job);
     if (p->server && formed && p->status != 0) e->over = true; /* it had parts of tables */
