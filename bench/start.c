@@ -1,7 +1,10 @@
 /* The smallest job: joins, makes its communicator, meets the others once, and ends.
+ *
  * usage: time dtrain-run -n N -- bench_start
- *        LAUNCHER bench_start times: each rank prints when it began and when all had met, in ns
- * since 1970 SPDX-License-Identifier: Apache-2.0 */
+ *
+ * With the argument "times" each rank prints when it began and when all had met, in ns.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
 #include <inttypes.h>

@@ -90,6 +90,7 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
         make_key_partition(params, config_.servers, header.partition), part, std::move(storage),
         config_.archive, peers_.data());
     if (inherited) table->set_inherited();
+    if (!inherited && params.placement.among > 0) table->set_lost();
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);
@@ -105,8 +106,12 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
 
 std::map<std::string, LegacyPart> Server::legacy() const {
     std::map<std::string, LegacyPart> parts = inherited_; // those that nobody has opened yet
-    for (const auto &[id, table] : tables_)
-        if (table != nullptr) parts[table->name()] = table->legacy();
+    for (const auto &[id, table] : tables_) {
+        if (table == nullptr) continue;
+        LegacyPart part = table->legacy();
+        const bool has_values = part.image != nullptr;
+        if (has_values || !parts.contains(table->name())) parts[table->name()] = std::move(part);
+    }
     return parts;
 }
 
@@ -157,6 +162,7 @@ void Server::leave_table(std::unique_ptr<ServerTable> &table, uint32_t worker, R
 
 void Server::release_unused(std::unique_ptr<ServerTable> &table) {
     if (!table->unused()) return;
+    if (table->has_values()) inherited_.erase(table->name()); // it has replaced what was kept
     if (std::optional<LegacyPart> part = table->take_back())
         inherited_.insert_or_assign(table->name(), std::move(*part));
     table.reset();

@@ -45,6 +45,10 @@ class ServerTable {
     LegacyPart legacy() const;
     // Its values are those that this server held before the job was formed anew.
     void set_inherited() { inherited_ = true; }
+    // The workers expect such values, and this server does not hold them: until they are restored
+    // from a checkpoint, the table has none.
+    void set_lost() { lost_ = true; }
+    bool has_values() const { return made() && !lost_; }
     // A create request of that worker. All are answered when the last present worker has asked, or
     // as soon as the table turns out to be impossible to make.
     void join(const RequestHeader &header, const std::string &name, const TableParams &params,
@@ -179,10 +183,11 @@ class ServerTable {
     Identity identity_;
     const RequestCheck check_;
     RequestValues values_;
-    std::unique_ptr<Storage> storage_; // nullptr: the table could not be made, ...
-    Answer refused_;                   // ... because of this
-    bool ready_ = false;               // a worker has called set_ready
-    bool inherited_ = false, opening_failed_ = false, destroyed_ = false;
+    std::unique_ptr<Storage> storage_;      // nullptr: the table could not be made, ...
+    Answer refused_;                        // ... because of this
+    bool ready_ = false;                    // a worker has called set_ready
+    bool inherited_ = false, lost_ = false; // as set; lost_: and not restored since
+    bool opening_failed_ = false, destroyed_ = false;
     std::optional<LegacyPart> kept_; // when an inherited table was refused
     Archive *const archive_;
     PeerMemory *const peers_; // by worker

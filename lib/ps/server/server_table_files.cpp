@@ -13,11 +13,12 @@ constexpr char no_folder[] =
 } // namespace
 
 LegacyPart ServerTable::legacy() const {
+    if (kept_) return *kept_; // the table was refused meanwhile
     LegacyPart part;
     part.params = TableParams(identity_.params);
     part.params.placement.among = identity_.params.placement.servers_of(identity_.servers);
     part.server = identity_.server;
-    part.image = made() ? storage_->begin_image() : nullptr;
+    part.image = has_values() ? storage_->begin_image() : nullptr;
     if (part.image == nullptr || part.image->copy == nullptr) return part;
     while (part.image->copy->advance(UINT64_MAX) == GradualCopy::State::going) {
     }
@@ -104,6 +105,7 @@ void ServerTable::adopt(const RequestHeader &header, Answered::Entry &entry, Res
     const std::unique_ptr<ArchiveJob> read = checkpoints_.take(header);
     if (read == nullptr) return finish(header, entry, {Reason::not_read}, out);
     storage_->adopt(std::move(*read->image));
+    lost_ = false;
     broken_ = {};
     finish(header, entry, {}, out);
     release(out); // requests that wait for a version
