@@ -64,11 +64,13 @@ Status agree_on_inheritance(Communicator &comm, const ps::Node &node, const std:
     return pass_on(params.placement.weights.data(), told[weights]);
 }
 
-bool is_inherited(const ps::ClientTable &table) {
-    const uint32_t servers = table.params.placement.servers_of(uint32_t(table.channels.size()));
-    for (uint32_t s = 0; s < servers; s++)
-        if (!table.channels[s]->inherited()) return false;
-    return true;
+// On how many of its servers the table has the values that it had before; servers: on how many it
+// lies.
+uint32_t count_inherited(const ps::ClientTable &table, uint32_t &servers) {
+    uint32_t count = 0;
+    servers = table.params.placement.servers_of(uint32_t(table.channels.size()));
+    for (uint32_t s = 0; s < servers; s++) count += table.channels[s]->inherited();
+    return count;
 }
 
 // Rank 0 makes the servers restore the table, and all ranks learn the outcome.
@@ -124,7 +126,13 @@ Status create(Communicator &comm, const Wish &wish, SharedTable &out) {
         out.node->create_table(wish.name, params, comm.timeout_until(deadline_ns), out.table));
     // The extra time lets a rank whose own deadline has passed still tell the others.
     Status s = made.reach(comm, later(deadline_ns, Session::goodbye_ns));
-    const bool whole = s == DTRAIN_OK && inherited && is_inherited(*out.table);
+    bool whole = false;
+    if (s == DTRAIN_OK) {
+        uint32_t servers = 0;
+        const uint32_t found = count_inherited(*out.table, servers);
+        whole = found == servers;
+        inherited |= found > 0; // servers know of it, although all workers that did are gone
+    }
     if (s == DTRAIN_OK && wish.restores && !whole) s = restore_newest(comm, out, deadline_ns);
     if (s == DTRAIN_OK && inherited && !whole && !out.restored)
         s = fail(

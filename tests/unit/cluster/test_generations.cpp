@@ -27,6 +27,7 @@ struct Process {
     std::vector<int> olds; // of jobs that it has not left yet
     bool joined = false;   // node is a member of a job
     bool settled = false;  // and knows that all other members are
+    bool gave_up = false;  // waiting for them: it asks for the next generation instead
     bool is_new = false;   // it was in no job before
     NextJob next;
     std::string place; // where it would be found as rank 0 of the next generation
@@ -161,7 +162,8 @@ class Game {
     }
     void ask(Process &p) {
         if (p.over || !p.joined || p.server || p.asking || p.forming != none) return;
-        if (p.generation >= last && p.settled) return;
+        if (!p.settled && !p.gave_up) return;
+        if (p.generation >= last && p.settled && !others_ask(p)) return;
         p.asking = true;
         wire::ReformRequest request;
         request.group = 1;
@@ -178,6 +180,13 @@ class Game {
             Actions actions;
             (void)node.reform(request, of(n).attempt, net_.now(), actions); // or the job is over
             return actions;
+        });
+        for (Process &other : processes_) // their next operation with this one fails
+            if (&other != &p && other.job == p.job) soon(other, 0, second);
+    }
+    bool others_ask(const Process &p) const {
+        return std::ranges::any_of(processes_, [&](const Process &other) {
+            return &other != &p && other.job == p.job && other.asking && !other.over;
         });
     }
     void moved(Process &p, int n, const wire::Moved &moved) {
@@ -209,6 +218,7 @@ class Game {
     }
     void formed(Process &p, const wire::Roster &roster) {
         if (p.forming != none) {
+            p.gave_up = false;
             p.is_new = net_.settings(p.node).identity.newcomer;
             if (!p.is_new) p.olds.push_back(p.node);
             p.node = std::exchange(p.forming, none);
@@ -229,7 +239,7 @@ class Game {
     }
     // The barrier with which a generation's communicator is made.
     void settle(Process &p) {
-        if (p.over || p.settled || p.forming != none) return;
+        if (p.over || p.settled || p.gave_up || p.forming != none) return;
         if (net_.stopped(p.node)) return again(p);
         const Identity &id = net_.settings(p.node).identity;
         const Membership &state = net_.node(p.node).membership();
@@ -245,6 +255,7 @@ class Game {
         bool lost = false;
         for (int32_t m = 0; m < id.workers; m++) lost = lost || !state.alive(m);
         if (!lost) return again(p);
+        p.gave_up = !p.is_new;
         if (!p.is_new) return soon(p, 0, 20 * ms);
         net_.leave(p.node); // dtrain_comm_create() fails, and the process is started again
         knock(p);
@@ -279,13 +290,14 @@ class Game {
     }
     void lost(Process &p, int n) {
         if (!p.joined) return;
-        if (p.server && n != p.node && deserted(n)) {
-            std::erase(p.olds, n);
-            net_.leave(n, true);
-            n = p.node;
-        }
-        if (n != p.node) return;
-        if (p.server && deserted(n) && p.forming == none && p.olds.empty())
+        if (p.server)
+            std::erase_if(p.olds, [this](int old) {
+                const bool ends = deserted(old);
+                if (ends) net_.leave(old, true);
+                return ends;
+            });
+        if (n != p.node && !p.server) return;
+        if (p.server && deserted(p.node) && p.forming == none && p.olds.empty())
             return end(p, "all workers have gone");
         if (p.settled) soon(p, 0, 20 * ms);
     }
@@ -368,6 +380,7 @@ class Game {
             if (p.over) {
                 const bool meant = p.why == "killed" || p.why.starts_with("left") ||
                                    p.why.starts_with("shut out") || p.why.starts_with("isolated") ||
+                                   p.why.starts_with("no other coordinator") ||
                                    p.why.starts_with("all workers");
                 if (!pauses_ && !meant && p.generation + joining(p) > 0) wrong(who + p.why);
                 continue;
