@@ -27,6 +27,17 @@ static int tensors_add_dtype(PyObject *torch, const char *name, uint32_t number)
     return added;
 }
 
+/* Types that torch has since 2.3. */
+static void tensors_add_newer(PyObject *torch) {
+    static const struct {
+        const char *name;
+        uint32_t number;
+    } newer[] = {{"uint16", DTRAIN_U16}, {"uint32", DTRAIN_U32}, {"uint64", DTRAIN_U64}};
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        if (PyObject_HasAttrString(torch, newer[i].name))
+            tensors_add_dtype(torch, newer[i].name, newer[i].number);
+}
+
 /* Whether torch is loaded; if any part of it is missing, it counts as not loaded. */
 static int tensors_find(void) {
     if (tensors.type != NULL) return 1;
@@ -59,6 +70,7 @@ static int tensors_find(void) {
         tensors.type = (PyTypeObject *)type; /* kept */
     else
         Py_XDECREF(type);
+    if (found) tensors_add_newer(torch);
     PyErr_Clear();
     return found;
 }

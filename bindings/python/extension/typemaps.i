@@ -514,6 +514,8 @@ enum { RESULT_##name = with_result };
 %exception request_result;
 %exception use_package;
 %exception poll_tags;
+%exception poll_requests;
+%exception request_address;
 %exception describe_handle;
 %exception segment_bytes;
 %exception failed_ranks;
@@ -657,6 +659,30 @@ static PyObject *poll_tags(PyObject *queue) {
     for (int32_t i = 0; tags != NULL && i < count; i++)
         PyList_SET_ITEM(tags, i, PyLong_FromUnsignedLongLong(events[i].user_tag));
     return tags;
+}
+/* The addresses of the requests of up to 64 operations that have ended; waits up to timeout_ns for
+ * the first. A request may have been freed since, and its address belong to another one. */
+static PyObject *poll_requests(PyObject *queue, int64_t timeout_ns) {
+    Handle *handle = handle_enter(queue, "dtrain_cq_t");
+    if (handle == NULL) return NULL;
+    dtrain_event_t events[64];
+    int32_t count;
+    Py_BEGIN_ALLOW_THREADS
+    count = dtrain_cq_poll(handle->pointer, events, 64, timeout_ns);
+    Py_END_ALLOW_THREADS
+    handle_leave(handle);
+    if (count < 0) {
+        raise_last_error(count);
+        return NULL;
+    }
+    PyObject *requests = PyList_New(count);
+    for (int32_t i = 0; requests != NULL && i < count; i++)
+        PyList_SET_ITEM(requests, i, PyLong_FromVoidPtr(events[i].request));
+    return requests;
+}
+static PyObject *request_address(PyObject *request) {
+    Call *call = call_of(request);
+    return call == NULL ? NULL : PyLong_FromVoidPtr(call->request);
 }
 %}
 %{

@@ -1,0 +1,80 @@
+"""Messages between two ranks, and the barrier that names who is missing.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+# mypy: disable-error-code="no-any-return"
+import time
+from datetime import timedelta
+from typing import Any, List, Optional
+
+from .. import _dtrain
+from .._constants import ANY_RANK
+from ._errors import DtrainError
+from ._lists import Lists
+from ._operations import only
+from ._tensors import wire
+from ._torch import torch
+from ._work import Work
+
+HERE, GO_ON = 0xfffffff0, 0xfffffff1  #: tags of the monitored barrier, beyond those of torch
+
+
+class Messages(Lists):
+    def send(self, tensors: Any, dst: int, tag: int = 0) -> Work:
+        tensor = only(tensors, "tensor")
+        return self._post("send", _dtrain.dtrain_send, (wire(tensor, "tensor", False).tensor, dst, tag), [tensor])
+
+    def recv(self, tensors: Any, src: int, tag: int = 0) -> Work:
+        tensor = only(tensors, "tensor")
+        array, finish = wire(tensor, "tensor", True)
+        return self._post("recv", _dtrain.dtrain_recv, (array, src, tag), [tensor], finish)
+
+    def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
+        return self.recv(tensors, ANY_RANK, tag)
+
+    def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
+        """Waits until all ranks are here. Rank 0 waits for the others' messages, and the error there names the rank
+        that did not come, or with wait_all_ranks all such ranks."""
+        limit = self._timeout if timeout is None or not timeout else timeout
+        deadline = time.monotonic() + limit.total_seconds()
+        if self._comm.rank != 0:
+            self._report(limit)
+            return
+        waits = [(rank, self._start(_dtrain.dtrain_recv, (torch.empty(1, dtype=torch.uint8), rank, HERE), limit))
+                 for rank in range(1, self._comm.size)]
+        missing: List[int] = []
+        for rank, request in waits:
+            left = round(max(deadline - time.monotonic(), 0.0) * 1e9)
+            if not came(request, left):
+                missing.append(rank)
+                if not wait_all_ranks:
+                    break
+        if missing:
+            for _, request in waits:
+                _dtrain.dtrain_request_cancel(request)
+            names = f"Rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
+            raise DtrainError(f"dtrain: monitored_barrier: {names} failed to pass monitoredBarrier in "
+                              f"{limit / timedelta(milliseconds=1):g} ms (timeout)", missing[0])
+        word = torch.zeros(1, dtype=torch.uint8)
+        for rank, _ in waits:
+            self._start(_dtrain.dtrain_send, (word, rank, GO_ON), limit)
+
+    def _report(self, limit: timedelta) -> None:
+        """Tells rank 0 that this rank is here, and waits for its word."""
+        word = torch.zeros(1, dtype=torch.uint8)
+        try:
+            self._run("monitored_barrier", _dtrain.dtrain_send, (word, 0, HERE), limit)
+            self._run("monitored_barrier", _dtrain.dtrain_recv, (word, 0, GO_ON), limit)
+        except DtrainError as error:
+            raise DtrainError(f"dtrain: monitored_barrier: rank {self._comm.rank} is here, but rank 0 did not say that all "
+                              f"are; its error names who is missing ({error})", error.rank) from error
+
+
+def came(request: Any, limit_ns: int) -> bool:
+    try:
+        if not _dtrain.request_wait(request, limit_ns):
+            return False
+        _dtrain.request_result(request)
+        return True
+    except Exception:  # pylint: disable=broad-except
+        return False
