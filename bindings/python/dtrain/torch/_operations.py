@@ -15,7 +15,7 @@ from ._errors import DtrainError, translated
 from ._job import Job
 from ._tensors import all_of
 from ._torch import OLD, UNSET, Tensor
-from ._work import Work, ended
+from ._work import Work
 
 Finish = Optional[Callable[[], Any]]
 Factor = Optional[float]
@@ -41,7 +41,7 @@ class Group:
         self._timeout = timeout
         self._completions = job.completions
         self._params: Dict[Tuple[Any, Factor, bool], Any] = {}
-        self._done = ended("an operation that has ended", [], job.completions)
+        self._done = Work("an operation that has ended", (), [], None, job.completions)
         self._kept: Dict[int, Work] = {}
         self._together: Optional[List[Work]] = None  # the works since start_coalescing()
 
@@ -99,6 +99,10 @@ class Group:
         timeout = getattr(opts, "timeout", None)
         requests = tuple(self._start(function, arguments, timeout, factor) for function, arguments in calls)
         return self._made(Work(what, requests, tensors, finish, self._completions))
+
+    def _ended(self, what: str, tensors: Any) -> Work:
+        """The work of what was done at once."""
+        return self._made(Work(what, (), tensors, None, self._completions))
 
     def _made(self, work: Work) -> Work:
         if OLD:

@@ -11,7 +11,7 @@ from .._constants import Op
 from ._reduce import Reduction
 from ._tensors import wire
 from ._torch import torch
-from ._work import Work, ended
+from ._work import Work
 
 
 def allreduce_sparse(group: Any, tensor: Any, reduction: Reduction, opts: Any) -> Work:
@@ -34,7 +34,7 @@ def allreduce_sparse(group: Any, tensor: Any, reduction: Reduction, opts: Any) -
         total = total / len(counts)
     with torch.no_grad():
         tensor.copy_(total)  # detach() would give a sparse tensor of its own
-    return ended("all_reduce", [tensor], group._completions)
+    return group._ended("all_reduce", [tensor])
 
 
 def agree(group: Any, own: Any, timeout: Any) -> List[int]:

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from datetime import timedelta
 from threading import Lock
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from .. import _dtrain
 from ._errors import DtrainError, translated
@@ -135,7 +135,3 @@ def unwrapped(future: Any) -> Any:
         raise value
     return value
 
-
-def ended(what: str, tensors: Sequence[Any], completions: Any) -> Work:
-    """The work of what was done at once."""
-    return Work(what, (), tensors, None, completions)
