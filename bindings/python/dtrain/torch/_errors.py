@@ -16,10 +16,10 @@ class DtrainError(BackendError):  # type: ignore[misc]
 
 
 def translated(error: Exception, what: str = "") -> Exception:
-    """What to raise for an error of the package. Texts of timeouts contain "Timed out", which torch's users look for."""
+    """What to raise for an error of the package. Texts of timeouts contain " Timed out ", which torch's users look for."""
     if not isinstance(error, package.Error):
         return error
-    begin = "Timed out: " if isinstance(error, package.TimeoutError) else ""
+    begin = "Timed out (limits: the group's timeout, the operation's): " if isinstance(error, package.TimeoutError) else ""
     made = DtrainError(f"dtrain: {what + ': ' if what else ''}{begin}{error.text}", error.rank)
     made.__cause__ = error
     return made

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 import time
 from datetime import timedelta
-from typing import Any, List, Optional
+from typing import Any, List, Union
 
 from .. import _dtrain
 from .._constants import ANY_RANK
@@ -32,10 +32,12 @@ class Messages(Lists):
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
         return self.recv(tensors, ANY_RANK, tag)
 
-    def monitored_barrier(self, timeout: Optional[timedelta] = None, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, timeout: Union[timedelta, float, None] = None, wait_all_ranks: bool = False) -> None:
         """Waits until all ranks are here. Rank 0 waits for the others' messages, and the error there names the rank
         that did not come, or with wait_all_ranks all such ranks."""
-        limit = self._timeout if timeout is None or not timeout else timeout
+        limit = self._timeout if timeout is None else timeout
+        if not isinstance(limit, timedelta):
+            limit = timedelta(seconds=limit)
         deadline = time.monotonic() + limit.total_seconds()
         if self._comm.rank != 0:
             self._report(limit)
@@ -54,7 +56,8 @@ class Messages(Lists):
                 _dtrain.dtrain_request_cancel(request)
             names = f"Rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
             raise DtrainError(f"dtrain: monitored_barrier: {names} failed to pass monitoredBarrier in "
-                              f"{limit / timedelta(milliseconds=1):g} ms (timeout)", missing[0])
+                              f"{limit / timedelta(milliseconds=1):g} ms: Rank 0 timed out in monitoredBarrier (timeout)",
+                              missing[0])
         word = torch.zeros(1, dtype=torch.uint8)
         for rank, _ in waits:
             self._start(_dtrain.dtrain_send, (word, rank, GO_ON), limit)

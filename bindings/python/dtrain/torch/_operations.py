@@ -14,9 +14,10 @@ from .._ways import BLOCK, START
 from ._errors import DtrainError, translated
 from ._job import Job
 from ._tensors import all_of
-from ._torch import OLD, UNSET, Tensor
+from ._torch import OLD, UNSET, Tensor, torch
 from ._work import Work
 
+profiling: Any = torch.autograd._profiler_enabled
 Finish = Optional[Callable[[], Any]]
 Factor = Optional[float]
 
@@ -42,6 +43,7 @@ class Group:
         self._completions = job.completions
         self._params: Dict[Tuple[Any, Factor, bool], Any] = {}
         self._done = Work("an operation that has ended", (), [], None, job.completions)
+        self._sequence = 0  # of calls
         self._kept: Dict[int, Work] = {}
         self._together: Optional[List[Work]] = None  # the works since start_coalescing()
 
@@ -82,8 +84,16 @@ class Group:
 
     def _post(self, what: str, function: Any, arguments: Sequence[Any], tensors: Any, finish: Finish = None,
               opts: Any = None, factor: Factor = None) -> Work:
-        """One operation, whose outcome is `tensors`. A caller that waits at once (torch tells since 2.7) needs no
-        request."""
+        """One operation, whose outcome is `tensors`. torch's profiler sees the call."""
+        if not profiling():
+            return self._post_one(what, function, arguments, tensors, finish, opts, factor)
+        with torch.autograd.profiler.record_function(f"dtrain:{what}"):
+            return self._post_one(what, function, arguments, tensors, finish, opts, factor)
+
+    def _post_one(self, what: str, function: Any, arguments: Sequence[Any], tensors: Any, finish: Finish,
+                  opts: Any, factor: Factor) -> Work:
+        """A caller that waits at once (torch tells since 2.7) needs no request."""
+        self._sequence += 1
         timeout = getattr(opts, "timeout", None)
         if self._together is not None or getattr(opts, "asyncOp", True):
             return self._made(Work(what, (self._start(function, arguments, timeout, factor),), tensors, finish,
@@ -96,6 +106,7 @@ class Group:
     def _post_all(self, what: str, calls: Sequence[Tuple[Any, Sequence[Any]]], tensors: Any, finish: Finish = None,
                   opts: Any = None, factor: Factor = None) -> Work:
         """Several operations as one work."""
+        self._sequence += 1
         timeout = getattr(opts, "timeout", None)
         requests = tuple(self._start(function, arguments, timeout, factor) for function, arguments in calls)
         return self._made(Work(what, requests, tensors, finish, self._completions))
@@ -122,6 +133,12 @@ class Group:
 
     supports_coalescing = True
     _start_coalescing, _end_coalescing = start_coalescing, end_coalescing
+
+    def _set_sequence_number_for_group(self) -> None:
+        self._sequence = 0
+
+    def _get_sequence_number_for_group(self) -> int:
+        return self._sequence
 
     def _explained(self, error: Exception, what: str = "") -> Exception:
         job = self._job

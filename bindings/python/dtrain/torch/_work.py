@@ -52,7 +52,7 @@ class Work(c10d.Work):  # type: ignore[misc]
         if not self._ended:
             for request in self.requests:
                 if not _dtrain.request_wait(request, limit):
-                    raise DtrainError(f"dtrain: {self._what}: Timed out: wait() returned after its timeout of {timeout}; "
+                    raise DtrainError(f"dtrain: {self._what}: Timed out after {timeout}, the argument of wait(); "
                                       "the operation continues")
             self._settle()
         if self._error is not None:
