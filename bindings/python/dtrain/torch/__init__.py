@@ -9,10 +9,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 from ._errors import DtrainError
 from ._forms import ProcessGroup
+from . import averaging, hooks
 from ._torch import dist
 from .._torch_backend import register
 from ._create import create
 
-__all__ = ["DtrainError", "ProcessGroup", "create"]
+__all__ = ["DtrainError", "ProcessGroup", "averaging", "create", "hooks"]
 
 register(dist)

@@ -25,10 +25,11 @@ class Completions:
         self._closing = False
         self._posted = 0
 
-    def posted(self) -> None:
+    def posted(self, count: int = 1) -> None:
         """Called for each operation. The queue has room for many, so it is emptied only now and then."""
-        self._posted += 1
-        if self._posted % DRAIN_EVERY == 0:
+        self._posted += count
+        if self._posted >= DRAIN_EVERY:
+            self._posted = 0
             self.drain()
 
     def want(self, work: Any, addresses: List[int]) -> None:
