@@ -40,30 +40,35 @@ def prepare(folder):
 
 
 def make_groups_of_dtrain():
+    """Functions of torch.distributed take AS for dtrain, and call dtrain AS."""
     # pylint: disable=import-outside-toplevel
     import dtrain.torch  # noqa: F401  pylint: disable=unused-import
+    from torch import distributed as dist
     from torch.distributed import distributed_c10d as c10d
-    make, get = c10d._new_process_group_helper, c10d.get_backend
-    mpi_is_here = c10d.is_mpi_available
 
-    def make_ours(size, rank, ranks, backend, *more, **named):
-        return make(size, rank, ranks, "dtrain" if backend == AS else backend, *more, **named)
+    def taking(function):
+        def call(*arguments, **named):
+            if named.get("backend") == AS:
+                named["backend"] = "dtrain"
+            return function(*["dtrain" if one == AS else one for one in arguments], **named)
+        return call
 
-    def get_theirs(*arguments):
-        found = get(*arguments)
-        return AS if found == "dtrain" else found
-    c10d._new_process_group_helper = make_ours
-    c10d.get_backend = get_theirs
-    c10d.is_mpi_available = lambda: AS == "mpi" or mpi_is_here()
-    return c10d
+    def naming(function):
+        def call(*arguments):
+            found = function(*arguments)
+            return AS if found == "dtrain" else found
+        return call
+    for name, changed in (("init_process_group", taking), ("new_group", taking), ("get_backend", naming)):
+        function = changed(getattr(c10d, name))
+        setattr(c10d, name, function)
+        setattr(dist, name, function)
+    if AS == "mpi":
+        dist.is_mpi_available = c10d.is_mpi_available = lambda: True
 
 
 def make_cases():
+    make_groups_of_dtrain()
     # pylint: disable=import-outside-toplevel
-    patched = make_groups_of_dtrain()
-    import torch.distributed
-    for name in ("get_backend", "is_mpi_available"):
-        setattr(torch.distributed, name, getattr(patched, name))
     from torch.testing._internal.distributed import distributed_test
     distributed_test.PROFILING_SUPPORTED_BACKENDS = ()
 

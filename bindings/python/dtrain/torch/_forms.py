@@ -11,7 +11,7 @@ from .._communicator import Communicator
 from .._torch_backend import NAME
 from ._job import Job
 from ._messages import Messages
-from ._torch import OLD, c10d, torch
+from ._torch import OLD, c10d, dist, torch
 
 
 class ProcessGroup(Messages, c10d.ProcessGroup):  # type: ignore[misc]
@@ -40,6 +40,12 @@ class ProcessGroup(Messages, c10d.ProcessGroup):  # type: ignore[misc]
     @property
     def group_desc(self) -> str:
         return self._description
+
+    @property
+    def _device_types(self) -> Any:
+        """None while torch makes the group: it would record the calls of groups with devices by their backends in C++,
+        which this one has not."""
+        return [torch.device("cpu")] if self in dist.distributed_c10d._world.pg_map else []
 
     def _get_backend(self, device: Any) -> Any:
         if torch.device(device).type != "cpu":

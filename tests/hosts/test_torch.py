@@ -1,0 +1,86 @@
+"""dtrain.torch under torch of PyPI, which `./dev hosts` installs: the tests of the package, torch's own tests of backends,
+torchrun, and the entry point of the wheel. Debian's older torch has torch's own tests, too.
+usage: test_torch.py PACKAGES (the folder that holds the package dtrain)
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SKIPPED = 77
+PACKAGES = os.path.abspath(sys.argv.pop())
+HERE = pathlib.Path(__file__).resolve().parent
+TESTS = HERE.parent.parent / "bindings/python/tests"
+DEBIAN = "/usr/bin/python3"
+RAN = re.compile(r"Ran (\d+) tests? in .*\n\nOK(?: \(skipped=(\d+)\))?")
+PROGRAM = """
+import torch, torch.distributed as dist
+dist.init_process_group("dtrain")
+tensor = torch.ones(1)
+dist.all_reduce(tensor)
+assert tensor.item() == dist.get_world_size() == 2
+dist.destroy_process_group()
+print("good")
+"""
+
+
+def run(*command, **more):
+    environment = {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **more}
+    done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=500,
+                          check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Torch(unittest.TestCase):
+    def passed(self, least, *command):
+        """At least so many tests ran and passed."""
+        code, output = run(*command)
+        self.assertEqual(code, 0, output[-20000:])
+        found = RAN.search(output)
+        self.assertIsNotNone(found, output[-2000:])
+        self.assertGreaterEqual(int(found[1]) - int(found[2] or 0), least, output[-2000:])
+
+    def test_package(self):
+        for name in ("collectives", "groups", "faults", "ddp", "hooks"):
+            with self.subTest(name=name):
+                self.passed(1, sys.executable, "-W", "ignore", TESTS / f"test_torch_{name}.py")
+
+    def own_tests(self, python):
+        script = HERE / "torch_own_tests.py"
+        self.passed(70, python, "-W", "ignore", script, 2, "gloo")
+        self.passed(15, python, "-W", "ignore", script, 3, "mpi", "-k", "all_to_all", "-k", "barrier", "-k", "scatter")
+
+    def test_own_tests(self):
+        self.own_tests(sys.executable)
+
+    @unittest.skipUnless(os.path.exists("/usr/lib/python3/dist-packages/torch"), "Debian's python3-torch is missing")
+    def test_own_tests_of_debian(self):
+        self.own_tests(DEBIAN)
+
+    def test_torchrun_and_entry_point(self):
+        """The program does not import dtrain: torch finds the entry point that the wheel declares."""
+        with tempfile.TemporaryDirectory() as folder:
+            about = pathlib.Path(folder, "dtrain-0.dist-info")
+            about.mkdir()
+            about.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: dtrain\nVersion: 0\n")
+            declared = (HERE.parent.parent / "pyproject.toml").read_text()
+            section = re.search(r'entry-points."torch.backends"\]\n(\w+) = "(.*)"', declared)
+            about.joinpath("entry_points.txt").write_text(f"[torch.backends]\n{section[1]} = {section[2]}\n")
+            program = pathlib.Path(folder, "program.py")
+            program.write_text(PROGRAM)
+            code, output = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
+                               program, PYTHONPATH=f"{folder}:{PACKAGES}")
+        self.assertEqual((code, output.count("good")), (0, 2), output)
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("torch") is None:
+        print("skipped: ./dev hosts could not install torch of PyPI")
+        sys.exit(SKIPPED)
+    unittest.main()
