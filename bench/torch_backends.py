@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""torch.distributed over dtrain next to gloo, in turns, in one job: synchronous all-reduces by size, and images per
+second of a small convolutional network under DistributedDataParallel. Medians of all rounds.
+usage: torch_backends.py [--ranks N] [--rounds N] [--json FILE]; `./dev bench-torch` runs it
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from multiprocessing import get_context
+
+import torch
+import torch.distributed as dist
+
+import dtrain.torch  # noqa: F401  pylint: disable=unused-import
+
+SIZES = {"64 B": (64, 2000), "4 KiB": (4096, 2000), "1 MiB": (1 << 20, 100), "16 MiB": (1 << 24, 10)}
+BACKENDS = ("dtrain", "gloo")
+BATCH, STEPS = 32, 12
+
+
+def network():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                               torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                               torch.nn.Flatten(), torch.nn.Linear(4096, 180), torch.nn.ReLU(), torch.nn.Linear(180, 10))
+
+
+def time_allreduce(group, size, count):
+    """Microseconds of one call."""
+    tensor = torch.zeros(size // 4)
+    for _ in range(max(count // 10, 2)):
+        dist.all_reduce(tensor, group=group)
+    dist.barrier()
+    begun = time.perf_counter()
+    for _ in range(count):
+        dist.all_reduce(tensor, group=group)
+    return (time.perf_counter() - begun) / count * 1e6
+
+
+def time_library(count, size):
+    """The same by dtrain.Communicator, without torch.distributed."""
+    world, tensor = dist.group.WORLD.communicator, torch.zeros(size // 4)
+    for _ in range(max(count // 10, 2)):
+        world.allreduce(tensor)
+    dist.barrier()
+    begun = time.perf_counter()
+    for _ in range(count):
+        world.allreduce(tensor)
+    return (time.perf_counter() - begun) / count * 1e6
+
+
+def time_training(model, group):
+    """Images per second of all ranks."""
+    images, labels = torch.randn(BATCH, 3, 32, 32), torch.randint(0, 10, (BATCH,))
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    dist.barrier()
+    begun = time.perf_counter()
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+    return BATCH * STEPS * dist.get_world_size(group) / (time.perf_counter() - begun)
+
+
+def measure(rank, size, path, rounds, pipe):
+    torch.set_num_threads(1)
+    dist.init_process_group("dtrain", store=dist.FileStore(path, size), rank=rank, world_size=size)
+    groups = {"dtrain": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
+    models = {name: torch.nn.parallel.DistributedDataParallel(network(), process_group=group)
+              for name, group in groups.items()}
+    found = {}
+    for _ in range(rounds):
+        for what, (length, count) in SIZES.items():
+            for name, group in groups.items():
+                found.setdefault(f"{what}, {name}", []).append(time_allreduce(group, length, count))
+            found.setdefault(f"{what}, library", []).append(time_library(count, length))
+        for name, group in groups.items():
+            found.setdefault(f"images/s, {name}", []).append(time_training(models[name], group))
+    if rank == 0:
+        pipe.send(found)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", help="file for all figures")
+    wanted = parser.parse_args()
+    context = get_context("fork")
+    receiver, sender = context.Pipe(False)
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [context.Process(target=measure, args=(rank, wanted.ranks, os.path.join(folder, "store"), wanted.rounds,
+                                                       sender)) for rank in range(wanted.ranks)]
+        for rank in ranks:
+            rank.start()
+        sender.close()
+        try:
+            found = receiver.recv()
+        except EOFError:
+            sys.exit("rank 0 has failed")
+        for rank in ranks:
+            rank.join()
+    print(f"torch {torch.__version__}, {wanted.ranks} ranks, medians of {wanted.rounds} rounds; load at the end "
+          f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"{'':28}{'dtrain':>12}{'gloo':>12}{'library':>12}")
+    for what in [*SIZES, "images/s"]:
+        row = "".join(f"{statistics.median(found[f'{what}, {name}']):12.1f}" if f"{what}, {name}" in found else ""
+                      for name in (*BACKENDS, "library"))
+        print(f"{'all-reduce ' + what + ' (us)' if what in SIZES else 'DDP, ' + what:28}{row}")
+    if wanted.json:
+        with open(wanted.json, "w", encoding="utf-8") as file:
+            json.dump(found, file)
+
+
+if __name__ == "__main__":
+    main()
