@@ -190,6 +190,7 @@ def messages(rank, size):
         assert seen == set(range(1, size)), seen
     else:
         dist.send(sample(rank), 0)
+    dist.barrier()  # a message to any receiver that is sent now would have been received above
     tensor = torch.empty(3, 4)
     for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, sample(rank), following),
                                         dist.P2POp(dist.irecv, tensor, before)]):
