@@ -9,8 +9,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ("bench", "docs", "examples", "include", "lib", "tests", "tools", "transports", "README.md", "CONTRIBUTING.md",
-           "CHANGELOG.md", "SECURITY.md", "bindings/python/README.md", "bindings/java/README.md", "bindings/go/README.md")
+FOLDERS = ("bench", "docs", "examples", "include", "lib", "plugins", "tests", "tools", "transports", "README.md",
+           "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bindings/python/README.md", "bindings/java/README.md",
+           "bindings/go/README.md")
 SUFFIXES = (".c", ".cpp", ".h", ".hpp", ".md")
 EXEMPT = ("docs/STYLE.md", "tests/abi/v0.1")  # the page that shows them; a record
 TICS = {  # what: what to write instead

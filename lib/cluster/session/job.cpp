@@ -2,15 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cluster/session/job.h"
 
+#include "base/secret.h"
 #include "cluster/host/cores.h"
 #include "cluster/host/host.h"
 #include "cluster/host/place.h"
 #include "cluster/session/job_state.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace dtrain::cluster {
@@ -77,30 +75,6 @@ std::vector<int32_t> list(std::span<const int32_t> members) {
     return {members.begin(), members.end()};
 }
 
-Status read_secret(const std::string &path, std::string &secret) {
-    Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
-    struct stat file {};
-    if (fstat(fd.get(), &file) != 0)
-        return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
-    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        return fail(DTRAIN_ERR_CONFIG,
-                    "option secret.file: users other than its owner have access to \"%s\" (mode "
-                    "%04o), so it is not secret; chmod 600 it (for a Kubernetes volume, "
-                    "defaultMode: 0400)",
-                    path.c_str(), unsigned(file.st_mode & 07777));
-    char buffer[4097];
-    ssize_t n = read(fd.get(), buffer, sizeof buffer);
-    if (n < 0) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
-    while (n > 0 && (buffer[n - 1] == '\n' || buffer[n - 1] == '\r')) n--;
-    if (n == 0 || n == ssize_t(sizeof buffer))
-        return fail(DTRAIN_ERR_CONFIG,
-                    "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
-    secret.assign(buffer, size_t(n));
-    explicit_bzero(buffer, sizeof buffer);
-    return DTRAIN_OK;
-}
-
 } // namespace
 
 Status read_join_options(const Options &options, JoinParams &params) {
@@ -110,9 +84,7 @@ Status read_join_options(const Options &options, JoinParams &params) {
     params.listen_address = options.text("listen.address");
     params.location = options.text("topology");
     params.serves = options.number("ps.serve") != 0;
-    params.secret = options.text("secret");
-    std::string path(options.text("secret.file"));
-    return params.secret.empty() && !path.empty() ? read_secret(path, params.secret) : DTRAIN_OK;
+    return read_secret(options, params.secret);
 }
 
 int64_t join_deadline(const Options &options, int64_t timeout_ns) {

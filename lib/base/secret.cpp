@@ -1,0 +1,48 @@
+// Reads the option or the file, which nobody else may be able to read.
+// SPDX-License-Identifier: Apache-2.0
+#include "base/secret.h"
+
+#include "base/fd.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace dtrain {
+namespace {
+
+Status read_file(const std::string &path, std::string &secret) {
+    Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+    struct stat file {};
+    if (fstat(fd.get(), &file) != 0)
+        return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+    if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return fail(DTRAIN_ERR_CONFIG,
+                    "option secret.file: users other than its owner have access to \"%s\" (mode "
+                    "%04o), so it is not secret; chmod 600 it (for a Kubernetes volume, "
+                    "defaultMode: 0400)",
+                    path.c_str(), unsigned(file.st_mode & 07777));
+    char buffer[4097];
+    ssize_t n = read(fd.get(), buffer, sizeof buffer);
+    if (n < 0) return fail_errno(errno, "option secret.file: \"%s\"", path.c_str());
+    while (n > 0 && (buffer[n - 1] == '\n' || buffer[n - 1] == '\r')) n--;
+    if (n == 0 || n == ssize_t(sizeof buffer))
+        return fail(DTRAIN_ERR_CONFIG,
+                    "option secret.file: \"%s\" is empty or longer than 4096 bytes", path.c_str());
+    secret.assign(buffer, size_t(n));
+    explicit_bzero(buffer, sizeof buffer);
+    return DTRAIN_OK;
+}
+
+} // namespace
+
+Status read_secret(const Options &options, std::string &secret) {
+    secret = options.text("secret");
+    const std::string path(options.text("secret.file"));
+    return secret.empty() && !path.empty() ? read_file(path, secret) : DTRAIN_OK;
+}
+
+} // namespace dtrain

@@ -1,0 +1,50 @@
+// Version 10 of NCCL's net plugin interface (NCCL 2.26 and later): a communicator's configuration,
+// handles of a profiler.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "nccl/abi.h"
+
+namespace dtrain::nccl {
+
+struct Properties10 {
+    char *name, *pci_path;
+    uint64_t guid;
+    int memory;
+    int registration_is_global;
+    int force_flush;
+    int speed; // Mbit/s
+    int port;
+    float latency; // us
+    int max_comms, max_receives;
+    int device_type, device_version;
+    VirtualDevice<4> parts;
+    size_t max_p2p_bytes, max_collective_bytes;
+};
+
+struct Table10 {
+    static constexpr int version = 10;
+    using Properties = Properties10;
+    const char *name;
+    Result (*init)(Logger, Profiler);
+    Result (*devices)(int *);
+    Result (*properties)(int, Properties10 *);
+    Result (*listen)(int, void *, void **);
+    Result (*connect)(int, CommConfig *, void *, void **, DeviceHandle **);
+    Result (*accept)(void *, void **, DeviceHandle **);
+    Result (*register_memory)(void *, void *, size_t, int, void **);
+    Result (*register_dmabuf)(void *, void *, size_t, int, uint64_t, int, void **);
+    Result (*deregister)(void *, void *);
+    Result (*send)(void *, void *, size_t, int, void *, void *, void **);
+    Result (*receive)(void *, int, void **, size_t *, int *, void **, void **, void **);
+    Result (*flush)(void *, int, void **, int *, void **, void **);
+    Result (*test)(void *, int *, int *);
+    Result (*close_send)(void *);
+    Result (*close_receive)(void *);
+    Result (*close_listen)(void *);
+    Result (*device_registration)(void *, void *, void **); // NULL: none
+    Result (*receive_consumed)(void *, int, void *);        // NULL: as before
+    Result (*make_virtual)(int *, VirtualDevice<4> *);      // NULL: none
+};
+static_assert(sizeof(Properties10) == 104 && sizeof(Table10) == 160);
+
+} // namespace dtrain::nccl

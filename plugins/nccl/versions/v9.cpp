@@ -1,0 +1,32 @@
+// The table of version 9.
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/versions/v9.h"
+#include "nccl/adapters.h"
+
+using namespace dtrain::nccl;
+
+extern "C" {
+DTRAIN_API extern const Table9 ncclNetPlugin_v9;
+const Table9 ncclNetPlugin_v9 = {
+    .name = name,
+    .init = forms::init<>,
+    .devices = devices,
+    .properties = forms::properties<Properties9>,
+    .listen = listen,
+    .connect = forms::connect<DeviceHandle **>,
+    .accept = forms::accept<DeviceHandle **>,
+    .register_memory = forms::register_memory<size_t>,
+    .register_dmabuf = register_dmabuf,
+    .deregister = deregister,
+    .send = forms::send<size_t>,
+    .receive = forms::receive<size_t>,
+    .flush = flush,
+    .test = test,
+    .close_send = close_comm,
+    .close_receive = close_comm,
+    .close_listen = close_listen,
+    .device_registration = nullptr,
+    .receive_consumed = nullptr,
+    .make_virtual = nullptr,
+};
+}
