@@ -12,14 +12,15 @@
 namespace dtrain::nccl {
 namespace {
 
-constexpr size_t most_requests = 256;       // in flight; NCCL has up to 32, times most_receives
-constexpr uint32_t patient_tests = 50;      // after the loss of the peer
+constexpr size_t most_requests = 256;  // in flight; NCCL has up to 32, times most_receives
+constexpr uint32_t patient_tests = 50; // after the loss of the peer
+constexpr int64_t goodbye_limit = 50 * ms;
 constexpr int64_t close_limit = 2 * second; // transports promise 50 ms of progress()
 
 } // namespace
 
-Comm::Comm(Rail &rail, Direction direction, Link *link, uint32_t number, std::string peer)
-    : rail_(rail), direction_(direction), link_(link), number_(number), peer_(std::move(peer)) {}
+Comm::Comm(Rail &rail, Direction direction, const End &end, std::string peer)
+    : rail_(rail), direction_(direction), end_(end), peer_(std::move(peer)) {}
 
 Comm::~Comm() {
     Rail::Lock lock = rail_.lock();
@@ -38,11 +39,24 @@ Comm::~Comm() {
         lock.lock();
     }
     for (Operation *operation : left) rail_.release(operation);
-    rail_.disconnect(link_);
-    if (direction_ == Direction::receive) {
-        rail_.purge(data_tag(number_, 0), data_mask);
-        rail_.give_number(number_);
+    say_goodbye(lock);
+    rail_.retire_end(end_);
+}
+
+// A connection that ends without it would leave the peer waiting, if this process lives on.
+void Comm::say_goodbye(Rail::Lock &lock) {
+    Operation *notice = nullptr;
+    const int64_t deadline = monotonic_clock().now_ns() + goodbye_limit;
+    while (!end_.link->ended() && monotonic_clock().now_ns() < deadline) {
+        Status s = DTRAIN_OK;
+        if (notice == nullptr) s = rail_.send_copy(*end_.link, closed_tag(end_.peer), {1}, notice);
+        if ((s != DTRAIN_OK && s != DTRAIN_ERR_BUSY) || (notice != nullptr && notice->done)) break;
+        if (rail_.progress() != DTRAIN_OK) break;
+        lock.unlock();
+        sched_yield();
+        lock.lock();
     }
+    if (notice != nullptr) rail_.release(notice); // it is still sent if the connection lasts
 }
 
 std::string Comm::text() const {
@@ -64,8 +78,8 @@ Request *Comm::take() {
 Status Comm::post(std::span<const Buffer> buffers, Request *&out) {
     const Rail::Lock lock = rail_.lock();
     out = nullptr;
-    if (direction_ == Direction::send && link_->ended())
-        return fail(DTRAIN_ERR_PEER, "%s", link_->reason.c_str());
+    if (direction_ == Direction::send && end_.ended())
+        return fail(DTRAIN_ERR_PEER, "%s", end_.reason().c_str());
     if (unfinished_ != nullptr) {
         if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
         if (Status s = post_rest(*unfinished_); s != DTRAIN_OK) return s;
@@ -95,9 +109,10 @@ Status Comm::post_rest(Request &request) {
     for (; request.posted < request.count; request.posted++) {
         const Buffer &buffer = request.buffers[request.posted];
         const dtrain_tp_iov_t iov = {buffer.data, buffer.bytes, buffer.registration};
-        const uint64_t tag = data_tag(number_, buffer.tag);
+        const uint64_t tag =
+            data_tag(direction_ == Direction::send ? end_.peer : end_.own, buffer.tag);
         Operation *&operation = request.operations[request.posted];
-        const Status s = direction_ == Direction::send ? rail_.send(*link_, tag, iov, operation)
+        const Status s = direction_ == Direction::send ? rail_.send(*end_.link, tag, iov, operation)
                                                        : rail_.receive(tag, iov, operation);
         if (s == DTRAIN_ERR_BUSY) return DTRAIN_OK;
         if (s != DTRAIN_OK) return s;
@@ -121,7 +136,7 @@ Status Comm::test(Request &request, bool &done, int *bytes) {
             if (Status s = post_rest(request); s != DTRAIN_OK) return s;
     }
     if (!all_done(request)) {
-        if (link_->ended() && ++idle_tests_ >= patient_tests) give_up(request);
+        if (end_.ended() && ++idle_tests_ >= patient_tests) give_up(request);
         return DTRAIN_OK;
     }
     idle_tests_ = 0;
@@ -146,7 +161,7 @@ Status Comm::result_of(const Request &request) const {
                         "message %d of tag %d has %llu bytes, but the buffer has %zu", i,
                         request.buffers[i].tag, static_cast<unsigned long long>(operation.bytes),
                         request.buffers[i].bytes);
-        if (link_->ended()) return fail(DTRAIN_ERR_PEER, "%s", link_->reason.c_str());
+        if (end_.ended()) return fail(DTRAIN_ERR_PEER, "%s", end_.reason().c_str());
         return fail(operation.status, "%s", status_text(operation.status));
     }
     return DTRAIN_OK;

@@ -35,10 +35,10 @@ class Comm {
   public:
     enum class Direction : uint8_t { send, receive };
 
-    // `number` is that of the receiver's side. Takes over the link. `peer`: "host:pid".
-    Comm(Rail &rail, Direction direction, Link *link, uint32_t number, std::string peer);
-    // Ends what is in flight. This takes 50 ms at most, unless the machine does not run the
-    // process.
+    // Takes over the end. `peer`: "host:pid".
+    Comm(Rail &rail, Direction direction, const End &end, std::string peer);
+    // Ends what is in flight, and tells the peer. This takes 50 ms at most, unless the machine does
+    // not run the process.
     ~Comm();
     Comm(const Comm &) = delete;
     Comm &operator=(const Comm &) = delete;
@@ -58,18 +58,18 @@ class Comm {
     bool all_done(const Request &request) const;
     Status result_of(const Request &request) const;
     void give_up(Request &request);
+    void say_goodbye(Rail::Lock &lock);
     Request *take();
 
     Rail &rail_;
     const Direction direction_;
-    Link *link_;
-    const uint32_t number_;
+    const End end_;
     const std::string peer_;
     std::deque<Request> requests_; // never shrinks
     std::vector<Request *> free_;
     Request *unfinished_ = nullptr; // one that is not posted completely, so no other may be
-    // How often receives were tested without success since the link was lost: complete messages of
-    // a lost connection are still received.
+    // How often requests were tested without success since the peer's end: messages that have
+    // arrived completely are still received.
     uint32_t idle_tests_ = 0;
 };
 

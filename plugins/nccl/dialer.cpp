@@ -31,10 +31,10 @@ Dialer::~Dialer() {
         control_.purge(welcome_tag(attempt_), UINT64_MAX);
         control_.give_number(attempt_);
     }
-    if (link_ == nullptr) return;
+    if (end_.link == nullptr) return;
     const Rail::Lock lock = rail_.lock();
     if (ready_ != nullptr) rail_.drop(ready_);
-    rail_.disconnect(link_);
+    rail_.discard_end(end_);
 }
 
 // Ends what goes on with the control device. Under its lock.
@@ -62,20 +62,23 @@ Status Dialer::step(std::unique_ptr<Comm> &out) {
 // Connects the device, and says so to the other side.
 Status Dialer::join(std::unique_ptr<Comm> &out) {
     const Rail::Lock lock = rail_.lock();
-    if (link_ == nullptr)
-        if (Status s = rail_.connect(answer_.data, link_); s != DTRAIN_OK) return s;
+    if (end_.link == nullptr) {
+        if (Status s = rail_.open_end(answer_.data, end_); s != DTRAIN_OK) return s;
+        end_.peer = answer_.number;
+    }
     if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
-    if (link_->ended()) return fail(link_->status, "%s", std::string(link_->reason).c_str());
-    if (link_->state != Link::State::up) return late();
+    if (end_.link->ended()) return fail(end_.link->status, "%s", end_.reason().c_str());
+    if (end_.link->state != Link::State::up) return late();
     if (ready_ == nullptr) {
-        const Status s = rail_.send_copy(*link_, ready_tag(answer_.comm), {1}, ready_);
+        const Status s =
+            rail_.send_copy(*end_.link, ready_tag(end_.peer), encode_ready(end_.own), ready_);
         if (s != DTRAIN_OK && s != DTRAIN_ERR_BUSY) return s;
     }
     if (ready_ == nullptr || !ready_->done) return late();
     if (ready_->status != DTRAIN_OK) return fail(ready_->status, "the connection is lost");
     rail_.release(std::exchange(ready_, nullptr));
-    out = std::make_unique<Comm>(rail_, Comm::Direction::send, link_, answer_.comm, answer_.who);
-    link_ = nullptr;
+    out = std::make_unique<Comm>(rail_, Comm::Direction::send, end_, answer_.who);
+    end_ = {};
     return DTRAIN_OK;
 }
 

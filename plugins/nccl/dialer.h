@@ -43,7 +43,7 @@ class Dialer {
     Operation *hello_ = nullptr, *welcome_ = nullptr;
     bool welcomed_ = false;
     Welcome answer_;
-    Link *link_ = nullptr; // of the device, after the welcome
+    End end_; // of the device, after the welcome
     Operation *ready_ = nullptr;
 };
 

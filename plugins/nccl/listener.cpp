@@ -88,10 +88,11 @@ Status Listener::answer(const Hello &hello) {
                        "; set option transports alike on all hosts";
     } else {
         const Rail::Lock lock = rail_.lock();
-        welcome.status = rail_.connect(hello.data, guest_->link);
-        guest_->comm = welcome.comm = rail_.take_number();
+        welcome.status = rail_.open_end(hello.data, guest_->end);
+        welcome.number = guest_->end.own;
         if (welcome.status == DTRAIN_OK)
-            welcome.status = rail_.receive_some(ready_tag(guest_->comm), 1, guest_->ready);
+            welcome.status =
+                rail_.receive_some(ready_tag(welcome.number), ready_bytes, guest_->ready);
         if (welcome.status != DTRAIN_OK) welcome.text = error_text();
     }
     if (welcome.status != DTRAIN_OK)
@@ -122,7 +123,9 @@ Status Listener::look(bool &gone, bool &ready) {
     const Rail::Lock lock = rail_.lock();
     if (Status s = rail_.progress(); s != DTRAIN_OK) return s;
     ready = guest_->ready->done && guest_->ready->status == DTRAIN_OK;
-    gone = !ready && guest_->link->ended();
+    const Operation &told = *guest_->ready;
+    ready = ready && decode_ready(told.buffer, told.bytes, guest_->end.peer);
+    gone = !ready && (told.done || guest_->end.link->ended());
     return DTRAIN_OK;
 }
 
@@ -132,8 +135,7 @@ Status Listener::finish(std::unique_ptr<Comm> &out) {
     if (!gone && !ready) return DTRAIN_OK;
     if (ready)
         out = std::make_unique<Comm>(rail_, Comm::Direction::receive,
-                                     std::exchange(guest_->link, nullptr),
-                                     std::exchange(guest_->comm, 0), guest_->who);
+                                     std::exchange(guest_->end, {}), guest_->who);
     else
         log_.write(DTRAIN_LOG_INFO, "%s was not connected", guest_->who.c_str());
     drop_guest();
@@ -150,8 +152,7 @@ void Listener::drop_guest() {
     }
     const Rail::Lock lock = rail_.lock();
     if (guest_->ready != nullptr) rail_.drop(guest_->ready);
-    if (guest_->link != nullptr) rail_.disconnect(guest_->link);
-    if (guest_->comm != 0) rail_.give_number(guest_->comm);
+    if (guest_->end.link != nullptr) rail_.discard_end(guest_->end);
     guest_.reset();
 }
 

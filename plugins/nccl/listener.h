@@ -33,8 +33,7 @@ class Listener {
 
     struct Guest { // the side that is being connected
         std::string who;
-        uint32_t comm = 0;
-        Link *link = nullptr;         // of the device
+        End end;                      // of the device
         Link *control_link = nullptr; // for the welcome
         Operation *welcome = nullptr, *ready = nullptr;
     };

@@ -171,7 +171,7 @@ bool Hello::decode(const uint8_t *bytes, size_t length) {
 Bytes Welcome::encode() const {
     return Writer()
         .number(uint32_t(status))
-        .number(comm)
+        .number(number)
         .part(text.data(), text.size())
         .part(who.data(), who.size())
         .part(data.data(), data.size())
@@ -179,18 +179,25 @@ Bytes Welcome::encode() const {
 }
 
 bool Welcome::decode(const uint8_t *bytes, size_t length) {
-    uint32_t number = 0;
+    uint32_t code = 0;
     const bool good = Reader(bytes, length)
+                          .number(code)
                           .number(number)
-                          .number(comm)
                           .part(text)
                           .part(who)
                           .part(data)
                           .complete();
-    status = Status(number);
+    status = Status(code);
     make_printable(text);
     make_printable(who);
-    return good && comm <= INT32_MAX;
+    return good && number <= INT32_MAX;
+}
+
+Bytes encode_ready(uint32_t number) { return Writer().number(number).take(); }
+
+bool decode_ready(const Bytes &bytes, size_t length, uint32_t &number) {
+    return Reader(bytes.data(), std::min(length, bytes.size())).number(number).complete() &&
+           number <= INT32_MAX;
 }
 
 } // namespace dtrain::nccl

@@ -43,6 +43,7 @@ Status Rail::progress() {
                     std::string(error_text()).c_str());
     }
     for (int32_t i = 0; i < n; i++) note(done[i]);
+    if (n > 0 && !retired_.empty()) reap();
     return DTRAIN_OK;
 }
 
@@ -73,7 +74,7 @@ void Rail::note_link(const dtrain_tp_done_t &done) {
     }
 }
 
-Status Rail::connect(const std::vector<uint8_t> &address, Link *&out) {
+Status Rail::connect(const Bytes &address, Link *&out) {
     const dtrain_tp_ops_t &ops = device_->ops();
     if (Status s = ops.reachable(device_->dev(), address.data(), address.size()); s != DTRAIN_OK)
         return s;
@@ -133,8 +134,7 @@ Status Rail::receive(uint64_t tag, const dtrain_tp_iov_t &iov, Operation *&out) 
                  operation, out);
 }
 
-Status Rail::send_copy(Link &link, uint64_t tag, const std::vector<uint8_t> &bytes,
-                       Operation *&out) {
+Status Rail::send_copy(Link &link, uint64_t tag, const Bytes &bytes, Operation *&out) {
     Operation &operation = take();
     operation.buffer = bytes;
     const dtrain_tp_iov_t iov = {operation.buffer.data(), bytes.size(), nullptr};
@@ -159,6 +159,44 @@ void Rail::release(Operation *operation) {
     operation->buffer = {};
     operation->done = operation->dropped = false;
     free_.push_back(operation);
+}
+
+std::string End::reason() const {
+    return link->ended() ? link->reason : "the other side has closed the connection";
+}
+
+Status Rail::open_end(const Bytes &address, End &out) {
+    End end;
+    if (Status s = connect(address, end.link); s != DTRAIN_OK) return s;
+    end.own = take_number();
+    if (Status s = receive_some(closed_tag(end.own), 1, end.closed); s != DTRAIN_OK) {
+        disconnect(end.link);
+        give_number(end.own);
+        return s;
+    }
+    out = end;
+    return DTRAIN_OK;
+}
+
+void Rail::discard_end(const End &end) {
+    drop(end.closed);
+    disconnect(end.link);
+    purge(data_tag(end.own, 0), data_mask);
+    give_number(end.own);
+}
+
+void Rail::retire_end(const End &end) {
+    purge(data_tag(end.own, 0), data_mask);
+    retired_.push_back(end);
+    reap();
+}
+
+void Rail::reap() {
+    std::erase_if(retired_, [this](const End &end) {
+        const bool ended = end.ended();
+        if (ended) discard_end(end);
+        return ended;
+    });
 }
 
 uint32_t Rail::take_number() {

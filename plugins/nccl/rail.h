@@ -1,6 +1,7 @@
 // A device of a transport with the lock that its operations need, and what is in flight on it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "nccl/messages.h"
 #include "transport/device.h"
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Operation {
     bool dropped = false; // nobody waits for it; it is reused when it is done
     Status status = DTRAIN_OK;
     uint64_t bytes = 0;
-    std::vector<uint8_t> buffer; // of a control message
+    Bytes buffer; // of a control message
 };
 
 // An endpoint of a peer's device.
@@ -32,6 +33,17 @@ struct Link {
     dtrain_tp_ep_t *endpoint = nullptr;
     uint64_t number = 0; // its cookie
     bool ended() const { return state == State::failed || state == State::lost; }
+};
+
+// This side's end of a connection between two ranks. Each end tells the other one when it closes.
+struct End {
+    Link *link = nullptr;
+    uint32_t own = 0, peer = 0;  // numbers
+    Operation *closed = nullptr; // the receive of the peer's notice
+
+    bool peer_closed() const { return closed->done && closed->status == DTRAIN_OK; }
+    bool ended() const { return link->ended() || peer_closed(); }
+    std::string reason() const;
 };
 
 // All functions but lock() need the lock. Text of a failure: error_text().
@@ -52,14 +64,14 @@ class Rail {
     Status progress();
 
     // The address comes from a peer; the device checks it. The link fails or comes up later.
-    Status connect(const std::vector<uint8_t> &address, Link *&link);
+    Status connect(const Bytes &address, Link *&link);
     void disconnect(Link *link); // then the link is gone
 
     // BUSY: nothing happened, call again later. iov is read during the call only.
     Status send(Link &link, uint64_t tag, const dtrain_tp_iov_t &iov, Operation *&out);
     Status receive(uint64_t tag, const dtrain_tp_iov_t &iov, Operation *&out);
     // The same with a buffer of the operation: a copy of `bytes`; room for `most` bytes.
-    Status send_copy(Link &link, uint64_t tag, const std::vector<uint8_t> &bytes, Operation *&out);
+    Status send_copy(Link &link, uint64_t tag, const Bytes &bytes, Operation *&out);
     Status receive_some(uint64_t tag, size_t most, Operation *&out);
     // The operation is done, or its memory is its own.
     void release(Operation *operation);
@@ -73,6 +85,13 @@ class Rail {
     // Forgets messages that were not received.
     void purge(uint64_t tag, uint64_t mask) { device_->ops().purge(device_->dev(), tag, mask); }
 
+    // A connection to the device at this address, which comes from a peer. discard_end(): nothing
+    // was sent on it, and nothing will come. retire_end(): what the peer still sends is received
+    // and dropped until it closes, too, as it would take up room forever.
+    Status open_end(const Bytes &address, End &out);
+    void discard_end(const End &end);
+    void retire_end(const End &end);
+
     // A number of 31 bits, not 0, that nothing else on this rail has.
     uint32_t take_number();
     void give_number(uint32_t number) { numbers_.erase(number); }
@@ -85,6 +104,7 @@ class Rail {
     Status begun(Status status, Operation &operation, Operation *&out);
     void note(const dtrain_tp_done_t &done);
     void note_link(const dtrain_tp_done_t &done);
+    void reap();
 
     std::mutex mutex_;
     std::unique_ptr<transport::Device> device_;
@@ -94,6 +114,7 @@ class Rail {
     std::map<uint64_t, std::unique_ptr<Link>> links_;
     uint64_t next_link_ = 1;
     size_t connecting_ = 0;
+    std::vector<End> retired_;
     std::set<uint32_t> numbers_;
     uint32_t next_number_;
 };

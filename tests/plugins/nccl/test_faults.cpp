@@ -169,6 +169,95 @@ void closing_with_requests_in_flight(void **) {
         });
 }
 
+// The other process lives on, as after ncclCommAbort(): the end of the connection is what tells it.
+void a_closed_receiver(void **) {
+    two_sides(
+        {},
+        [](Side &side) {
+            End end(*side.net, false);
+            side.accept(end);
+            end.close();
+            side.meet();
+            side.finish();
+        },
+        [](Side &side) {
+            End end(*side.net, true);
+            side.connect(end);
+            Bytes bytes(long_bytes);
+            void *request = nullptr; // it may already be refused
+            const Result result =
+                side.net->send(end.comm, bytes.data(), bytes.size(), 0, nullptr, request);
+            if (request != nullptr)
+                assert_true(end.await_failure(request) == Result::remote_error);
+            else
+                assert_true(result == Result::remote_error);
+            assert_true(has_said("the other side has closed the connection"));
+            end.close();
+            side.meet();
+            side.finish();
+        });
+}
+
+void a_closed_sender(void **) {
+    two_sides(
+        {},
+        [](Side &side) {
+            End end(*side.net, false);
+            side.accept(end);
+            Bytes first(70'000), second(1);
+            void *request = end.receive({&first}, {0});
+            assert_true(end.await_failure(end.receive({&second}, {0})) == Result::remote_error);
+            assert_int_equal(end.await(request)[0], first.size()); // was sent before
+            assert_true(first == pattern(first.size(), 1));
+            assert_true(has_said("the other side has closed the connection"));
+            side.meet();
+            end.close();
+            side.finish();
+        },
+        [](Side &side) {
+            End end(*side.net, true);
+            side.connect(end);
+            Bytes bytes = pattern(70'000, 1);
+            end.await(end.send(bytes, 0));
+            end.close();
+            side.meet();
+            side.finish();
+        });
+}
+
+// Nothing of them stays that would take up room: each leaves a message that is not received.
+void many_connections_after_each_other(void **) {
+    constexpr int rounds = 300;
+    constexpr size_t length = 4000; // kept by the receiver's device
+    two_sides(
+        {},
+        [](Side &side) {
+            for (int i = 0; i < rounds; i++) {
+                End end(*side.net, false);
+                side.accept(end);
+                Bytes into(length);
+                end.await(end.receive({&into}, {1}));
+            }
+            side.meet();
+            side.finish();
+        },
+        [](Side &side) {
+            for (int i = 0; i < rounds; i++) {
+                End end(*side.net, true);
+                side.connect(end);
+                Bytes left(length), wanted(length);
+                end.await(end.send(left, 0));
+                void *request = nullptr;
+                // The receiver may close as soon as it has this one.
+                assert_true(side.net->send(end.comm, wanted.data(), length, 1, nullptr, request) ==
+                            Result::success);
+                end.await(request);
+            }
+            side.meet();
+            side.finish();
+        });
+}
+
 void a_message_that_is_too_long(void **) {
     two_sides(
         {},
@@ -430,6 +519,9 @@ int main() {
         cmocka_unit_test(a_killed_receiver),
         cmocka_unit_test(a_stopped_receiver),
         cmocka_unit_test(closing_with_requests_in_flight),
+        cmocka_unit_test(a_closed_receiver),
+        cmocka_unit_test(a_closed_sender),
+        cmocka_unit_test(many_connections_after_each_other),
         cmocka_unit_test(a_message_that_is_too_long),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(another_transport_is_refused),

@@ -69,7 +69,7 @@ void messages_come_back(void **) {
 
     Welcome welcome;
     welcome.status = DTRAIN_ERR_CONFIG;
-    welcome.comm = 9;
+    welcome.number = 9;
     welcome.text = std::string(5000, 'x') + "\n"; // is cut
     const Bytes answer = welcome.encode();
     Welcome told;
