@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <sched.h>
+#include <utility>
 
 namespace dtrain::nccl {
 namespace {
@@ -90,6 +91,7 @@ Status Comm::post(std::span<const Buffer> buffers, Request *&out) {
     request->comm = this;
     request->count = int(buffers.size());
     request->posted = 0;
+    request->given_up = false;
     std::ranges::copy(buffers, request->buffers);
     Status s = post_rest(*request);
     if (s == DTRAIN_OK && request->posted > 0) {
@@ -169,6 +171,7 @@ Status Comm::result_of(const Request &request) const {
 
 // Asks the transport to end what it has of the request.
 void Comm::give_up(Request &request) {
+    if (std::exchange(request.given_up, true)) return;
     if (unfinished_ == &request) unfinished_ = nullptr;
     request.count = request.posted;
     for (int i = 0; i < request.posted; i++)

@@ -24,7 +24,8 @@ class Comm;
 struct Request {
     Comm *comm = nullptr;
     int count = 0;
-    int posted = 0; // the first ones; the transport had no room for the others yet
+    int posted = 0;        // the first ones; the transport had no room for the others yet
+    bool given_up = false; // the transport was asked to end it
     Buffer buffers[most_receives];
     Operation *operations[most_receives] = {};
 };

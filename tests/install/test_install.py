@@ -148,6 +148,13 @@ class Installed(Tree):
             log = "".join(path.read_text() for path in self.folder.glob(f"trace_{name}.*"))
             self.assertIn(f"{folder}/libdtrain_transport_{name}.so", log)
 
+    @unittest.skipUnless(pathlib.Path(BUILD, "plugins/hosts/libnccl-net-dtrain.so").exists(), "it is not built")
+    def test_plugin_of_nccl(self):
+        """It is found by its name, as NCCL looks for it."""
+        script = ("import ctypes; table = ctypes.c_char_p.in_dll(ctypes.CDLL('libnccl-net-dtrain.so'), "
+                  "'ncclNetPlugin_v11'); print(table.value.decode())")
+        self.assertEqual("dtrain\n", run(sys.executable, "-c", script, LD_LIBRARY_PATH=self.libraries))
+
     def test_plugin_of_a_user(self):
         build = self.build_plugin()
         program = self.compile("user", *self.pkg_config("--cflags", "--libs"))

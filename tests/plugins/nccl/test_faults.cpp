@@ -91,6 +91,34 @@ void a_killed_receiver(void **) {
         });
 }
 
+// A worker of a data loader outlives the sender; it must not keep the connection open.
+void a_killed_sender_with_a_forked_child(void **) {
+    two_sides(
+        {.killed = Setup::sender},
+        [](Side &side) {
+            End end(*side.net, false);
+            side.accept(end);
+            const pid_t pid = take_pid(side), worker = take_pid(side);
+            Bytes into(100);
+            void *pending = end.receive({&into}, {1});
+            kill(pid, SIGKILL);
+            assert_true(end.await_failure(pending) == Result::remote_error);
+            assert_int_equal(kill(worker, SIGKILL), 0); // it was alive all the time
+            end.close();
+            side.finish();
+        },
+        [](Side &side) {
+            End end(*side.net, true);
+            side.connect(end);
+            give_pid(side);
+            if (fork() == 0) {
+                alarm(unsigned(ample_s));
+                give_pid(side);
+            }
+            sleep_forever();
+        });
+}
+
 // It is not dead: the calls return at once, and everything arrives when it runs again.
 void a_stopped_receiver(void **) {
     two_sides(
@@ -516,6 +544,7 @@ void again_after_the_last_context(void **) {
 int main() {
     const CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_sender),
+        cmocka_unit_test(a_killed_sender_with_a_forked_child),
         cmocka_unit_test(a_killed_receiver),
         cmocka_unit_test(a_stopped_receiver),
         cmocka_unit_test(closing_with_requests_in_flight),
