@@ -82,12 +82,6 @@ void all_versions_move_all_sizes(void **) {
     for (int version = oldest; version <= newest; version++) every_version(version);
 }
 
-#ifdef __SANITIZE_THREAD__
-constexpr bool crashes_ucx = true; // UCX does not survive TSan
-#else
-constexpr bool crashes_ucx = false;
-#endif
-
 struct Network {
     const char *what;
     Settings settings;
@@ -110,7 +104,9 @@ void other_networks_move_all_sizes(void **) {
         const std::string file =
             std::string(PLUGIN_FOLDER "/libdtrain_transport_") + network.needs + ".so";
         const char *skipped = access(file.c_str(), R_OK) == 0 ? "" : ": skipped, it is not built";
-        if (crashes_ucx && strcmp(network.needs, "ucx") == 0) skipped = ": skipped under TSan";
+        // A known fault (docs/NCCL.md): now and then a message stays with a sender that rests.
+        if (strcmp(network.needs, "ucx") == 0 && getenv("DTRAIN_TEST_UCX") == nullptr)
+            skipped = ": skipped, may hang (DTRAIN_TEST_UCX=1 runs it)";
         print_message("%s%s\n", network.what, skipped);
         if (*skipped != 0) continue;
         every_version(newest, network.settings);
