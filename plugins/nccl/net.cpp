@@ -14,7 +14,7 @@
 namespace dtrain::nccl {
 namespace {
 
-constexpr std::string_view control_transport = "tcp", inside_hosts = "shm";
+constexpr std::string_view control_transport = "tcp", inside_hosts = "shm", not_ready = "ucx";
 
 std::string host_and_process() {
     char host[256] = "";
@@ -65,6 +65,11 @@ Status Net::open_rails() {
         const std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(rest.size(), name.size() + 1));
         if (name.empty() || name == inside_hosts) continue;
+        if (name == not_ready)
+            return fail(
+                DTRAIN_ERR_UNSUPPORTED,
+                "option transports: ucx does not serve NCCL yet, since it may keep a message "
+                "until its sender calls again; use tcp or ofi");
         s = transport::Device::open(*host_, name, options_, devices);
         if (s == DTRAIN_ERR_UNSUPPORTED) {
             log_.write(DTRAIN_LOG_INFO, "%s; the transport is not used", error_text());

@@ -509,6 +509,7 @@ void wrong_arguments(void **) {
 // net.
 void wrong_options(void **) {
     const std::pair<const char *, const char *> wrong[] = {{"DTRAIN_TRANSPORTS", "shm"},
+                                                           {"DTRAIN_TRANSPORTS", "ucx"},
                                                            {"DTRAIN_TRANSPORTS", "tpc"},
                                                            {"DTRAIN_JOIN_TIMEOUT", "soon"},
                                                            {"DTRAIN_SECRET_FILE", "/nowhere"}};
