@@ -78,7 +78,8 @@ Status Communicator::post_prepared(Prepared &prepared, const CallOptions &option
 
 Status Communicator::post_ticketed(Prepared &prepared, const CallOptions &options, Turn &turn) {
     if (prepared.way == Way::wide_average) [[unlikely]] {
-        const Prepared average = prepared; // a copy, because posting the sum may replace it
+        // A copy, because posting the sum may replace it.
+        const Prepared average = prepared; // NOLINT(performance-unnecessary-copy-initialization)
         turn.end();
         return post_wide_average(*this, average, options);
     }
