@@ -272,6 +272,7 @@ class Hosts(unittest.TestCase):
         try:
             self.lose_rank_0s_host(cut=False)
         finally:
+            self.daemons["a"].kill()  # if the test has failed before
             self.daemons["a"].wait()
             self.daemons["a"] = start_sshd("a", self.folder)
             self.addClassCleanup(self.daemons["a"].wait)
