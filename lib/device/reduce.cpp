@@ -28,7 +28,7 @@ void reduce(void *dst, const void *src, uint64_t count, uint32_t dtype, uint32_t
 }
 
 // Not inline: gcc 12 would store both pointers by one vector instruction, for which the loads that
-// follow at once must wait: 9 ns for each row that a push adds.
+// follow at once must wait, in each row that a push adds.
 [[gnu::noinline]] void reduce_pair(void *dst, const void *a, const void *b, uint64_t count,
                                    uint32_t dtype, uint32_t op) {
     const void *const srcs[] = {a, b};

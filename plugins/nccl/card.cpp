@@ -3,6 +3,7 @@
 #include "nccl/card.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "common/machine.h"
 #include "common/route.h"
 
@@ -43,7 +44,7 @@ std::string real_path(const std::string &path) {
 
 uint64_t hash_of(const std::string &text) {
     uint64_t hash = tp::machine_fingerprint("net");
-    for (const char c : text) hash = (hash ^ uint8_t(c)) * 0x100000001B3u; // FNV-1a
+    for (const char c : text) hash = mix(hash, uint8_t(c));
     return hash;
 }
 

@@ -88,6 +88,11 @@ class Embeddings(Case):
                 ours.table.close()
                 world.barrier()
 
+    def test_narrow_ids(self):
+        ours, reference = self.pair(EmbeddingBag, nn.EmbeddingBag, mode="sum")
+        offsets = torch.tensor([0, 2], dtype=torch.int32)
+        self.train(ours, reference, offsets, ids=lambda rank, step: torch.tensor([1, rank, step], dtype=torch.int32))
+
     def test_bags_of_equal_size_and_weights(self):
         ours, reference = self.pair(EmbeddingBag, nn.EmbeddingBag, mode="sum")
         weights = torch.rand(2, 4, generator=torch.Generator().manual_seed(3))
@@ -181,6 +186,10 @@ class Optimizers(Case):
     def test_adam(self):
         self.compare(lambda parameters: torch.optim.Adam(parameters, lr=0.01), rule="adam", lr=0.01, steps="table",
                      epsilon=1e-8)
+
+    def test_consistency_by_its_constant(self):
+        self.compare(lambda parameters: torch.optim.SGD(parameters, lr=0.1), rule="sgd", lr=0.1,
+                     consistency=dtrain.Consistency.BSP)
 
     def test_quorum_of_all(self):
         self.compare(lambda parameters: torch.optim.SGD(parameters, lr=0.1), rule="sgd", lr=0.1,

@@ -89,8 +89,10 @@ std::unique_ptr<ServerTable> Server::make(const RequestHeader &header, const std
                               params, config_.memory_limit > 0},
         make_key_partition(params, config_.servers, header.partition), part, std::move(storage),
         config_.archive, peers_.data());
-    if (inherited) table->set_inherited();
-    if (!inherited && params.placement.among > 0) table->set_lost();
+    if (inherited)
+        table->set_inherited();
+    else if (params.placement.among > 0)
+        table->set_lost();
     for (uint32_t w = 0; w < config_.workers; ++w) {
         if (workers_[w] == State::left) table->leave(w, out);
         if (workers_[w] == State::lost) table->lose(w, out);

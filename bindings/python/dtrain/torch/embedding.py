@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .._settings import TableSettings
 
-IN_FLIGHT = 8  # pushes of earlier batches that may be on their way
+IN_FLIGHT = 8  # pushes of earlier batches that may be on their way, and pulls of later ones
 
 
 class Batch(NamedTuple):
@@ -70,6 +70,7 @@ class Rows:
 
     def prefetch(self, ids: Tensor) -> None:
         self._ahead.append(self.begin(ids))
+        del self._ahead[:-IN_FLIGHT]  # those that no forward pass has taken
 
     def pull(self, ids: Tensor) -> Batch:
         """The rows of ids; those that were prefetched for this tensor, if there are any."""
@@ -133,7 +134,7 @@ class ServerEmbedding(nn.Module):
 
     def prefetch(self, ids: Tensor) -> None:
         """Starts to pull the rows of a batch that a later forward() takes, which must be given the same
-        tensor. They are as they are now, without what is pushed from here on."""
+        tensor. They are as they are now, without what is pushed from here on. Eight batches are kept, the latest."""
         self._rows.prefetch(ids)
 
     def flush(self) -> None:
@@ -186,16 +187,18 @@ class EmbeddingBag(ServerEmbedding):
     def __init__(self, comm: Communicator, num_embeddings: Optional[int], embedding_dim: int, *, name: str,
                  mode: str = "mean", include_last_offset: bool = False, padding_idx: Optional[int] = None,
                  gradient_scale: float = 1.0, **settings: "Unpack[TableSettings]") -> None:
-        super().__init__(comm, num_embeddings, embedding_dim, name=name, padding_idx=padding_idx,
-                         gradient_scale=gradient_scale, **settings)
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"embedding {name!r}: mode is {mode!r}; it must be sum, mean or max")
+        super().__init__(comm, num_embeddings, embedding_dim, name=name, padding_idx=padding_idx,
+                         gradient_scale=gradient_scale, **settings)
         self.mode = mode
         self.include_last_offset = include_last_offset
 
     def forward(self, ids: Tensor, offsets: Optional[Tensor] = None,
                 per_sample_weights: Optional[Tensor] = None) -> Tensor:
         places, values, padding = self._places(ids, self.training)
+        if offsets is not None:
+            offsets = offsets.to(places.dtype)
         return functional.embedding_bag(places, values, offsets, mode=self.mode,
                                         include_last_offset=self.include_last_offset, padding_idx=padding,
                                         per_sample_weights=per_sample_weights)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from .._communicator import Communicator
+from .._constants import Consistency
+from .._names import find
 from .._table import Table
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from .._settings import TableSettings
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64"}
-ENDS_CLOCKS = ("bsp", "quorum")  # push_pull() ends the clock by itself
+IN_STEP = (Consistency.BSP, Consistency.QUORUM)  # push_pull() ends the clock by itself
 
 
 class Part:
@@ -28,7 +30,7 @@ class Part:
         self.values = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
         self.gradients = torch.zeros_like(self.values)
         self.table: Table = comm.table(name, dtype=DTYPES[self.values.dtype], length=len(self.values), **settings)
-        self.consistency = str(settings.get("consistency", "bsp")).lower()
+        self.ends_own_clocks = settings["consistency"] == Consistency.SSP
         at = 0
         self.places: List[Tensor] = []  #: of each parameter's gradient
         for parameter in parameters:
@@ -52,7 +54,7 @@ class Part:
                     place.zero_()
                 elif parameter.grad.data_ptr() != place.data_ptr():
                     place.copy_(parameter.grad)
-        if self.consistency == "ssp":
+        if self.ends_own_clocks:
             self.table.push(self.gradients)
             self.table.clock()
             self.table.pull(self.values)
@@ -84,8 +86,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             if "lr" in own:
                 own["learning_rate"] = own.pop("lr")
             chosen = {**defaults, **own}
-            chosen.setdefault("consistency", "bsp")
-            if str(chosen["consistency"]).lower() in ENDS_CLOCKS:
+            chosen["consistency"] = find(Consistency, chosen.get("consistency", Consistency.BSP), "consistency")
+            if chosen["consistency"] in IN_STEP:
                 chosen.setdefault("aggregate", "avg")
             group["lr"] = group["initial_lr"] = chosen.get("learning_rate")
             self._parts.append([Part(comm, f"{name}.{number}.{kind}", tensors, chosen)
