@@ -3,8 +3,11 @@
 #include "elastic/reform.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace dtrain::elastic {
 
@@ -16,6 +19,8 @@ namespace {
 
 // So many generations may form and then lose somebody before their communicator is made.
 constexpr int most_generations = 8;
+// How long the job of before may take to notice that a process has ended.
+constexpr int64_t notice_ns = 500 * ms;
 
 Status join(Session &old, engine::Helper &helper, const NextJob &next, int64_t deadline_ns,
             std::shared_ptr<Session> &out) {
@@ -25,35 +30,54 @@ Status join(Session &old, engine::Helper &helper, const NextJob &next, int64_t d
     params.deadline_ns = std::min(deadline_ns, old.agent().clock().now_ns() +
                                                    Session::forming_patience(old.options()));
     params.transports = cluster::transport_addresses(old.agent());
-    Status s = Session::join(old.agent(), helper, old.options(), params, out);
-    if (s == DTRAIN_OK) out->succeed(old);
-    return s;
+    return Session::join(old.agent(), helper, old.options(), params, out);
 }
 
 // A failure of all members: one was lost, came too late, or does not fit. This process's own lack
 // of something does not pass.
 bool may_pass(Status s) { return s != DTRAIN_ERR_NO_MEMORY && s != DTRAIN_ERR_LIMIT; }
 
+// A job of which the next generation is to be made: the caller's, or one that has formed and then
+// lost somebody before its communicator was made.
+struct Stage {
+    std::shared_ptr<Session> session;
+    uint64_t group;
+    std::vector<int32_t> members;
+    ps::Node *node;  // nullptr after the first
+    NextJob made_by; // the agreement in the stage before
+    NextJob changes; // since the first
+};
+
 // The steps of one reform, again and again until a generation has its communicator. Once one has
-// formed there is no way back, since other members may be in it: the next is made of that one.
+// formed, the next is made of it, since other members may be in it and nowhere else. There is a way
+// back from it if a member that is lost in it lives in the stage before: that one has not joined
+// it, so its communicator cannot be made, and all of its members come back.
 class Reform {
   public:
     Reform(Communicator &old, ps::Node *node, engine::Helper &helper, const Wish &wish)
-        : session_(old.shared_session()), group_(old.uid()), members_(old.ranks().ids), node_(node),
-          helper_(helper), wish_(wish), deadline_ns_(old.deadline(wish.timeout_ns)) {}
+        : helper_(helper), wish_(wish), deadline_ns_(old.deadline(wish.timeout_ns)) {
+        stages_.push_back({old.shared_session(), old.uid(), old.ranks().ids, node, {}, {}});
+    }
 
     Status run(Generation &out) {
         for (int formed = 0;;) {
             NextJob next;
-            if (Status s = agree(next); s != DTRAIN_OK) return s;
-            if (formed > 0) cluster::add_changes(out.changes, next);
+            const Status agreed = agree(next);
+            if (!is_late() && one_has_not_joined()) {
+                go_back();
+                continue;
+            }
+            if (agreed != DTRAIN_OK) return agreed;
+            const NextJob step = next;
+            if (stages_.size() > 1) cluster::add_changes(stages_.back().changes, next);
             out.changes = std::move(next);
-            Fd door = session_->job().release_door();
+            Session &session = *stages_.back().session;
+            Fd door = session.job().release_door();
             if (!out.changes.stays) return DTRAIN_OK;
             if (Status s = take_legacy(out.legacy); s != DTRAIN_OK) return s;
-            Status s = join(*session_, helper_, out.changes, deadline_ns_, out.session);
+            Status s = join(session, helper_, out.changes, deadline_ns_, out.session);
             if (s != DTRAIN_OK) { // newcomers still find the old generation
-                if (door) session_->job().open_door(std::move(door));
+                if (door) session.job().open_door(std::move(door));
                 if (!may_pass(s) || is_late()) return fail_within(s, "reform");
                 continue;
             }
@@ -61,40 +85,78 @@ class Reform {
             if (out.changes.identity.member() == 0) out.session->job().open_door(std::move(door));
             s = Communicator::make_world(out.session, out.session->timeout_until(deadline_ns_),
                                          out.world);
-            if (s == DTRAIN_OK) return s;
+            if (s == DTRAIN_OK) {
+                move_on(*out.session);
+                return s;
+            }
             if (!may_pass(s) || is_late() || formed == most_generations)
                 return fail_within(s, "reform");
-            go_on_from(std::move(out.session));
+            go_on_from(std::move(out.session), step, out.changes);
         }
     }
 
   private:
     Status agree(NextJob &next) {
+        const Stage &now = stages_.back();
         cluster::ReformWish asks;
         asks.smallest = wish_.smallest;
         asks.largest = wish_.largest;
         asks.leaves = wish_.leaves;
-        asks.timeout_ns = session_->timeout_until(deadline_ns_);
-        return session_->job().reform(group_, members_, asks, next);
+        asks.timeout_ns = now.session->timeout_until(deadline_ns_);
+        return now.session->job().reform(now.group, now.members, asks, next);
     }
     // Only once all have agreed, each time: until the last worker has called, it may have pushed to
     // what this process serves.
     Status take_legacy(ps::Legacy &out) {
-        return node_ != nullptr ? node_->legacy(out) : DTRAIN_OK;
+        ps::Node *node = stages_.back().node;
+        return node != nullptr ? node->legacy(out) : DTRAIN_OK;
     }
-    bool is_late() const { return session_->agent().clock().now_ns() >= deadline_ns_; }
-    void go_on_from(std::shared_ptr<Session> session) {
-        node_ = nullptr;
-        session_ = std::move(session);
-        group_ = Communicator::world_uid;
-        members_.resize(session_->workers());
-        std::iota(members_.begin(), members_.end(), 0);
+    int64_t now_ns() const { return stages_[0].session->agent().clock().now_ns(); }
+    bool is_late() const { return now_ns() >= deadline_ns_; }
+
+    // Once all have agreed, it is known whom this generation has lost. One that has died is lost in
+    // the stage before as well, perhaps a moment later. Where that job is over for this process,
+    // others may have gone back to it: then it ends with what that job says.
+    bool one_has_not_joined() const {
+        const int64_t until = std::min(now_ns() + notice_ns, deadline_ns_);
+        while (is_lost_here_only()) {
+            if (now_ns() >= until) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return false;
+    }
+    bool is_lost_here_only() const {
+        if (stages_.size() < 2) return false;
+        const Stage &now = stages_.back(), &before = stages_[stages_.size() - 2];
+        std::vector<int32_t> members =
+            now.made_by.workers; // by member: the one of the stage before
+        members.insert(members.end(), now.made_by.servers.begin(), now.made_by.servers.end());
+        for (uint32_t m = 0; m < members.size(); m++)
+            if (members[m] >= 0 && !now.session->alive(m) &&
+                (before.session->job().status() != DTRAIN_OK ||
+                 before.session->alive(uint32_t(members[m]))))
+                return true;
+        return false;
+    }
+    void go_back() {
+        Fd door = stages_.back().session->job().release_door();
+        stages_.pop_back();
+        if (door) stages_.back().session->job().open_door(std::move(door));
+    }
+    void go_on_from(std::shared_ptr<Session> session, const NextJob &step, const NextJob &changes) {
+        std::vector<int32_t> members(session->workers());
+        std::iota(members.begin(), members.end(), 0);
+        stages_.push_back({std::move(session), Communicator::world_uid, std::move(members), nullptr,
+                           step, changes});
+    }
+    // From here on there is no way back: the members of the stages learn that when this one leaves.
+    void move_on(Session &last) {
+        for (size_t i = 1; i < stages_.size(); i++)
+            stages_[i].session->succeed(*stages_[i - 1].session);
+        last.succeed(*stages_.back().session);
     }
 
-    std::shared_ptr<Session> session_;
-    uint64_t group_;
-    std::vector<int32_t> members_;
-    ps::Node *node_; // nullptr once a generation has formed
+    std::vector<Stage> stages_;
     engine::Helper &helper_;
     const Wish &wish_;
     const int64_t deadline_ns_;
@@ -106,7 +168,9 @@ Status follow(ps::Node &old, engine::Helper &helper, const NextJob &next, Genera
     // First: once this server has joined, the generation may form, and its workers destroy their
     // old tables.
     if (Status s = old.legacy(out.legacy); s != DTRAIN_OK) return s;
-    return join(old.session(), helper, next, INT64_MAX, out.session);
+    const Status s = join(old.session(), helper, next, INT64_MAX, out.session);
+    if (s == DTRAIN_OK) out.session->succeed(old.session());
+    return s;
 }
 
 Status reform(Communicator &old, ps::Node *node, engine::Helper &helper, const Wish &wish,

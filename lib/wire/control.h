@@ -39,6 +39,7 @@ struct Join {
     Peer self;
     // It has no place of its own yet: it waits until the members of a running job take it in.
     bool newcomer = false;
+    uint32_t generation = 0; // of the elastic job in which it has its place
 };
 struct Waiting {
     std::string text; // "": the member is admitted, and there is nothing else to say yet

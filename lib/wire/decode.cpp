@@ -100,6 +100,7 @@ Message unpack(Reader &r, const fb::Join &t) {
     r.check(t.self() != nullptr, "join without a self");
     if (t.self() != nullptr) m.self = unpack(r, *t.self());
     m.newcomer = t.newcomer();
+    m.generation = t.generation();
     return m;
 }
 Message unpack(Reader &r, const fb::Waiting &t) {

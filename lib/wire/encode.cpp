@@ -26,7 +26,7 @@ Offset<fb::Peer> pack(Builder &b, const Peer &m) {
 
 Offset<fb::Join> pack(Builder &b, const Join &m) {
     return fb::CreateJoin(b, m.version_min, m.version_max, m.workers, m.servers, pack(b, m.self),
-                          m.newcomer);
+                          m.newcomer, m.generation);
 }
 Offset<fb::Waiting> pack(Builder &b, const Waiting &m) {
     return fb::CreateWaiting(b, text(b, m.text));

@@ -64,7 +64,8 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
     auto at = links_.find(link);
     if (at == links_.end()) return;
     if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
-        return refuse(link, DTRAIN_ERR_FENCED, "the job is over", actions);
+        return refuse(link, DTRAIN_ERR_FENCED, why_over_.empty() ? "the job is over" : why_over_,
+                      actions);
     if (newcomers_.has(link)) { // it may claim the number of a lost member
         newcomers_.heard(link, now);
         if (std::holds_alternative<wire::Heartbeat>(message)) return;
@@ -154,6 +155,7 @@ void Coordinator::tell_who_left(Actions &actions) {
 
 void Coordinator::end(Status status, const std::string &why, Actions &actions) {
     phase_ = Phase::over;
+    why_over_ = why;
     to_all(wire::Over{status, why}, actions);
     for (const auto &[link, connection] : links_)
         if (link != local_link) actions.emplace_back(Close{link});

@@ -16,6 +16,12 @@ constexpr size_t roster_chunk = 64; // members per message; keeps it far below m
 void Coordinator::join(Link link, const wire::Join &join, int64_t now, Actions &actions) {
     Connection &connection = links_[link];
     const bool runs = phase_ == Phase::running || phase_ == Phase::failing_over;
+    // It was told of another list of members than those who are here.
+    if (join.generation > 0 && (runs || join.generation != settings_.identity.generation))
+        return refuse(link, DTRAIN_ERR_STATE,
+                      text("generation %u has formed without this process",
+                           unsigned(settings_.identity.generation)),
+                      actions);
     if (settings_.elastic && (join.newcomer || runs) && phase_ != Phase::over)
         return wait_to_come_in(link, join, now, actions);
     if (join.newcomer)

@@ -90,6 +90,7 @@ void MemberProtocol::dialled(const Dialled &event, int64_t now, Actions &actions
         join.self = settings_.self;
         join.self.listener = event.listener;
         join.newcomer = me.newcomer;
+        join.generation = me.generation;
         actions.emplace_back(Send{link_, std::move(join)});
     } else if (phase_ == Phase::seeking) {
         candidate_until_ = now + 2 * (pace_.timeout + pace_.interval);
@@ -125,10 +126,14 @@ void MemberProtocol::received(wire::Message message, int64_t now, Actions &actio
     if (phase_ == Phase::over) return;
     watch_.heard(state_.coordinator, now);
     if (const auto *over = std::get_if<wire::Over>(&message)) {
-        if (phase_ != Phase::joining || over->status != DTRAIN_ERR_BUSY)
+        const bool waits = phase_ == Phase::joining || phase_ == Phase::seeking;
+        if (!waits || over->status != DTRAIN_ERR_BUSY)
             return end(over->status, over->text, actions);
-        actions.emplace_back(Close{link_}); // an earlier job has not ended there
-        return dial_later(over->text, now);
+        actions.emplace_back(Close{link_});
+        if (phase_ == Phase::joining) return dial_later(over->text, now); // in an earlier job
+        link_ = 0;
+        connected_ = false;
+        return candidate_failed(false, now, actions);
     }
     if (phase_ == Phase::joining) {
         if (const auto *w = std::get_if<wire::Waiting>(&message)) {

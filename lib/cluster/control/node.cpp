@@ -6,6 +6,14 @@
 #include <deque>
 
 namespace dtrain::cluster {
+namespace {
+
+void turn_away(Link link, Status status, const char *why, Actions &actions) {
+    actions.emplace_back(Send{link, wire::Over{status, why}});
+    actions.emplace_back(Close{link});
+}
+
+} // namespace
 
 Node::Node(Settings settings) : settings_(std::move(settings)), member_(settings_) {}
 
@@ -46,6 +54,10 @@ Actions Node::leave(bool moved) {
     Actions raw, out;
     if (coordinator_) coordinator_->leave(moved, raw);
     member_.leave(moved, raw);
+    // Otherwise they would take this process for dead. Another one may know what was agreed.
+    if (moved)
+        for (const auto &[link, early] : early_)
+            turn_away(link, DTRAIN_ERR_BUSY, "it is in the next generation", raw);
     for (Action &action : raw) {
         const auto *send = std::get_if<Send>(&action);
         const auto *close = std::get_if<Close>(&action);
@@ -87,8 +99,7 @@ void Node::handle(Received &event, int64_t now, Actions &raw) {
         early->second.rejoin = *rejoin;
         return;
     }
-    raw.emplace_back(Send{event.link, wire::Over{DTRAIN_ERR_STATE, "this is not the coordinator"}});
-    raw.emplace_back(Close{event.link});
+    turn_away(event.link, DTRAIN_ERR_STATE, "this is not the coordinator", raw);
     early_.erase(early);
 }
 
@@ -107,9 +118,7 @@ void Node::handle(const Tick &, int64_t now, Actions &raw) {
     member_.tick(now, raw);
     std::erase_if(early_, [&](const auto &one) {
         if (now < one.second.deadline) return false;
-        raw.emplace_back(
-            Send{one.first, wire::Over{DTRAIN_ERR_FENCED, "the job goes on without this process"}});
-        raw.emplace_back(Close{one.first});
+        turn_away(one.first, DTRAIN_ERR_FENCED, "the job goes on without this process", raw);
         return true;
     });
 }

@@ -79,10 +79,11 @@ Status Session::join(engine::Agent &agent, engine::Helper &helper, const Options
 
 Status Session::join_job(JoinParams &params, int64_t deadline_ns) {
     const Identity knocks = params.identity;
+    const bool may_wait = knocks.generation == 0; // to be taken in, if the job runs without it
     for (;;) {
         NextJob next;
         params.timeout_ns = timeout_until(deadline_ns);
-        Status s = Job::join(params, job_, &next);
+        Status s = Job::join(params, job_, may_wait ? &next : nullptr);
         if (s == DTRAIN_OK && job_ == nullptr) {
             params.identity = next.identity;
             params.timeout_ns = forming_patience(options_);

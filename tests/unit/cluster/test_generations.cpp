@@ -25,12 +25,14 @@ struct Process {
     int node = none;       // of the job that it is a member of, or at which it waits to be taken in
     int forming = none;    // of the next generation's job
     std::vector<int> olds; // of jobs that it has not left yet
+    std::set<int> passed;  // of those in which all other members have come
     bool joined = false;   // node is a member of a job
     bool settled = false;  // and knows that all other members are
     bool gave_up = false;  // waiting for them: it asks for the next generation instead
+    bool deciding = false; // whether to go back to the job before
     bool is_new = false;   // it was in no job before
-    NextJob next;
-    std::string place; // where it would be found as rank 0 of the next generation
+    NextJob next, came_by; // to the job of node, while none is forming; and to the one before it
+    std::string place;     // where it would be found as rank 0 of the next generation
     uint64_t job = 0;
     std::set<uint64_t> reached; // the jobs of which it was a member
     uint32_t generation = 0;
@@ -162,7 +164,7 @@ class Game {
     }
     void ask(Process &p) {
         if (p.over || !p.joined || p.server || p.asking || p.forming != none) return;
-        if (!p.settled && !p.gave_up) return;
+        if (p.deciding || (!p.settled && !p.gave_up)) return;
         if (p.generation >= last && p.settled && !others_ask(p)) return;
         p.asking = true;
         wire::ReformRequest request;
@@ -208,7 +210,21 @@ class Game {
             std::erase(p.olds, n);
             repeated_++;
         }
-        p.next = next_job(own, moved);
+        if (!p.server && !newcomer && !p.settled && one_has_not_joined(p)) {
+            p.deciding = true;
+            return net_.at(net_.now() + 500 * ms, [this, q = number(p), n, moved] {
+                Process &it = processes_[size_t(q)];
+                it.deciding = false;
+                if (it.over) return;
+                // Otherwise the member was lost there, too.
+                one_has_not_joined(it) ? go_back(it) : go_on(it, n, moved);
+            });
+        }
+        go_on(p, n, moved);
+    }
+    void go_on(Process &p, int n, const wire::Moved &moved) {
+        const NextJob before = std::exchange(p.next, next_job(net_.settings(n).identity, moved));
+        p.came_by = before;
         if (!p.next.stays) return end(p, "left at a reform");
         p.forming = add_node(number(p), p.next.identity);
         net_.at(net_.now() + net_.draw(0, 5 * ms), [this, f = p.forming] {
@@ -218,6 +234,7 @@ class Game {
     }
     void formed(Process &p, const wire::Roster &roster) {
         if (p.forming != none) {
+            if (p.settled) p.passed.insert(p.node);
             p.gave_up = false;
             p.is_new = net_.settings(p.node).identity.newcomer;
             if (!p.is_new) p.olds.push_back(p.node);
@@ -259,6 +276,36 @@ class Game {
         if (!p.is_new) return soon(p, 0, 20 * ms);
         net_.leave(p.node); // dtrain_comm_create() fails, and the process is started again
         knock(p);
+    }
+    // A member that is lost in this job and lives in the one before: it has not joined this one, so
+    // nobody can have gone on in it.
+    bool one_has_not_joined(const Process &p) {
+        if (p.olds.empty()) return false;
+        const Membership &now = net_.node(p.node).membership();
+        const Membership &before = net_.node(p.olds.back()).membership();
+        std::vector<int32_t> members = p.next.workers;
+        members.insert(members.end(), p.next.servers.begin(), p.next.servers.end());
+        for (size_t m = 0; m < members.size(); m++)
+            if (members[m] >= 0 && !now.alive(int32_t(m)) &&
+                (ended_.contains(p.olds.back()) || before.alive(members[m])))
+                return true;
+        return false;
+    }
+    void go_back(Process &p) {
+        const auto ended = ended_.find(p.olds.back());
+        if (ended != ended_.end()) return end(p, ended->second);
+        net_.leave(std::exchange(p.node, p.olds.back()));
+        p.olds.pop_back();
+        listens_.erase(p.place);
+        p.next = p.came_by;
+        p.settled = p.passed.contains(p.node);
+        p.job = net_.node(p.node).membership().job;
+        p.generation = net_.settings(p.node).identity.generation;
+        p.since = net_.now();
+        p.gave_up = true;
+        p.asking = false;
+        repeated_++;
+        soon(p, 0, 20 * ms);
     }
     // The program destroys its old communicator.
     void leave_olds(Process &p) {
@@ -304,6 +351,7 @@ class Game {
 
     void report(int n, const wire::Message &message) {
         Process &p = of(n);
+        if (const auto *over = std::get_if<wire::Over>(&message)) ended_[n] = over->text;
         const bool old = std::ranges::find(p.olds, n) != p.olds.end();
         if (p.over || (n != p.node && n != p.forming && !(old && p.server))) return;
         if (const auto *roster = std::get_if<wire::Roster>(&message))
@@ -412,8 +460,9 @@ class Game {
 
     Network net_;
     std::vector<Process> processes_;
-    std::vector<int> process_of_;   // by node
-    std::set<std::string> listens_; // places where a socket is open
+    std::vector<int> process_of_;      // by node
+    std::set<std::string> listens_;    // places where a socket is open
+    std::map<int, std::string> ended_; // nodes for which their job is over, and why
     std::map<std::pair<uint64_t, uint32_t>, wire::Moved> answers_;
     std::string problem_;
     int door_ = 0;

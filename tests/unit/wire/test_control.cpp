@@ -54,7 +54,7 @@ std::vector<Message> one_of_each() {
     refused.status = DTRAIN_ERR_TIMEOUT;
     refused.text = "still waiting";
     return {
-        Join{1, 2, 4, 2, peer(1)},
+        Join{1, 2, 4, 2, peer(1), false, 3},
         Waiting{"waiting 2 s"},
         Roster{11, 0, 0, 2, {peer(0), peer(1)}},
         Heartbeat{8},
