@@ -10,7 +10,7 @@ import hashlib
 import threading
 from array import array
 from collections import Counter
-from typing import Any, Counter as CounterOf, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Counter as CounterOf, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ... import _dtrain
 from ..._communicator import Communicator
@@ -38,7 +38,7 @@ class Engine:
         self.queue = comm.gradients(**settings)
         self._cq = _dtrain.dtrain_cq_create(comm._context._handle, DEPTH)
         self._params = operation({}, self._cq)
-        self._submitted = 0
+        self.mark: Callable[[str], None] = nothing  #: of the timeline, called with the name of each operation
         self._counts: CounterOf[str] = Counter()  # of operations without a name, by kind
         self._known: Dict[str, Request] = {}  # what all ranks have agreed on, equal on all ranks
         self._running: Dict[str, Call] = {}  # calls with tokens, by name
@@ -54,6 +54,7 @@ class Engine:
         request = call.request
         with self._changed:
             call.name = self._full_name(request.kind, call.name)
+            self.mark(call.name)
             if self._closing:
                 raise HorovodInternalError(f"{call.name}: Horovod has been shut down")
             if call.name in self._running:
@@ -170,6 +171,10 @@ class Engine:
             self._thread.join()
         _dtrain.dtrain_cq_destroy(self._cq)
         self.comm.close()
+
+
+def nothing(_: str) -> None:
+    """No timeline is written."""
 
 
 def duplicate(name: str) -> RefusedError:

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from ..._communicator import Communicator
 from ..._context import Context
 from ..._errors import Error
-from ._engine import Engine, groups_of
+from ._engine import Engine, groups_of, nothing
 from ._knobs import queue_settings
 from .exceptions import translated
 
@@ -41,6 +41,32 @@ def place_of(rank: int, hosts: Sequence[str]) -> Place:
     return Place(local_rank, local_size, across.index(mine), len(across), len({len(ranks) for ranks in groups}) == 1)
 
 
+class Timeline:
+    """The file of this rank."""
+
+    def __init__(self, context: Context, engines: Dict[int, Engine]) -> None:
+        self._context, self._engines = context, engines
+        self._path: Optional[str] = None
+
+    def start(self, path: str) -> None:
+        """Ends the one before. Of process sets that are added later the names are not written."""
+        self.stop()
+        self._context.start_timeline(path)
+        self._path = path
+        for engine in self._engines.values():
+            engine.mark = self._context.mark_timeline
+
+    def stop(self) -> None:
+        path, self._path = self._path, None
+        if path is None:
+            return
+        for engine in self._engines.values():
+            engine.mark = nothing
+        self._context.stop_timeline()
+        if "%r" not in path:  # where Horovod's programs look for it
+            os.replace(f"{path}.0.json", path)
+
+
 class Job:
     """world: the communicator for calls that all ranks make in one order, in the program's thread."""
 
@@ -51,6 +77,7 @@ class Job:
         self.rank, self.size = world.rank, world.size
         self.place = place_of(self.rank, self._hosts())
         self.engines: Dict[int, Engine] = {}  #: by the number of the process set
+        self.timeline = Timeline(world._context, self.engines)
         self.sets: Dict[int, List[int]] = {}  #: their ranks
         self._next = 0
         self.add_set(range(self.size))
@@ -82,6 +109,7 @@ class Job:
             engine.close()
 
     def close_engines(self) -> None:
+        self.timeline.stop()
         for number in sorted(self.engines, reverse=True):
             self.engines.pop(number).close()
 

@@ -31,7 +31,11 @@ def init(comm: Any = None, process_sets: Optional[Union[Sequence[ProcessSet], st
     if any(not isinstance(one, ProcessSet) for one in sets):
         raise ValueError("process_sets: a list of ProcessSet is needed")
     _job.start(comm)
-    init_process_sets(sets)
+    try:
+        init_process_sets(sets)
+    except BaseException:
+        shutdown()
+        raise
     path = os.environ.get("HOROVOD_TIMELINE", "")
     if path and path != "DYNAMIC":
         start_timeline(path)
@@ -82,17 +86,16 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:
     mark_cycles: of no effect; the timeline shows each bucket."""
     del mark_cycles
     job = current()
-    if job.rank != 0 and "%r" not in file_path:
-        return
-    try:
-        job.world._context.stop_timeline()
-        job.world._context.start_timeline(file_path)
-    except Error as error:
-        raise translated(error, f"start_timeline({file_path!r})") from error
+    if job.rank == 0 or "%r" in file_path:
+        try:
+            job.timeline.start(file_path)
+        except Error as error:
+            raise translated(error, f"start_timeline({file_path!r})") from error
 
 
 def stop_timeline() -> None:
-    current().world._context.stop_timeline()
+    """Completes the file."""
+    current().timeline.stop()
 
 
 def mpi_threads_supported() -> bool:

@@ -78,15 +78,12 @@ def number_of(ranks: Sequence[int]) -> Optional[int]:
 
 
 def init_process_sets(process_sets: Sequence[ProcessSet]) -> None:
-    """Registers what init() was given; of equal ones only the first."""
-    job = current()
-    global_process_set.ranks = list(range(job.size))
+    """Registers what init() was given."""
+    global_process_set.ranks = list(range(current().size))
     for one in process_sets:
-        assert one.ranks is not None
-        if number_of(one.ranks) is None:
-            one.process_set_id = add(one.ranks)
-        else:
-            one._invalidate()
+        one._invalidate()
+    for one in process_sets:
+        add_process_set(one)
 
 
 def add(ranks: Sequence[int]) -> int:

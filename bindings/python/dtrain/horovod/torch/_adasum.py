@@ -19,7 +19,7 @@ class AdasumDeltas:
     def _distribute(self, named: Sequence[Tuple[str, Any]], compression: Any, passes: int) -> None:
         mine: Any = self
         self._compression = compression
-        self._names = {parameter: name for name, parameter in named}
+        self._parameter_names = {parameter: name for name, parameter in named}
         self._passes = passes
         self._left: Dict[Any, int] = {}
         self._starts: Dict[Any, Any] = {}
@@ -38,12 +38,12 @@ class AdasumDeltas:
         self._reset_passes()
 
     def _reset_passes(self) -> None:
-        self._left = {parameter: self._passes for parameter in self._names}
+        self._left = {parameter: self._passes for parameter in self._parameter_names}
 
     def _computed(self, parameter: Any) -> None:
         if self._left[parameter] <= 0:
             raise AssertionError(
-                f"The gradient of {self._names[parameter]} was computed more than backward_passes_per_step times before "
+                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step times before "
                 "step(). Increase backward_passes_per_step to accumulate gradients locally.")
         self._left[parameter] -= 1
         if self._left[parameter] == 0:
@@ -66,7 +66,7 @@ class AdasumDeltas:
                 group["params"] = parameters
         sent, context = self._compression.compress(parameter.detach() - start)
         self._starts[parameter] = start
-        self._handles[parameter] = allreduce_async_(sent, name=self._names[parameter], op=Adasum), context
+        self._handles[parameter] = allreduce_async_(sent, name=self._parameter_names[parameter], op=Adasum), context
 
     def synchronize(self) -> None:
         """Of no effect: steps are combined in step()."""

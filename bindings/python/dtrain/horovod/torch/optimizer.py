@@ -47,7 +47,7 @@ class DistributedGradients:
 
     def _distribute(self, named: Sequence[Tuple[str, Any]], settings: Settings) -> None:
         self._hvd = settings
-        self._names: Dict[Any, str] = {parameter: name for name, parameter in named}
+        self._parameter_names: Dict[Any, str] = {parameter: name for name, parameter in named}
         self._order: List[Any] = [parameter for _, parameter in named]
         self._passes_left: Dict[Any, int] = {}
         self._reductions: Dict[Any, Reduction] = {}  # by each parameter
@@ -73,7 +73,7 @@ class DistributedGradients:
         self._reset_passes()
 
     def _reset_passes(self) -> None:
-        self._passes_left = {parameter: self._hvd.passes for parameter in self._names}
+        self._passes_left = {parameter: self._hvd.passes for parameter in self._parameter_names}
 
     # ---- as gradients come ----
 
@@ -84,9 +84,9 @@ class DistributedGradients:
             return
         wanted = [parameter for parameter in self._order if parameter.requires_grad]
         if isinstance(groups, int):
-            order = broadcast_object([self._names[parameter] for parameter in wanted],
+            order = broadcast_object([self._parameter_names[parameter] for parameter in wanted],
                                      engine_of(self._hvd.process_set).ranks[0], "optimizer.groups", self._hvd.process_set)
-            wanted.sort(key=lambda parameter: order.index(self._names[parameter]))
+            wanted.sort(key=lambda parameter: order.index(self._parameter_names[parameter]))
             count = min(groups, len(wanted))
             ends = [len(wanted) * index // max(count, 1) for index in range(count + 1)]
             formed = [tuple(wanted[begin:end]) for begin, end in zip(ends, ends[1:])]
@@ -101,7 +101,7 @@ class DistributedGradients:
         """Called when a backward pass has added to the gradient of the parameter."""
         if self._passes_left[parameter] <= 0:
             raise AssertionError(
-                f"The gradient of {self._names[parameter]} was computed more than backward_passes_per_step times before "
+                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step times before "
                 "step(). Increase backward_passes_per_step to accumulate gradients locally.")
         self._passes_left[parameter] -= 1
         if self._passes_left[parameter] > 0:
@@ -117,7 +117,7 @@ class DistributedGradients:
     def _reduce(self, parameter: Any) -> None:
         if parameter.grad is None:  # this rank's model had no use for it; that of another rank may have had
             parameter.grad = torch.zeros_like(parameter)
-        how, name, gradient = self._hvd, self._names[parameter], parameter.grad
+        how, name, gradient = self._hvd, self._parameter_names[parameter], parameter.grad
         if gradient.is_sparse and not how.sparse_as_dense:
             wait = sparse_allreduce_async(gradient, name, how.op, how.process_set)
             self._reductions[parameter] = Reduction([parameter], lambda: [wait()], [None])
@@ -132,10 +132,10 @@ class DistributedGradients:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             elif parameter.grad.is_sparse:
-                raise NotImplementedError(f"groups: the gradient of {self._names[parameter]} is sparse; leave it out")
+                raise NotImplementedError(f"groups: the gradient of {self._parameter_names[parameter]} is sparse; leave it out")
         how = self._hvd
         pairs = [how.compression.compress(parameter.grad) for parameter in group]
-        handle = grouped_allreduce_async_([sent for sent, _ in pairs], name=self._names[group[0]], op=how.op,
+        handle = grouped_allreduce_async_([sent for sent, _ in pairs], name=self._parameter_names[group[0]], op=how.op,
                                           prescale_factor=how.prescale, postscale_factor=how.postscale,
                                           process_set=how.process_set)
         reduction = Reduction(group, lambda: synchronize(handle), [context for _, context in pairs])
