@@ -8,8 +8,9 @@ from typing import Any, Optional, Sequence
 
 from ... import _dtrain
 from ..._communicator import Communicator
-from .exceptions import translated
+from ..._errors import MismatchError
 from ._request import Request
+from .exceptions import RefusedError, translated
 
 
 class Call:
@@ -50,6 +51,9 @@ class Call:
 
     def unwell(self, error: BaseException) -> BaseException:
         """The error as the program should see it."""
+        if isinstance(error, MismatchError):
+            return RefusedError(f"{self.name}: the ranks' calls do not fit together: this rank has {self.request.dtype}"
+                                f"{list(self.request.shape)}, others have another tensor, or the one of before ({error})")
         return translated(error, self.name)
 
     # ---- for the engine and for handles ----

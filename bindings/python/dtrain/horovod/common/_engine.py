@@ -15,7 +15,7 @@ from typing import Any, Callable, Counter as CounterOf, Dict, List, Mapping, Opt
 from ... import _dtrain
 from ..._communicator import Communicator
 from ..._constants import Op
-from ..._errors import BusyError, Error, MismatchError
+from ..._errors import BusyError, Error
 from ..._parameters import operation
 from ..._ways import START
 from ._call import Call
@@ -123,8 +123,6 @@ class Engine:
                 self._without(call, missing)
             elif call.request.kind != "barrier":
                 self._together(call)
-        except MismatchError as error:
-            return self._mismatch(call, error)
         except (Error, RefusedError) as error:
             return error
         except BaseException as error:  # pylint: disable=broad-except
@@ -154,10 +152,6 @@ class Engine:
             raise RefusedError(f"{call.name}: {ranks_text(missing)} called join(); until all have, only allreduce with "
                                "Sum and Average can run without them")
         self.queue.submit(call.name + AGAIN, call.array, call.out, call.op)
-
-    def _mismatch(self, call: Call, error: MismatchError) -> RefusedError:
-        return RefusedError(f"{call.name}: the ranks' calls do not fit together: this rank has {call.request.dtype}"
-                            f"{list(call.request.shape)}, and others another tensor, or the one of before ({error})")
 
     # ---- the end ----
 

@@ -8,7 +8,7 @@ import io
 import pickle
 from typing import Any, Dict, List, Optional, Tuple
 
-from ..common.process_sets import ProcessSet, engine_of, global_process_set
+from ..common.process_sets import ProcessSet, global_process_set
 from ._gather import allgather, broadcast_, broadcast_async_
 from ._handles import synchronize
 from ._tensors import torch
@@ -33,29 +33,30 @@ def from_bytes(tensor: Any) -> Any:
     return pickle.loads(bytes(memoryview(tensor.numpy())))
 
 
+def part_name(name: Optional[str], part: str) -> Optional[str]:
+    """Without a name, the ranks' calls meet in their order. (Horovod takes the name of the object's class, which may
+    differ between ranks.)"""
+    return None if name is None else f"{name}.{part}"
+
+
 def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The root's object, on all ranks. It is pickled, so ranks must trust each other."""
-    if name is None:
-        name = type(obj).__name__
     is_root = rank() == root_rank
     sent = to_bytes(obj) if is_root else None
     length = torch.tensor([len(sent) if is_root else 0], dtype=torch.int64)
-    broadcast_(length, root_rank, f"{name}.sz", process_set)
+    broadcast_(length, root_rank, part_name(name, "sz"), process_set)
     if not is_root:
         sent = torch.empty(int(length), dtype=torch.uint8)
-    broadcast_(sent, root_rank, f"{name}.t", process_set)
+    broadcast_(sent, root_rank, part_name(name, "t"), process_set)
     return obj if is_root else from_bytes(sent)
 
 
 def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessSet = global_process_set) -> List[Any]:
     """The objects of all ranks. They are pickled, so ranks must trust each other."""
-    if name is None:
-        name = type(obj).__name__
     sent = to_bytes(obj)
-    lengths = allgather(torch.tensor([len(sent)], dtype=torch.int64), f"{name}.sz", process_set).tolist()
-    whole = allgather(sent, f"{name}.t", process_set)
-    assert len(lengths) == len(engine_of(process_set).ranks)
+    lengths = allgather(torch.tensor([len(sent)], dtype=torch.int64), part_name(name, "sz"), process_set).tolist()
+    whole = allgather(sent, part_name(name, "t"), process_set)
     return [from_bytes(part) for part in whole.split(lengths)]
 
 
