@@ -140,6 +140,7 @@ def uneven(rank, size):
         texts = [refusal(hvd.allgather, torch.ones(2)), refusal(hvd.broadcast, torch.ones(2), 1),
                  refusal(hvd.allreduce, torch.ones(2), op=hvd.Max)]
     hvd.join()
+    assert hvd.allgather_object(rank) == list(range(size))  # has no name; rank 0 has missed one
     return texts
 
 

@@ -40,6 +40,7 @@ class Engine:
         self._params = operation({}, self._cq)
         self.mark: Callable[[str], None] = nothing  #: of the timeline, called with the name of each operation
         self._counts: CounterOf[str] = Counter()  # of operations without a name, by kind
+        self._joins = 0
         self._known: Dict[str, Request] = {}  # what all ranks have agreed on, equal on all ranks
         self._running: Dict[str, Call] = {}  # calls with tokens, by name
         self._tokens: Dict[int, Call] = {}  # those whose token is in flight, by the address of its request
@@ -72,12 +73,17 @@ class Engine:
 
     def join(self) -> int:
         """The rank that joined last."""
-        return self.ranks[self.queue.join().peer]
+        last = self.ranks[self.queue.join().peer]
+        with self._changed:  # ranks that joined early have missed operations without a name
+            self._joins += 1
+            self._counts.clear()
+        return last
 
     def _full_name(self, kind: str, name: str) -> str:
         if not name:
             self._counts[kind] += 1
-            return f"{kind}.noname.{self._counts[kind]}"
+            after = f".{self._joins}" if self._joins else ""
+            return f"{kind}.noname{after}.{self._counts[kind]}"
         full = f"{kind}.{name}"
         raw = full.encode()
         if len(raw) <= LONGEST_NAME and "\x00" not in full:

@@ -135,6 +135,7 @@ def current() -> Job:
 
 def start(comm: Any = None) -> Job:
     """comm: None: the job that the environment names; or a communicator of mpi4py, by which the ranks meet."""
+    queue_settings()  # refuses wrong ones before others wait for this rank
     kept, State.kept = State.kept, None
     if kept is not None:
         if comm is None and kept.process == os.getpid() and kept.world.error is None:

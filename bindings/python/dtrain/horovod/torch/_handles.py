@@ -4,12 +4,12 @@ SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
 import threading
-from typing import Any, Dict, List, Sequence, Union
+from typing import Any, Dict, List
 
 from ..common.exceptions import HorovodInternalError
 from ..common.process_sets import ProcessSet, engine_of
 
-Calls = Union[Any, Sequence[Any]]
+Calls = Any  #: a call, or a list of them
 
 _calls: Dict[int, Calls] = {}
 _lock = threading.Lock()

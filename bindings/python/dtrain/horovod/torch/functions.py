@@ -43,7 +43,7 @@ def broadcast_object(obj: Any, root_rank: int = 0, name: Optional[str] = None,
                      process_set: ProcessSet = global_process_set) -> Any:
     """The root's object, on all ranks. It is pickled, so ranks must trust each other."""
     is_root = rank() == root_rank
-    sent = to_bytes(obj) if is_root else None
+    sent: Any = to_bytes(obj) if is_root else None
     length = torch.tensor([len(sent) if is_root else 0], dtype=torch.int64)
     broadcast_(length, root_rank, part_name(name, "sz"), process_set)
     if not is_root:

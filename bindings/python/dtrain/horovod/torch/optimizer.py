@@ -235,7 +235,7 @@ def wrapped(optimizer: Any, part: Any) -> Any:
     """The optimizer, as an instance of a class of the same name that begins with `part`. It shares the state and the
     groups of the optimizer."""
     kind = type(optimizer)
-    made = object.__new__(type(kind.__name__, (part, kind), {}))
+    made: Any = object.__new__(type(kind.__name__, (part, kind), {}))
     made.__dict__.update({name: value for name, value in optimizer.__dict__.items()
                           if name != "step"})  # a scheduler's, bound to the other object
     return made

@@ -12,7 +12,7 @@ from ._tensors import torch
 Base: Any = torch.nn.modules.batchnorm._BatchNorm
 
 
-class SyncBatchNorm(Base):
+class SyncBatchNorm(Base):  # type: ignore[misc]
     """As torch.nn.BatchNorm, with the mean and variance of the batches of all ranks. Batches may have different sizes.
     Horovod's is for GPUs alone; this one is for tensors of any device."""
 

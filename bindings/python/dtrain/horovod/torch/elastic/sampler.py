@@ -12,7 +12,7 @@ from .._tensors import torch
 Base: Any = torch.utils.data.Sampler
 
 
-class ElasticSampler(Base):
+class ElasticSampler(Base):  # type: ignore[misc]
     """Each rank gets its share of what the epoch has left. Give it to a TorchState, call record_batch() after each batch,
     and set_epoch() at the end of an epoch.
 
