@@ -143,6 +143,8 @@ class CommandLine(Case):
                 ("--oversubscribe: ", ["--elastic", "1:2", "-H", "a", "--oversubscribe"]),
                 ("--address: ", ["--elastic", "1:2", "-H", "a", "--address", "a"]),
                 ("--discovery: only an elastic job (--elastic MIN:MAX) has it", ["-n", "1", "--discovery", "x"]),
+                ("--discovery: only an elastic job (--elastic MIN:MAX) has it",
+                 ["-n", "1", "--host-discovery-script", "x"]),
                 ("--discovery-interval: only an elastic job", ["-n", "1", "--discovery-interval", "1"]),
                 ("--elastic-timeout: only an elastic job", ["-n", "1", "--elastic-timeout", "1"]),
                 ("--discovery-interval: there is no --discovery", ["--elastic", "1:2", "--discovery-interval", "1"]),

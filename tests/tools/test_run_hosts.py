@@ -93,6 +93,9 @@ class CommandLine(unittest.TestCase):
         result = subprocess.run([RUN, "-np", "2", "echo", "-np"], capture_output=True, text=True, timeout=LIMIT,
                                 check=False)
         self.assertEqual(by_rank(result.stdout), {"0": "-np", "1": "-np"})
+        result = subprocess.run([RUN, "--num-proc", "2", "echo", "x"], capture_output=True, text=True, timeout=LIMIT,
+                                check=False)
+        self.assertEqual(by_rank(result.stdout), {"0": "x", "1": "x"})
 
 
 class Environment(unittest.TestCase):

@@ -18,7 +18,7 @@
 static const char usage[] =
     "usage: dtrain-run -n WORKERS [option ...] [--] PROGRAM [ARGUMENT ...]\n"
     "Starts PROGRAM as the ranks 0 .. WORKERS-1 of one job, on this machine or on several hosts.\n"
-    "  -n, -np, --workers N     number of workers\n"
+    "  -n, -np, --workers N     number of workers; also --num-proc\n"
     "  -s, --servers N          number of parameter servers (0)\n"
     "      --mixed              workers also serve (without servers they always do)\n"
     "      --server-program P   run P instead of dtrain-server\n"
@@ -39,7 +39,8 @@ static const char usage[] =
     "Workers that come and go (docs/ELASTIC.md):\n"
     "      --elastic MIN:MAX    replace workers that fail; -n: how many to begin with\n"
     "      --elastic-timeout SECONDS  end the job when fewer than MIN run for so long (600)\n"
-    "      --discovery SCRIPT   prints the hosts that are there now, as in a hostfile\n"
+    "      --discovery SCRIPT   prints the hosts that are there now, as in a hostfile; also\n"
+    "                           --host-discovery-script\n"
     "      --discovery-interval SECONDS  run it so often (5)\n"
     "Output lines are prefixed with the rank (s0, s1, ... for servers); rank 0 gets the input.\n"
     "INT, TERM and HUP are passed on to all processes; a second INT kills them. When a process\n"
@@ -215,6 +216,7 @@ int options_parse(options_t *options, int argc, char **argv) {
     };
     static const struct option known[] = {{"workers", 1, NULL, 'n'},
                                           {"np", 1, NULL, 'n'},
+                                          {"num-proc", 1, NULL, 'n'},
                                           {"servers", 1, NULL, 's'},
                                           {"server-program", 1, NULL, SERVER_PROGRAM},
                                           {"mixed", 0, NULL, MIXED},
@@ -233,6 +235,7 @@ int options_parse(options_t *options, int argc, char **argv) {
                                           {"elastic", 1, NULL, ELASTIC},
                                           {"elastic-timeout", 1, NULL, ELASTIC_TIMEOUT},
                                           {"discovery", 1, NULL, DISCOVERY},
+                                          {"host-discovery-script", 1, NULL, DISCOVERY},
                                           {"discovery-interval", 1, NULL, DISCOVERY_INTERVAL},
                                           {"agent", 1, NULL, AGENT},
                                           {"version", 0, NULL, VERSION},
