@@ -101,7 +101,7 @@ dtrain_status_t dtrain_gradients_submit(dtrain_gradients_t *gradients, const cha
             submission.spec = {.count = count, .dtype = uint8_t(dtype), .op = uint8_t(op)};
             submission.priority = options.priority;
             return gradients->queue->submit(std::move(submission), {send, recv}, options.request,
-                                            options.timeout_ns, options.blocking);
+                                            options.timeout_ns, options.blocking, options.awaited);
         });
 }
 

@@ -104,7 +104,7 @@ int64_t Queue::expiry(int64_t timeout_ns, int64_t now_ns) const {
 }
 
 Status Queue::submit(Submission submission, const Buffers &buffers, engine::Request *request,
-                     int64_t timeout_ns, bool blocking) {
+                     int64_t timeout_ns, bool blocking, bool awaited) {
     submission.submitted_ns = agent_.clock().now_ns();
     submission.expires_ns =
         expiry(communicator_->session().time_limit(timeout_ns), submission.submitted_ns);
@@ -115,7 +115,7 @@ Status Queue::submit(Submission submission, const Buffers &buffers, engine::Requ
         if (Status s = negotiation_.submit(std::move(submission)); s != DTRAIN_OK) return s;
         work_.emplace(id, Work{buffers, request});
         news_ = true;
-        urgent_ = urgent_ || blocking;
+        urgent_ = urgent_ || blocking || awaited;
         changed_.notify_one();
     }
     if (blocking) wait_for(*request);

@@ -45,9 +45,10 @@ class Queue {
     ~Queue();
 
     // Any thread. On failure nothing was submitted. blocking: returns when the request is complete,
-    // whatever its outcome; timeout_ns as in CallOptions.
+    // whatever its outcome; timeout_ns as in CallOptions. awaited: the caller waits at once, but
+    // elsewhere. Either way a cycle begins at once.
     Status submit(Submission submission, const Buffers &buffers, engine::Request *request,
-                  int64_t timeout_ns, bool blocking);
+                  int64_t timeout_ns, bool blocking, bool awaited);
     // The outcome's peer is the rank that joined last. timeout_ns 0: no timeout.
     Status join(engine::Request *request, int64_t timeout_ns, bool blocking);
     void abort(const char *reason);

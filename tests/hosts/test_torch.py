@@ -47,9 +47,10 @@ class Torch(unittest.TestCase):
         self.assertGreaterEqual(int(found[1]) - int(found[2] or 0), least, output[-2000:])
 
     def test_package(self):
-        for name in ("collectives", "groups", "faults", "ddp", "hooks"):
+        for name in ("torch_collectives", "torch_groups", "torch_faults", "torch_ddp", "torch_hooks", "horovod_operations",
+                     "horovod_names", "horovod_optimizer", "horovod_job"):
             with self.subTest(name=name):
-                self.passed(1, sys.executable, "-W", "ignore", TESTS / f"test_torch_{name}.py")
+                self.passed(1, sys.executable, "-W", "ignore", TESTS / f"test_{name}.py")
 
     def own_tests(self, python):
         script = HERE / "torch_own_tests.py"

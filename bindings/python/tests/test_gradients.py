@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import asyncio
+import time
 import unittest
 from array import array
 
@@ -31,6 +32,16 @@ class Queue(unittest.TestCase):
         own, out = array("d", [RANK, 1]), array("d", [0, 0])
         self.queue.using(priority=1).submit("x", own, out, op=dtrain.SUM)
         self.assertEqual((list(own), list(out)), ([RANK, 1], [1, SIZE]))
+
+    def test_calls_that_wait_begin_a_cycle(self):
+        """Else each would take as long as a cycle."""
+        slow = world.gradients(cycle=1.0)
+        begun = time.monotonic()
+        for turn in range(50):
+            slow.submit(f"x{turn}", array("f", [RANK]))
+        self.assertLess(time.monotonic() - begun, 40)
+        world.barrier()
+        slow.close()
 
     def test_await(self):
         async def main():

@@ -14,6 +14,7 @@ from horovod_ranks import refusal, run
 import torch
 
 import dtrain.horovod.torch as hvd
+from dtrain.horovod.common import _job
 
 
 def any_order(rank, size, seed):
@@ -144,6 +145,36 @@ def uneven(rank, size):
     return texts
 
 
+def ended(rank, size):
+    """shutdown() ends what other threads wait for."""
+    errors = []
+
+    def wait(function, *arguments):
+        try:
+            function(*arguments)
+        except hvd.HorovodInternalError as error:
+            errors.append(str(error))
+    if rank == 0:
+        threads = [threading.Thread(target=wait, args=what) for what in (
+            (hvd.allgather, torch.ones(1), "lonely"), (hvd.allreduce, torch.ones(1)))]
+        for thread in threads:
+            thread.start()
+        late = hvd.allreduce_async(torch.ones(1), name="late")
+        while not _job.State.job.engines[0]._running:
+            time.sleep(0.01)
+        hvd.shutdown()
+        for thread in threads:
+            thread.join()
+        assert hvd.synchronize(late) is None  # it is forgotten
+        hvd.init()
+    else:
+        assert "rank 0 destroyed" in refusal(hvd.barrier)
+        hvd.shutdown()
+        hvd.init()
+    assert hvd.allreduce(torch.ones(1), op=hvd.Sum) == size
+    return len(errors)
+
+
 class Names(unittest.TestCase):
     def test_any_order(self):
         seed = random.randrange(1 << 30)
@@ -186,6 +217,9 @@ class Names(unittest.TestCase):
             self.assertEqual(rank, 1, text)
             self.assertTrue(lost, text)
             self.assertRegex(text, "rank 1")
+
+    def test_shutdown_ends_operations(self):
+        self.assertEqual(run(2, ended), [2, 0])
 
     def test_join(self):
         for size in (1, 2, 3):

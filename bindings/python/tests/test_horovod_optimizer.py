@@ -111,6 +111,35 @@ def rules(rank, size):
     assert abs(optimizer.param_groups[0]["lr"] - 0.05) < 1e-12
 
 
+def closures(rank, size):
+    """Gradients that a closure computes, and those of a group that is added later, are reduced, too."""
+    model, later = nn.Linear(2, 1, bias=False), nn.Linear(2, 1, bias=False)
+    for one in (model, later):
+        nn.init.zeros_(one.weight)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=1.0))
+    optimizer.add_param_group({"params": list(later.parameters())})
+
+    def closure(optimizer=optimizer):
+        optimizer.zero_grad()
+        loss = ((model(torch.eye(2)[rank:rank + 1]) + 2 * later(torch.eye(2)[rank:rank + 1]))).sum()
+        loss.backward()
+        return loss
+    assert optimizer.step(closure) == 0
+    del closure
+    assert torch.allclose(model.weight, torch.full((1, 2), -0.5)), model.weight
+    assert torch.allclose(later.weight, torch.full((1, 2), -1.0)), later.weight
+    del optimizer  # its hooks end with it
+    optimizer = hvd.DistributedOptimizer(torch.optim.LBFGS(model.parameters(), max_iter=3))
+
+    def distance():
+        optimizer.zero_grad()
+        loss = ((model.weight - 2 * rank) ** 2).sum()
+        loss.backward()
+        return loss
+    optimizer.step(distance)
+    assert hvd.allgather(model.weight.detach())[:1].allclose(model.weight)
+
+
 def unused(rank, size):
     """Rank 0 alone uses the first layer; the others' gradients of it count as zeros."""
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
@@ -234,6 +263,7 @@ class Optimizers(unittest.TestCase):
 
     def test_parts(self):
         run(2, unused)
+        run(2, closures)
         run(2, embeddings, False)
         run(2, embeddings, True)
         run(2, adasum)

@@ -20,6 +20,7 @@ class Call:
         self.request = request
         self.given = name is not None
         self.name = name or ""
+        self.awaited = False  #: the program waits for it at once
         self.direct: Any = None  #: the request of the queue that reduces the tensor itself
         self.token: Any = None  #: the request of the queue that says that all ranks are there
         self.presence: "Optional[array[int]]" = None  #: of the token: 1 for each rank that has submitted

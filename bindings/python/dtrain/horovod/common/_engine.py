@@ -17,7 +17,7 @@ from ..._communicator import Communicator
 from ..._constants import Op
 from ..._errors import BusyError, Error
 from ..._parameters import operation
-from ..._ways import START
+from ..._ways import AWAITED, START
 from ._call import Call
 from ._request import WORDS, Request, check, decode, encode, ranks_text
 from .exceptions import HorovodInternalError, RefusedError
@@ -91,8 +91,8 @@ class Engine:
         return f"{raw[:100].decode(errors='ignore').replace(chr(0), ' ')}...{hashlib.sha1(raw).hexdigest()}"
 
     def _reduce(self, call: Call) -> None:
-        call.direct = _dtrain.dtrain_gradients_submit(self.queue._handle, call.name, call.array, call.out, call.op, None,
-                                                      START)
+        call.direct = _dtrain.dtrain_gradients_submit(self.queue._handle, call.name, call.array, call.out, call.op,
+                                                      AWAITED if call.awaited else None, START)
 
     def _negotiate(self, call: Call) -> None:
         call.presence = array("Q", bytes(8 * len(self.ranks)))
@@ -166,11 +166,19 @@ class Engine:
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self.queue.close()
-        if self._thread is not None:
-            self._thread.join()
+        try:
+            self.queue.close()
+        except BusyError:  # the thread, or one in join(), waits for ranks that have not submitted a tensor
+            self.comm.abort("this rank has called shutdown() during an operation")
+            self._wait_for_thread()
+            self.queue.close()
+        self._wait_for_thread()
         _dtrain.dtrain_cq_destroy(self._cq)
         self.comm.close()
+
+    def _wait_for_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
 
 
 def nothing(_: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable, List, Optional, Sequence
 from ..common.basics import Average, Sum
 from ..common.process_sets import ProcessSet, engine_of, global_process_set
 from ._calls import Allreduce
-from ._handles import start, start_group, synchronize
+from ._handles import run, start, start_group, synchronize
 from ._names import member_name
 from ._tensors import torch
 from .compression import Compression
@@ -48,7 +48,7 @@ def allreduce_(tensor: Any, average: Optional[bool] = None, name: Optional[str] 
                prescale_factor: float = 1.0, postscale_factor: float = 1.0,
                process_set: ProcessSet = global_process_set) -> Any:
     """As allreduce(), with the result in the tensor itself."""
-    return synchronize(allreduce_async_(tensor, average, name, op, prescale_factor, postscale_factor, process_set))
+    return run(Allreduce(tensor, tensor, name, chosen(op, average), prescale_factor, postscale_factor), process_set)
 
 
 class HorovodAllreduce(torch.autograd.Function):  # type: ignore[misc]
@@ -57,8 +57,9 @@ class HorovodAllreduce(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, tensor: Any, name: Optional[str], op: int, prescale: float, postscale: float,
                 process_set: ProcessSet) -> Any:
-        ctx.how = {"op": op, "prescale_factor": prescale, "postscale_factor": postscale, "process_set": process_set}
-        return synchronize(allreduce_async(tensor, name=name, **ctx.how))
+        ctx.how = {"name": None if name is None else f"{name}.gradient", "op": op, "prescale_factor": prescale,
+                   "postscale_factor": postscale, "process_set": process_set}
+        return run(Allreduce(tensor, fresh(tensor), name, op, prescale, postscale), process_set)
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:

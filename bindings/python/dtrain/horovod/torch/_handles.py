@@ -22,6 +22,13 @@ def start(call: Any, process_set: ProcessSet) -> int:
     return keep(call)
 
 
+def run(call: Any, process_set: ProcessSet) -> Any:
+    """Submits one operation and waits for it."""
+    call.awaited = True
+    engine_of(process_set).submit(call)
+    return outcome(call)
+
+
 def start_group(calls: List[Any], process_set: ProcessSet) -> int:
     """Submits several, for one handle."""
     engine = engine_of(process_set)

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import weakref
 from typing import Any, Callable, List, Sequence, Tuple
 
 
@@ -30,12 +31,16 @@ def check_names(named: Sequence[Any], optimizer: Any) -> List[Tuple[str, Any]]:
 
 
 def watch(parameters: Sequence[Any], computed: Callable[[Any], None]) -> List[Any]:
-    """Calls computed(parameter) each time a gradient has been added to. The result keeps this alive."""
+    """Calls computed(parameter), a method, each time a gradient has been added to. The result keeps this alive, and must
+    belong to the method's object: with that it ends."""
+    weak = weakref.WeakMethod(computed)  # the node of autograd would keep the object forever
     watched: List[Any] = []
 
     def hook(parameter: Any) -> Callable[..., None]:
         def call(*_: Any) -> None:
-            computed(parameter)
+            method = weak()
+            if method is not None:
+                method(parameter)
         return call
     for parameter in parameters:
         # The node of autograd that adds to the gradient; it lives as long as somebody holds it.

@@ -57,11 +57,27 @@ class DistributedGradients:
         self._should_synchronize = True
         self._watched: List[Any] = []
         self._reset_passes()
-        if settings.process_set.included() and (size() > 1 or is_elastic()):
+        self._reduces = bool(settings.process_set.included()) and (size() > 1 or is_elastic())
+        if self._reduces:
             self._form_groups()
-            mine: Any = self
-            self._watched = watch([parameter for group in mine.param_groups for parameter in group["params"]
-                                   if parameter.requires_grad], self._computed)
+            self._watch(self._order)
+
+    def _watch(self, parameters: Sequence[Any]) -> None:
+        self._watched += watch([parameter for parameter in parameters if parameter.requires_grad], self._computed)
+
+    def add_param_group(self, param_group: Any) -> None:
+        """All ranks call it alike."""
+        parent: Any = super()
+        parent.add_param_group(param_group)
+        mine: Any = self
+        number = len(mine.param_groups) - 1
+        added = mine.param_groups[number]["params"]
+        for index, parameter in enumerate(added):
+            self._parameter_names[parameter] = f"added.{number}.{index}"
+            self._passes_left[parameter] = self._hvd.passes
+        self._order += added
+        if self._reduces:
+            self._watch(added)
 
     @property
     def backward_passes_per_step(self) -> int:
@@ -147,7 +163,7 @@ class DistributedGradients:
 
     def synchronize(self) -> None:
         """Waits until the gradients are reduced. Those that this rank has not computed are reduced as well."""
-        if self._watched:
+        if self._reduces:
             for parameter in self._order:
                 if parameter.requires_grad and parameter not in self._reductions:
                     group = self._group_of.get(parameter)
@@ -183,6 +199,17 @@ class DistributedGradients:
             self._should_synchronize = True
 
     def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        """closure: the gradients that it computes are reduced, too."""
+        parent: Any = super()
+        if closure is not None and self._should_synchronize:
+            compute = closure
+
+            def computed() -> Any:
+                loss = compute()
+                self.synchronize()
+                self._synchronized = False
+                return loss
+            return parent.step(computed)
         if self._should_synchronize:
             if self._synchronized:
                 warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
@@ -190,7 +217,6 @@ class DistributedGradients:
                               "optimizer.skip_synchronize() context if you use optimizer.synchronize() in your code.")
             self.synchronize()
         self._synchronized = False
-        parent: Any = super()
         return parent.step(closure) if closure is not None else parent.step()
 
     def zero_grad(self, *arguments: Any, **named: Any) -> Any:

@@ -50,9 +50,10 @@ def statistics(values: Any) -> Tuple[Any, Any, float]:
     along = [dimension for dimension in range(values.dim()) if dimension != 1]
     channels = values.shape[1]
     own = wide.new_tensor([values.numel() / channels if channels else 0])
-    sums = allreduce(torch.cat([wide.sum(along), own]), op=Sum)
+    name = f"sync_batch_norm.{channels}.{wide.dtype}"  # of as many elements each time: then it is known
+    sums = allreduce(torch.cat([wide.sum(along), own]), name=f"{name}.sum", op=Sum)
     count = float(sums[-1].detach())
     mean = sums[:-1] / max(count, 1)
     shape = (1, -1, *[1] * (values.dim() - 2))
-    squares = allreduce(((wide - mean.view(shape)) ** 2).sum(along), op=Sum)
+    squares = allreduce(((wide - mean.view(shape)) ** 2).sum(along), name=f"{name}.squares", op=Sum)
     return mean, squares / max(count, 1), count
