@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import random
+import subprocess
+import sys
 import tempfile
 import unittest
 from array import array
@@ -119,6 +121,27 @@ class Jobs(unittest.TestCase):
     def test_timelines(self):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(run(2, timelines, os.path.join(folder, "line")), [True, True])
+
+    def test_a_communicator_of_mpi4py(self):
+        class World:
+            """Of one process."""
+            def Get_size(self):  # pylint: disable=invalid-name
+                return 1
+
+            def Get_rank(self):  # pylint: disable=invalid-name
+                return 0
+
+            def allgather(self, value):
+                return [value]
+        hvd.init(World())
+        self.addCleanup(hvd.shutdown)
+        self.assertEqual((hvd.rank(), hvd.size()), (0, 1))
+        self.assertEqual(hvd.allreduce(torch.ones(2), op=hvd.Sum).tolist(), [1, 1])
+
+    def test_common_needs_no_framework(self):
+        code = ("import sys, dtrain.horovod.common.basics, dtrain.horovod.common.elastic\n"
+                "sys.exit(any(name in sys.modules for name in ('torch', 'tensorflow', 'numpy')))")
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False, timeout=100).returncode, 0)
 
     def test_wrong_arguments_of_init(self):
         for named, kind in (({"comm": [0, 1]}, NotImplementedError), ({"process_sets": "static"}, ValueError),

@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from ..._optional import need
 from ..common._request import DTYPES, MOST_DIMENSIONS
@@ -18,8 +18,14 @@ COMPLEX = frozenset(("complex64", "complex128"))
 NUMBERS = INTEGERS | FLOATS | COMPLEX
 
 
+_names: Dict[Any, str] = {}
+
+
 def dtype_name(tensor: Any) -> str:
-    return str(tensor.dtype).rpartition(".")[2]
+    name = _names.get(tensor.dtype)
+    if name is None:
+        name = _names[tensor.dtype] = str(tensor.dtype).rpartition(".")[2]
+    return name
 
 
 def checked(tensor: Any, numbers: bool) -> None:
