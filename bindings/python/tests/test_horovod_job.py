@@ -162,6 +162,10 @@ class Requests(unittest.TestCase):
             words = _request.encode(Request("barrier")) + _request.encode(request)
             self.assertEqual(_request.decode(words, 1), request)
 
+    def test_impossible_shapes_are_refused(self):
+        self.assertIn("rank 1: the shape [-2] is not possible",
+                      _request.problem([Request("allgather", shape=(2,)), Request("allgather", shape=(-2,))]))
+
     def test_rubbish_is_read_without_failing(self):
         generator = random.Random(6)
         for _ in range(200):

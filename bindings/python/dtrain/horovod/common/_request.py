@@ -119,6 +119,8 @@ def problem(requests: Sequence[Request], ranks: Optional[Sequence[int]] = None) 
             return "; ".join(f"{ranks_text([names[i] for i in members])} {has(members)} {rule.text(requests[members[0]])}"
                              for members in groups.values())
     for rank, request in zip(names, requests):
+        if min(request.shape, default=0) < 0:
+            return f"rank {rank}: the shape {list(request.shape)} is not possible"
         if request.fault:
             return f"rank {rank}: {FAULTS.get(request.fault, 'it has wrong arguments')} ({shape_text(request)})"
     return ""

@@ -10,6 +10,7 @@ from ..._constants import Op
 from ..common._call import Call
 from ..common._request import NOT_GIVEN, Request
 from ..common.basics import Adasum, Average, Max, Min, Product, Sum
+from ..common.exceptions import RefusedError
 from ._tensors import (FLOATS, as_bytes, as_numbers, checked, dtype_name, on_host, row_bytes, same_memory, scaled, torch,
                        trailing)
 
@@ -147,6 +148,9 @@ class Alltoall(TensorCall):
         received = torch.empty(len(requests), dtype=torch.int64)
         comm.alltoall(sent, received)
         counts: List[int] = received.tolist()
+        for count, request in zip(counts, requests):
+            if not 0 <= count <= request.shape[0]:
+                raise RefusedError(f"{self.name}: a rank sends {count} rows of its tensor of {request.shape[0]}")
         found = torch.empty((sum(counts), *self._source.shape[1:]), dtype=self._source.dtype)
         width = trailing(self._source.shape) * self._source.element_size()
         if width > 0:
