@@ -26,7 +26,8 @@ wanted = parser.parse_args()
 class Digits(torch.utils.data.Dataset):
     def __init__(self, pattern):
         images, labels = load(pattern)
-        self.images, self.labels = torch.tensor(images, dtype=torch.float32).view(-1, 1, 8, 8) / 16, torch.tensor(labels)
+        self.images = torch.tensor(images, dtype=torch.float32).view(-1, 1, 8, 8) / 16
+        self.labels = torch.tensor(labels)
 
     def __len__(self):
         return len(self.labels)

@@ -1,6 +1,7 @@
-"""Elastic training with Horovod's API, for test_horovod_elastic.py: a linear model, on samples that each step draws anew.
+"""Elastic training with Horovod's API, for test_horovod_elastic.py: a linear model, on samples that each step draws.
 
-Arguments: a folder; what happens: a line of "kill RANK BATCH", or nothing. What each rank sees is written to the folder.
+Arguments: a folder; what happens: a line of "kill RANK BATCH", "grow", or nothing. What each rank sees is written to
+the folder.
 SPDX-License-Identifier: Apache-2.0
 """
 import json

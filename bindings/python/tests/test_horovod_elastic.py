@@ -67,7 +67,8 @@ class Jobs(unittest.TestCase):
         self.assertEqual(first["batch"] % 5, 0)
         twin = next(event for events in processes if events is not come[0] for event in events
                     if event["what"] == "enters" and event["batch"] == first["batch"])
-        self.assertEqual((first["weights"], first["seen"], first["done"]), (twin["weights"], twin["seen"], twin["done"]))
+        for what in ("weights", "seen", "done"):
+            self.assertEqual(first[what], twin[what])
 
 
 def states(rank, size):

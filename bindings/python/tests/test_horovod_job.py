@@ -46,6 +46,16 @@ def again(rank, size):
     return True
 
 
+def another(rank, size):
+    """A process that has been in one job may be in another one after it, as processes of Ray and Spark are."""
+    hvd.shutdown()
+    os.environ.update(DTRAIN_RANK="0", DTRAIN_SIZE="1")
+    hvd.init()
+    found = hvd.rank(), hvd.size(), hvd.allreduce(torch.ones(1), op=hvd.Sum).item()
+    hvd.shutdown()
+    return found
+
+
 def sets(rank, size):
     one, pair = hvd.add_process_set([size - 1]), hvd.add_process_set(hvd.ProcessSet([1, 0]))
     assert hvd.global_process_set.process_set_id == 0 and hvd.global_process_set.ranks == list(range(size))
@@ -114,6 +124,7 @@ class Jobs(unittest.TestCase):
     def test_again(self):
         run(1, again)
         run(2, again)
+        self.assertEqual(run(2, another), [(0, 1, 1.0)] * 2)
 
     def test_process_sets(self):
         run(3, sets)
@@ -183,8 +194,8 @@ class Knobs(unittest.TestCase):
     def test_variables(self):
         self.assertEqual(_knobs.queue_settings({}), {})
         self.assertEqual(_knobs.queue_settings({
-            "HOROVOD_FUSION_THRESHOLD": "67108864", "HOROVOD_CYCLE_TIME": "2.5", "HOROVOD_STALL_CHECK_TIME_SECONDS": "30",
-            "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "0"}),
+            "HOROVOD_FUSION_THRESHOLD": "67108864", "HOROVOD_CYCLE_TIME": "2.5",
+            "HOROVOD_STALL_CHECK_TIME_SECONDS": "30", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "0"}),
             {"bucket_bytes": 64 << 20, "cycle": 0.0025, "stall_warn": 30.0, "stall_fail": float("inf")})
         self.assertEqual(_knobs.queue_settings({"HOROVOD_STALL_CHECK_DISABLE": "1", "HOROVOD_FUSION_THRESHOLD": "0"}),
                          {"bucket_bytes": 4096, "stall_warn": float("inf")})

@@ -54,7 +54,7 @@ def reductions(rank, size):
             assert hvd.allreduce_(own, op=hvd.Sum, name=name) is own
             same(own, all_values(size, (7,), torch.float32, turn).sum(0), f"in place, {name}, turn {turn}")
     complex_values = torch.complex(values(rank, (4,), torch.float32), values(rank, (4,), torch.float32, 1))
-    wanted = torch.complex(all_values(size, (4,), torch.float32).sum(0), all_values(size, (4,), torch.float32, 1).sum(0))
+    wanted = torch.complex(*(all_values(size, (4,), torch.float32, seed).sum(0) for seed in (0, 1)))
     same(hvd.allreduce(complex_values, op=hvd.Sum), wanted, "complex numbers")
     across = values(rank, (4, 3), torch.float32).t()
     hvd.allreduce_(across, op=hvd.Sum, name="not contiguous")
@@ -92,10 +92,12 @@ def groups(rank, size):
     for found, one in zip(inside, wanted):
         same(found, one, "grouped_allreduce_")
     for found, i in zip(hvd.grouped_allgather(given()), range(4)):
-        same(found, torch.cat([values(other, shapes[i], torch.float32, i) for other in range(size)]), "grouped_allgather")
+        each = [values(other, shapes[i], torch.float32, i) for other in range(size)]
+        same(found, torch.cat(each), "grouped_allgather")
     rows = [values(rank, (2 * size + 1, 3), torch.float32, i) for i in range(2)]
     for i, found in enumerate(hvd.grouped_reducescatter(rows, op=hvd.Sum)):
-        same(found, share(all_values(size, (2 * size + 1, 3), torch.float32, i).sum(0), rank, size), "grouped_reducescatter")
+        total = all_values(size, (2 * size + 1, 3), torch.float32, i).sum(0)
+        same(found, share(total, rank, size), "grouped_reducescatter")
 
 
 def share(tensor, rank, size):
@@ -169,8 +171,9 @@ def derivatives(rank, size):
 
 
 def sparse(rank, size):
-    own = torch.sparse_coo_tensor([[rank, 4]], [[1.0, 2.0], [3.0, 4.0]], (6, 2))
-    dense = sum(torch.sparse_coo_tensor([[other, 4]], [[1.0, 2.0], [3.0, 4.0]], (6, 2)).to_dense() for other in range(size))
+    def of(other):
+        return torch.sparse_coo_tensor([[other, 4]], [[1.0, 2.0], [3.0, 4.0]], (6, 2))
+    own, dense = of(rank), sum(of(other).to_dense() for other in range(size))
     same(hvd.sparse_allreduce_async(own, "sparse", hvd.Sum)().to_dense(), dense, "sparse sum")
     assert torch.allclose(hvd.sparse_allreduce_async(own, "sparse", hvd.Average)().to_dense(), dense / size)
     assert "op must be" in refusal(hvd.sparse_allreduce_async, own, "sparse", hvd.Max, kind=NotImplementedError)

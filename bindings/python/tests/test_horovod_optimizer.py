@@ -1,5 +1,5 @@
-"""DistributedOptimizer, broadcasts of states, and SyncBatchNorm of dtrain.horovod.torch: equal to one process that has all
-batches.
+"""DistributedOptimizer, broadcasts of states, and SyncBatchNorm of dtrain.horovod.torch: equal to one process that has
+all batches.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -230,7 +230,8 @@ def batch_norms(rank, size):
             (found * weights[part]).sum().backward()
             assert torch.allclose(b.grad, a.grad[part], atol=1e-9)
             assert torch.allclose(hvd.allreduce(ours.weight.grad, op=hvd.Sum), plain.weight.grad)
-        assert torch.allclose(ours.running_mean, plain.running_mean) and torch.allclose(ours.running_var, plain.running_var)
+        assert torch.allclose(ours.running_mean, plain.running_mean)
+        assert torch.allclose(ours.running_var, plain.running_var)
         assert torch.allclose(ours.eval()(whole), plain.eval()(whole))
     refusal(hvd.SyncBatchNorm(3), torch.ones(3), kind=ValueError)
 
@@ -243,7 +244,8 @@ def close(found, wanted, tolerance):
 class Optimizers(unittest.TestCase):
     def test_equal_to_one_process(self):
         cases = (("sgd", {}, 1), ("adam", {}, 1), ("adagrad", {}, 2), ("sgd", {"groups": 2}, 1),
-                 ("sgd", {"groups": "lists"}, 1), ("sgd", {"gradient_predivide_factor": 3.0}, 2), ("adam", {"groups": 1}, 2))
+                 ("sgd", {"groups": "lists"}, 1), ("sgd", {"gradient_predivide_factor": 3.0}, 2),
+                 ("adam", {"groups": 1}, 2))
         for kind, settings, passes in cases:
             wanted = alone(kind)
             for size in (1, 2, 3):

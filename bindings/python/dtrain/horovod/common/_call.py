@@ -54,7 +54,8 @@ class Call:
         """The error as the program should see it."""
         if isinstance(error, MismatchError):
             return RefusedError(f"{self.name}: the ranks' calls do not fit together: this rank has {self.request.dtype}"
-                                f"{list(self.request.shape)}, others have another tensor, or the one of before ({error})")
+                                f"{list(self.request.shape)}, others have another tensor, or the one of before "
+                                f"({error})")
         return translated(error, self.name)
 
     # ---- for the engine and for handles ----

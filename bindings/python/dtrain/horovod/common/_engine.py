@@ -1,8 +1,8 @@
 """The operations of one process set: ranks submit them by name, in any order, and they run in one order on all ranks.
 
-The gradient queue of the set says when all ranks have submitted a name, in the same order on all of them. For an operation
-whose name and shape are known it reduces the tensor itself, together with others. For all other operations it adds up a
-token, one number for each rank. Then the engine's thread compares what the ranks want and runs the operation.
+The gradient queue of the set says when all ranks have submitted a name, in the same order on all of them. For an
+operation whose name and shape are known it reduces the tensor itself, together with others. For all other operations it
+adds up a token, one number for each rank. Then the engine's thread compares what the ranks want and runs the operation.
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
@@ -186,8 +186,8 @@ def nothing(_: str) -> None:
 
 
 def duplicate(name: str) -> RefusedError:
-    return RefusedError(f"{name}: an operation with the same name is in flight on this rank; synchronize it first, or give "
-                        "another name")
+    return RefusedError(f"{name}: an operation with the same name is in flight on this rank; synchronize it first, or "
+                        "give another name")
 
 
 def groups_of(ranks: Sequence[Tuple[str, int]]) -> Dict[str, List[int]]:

@@ -9,7 +9,7 @@ import socket
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from ..._communicator import Communicator
-from ..._context import Context
+from ..._context import Context, describe_join
 from ..._errors import Error
 from ._engine import Engine, groups_of, nothing
 from ._knobs import queue_settings
@@ -125,6 +125,7 @@ class State:
     """What this process knows. The world outlives shutdown(), so that init() works again under every launcher."""
     job: Optional[Job] = None
     kept: Optional[Job] = None
+    described: Dict[str, Any] = {}  #: how the environment said that the world is joined
 
 
 def current() -> Job:
@@ -136,12 +137,16 @@ def current() -> Job:
 def start(comm: Any = None) -> Job:
     """comm: None: the job that the environment names; or a communicator of mpi4py, by which the ranks meet."""
     queue_settings()  # refuses wrong ones before others wait for this rank
+    described = describe_join() if comm is None else {}
     kept, State.kept = State.kept, None
     if kept is not None:
-        if comm is None and kept.process == os.getpid() and kept.world.error is None:
+        # Ray and Spark use processes again, for other jobs.
+        same = comm is None and kept.process == os.getpid() and described == State.described
+        if same and kept.world.error is None:
             State.job = Job(kept.context, kept.world)
             return State.job
         kept.close()
+    State.described = described
     context = Context()
     try:
         if comm is None:

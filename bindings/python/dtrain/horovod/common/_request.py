@@ -67,7 +67,8 @@ def decode(words: "array[int]", rank: int) -> Request:
     own = words[rank * WORDS:(rank + 1) * WORDS]
     kind, dtype, op, root, prescale, postscale, fault, dimensions = own[:HEAD]
     shape = tuple(own[HEAD:HEAD + min(max(dimensions, 0), MOST_DIMENSIONS)])
-    return Request(entry(KINDS, kind), entry(DTYPES, dtype), shape, op, root, number(prescale), number(postscale), fault)
+    return Request(entry(KINDS, kind), entry(DTYPES, dtype), shape, op, root, number(prescale), number(postscale),
+                   fault)
 
 
 def tensor_text(request: Request) -> str:
@@ -116,8 +117,9 @@ def problem(requests: Sequence[Request], ranks: Optional[Sequence[int]] = None) 
         for index, request in enumerate(requests):
             groups.setdefault(rule.part(request), []).append(index)
         if len(groups) > 1:
-            return "; ".join(f"{ranks_text([names[i] for i in members])} {has(members)} {rule.text(requests[members[0]])}"
-                             for members in groups.values())
+            return "; ".join(
+                f"{ranks_text([names[i] for i in members])} {has(members)} {rule.text(requests[members[0]])}"
+                for members in groups.values())
     for rank, request in zip(names, requests):
         if min(request.shape, default=0) < 0:
             return f"rank {rank}: the shape {list(request.shape)} is not possible"

@@ -15,8 +15,8 @@ Average, Sum, Adasum, Min, Max, Product = range(6)
 
 
 def init(comm: Any = None, process_sets: Optional[Union[Sequence[ProcessSet], str]] = None) -> None:
-    """Joins the job that the environment names (docs/JOINING.md), or that of a communicator of mpi4py. Without either the
-    process is a job by itself. process_sets: sets to register; "dynamic" is always on."""
+    """Joins the job that the environment names (docs/JOINING.md), or that of a communicator of mpi4py. Without either
+    the process is a job by itself. process_sets: sets to register; "dynamic" is always on."""
     if _job.State.job is not None:
         return
     if comm is not None and not hasattr(comm, "Get_rank"):

@@ -109,8 +109,8 @@ def reset() -> None:
 
 
 def run_fn(func: Callable[..., Any], reset_job: Callable[[], None]) -> Callable[..., Any]:
-    """func(state, ...), begun again after each loss with the state of the last commit, and when workers have come with the
-    state that rank 0 has. In a job that is not elastic errors are raised as anywhere else."""
+    """func(state, ...), begun again after each loss with the state of the last commit, and when workers have come with
+    the state that rank 0 has. In a job that is not elastic errors are raised as anywhere else."""
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
         init()

@@ -89,7 +89,8 @@ def init_process_sets(process_sets: Sequence[ProcessSet]) -> None:
 def add(ranks: Sequence[int]) -> int:
     job = current()
     if not ranks or ranks[0] < 0 or ranks[-1] >= job.size or len(set(ranks)) != len(ranks):
-        raise ValueError(f"process set {list(ranks)}: different ranks from 0 to {job.size - 1} are needed, at least one")
+        raise ValueError(f"process set {list(ranks)}: different ranks from 0 to {job.size - 1} are needed, at least "
+                         "one")
     try:
         return job.add_set(ranks)
     except Error as error:

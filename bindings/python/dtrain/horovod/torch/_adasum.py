@@ -1,4 +1,5 @@
-"""DistributedOptimizer with op=Adasum: each rank makes the step of each parameter for itself, and the steps are combined.
+"""DistributedOptimizer with op=Adasum: each rank makes the step of each parameter for itself, and the steps are
+combined.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -43,8 +44,8 @@ class AdasumDeltas:
     def _computed(self, parameter: Any) -> None:
         if self._left[parameter] <= 0:
             raise AssertionError(
-                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step times before "
-                "step(). Increase backward_passes_per_step to accumulate gradients locally.")
+                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step "
+                "times before step(). Increase backward_passes_per_step to accumulate gradients locally.")
         self._left[parameter] -= 1
         if self._left[parameter] == 0:
             self._combine(parameter)
@@ -92,7 +93,7 @@ class AdasumDeltas:
 
     def zero_grad(self, *arguments: Any, **named: Any) -> Any:
         if self._handles:
-            raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
-                                 "optimizer.synchronize(). This is prohibited as it can cause a race condition.")
+            raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
+                                 "or optimizer.synchronize(). This is prohibited as it can cause a race condition.")
         parent: Any = super()
         return parent.zero_grad(*arguments, **named)

@@ -66,9 +66,9 @@ class HorovodAllreduce(torch.autograd.Function):  # type: ignore[misc]
         return (allreduce(gradient, **ctx.how), *[None] * 5)
 
 
-def allreduce(tensor: Any, average: Optional[bool] = None, name: Optional[str] = None, compression: Any = Compression.none,
-              op: Optional[int] = None, prescale_factor: float = 1.0, postscale_factor: float = 1.0,
-              process_set: ProcessSet = global_process_set) -> Any:
+def allreduce(tensor: Any, average: Optional[bool] = None, name: Optional[str] = None,
+              compression: Any = Compression.none, op: Optional[int] = None, prescale_factor: float = 1.0,
+              postscale_factor: float = 1.0, process_set: ProcessSet = global_process_set) -> Any:
     """The mean (or another op) of the ranks' tensors of this name; a new tensor. Gradients flow through it."""
     sent, context = compression.compress(tensor)
     found = HorovodAllreduce.apply(sent, name, chosen(op, average), prescale_factor, postscale_factor, process_set)
@@ -78,8 +78,8 @@ def allreduce(tensor: Any, average: Optional[bool] = None, name: Optional[str] =
 # ---- several tensors ----
 
 
-def group(tensors: Sequence[Any], outputs: Sequence[Any], name: Optional[str], op: int, prescale: float, postscale: float,
-          process_set: ProcessSet) -> int:
+def group(tensors: Sequence[Any], outputs: Sequence[Any], name: Optional[str], op: int, prescale: float,
+          postscale: float, process_set: ProcessSet) -> int:
     count = len(tensors)
     return start_group([Allreduce(tensor, output, member_name(name, index, count), op, prescale, postscale)
                         for index, (tensor, output) in enumerate(zip(tensors, outputs))], process_set)

@@ -11,8 +11,8 @@ from ..common._call import Call
 from ..common._request import NOT_GIVEN, Request
 from ..common.basics import Adasum, Average, Max, Min, Product, Sum
 from ..common.exceptions import RefusedError
-from ._tensors import (FLOATS, as_bytes, as_numbers, checked, dtype_name, on_host, row_bytes, same_memory, scaled, torch,
-                       trailing)
+from ._tensors import (FLOATS, as_bytes, as_numbers, checked, dtype_name, on_host, row_bytes, same_memory, scaled,
+                       torch, trailing)
 
 OPS = {Average: Op.AVG, Sum: Op.SUM, Adasum: Op.ADASUM, Min: Op.MIN, Max: Op.MAX, Product: Op.PROD}
 LINEAR = (Average, Sum)
@@ -46,7 +46,8 @@ class TensorCall(Call):
 class Allreduce(TensorCall):
     """output: the tensor itself for an operation in place."""
 
-    def __init__(self, tensor: Any, output: Any, name: Optional[str], op: int, prescale: float, postscale: float) -> None:
+    def __init__(self, tensor: Any, output: Any, name: Optional[str], op: int, prescale: float,
+                 postscale: float) -> None:
         checked(tensor, True)
         super().__init__(request_of("allreduce", tensor, op=op, prescale=prescale, postscale=postscale,
                                     fault=reduction_fault(tensor, op)), name, tensor)
@@ -154,7 +155,8 @@ class Alltoall(TensorCall):
         found = torch.empty((sum(counts), *self._source.shape[1:]), dtype=self._source.dtype)
         width = trailing(self._source.shape) * self._source.element_size()
         if width > 0:
-            comm.alltoallv(as_bytes(self._source)[:sum(self._counts) * width], [count * width for count in self._counts],
+            comm.alltoallv(as_bytes(self._source)[:sum(self._counts) * width],
+                           [count * width for count in self._counts],
                            as_bytes(found), [count * width for count in counts])
         self.output = found, received.to(torch.int32)
 
@@ -187,8 +189,8 @@ class Reducescatter(TensorCall):
     def __init__(self, tensor: Any, name: Optional[str], op: int, prescale: float, postscale: float) -> None:
         checked(tensor, True)
         fault = NO_DIMENSIONS if tensor.dim() == 0 else WRONG_OP if op == Adasum else reduction_fault(tensor, op)
-        super().__init__(request_of("reducescatter", tensor, op=op, prescale=prescale, postscale=postscale, fault=fault),
-                         name, tensor)
+        super().__init__(request_of("reducescatter", tensor, op=op, prescale=prescale, postscale=postscale,
+                                    fault=fault), name, tensor)
         self._source = on_host(tensor)
         if prescale != 1.0:
             self._source = scaled(self._source, prescale)

@@ -24,15 +24,15 @@ def check_names(named: Sequence[Any], optimizer: Any) -> List[Tuple[str, Any]]:
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     missing = [tuple(parameter.shape) for parameter in own if id(parameter) not in known]
     if missing:
-        raise ValueError("named_parameters was specified, but one or more model parameters were not named. Their shapes: "
-                         f"{', '.join(str(shape) for shape in missing)}")
+        raise ValueError("named_parameters was specified, but one or more model parameters were not named. Their "
+                         f"shapes: {', '.join(str(shape) for shape in missing)}")
     optimized = {id(parameter) for parameter in own}
     return [(name, parameter) for name, parameter in named if id(parameter) in optimized]
 
 
 def watch(parameters: Sequence[Any], computed: Callable[[Any], None]) -> List[Any]:
-    """Calls computed(parameter), a method, each time a gradient has been added to. The result keeps this alive, and must
-    belong to the method's object: with that it ends."""
+    """Calls computed(parameter), a method, each time a gradient has been added to. The result keeps this alive, and
+    must belong to the method's object: with that it ends."""
     weak = weakref.WeakMethod(computed)  # the node of autograd would keep the object forever
     watched: List[Any] = []
 

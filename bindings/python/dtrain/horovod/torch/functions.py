@@ -61,8 +61,8 @@ def allgather_object(obj: Any, name: Optional[str] = None, process_set: ProcessS
 
 
 def broadcast_parameters(params: Any, root_rank: int, process_set: ProcessSet = global_process_set) -> None:
-    """Tensors of the root to all ranks, in place. params: a dict such as model.state_dict(), or an iterable of tensors or
-    of (name, tensor) such as model.named_parameters()."""
+    """Tensors of the root to all ranks, in place. params: a dict such as model.state_dict(), or an iterable of tensors
+    or of (name, tensor) such as model.named_parameters()."""
     if isinstance(params, dict):
         named = sorted(params.items())
     elif isinstance(params, str) or not hasattr(params, "__iter__"):
@@ -76,8 +76,8 @@ def broadcast_parameters(params: Any, root_rank: int, process_set: ProcessSet = 
 
 
 def broadcast_optimizer_state(optimizer: Any, root_rank: int, model: Any = None) -> None:
-    """The root's state of the optimizer to all ranks: tensors, numbers, and the settings of groups. A rank may have none
-    yet. model: of no effect, since no step is made to create the state."""
+    """The root's state of the optimizer to all ranks: tensors, numbers, and the settings of groups. A rank may have
+    none yet. model: of no effect, since no step is made to create the state."""
     del model
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ValueError("cannot broadcast torch.optim.LBFGS state")
@@ -86,11 +86,16 @@ def broadcast_optimizer_state(optimizer: Any, root_rank: int, model: Any = None)
     if rank() != root_rank:
         state = like(shapes, state)
     tensors: List[Tuple[str, Any]] = [
-        (f"optimizer.{number}.{key}", value) for number, one in sorted(state["state"].items(), key=lambda item: str(item[0]))
-        for key, value in sorted(one.items(), key=lambda item: str(item[0])) if isinstance(value, torch.Tensor)]
+        (f"optimizer.{number}.{key}", value) for number, one in sorted(state["state"].items(), key=by_name)
+        for key, value in sorted(one.items(), key=by_name) if isinstance(value, torch.Tensor)]
     broadcast_parameters(tensors, root_rank)
     if rank() != root_rank:
         load_plain(optimizer, state)
+
+
+def by_name(item: Tuple[Any, Any]) -> str:
+    """An order that is the same on all ranks."""
+    return str(item[0])
 
 
 class Shape:

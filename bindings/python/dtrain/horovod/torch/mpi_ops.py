@@ -12,8 +12,8 @@ from ..common.basics import (Adasum, Average, Max, Min, Product, Sum, ccl_built,
                              size, start_timeline, stop_timeline)
 from ..common.exceptions import HorovodInternalError, translated
 from ..common.process_sets import ProcessSet, add_process_set, engine_of, global_process_set, remove_process_set
-from ._allreduce import (allreduce, allreduce_, allreduce_async, allreduce_async_, grouped_allreduce, grouped_allreduce_,
-                         grouped_allreduce_async, grouped_allreduce_async_, sparse_allreduce_async)
+from ._allreduce import (allreduce, allreduce_, allreduce_async, allreduce_async_, grouped_allreduce,
+                        grouped_allreduce_, grouped_allreduce_async, grouped_allreduce_async_, sparse_allreduce_async)
 from ._calls import Barrier
 from ._gather import (allgather, allgather_async, alltoall, alltoall_async, broadcast, broadcast_, broadcast_async,
                       broadcast_async_, grouped_allgather, grouped_allgather_async, grouped_reducescatter,
@@ -25,11 +25,12 @@ __all__ = [
     "allgather", "allgather_async", "allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "alltoall",
     "alltoall_async", "barrier", "broadcast", "broadcast_", "broadcast_async", "broadcast_async_", "ccl_built",
     "cross_rank", "cross_size", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled", "global_process_set",
-    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_", "grouped_allreduce_async",
-    "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async", "init", "is_homogeneous",
-    "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled", "mpi_threads_supported",
-    "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async", "remove_process_set", "rocm_built", "shutdown",
-    "size", "sparse_allreduce_async", "start_timeline", "stop_timeline", "synchronize"]
+    "grouped_allgather", "grouped_allgather_async", "grouped_allreduce", "grouped_allreduce_",
+    "grouped_allreduce_async", "grouped_allreduce_async_", "grouped_reducescatter", "grouped_reducescatter_async",
+    "init", "is_homogeneous", "is_initialized", "join", "local_rank", "local_size", "mpi_built", "mpi_enabled",
+    "mpi_threads_supported", "nccl_built", "poll", "rank", "reducescatter", "reducescatter_async",
+    "remove_process_set", "rocm_built", "shutdown", "size", "sparse_allreduce_async", "start_timeline",
+    "stop_timeline", "synchronize"]
 
 
 def shutdown() -> None:
@@ -44,8 +45,8 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
 
 def join(device: Any = -1) -> int:
-    """For a rank without more data: until all ranks have called it, this one contributes zeros to the others' all-reduces.
-    Returns the rank that joined last. device: of no effect."""
+    """For a rank without more data: until all ranks have called it, this one contributes zeros to the others'
+    all-reduces. Returns the rank that joined last. device: of no effect."""
     del device
     engine = engine_of(global_process_set)
     try:

@@ -42,8 +42,8 @@ class Reduction:
 
 
 class DistributedGradients:
-    """The part of a DistributedOptimizer that is not the optimizer. The class of each instance has it before the class of
-    the optimizer that was wrapped."""
+    """The part of a DistributedOptimizer that is not the optimizer. The class of each instance has it before the class
+    of the optimizer that was wrapped."""
 
     def _distribute(self, named: Sequence[Tuple[str, Any]], settings: Settings) -> None:
         self._hvd = settings
@@ -100,8 +100,9 @@ class DistributedGradients:
             return
         wanted = [parameter for parameter in self._order if parameter.requires_grad]
         if isinstance(groups, int):
-            order = broadcast_object([self._parameter_names[parameter] for parameter in wanted],
-                                     engine_of(self._hvd.process_set).ranks[0], "optimizer.groups", self._hvd.process_set)
+            first = engine_of(self._hvd.process_set).ranks[0]
+            order = broadcast_object([self._parameter_names[parameter] for parameter in wanted], first,
+                                     "optimizer.groups", self._hvd.process_set)
             wanted.sort(key=lambda parameter: order.index(self._parameter_names[parameter]))
             count = min(groups, len(wanted))
             ends = [len(wanted) * index // max(count, 1) for index in range(count + 1)]
@@ -117,8 +118,8 @@ class DistributedGradients:
         """Called when a backward pass has added to the gradient of the parameter."""
         if self._passes_left[parameter] <= 0:
             raise AssertionError(
-                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step times before "
-                "step(). Increase backward_passes_per_step to accumulate gradients locally.")
+                f"The gradient of {self._parameter_names[parameter]} was computed more than backward_passes_per_step "
+                "times before step(). Increase backward_passes_per_step to accumulate gradients locally.")
         self._passes_left[parameter] -= 1
         if self._passes_left[parameter] > 0:
             return
@@ -148,7 +149,8 @@ class DistributedGradients:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             elif parameter.grad.is_sparse:
-                raise NotImplementedError(f"groups: the gradient of {self._parameter_names[parameter]} is sparse; leave it out")
+                raise NotImplementedError(f"groups: the gradient of {self._parameter_names[parameter]} is sparse; "
+                                          "leave it out")
         how = self._hvd
         pairs = [how.compression.compress(parameter.grad) for parameter in group]
         handle = grouped_allreduce_async_([sent for sent, _ in pairs], name=self._parameter_names[group[0]], op=how.op,
@@ -213,16 +215,17 @@ class DistributedGradients:
         if self._should_synchronize:
             if self._synchronized:
                 warnings.warn("optimizer.step() called without optimizer.skip_synchronize() context after "
-                              "optimizer.synchronize(). This can cause training slowdown. You may want to consider using "
-                              "optimizer.skip_synchronize() context if you use optimizer.synchronize() in your code.")
+                              "optimizer.synchronize(). This can cause training slowdown. You may want to consider "
+                              "using optimizer.skip_synchronize() context if you use optimizer.synchronize() in your "
+                              "code.")
             self.synchronize()
         self._synchronized = False
         return parent.step(closure) if closure is not None else parent.step()
 
     def zero_grad(self, *arguments: Any, **named: Any) -> Any:
         if self._reductions:
-            raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() or "
-                                 "optimizer.synchronize(). This is prohibited as it can cause a race condition.")
+            raise AssertionError("optimizer.zero_grad() was called after loss.backward() but before optimizer.step() "
+                                 "or optimizer.synchronize(). This is prohibited as it can cause a race condition.")
         parent: Any = super()
         return parent.zero_grad(*arguments, **named)
 
@@ -276,7 +279,7 @@ def DistributedOptimizer(optimizer: Any, named_parameters: Optional[Named] = Non
 
     named_parameters: model.named_parameters(); the names must be the same on all ranks.
     compression: Compression.fp16, say. backward_passes_per_step: how many passes add up before gradients are reduced.
-    op: Average, Sum, Adasum, ...  gradient_predivide_factor: with Average, divides before the sum, and multiplies after.
+    op: Average, Sum, Adasum, ...  gradient_predivide_factor: with Average, divides before the sum and multiplies after.
     groups: a number of groups, or lists of parameters: gradients of a group are reduced together.
     sparse_as_dense: reduces sparse gradients as dense ones. process_set: whose ranks' gradients count."""
     if gradient_predivide_factor != 1.0 and op != Average:

@@ -29,7 +29,8 @@ class SyncBatchNorm(Base):  # type: ignore[misc]
         if self.training and self.track_running_stats:
             self._track(mean.detach(), variance.detach(), count)
         shape = (1, -1, *[1] * (input.dim() - 2))
-        found = (input - mean.to(input.dtype).view(shape)) * torch.rsqrt(variance + self.eps).to(input.dtype).view(shape)
+        scale = torch.rsqrt(variance + self.eps)
+        found = (input - mean.to(input.dtype).view(shape)) * scale.to(input.dtype).view(shape)
         if self.affine:
             found = found * self.weight.view(shape) + self.bias.view(shape)
         return found

@@ -18,6 +18,6 @@ def _reset() -> None:
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a function train(state, ...): it goes on from the last commit after workers were lost, and from rank 0's
-    state after workers have come. Start the job by `dtrain-run --elastic MIN:MAX` (docs/ELASTIC.md)."""
+    """Decorator of a function train(state, ...): it goes on from the last commit after workers were lost, and from rank
+    0's state after workers have come. Start the job by `dtrain-run --elastic MIN:MAX` (docs/ELASTIC.md)."""
     return run_fn(func, _reset)

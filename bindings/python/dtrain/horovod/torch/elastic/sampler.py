@@ -13,8 +13,8 @@ Base: Any = torch.utils.data.Sampler
 
 
 class ElasticSampler(Base):  # type: ignore[misc]
-    """Each rank gets its share of what the epoch has left. Give it to a TorchState, call record_batch() after each batch,
-    and set_epoch() at the end of an epoch.
+    """Each rank gets its share of what the epoch has left. Give it to a TorchState, call record_batch() after each
+    batch, and set_epoch() at the end of an epoch.
 
     dataset: of constant length. shuffle: in an order that depends on seed and epoch, and is the same on all ranks."""
 

@@ -75,8 +75,8 @@ def handler_of(value: Any) -> Any:
 
 
 class TorchState(ObjectState):
-    """TorchState(model=model, optimizer=optimizer, epoch=0, batch=0): each is an attribute. Objects for which a handler is
-    registered are saved by it, all others as they are: assign new ones instead of changing them."""
+    """TorchState(model=model, optimizer=optimizer, epoch=0, batch=0): each is an attribute. Objects for which a handler
+    is registered are saved by it, all others as they are: assign new ones instead of changing them."""
 
     def __init__(self, model: Any = None, optimizer: Any = None, **kwargs: Any) -> None:
         handlers: Dict[str, Any] = {}
