@@ -42,3 +42,14 @@ def return_what_cannot_be_sent():
 
 def size_of(data):
     return data[::-1]
+
+
+def sum_by_horovod(scale=1):
+    import torch  # pylint: disable=import-outside-toplevel
+
+    import dtrain.horovod.torch as hvd  # pylint: disable=import-outside-toplevel
+    hvd.init()
+    try:
+        return hvd.rank(), hvd.allreduce(torch.tensor([float(scale)]), op=hvd.Sum).item()
+    finally:
+        hvd.shutdown()

@@ -18,8 +18,11 @@ import torch
 
 import dtrain
 import dtrain.horovod.torch as hvd
+from dtrain import horovod
+from dtrain.horovod import _run
 from dtrain.horovod.common import _job, _knobs, _request
 from dtrain.horovod.common._request import Request
+from launched import sum_by_horovod
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "HOROVOD.md"
 
@@ -160,6 +163,43 @@ class Jobs(unittest.TestCase):
             with self.assertRaises(kind):
                 hvd.init(**named)
         self.assertFalse(hvd.is_initialized())
+
+
+class Runs(unittest.TestCase):
+    """horovod.run(): a job from within this program."""
+
+    def test_processes_of_this_machine(self):
+        found = horovod.run(sum_by_horovod, args=(3,), num_proc=2, hosts="localhost:2", use_gloo=True, verbose=2)
+        self.assertEqual(found, [(0, 6.0), (1, 6.0)])
+        with self.assertWarns(DeprecationWarning):
+            self.assertEqual(horovod.run(sum_by_horovod, kwargs={"scale": 2}, np=1, start_timeout=60), [(0, 2.0)])
+
+    def test_what_is_started(self):
+        started = []
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(
+                _run, "run_cluster", lambda *arguments, **settings: started.append((arguments, settings))):
+            script = pathlib.Path(folder, "hosts.sh")
+            script.write_text("#!/bin/sh\necho alpha:2\necho beta slots=1\n", encoding="ascii")
+            script.chmod(0o700)
+            file = pathlib.Path(folder, "hostfile")
+            file.write_text("# all of them\nalpha slots=2 \n\nbeta:1\n", encoding="ascii")
+            horovod.run(print, num_proc=3, hostfile=str(file), ssh_port=22, network_interface="eth0,eth1")
+            horovod.run(print, num_proc=2, min_num_proc=1, max_num_proc=4, host_discovery_script=str(script))
+            horovod.run(print, num_proc=2, min_num_proc=1)
+        (first, given), (_, found), (_, here) = started
+        self.assertEqual(first, (3, 0, print))
+        self.assertEqual((given["backend"], given["hosts"], given["port"], given["env"]),
+                         ("ssh", {"alpha": 2, "beta": 1}, 22, {"DTRAIN_TCP_INTERFACE": "eth0,eth1"}))
+        self.assertEqual((found["backend"], found["elastic"], "hosts" in found), ("ssh", (1, 4), False))
+        self.assertEqual(here["elastic"], (1, 2))
+        self.assertNotIn("backend", here)
+
+    def test_wrong_arguments(self):
+        for named, kind, text in (({"hosts": "a", "hostfile": "b"}, ValueError, "one of hosts"),
+                                  ({"processes": 3}, TypeError, "no argument 'processes'"),
+                                  ({"hosts": "a b c"}, ValueError, "is not HOST or HOST:SLOTS")):
+            with self.assertRaisesRegex(kind, text):
+                horovod.run(print, **named)
 
 
 class Requests(unittest.TestCase):
