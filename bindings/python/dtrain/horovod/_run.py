@@ -27,8 +27,9 @@ def run(func: Callable[..., Any], args: Sequence[Any] = (), kwargs: Optional[Map
         executable: Optional[str] = None, **others: Any) -> List[Any]:
     """See dtrain.horovod.run()."""
     given = named(others)
-    count, least, most = (given.get(new, value) for new, value in (
-        ("num_proc", num_proc), ("min_num_proc", min_num_proc), ("max_num_proc", max_num_proc)))
+    count: int = given.get("num_proc", num_proc)
+    least: Optional[int] = given.get("min_num_proc", min_num_proc)
+    most: Optional[int] = given.get("max_num_proc", max_num_proc)
     if sum(one is not None for one in (hosts, hostfile, host_discovery_script)) > 1:
         raise ValueError("run: give one of hosts, hostfile and host_discovery_script")
     settings: Dict[str, Any] = {"args": args, "kwargs": kwargs, "python": executable, "logs": output_filename,
