@@ -97,6 +97,22 @@ def sets(rank, size):
     return True
 
 
+def tables(rank, size):
+    """Parameters on servers, beside operations by name."""
+    table = hvd.global_process_set.communicator.table("numbers", length=2, rule="sgd", learning_rate=1.0)
+    for _ in range(3):
+        table.push(torch.ones(2))
+        hvd.allreduce(torch.ones(3), name="beside")
+    hvd.barrier()
+    found = torch.zeros(2)
+    table.pull(found)
+    hvd.barrier()
+    table.close()
+    own = hvd.add_process_set([0])
+    assert "no communicator" in refusal(lambda: own.communicator, kind=ValueError)
+    return found.tolist()
+
+
 def timelines(rank, size, path):
     hvd.start_timeline(path)
     hvd.allreduce(torch.ones(3), name="a tensor of the timeline")
@@ -131,6 +147,9 @@ class Jobs(unittest.TestCase):
 
     def test_process_sets(self):
         run(3, sets)
+
+    def test_tables(self):
+        self.assertEqual(run(2, tables), [[-6, -6]] * 2)
 
     def test_timelines(self):
         with tempfile.TemporaryDirectory() as folder:

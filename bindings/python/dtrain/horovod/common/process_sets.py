@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
+from ..._communicator import Communicator
 from ..._errors import Error
 from ._engine import Engine
 from ._job import current
@@ -45,6 +46,15 @@ class ProcessSet:
     def included(self) -> Optional[bool]:
         """Whether this process is in the set."""
         return None if self.ranks is None else current().rank in self.ranks
+
+    @property
+    def communicator(self) -> Communicator:
+        """Of the global set: the communicator of all ranks, for what Horovod has no calls for, such as tables. All
+        ranks make the same calls on it, in the same order. It is another one after workers were lost or have come
+        (hvd.elastic)."""
+        if self.process_set_id != 0:
+            raise ValueError(f"{self} has no communicator for programs; split the one of global_process_set")
+        return current().world
 
     def __str__(self) -> str:
         return f"ProcessSet(process_set_id={self.process_set_id}, ranks={self.ranks}, mpi_comm={self.mpi_comm})"
