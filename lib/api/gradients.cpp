@@ -67,7 +67,7 @@ dtrain_status_t dtrain_gradients_create(dtrain_comm_t *comm,
                                         dtrain_gradients_t **gradients_p) {
     if (Status s = check_handle(comm, "comm"); s != DTRAIN_OK) return s;
     return guard_new([&]() -> Status {
-        dtrain_gradients_params_t given;
+        dtrain_gradients_params_t given{};
         Status taken = gradients_p == nullptr ? fail(DTRAIN_ERR_INVALID, "gradients_p is NULL")
                                               : dtrain::api::take(given, params);
         if (taken == DTRAIN_OK && given.flags != 0)
