@@ -79,6 +79,22 @@ class Torch(unittest.TestCase):
                                program, PYTHONPATH=f"{folder}:{PACKAGES}")
         self.assertEqual((code, output.count("good")), (0, 2), output)
 
+    def restarted(self, last, *arguments):
+        """torchrun starts the ranks again after each attempt in which one of them was killed."""
+        with tempfile.TemporaryDirectory() as folder:
+            code, output = run(sys.executable, "-W", "ignore", "-m", "torch.distributed.run", *arguments,
+                               "--nproc-per-node", 3, "--max-restarts", 2, HERE / "torch_restarted.py", last,
+                               FOLDER=folder)
+        self.assertEqual((code, output.count(f"attempt {last} is good")), (0, 3), output[-20000:])
+        self.assertIn("rank 1", output)  # the error of the others in the first attempt
+
+    def test_restarts(self):
+        self.restarted(1, "--standalone")
+
+    def test_restarts_over_one_store(self):
+        """The store has keys of the attempts before."""
+        self.restarted(2, "--nnodes", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0")
+
 
 if __name__ == "__main__":
     if importlib.util.find_spec("torch") is None:

@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
+import os
 import time
 from datetime import timedelta
 from typing import Any, List
@@ -12,8 +13,8 @@ LOOK = timedelta(milliseconds=10)  #: for a key that should be there
 
 
 class Exchange:
-    """An all-gather. The store may be older than the group (a job that was initialized again), so keys have the number
-    of the generation: how often all ranks have come here before."""
+    """An all-gather. The store may be older than the group, so keys have the number of torchrun's attempt (in an attempt
+    that failed only some ranks may have come), and of the generation: how often all ranks have come here before."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._store = store
@@ -22,11 +23,12 @@ class Exchange:
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout.total_seconds()
         self._round = 0
-        self._generation = (store.add("dtrain/came", 1) - 1) // size
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        self._prefix = f"dtrain/{attempt}/{(store.add(f'dtrain/{attempt}/came', 1) - 1) // size}"
 
     def __call__(self, mine: bytes) -> List[bytes]:
         self._round += 1
-        begin = f"dtrain/{self._generation}/{self._round}/"
+        begin = f"{self._prefix}/{self._round}/"
         self._store.set(begin + str(self._rank), mine.hex())
         return [bytes.fromhex(self._get(begin, rank).decode()) for rank in range(self._size)]
 
