@@ -47,8 +47,8 @@ class Torch(unittest.TestCase):
         self.assertGreaterEqual(int(found[1]) - int(found[2] or 0), least, output[-2000:])
 
     def test_package(self):
-        for name in ("torch_collectives", "torch_groups", "torch_faults", "torch_ddp", "torch_hooks", "horovod_operations",
-                     "horovod_names", "horovod_optimizer", "horovod_job"):
+        for name in ("torch_collectives", "torch_groups", "torch_faults", "torch_ddp", "torch_sharding", "torch_hooks",
+                     "horovod_operations", "horovod_names", "horovod_optimizer", "horovod_job"):
             with self.subTest(name=name):
                 self.passed(1, sys.executable, "-W", "ignore", TESTS / f"test_{name}.py")
 

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 import copy
 import unittest
 
-from torch_ranks import OLD, dist, run, torch
+from torch_ranks import dist, run, torch
 
 STEPS, SAMPLES = 4, 6
 
@@ -134,18 +134,6 @@ def no_sync(rank, size):
         assert torch.allclose(one.grad, other.grad)
 
 
-def sharded(rank, size):
-    """FSDP, and what torch builds on functional collectives, against the same model in one process."""
-    from torch.distributed.fsdp import fully_shard
-    own = network()
-    wanted = alone(copy.deepcopy(own), size)
-    mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (size,))
-    fully_shard(own, mesh=mesh)
-    train(own, rank, size)
-    for found, other in zip(own.parameters(), wanted.parameters()):
-        assert torch.allclose(found.full_tensor(), other), (found.full_tensor() - other).abs().max()
-
-
 class Training(unittest.TestCase):
     def test_plain(self):
         for size in (1, 2, 3):
@@ -162,10 +150,6 @@ class Training(unittest.TestCase):
 
     def test_no_sync(self):
         run(2, no_sync)
-
-    @unittest.skipIf(OLD, "fully_shard is newer than this torch")
-    def test_sharded(self):
-        run(2, sharded)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
 from datetime import timedelta
-from typing import Any
+from typing import Any, Set
 
 from .._communicator import Communicator
 from .._torch_backend import NAME
@@ -54,6 +54,9 @@ class ProcessGroup(Messages, c10d.ProcessGroup):  # type: ignore[misc]
         return self
 
 
+#: Groups that torch wraps in another (TORCH_DISTRIBUTED_DEBUG=DETAIL). It keeps only their half that is in C++.
+_wrapped: Set[Any] = set()
+
 if OLD:
     Backend: Any = None
 else:
@@ -62,6 +65,12 @@ else:
             c10d.Backend.__init__(self, comm.rank, comm.size)
             self._open(job, comm, timeout)
             self._name = name
+            if dist.get_debug_level() == dist.DebugLevel.DETAIL:
+                _wrapped.add(self)
+
+        def shutdown(self) -> None:
+            _wrapped.discard(self)
+            super().shutdown()
 
         def getBackendName(self) -> str:  # pylint: disable=invalid-name
             return NAME

@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 import time
 from datetime import timedelta
-from typing import Any, List, Union
+from typing import Any, List
 
 from .. import _dtrain
 from .._constants import ANY_RANK
@@ -13,7 +13,7 @@ from ._errors import DtrainError
 from ._lists import Lists
 from ._operations import only
 from ._tensors import wire
-from ._torch import torch
+from ._torch import UNSET, torch
 from ._work import Work
 
 HERE, GO_ON = 0xfffffff0, 0xfffffff1  #: tags of the monitored barrier, beyond those of torch
@@ -32,10 +32,12 @@ class Messages(Lists):
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
         return self.recv(tensors, ANY_RANK, tag)
 
-    def monitored_barrier(self, timeout: Union[timedelta, float, None] = None, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits until all ranks are here. Rank 0 waits for the others' messages, and the error there names the rank
-        that did not come, or with wait_all_ranks all such ranks."""
-        limit = self._timeout if timeout is None else timeout
+        that did not come, or with wait_all_ranks all such ranks. timeout: torch passes a Backend its options."""
+        limit = getattr(timeout, "timeout", timeout)
+        if limit is None or limit == UNSET:
+            limit = self._timeout
         if not isinstance(limit, timedelta):
             limit = timedelta(seconds=limit)
         deadline = time.monotonic() + limit.total_seconds()
