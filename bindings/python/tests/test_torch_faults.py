@@ -3,6 +3,7 @@ arguments, calls that differ, ends with operations in flight. Each is an error t
 
 SPDX-License-Identifier: Apache-2.0
 """
+import ctypes
 import datetime
 import os
 import signal
@@ -80,8 +81,77 @@ def never_came(rank, size, path):
 
 
 def differing(rank, size):
-    error = failure(dist.all_reduce, torch.ones(4 + rank))
-    expect(error, RuntimeError, "4", "5")
+    """Tensors of other sizes or types than the other rank's: the error names both. A sender and a root may be done
+    before anybody sees it."""
+    count = 3 + rank
+    ones, mine = torch.ones, torch.ones(3 + rank)
+    both = [torch.ones(count) for _ in range(size)]
+    differs = ("f32[3]", "f32[4]")
+    cases = [
+        (lambda group: dist.all_reduce(mine, group=group), (0, 1), differs),
+        (lambda group: dist.all_reduce(mine, group=group, async_op=True).wait(), (0, 1), differs),
+        (lambda group: dist.all_reduce(mine, group=group, async_op=True).get_future().wait(), (0, 1), differs),
+        (lambda group: dist.all_reduce(ones(3).to(torch.int32 if rank else torch.float32), group=group), (0, 1), ("i32", "f32")),
+        (lambda group: dist.all_reduce_coalesced([ones(2), mine], group=group), (0, 1), differs),
+        (lambda group: dist.broadcast(mine, 0, group=group), (1,), differs),
+        (lambda group: dist.reduce(mine, 0, group=group), (0,), differs),
+        (lambda group: dist.all_gather(both, mine, group=group), (0, 1), differs),
+        (lambda group: dist.gather(mine, both if rank == 0 else None, group=group), (0,), differs),
+        (lambda group: dist.scatter(mine, both if rank == 0 else None, group=group), (1,), differs),
+        (lambda group: dist.reduce_scatter(mine, both, group=group), (0, 1), differs),
+        (lambda group: group.alltoall(both, [one.clone() for one in both]).wait(), (0, 1), ("12 bytes", "16 bytes")),
+        (lambda group: dist.all_to_all_single(ones(2 * count), ones(2 * count), group=group), (0, 1), differs),
+        (lambda group: group.send([ones(9)], 1, 0).wait() if rank == 0 else group.recv([mine], 0, 0).wait(), (1,),
+         ("36 bytes", "16")),
+    ]
+    for number, (call, fails, texts) in enumerate(cases):
+        group = dist.new_group([0, 1])
+        if rank in fails:
+            expect(failure(call, group), RuntimeError, *texts)
+        else:
+            try:
+                call(group)
+            except RuntimeError:
+                pass  # it has heard of the other's error
+        tensor = ones(1)
+        dist.all_reduce(tensor)
+        assert tensor.item() == size, number
+
+
+def missing(rank, size):
+    """A rank that never makes the call, under the timeout of the group."""
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    if rank == 0:
+        expect(failure(dist.all_reduce, torch.ones(1), group=group), RuntimeError, "Timed out")
+    dist.barrier()
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    if rank == 0:
+        expect(failure(dist.recv, torch.ones(1), 1, group=group), RuntimeError, "Timed out")
+        future = dist.irecv(torch.ones(1), 1, group=group).get_future()
+        expect(failure(future.wait), RuntimeError, "Timed out")
+    dist.barrier()
+
+
+def resized(rank, size):
+    """Tensors that get other memory while their operations are in flight."""
+    if rank == 0:
+        tensor = torch.zeros(2)
+        storage = dtrain.torch._tensors.storage_of(tensor)
+        work = dist.irecv(tensor, 1)
+        kept = torch.frombuffer((ctypes.c_float * 2).from_address(storage.data_ptr()), dtype=torch.float32)
+        other = torch.zeros(2)
+        tensor.set_(other)  # the old memory stays with the operation
+        dist.barrier()
+        work.wait()
+        assert kept.tolist() == [1.0, 1.0] and tensor.tolist() == [0.0, 0.0]
+        tensor = torch.ones(2)
+        work = dist.isend(tensor, 1)  # short, so it has left already
+        tensor.resize_(1 << 12)
+        expect(failure(work.wait), RuntimeError, "resized")
+    else:
+        dist.barrier()
+        dist.send(torch.ones(2), 0)
+        dist.recv(torch.empty(2), 0)
 
 
 def arguments(rank, size):
@@ -186,6 +256,12 @@ class Faults(unittest.TestCase):
 
     def test_differing(self):
         run(2, differing)
+
+    def test_missing(self):
+        run(2, missing)
+
+    def test_resized(self):
+        run(2, resized)
 
     def test_arguments(self):
         run(2, arguments)

@@ -96,8 +96,9 @@ class Group:
         self._sequence += 1
         timeout = getattr(opts, "timeout", None)
         if self._together is not None or getattr(opts, "asyncOp", True):
+            arrays = [one for one in arguments if isinstance(one, Tensor)]
             return self._made(Work(what, (self._start(function, arguments, timeout, factor),), tensors, finish,
-                                   self._completions))
+                                   self._completions, arrays))
         self._run(what, function, arguments, timeout, factor)
         if finish is not None:
             finish()
@@ -109,7 +110,8 @@ class Group:
         self._sequence += 1
         timeout = getattr(opts, "timeout", None)
         requests = tuple(self._start(function, arguments, timeout, factor) for function, arguments in calls)
-        return self._made(Work(what, requests, tensors, finish, self._completions))
+        arrays = [one for _, arguments in calls for one in arguments if isinstance(one, Tensor)]
+        return self._made(Work(what, requests, tensors, finish, self._completions, arrays))
 
     def _ended(self, what: str, tensors: Any) -> Work:
         """The work of what was done at once."""

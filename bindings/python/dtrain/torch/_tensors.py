@@ -71,9 +71,11 @@ def consecutive(tensors: Sequence[Any]) -> bool:
     return True
 
 
+storage_of: Any = getattr(Tensor, "untyped_storage", None) or Tensor._storage
+
+
 def storage_address(tensor: Any) -> int:
-    get = getattr(tensor, "untyped_storage", None) or tensor.storage
-    return get().data_ptr()
+    return storage_of(tensor).data_ptr()
 
 
 def check_alike(tensors: Sequence[Any], name: str) -> None:

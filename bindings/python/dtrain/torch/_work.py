@@ -5,10 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from datetime import timedelta
 from threading import Lock
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .. import _dtrain
 from ._errors import DtrainError, translated
+from ._tensors import storage_of
 from ._torch import c10d, torch
 
 NO_TIMEOUT = timedelta(0)
@@ -20,10 +21,12 @@ class Work(c10d.Work):  # type: ignore[misc]
     """One operation. It may have several requests: of lists of tensors that travel each by itself."""
 
     def __init__(self, what: str, requests: Requests, tensors: Any, finish: Optional[Callable[[], Any]],
-                 completions: Any) -> None:
+                 completions: Any, arrays: Sequence[Any] = ()) -> None:
+        """arrays: the tensors that the requests use."""
         super().__init__()
         self._what = what
         self.requests = requests
+        self._memory = [(storage, storage.data_ptr()) for storage in map(storage_of, arrays)]
         self._tensors = tensors
         self._finish = finish
         self._completions = completions
@@ -119,6 +122,10 @@ class Work(c10d.Work):  # type: ignore[misc]
                 self._source = _dtrain.request_result(request).peer
             except Exception as failed:  # pylint: disable=broad-except
                 error = error or translated(failed, self._what)
+        for storage, address in self._memory:
+            if storage.data_ptr() != address:
+                error = error or DtrainError(f"dtrain: {self._what}: a tensor was resized while the operation used its "
+                                             "memory, so the result is lost; wait for the operation before")
         if error is None and self._finish is not None:
             try:
                 self._finish()
@@ -126,6 +133,7 @@ class Work(c10d.Work):  # type: ignore[misc]
                 error = failed
         self._error = error
         self._finish = None
+        self._memory = []
         self._ended = True
 
 
