@@ -7,6 +7,7 @@ import os
 import threading
 import time
 import unittest
+import zlib
 
 from torch_ranks import OLD, dist, initialize, run, torch
 
@@ -49,6 +50,27 @@ def many_groups(rank, size):
     for group in groups:
         dist.barrier(group=group)
     assert threads() == before, (before, threads(), rank)
+
+
+def names(rank, size):
+    """Names of one hash value are different groups, of the same ranks at the same time."""
+    first, second = "plumless", "buckeroo"
+    assert zlib.crc32(first.encode()) == zlib.crc32(second.encode())
+    job = dist.distributed_c10d._get_default_group()._job
+    groups, limit = {}, datetime.timedelta(seconds=60)
+
+    def make(name):
+        groups[name] = job.group([0, 1], name, limit)
+    makers = [threading.Thread(target=make, args=(name,)) for name in ((first, second) if rank else (second, first))]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
+    for name, value in ((first, 1.0), (second, 2.0)):
+        tensor = torch.tensor([value])
+        groups[name].allreduce(tensor)
+        assert tensor.item() == 2 * value, (name, tensor)
+        groups[name].close()
 
 
 def objects(rank, size):
@@ -189,6 +211,9 @@ class Groups(unittest.TestCase):
 
     def test_many_groups(self):
         run(2, many_groups)
+
+    def test_names(self):
+        run(2, names)
 
     def test_objects(self):
         run(3, objects)

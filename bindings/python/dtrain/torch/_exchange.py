@@ -47,6 +47,14 @@ class Exchange:
         found: bytes = self._store.get(key)
         return found
 
+    def number(self, name: str, timeout: timedelta) -> int:
+        """A number for this name, the same on all ranks that ask, and no other name's. The first one to ask draws it."""
+        key = f"{self._prefix}/numbers/{name}"
+        if self._store.add(f"{key}/asked", 1) == 1:
+            self._store.set(key, str(self._store.add(f"{self._prefix}/drawn", 1)))
+        self._store.wait([key], timeout)
+        return int(self._store.get(key))
+
     def _has(self, key: str) -> bool:
         try:
             self._store.wait([key], LOOK)

@@ -8,7 +8,6 @@ import atexit
 import os
 import threading
 import weakref
-import zlib
 from datetime import timedelta
 from typing import Any, Mapping, Sequence
 
@@ -16,8 +15,10 @@ from .._communicator import Communicator
 from .._context import Context
 from .._errors import Error
 from ._completions import Completions
-from ._errors import translated
+from ._errors import DtrainError, translated
 from ._exchange import Exchange
+
+FIRST_TAG = 1 << 30  #: of groups; programs that use the communicator have those before
 
 _jobs: "weakref.WeakSet[Job]" = weakref.WeakSet()
 
@@ -26,14 +27,14 @@ class Job:
     """Ends with its last group."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta, options: Mapping[str, Any]) -> None:
-        exchange = Exchange(store, rank, size, timeout)
+        self._exchange = Exchange(store, rank, size, timeout)
         self.process = os.getpid()
         self.size = size
         self._users = 0
         self._lock = threading.Lock()
         self.context = Context(options)
         try:
-            self.world = self.context.join(allgather=exchange, size=size, rank=rank, timeout=timeout)
+            self.world = self.context.join(allgather=self._exchange, size=size, rank=rank, timeout=timeout)
         except Error as error:
             self.context.close()
             cause = error.__cause__
@@ -63,7 +64,11 @@ class Job:
 
     def group(self, ranks: Sequence[int], name: str, timeout: timedelta) -> Communicator:
         """A communicator of these ranks of the world. name: the same on all of them, and no other group's."""
-        tag = zlib.crc32(name.encode()) & 0x7fffffff
+        try:
+            tag = FIRST_TAG + self._exchange.number(name, timeout)
+        except Exception as error:
+            raise DtrainError(f"dtrain: new group {name!r} of ranks {list(ranks)}: torch's store gave no number for it: "
+                              f"{error}") from error
         try:
             return self.world.create_group(ranks, tag, timeout=timeout)
         except Error as error:
