@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 import sys
+import time
 import unittest
 
 try:
@@ -157,13 +158,13 @@ class Optimizers(Case):
         data = torch.randn(8, 7, generator=torch.Generator().manual_seed(100 * step + rank))
         return ((model(data[:, :5]) - data[:, 5:]) ** 2).mean()
 
-    def compare(self, make_reference, **settings):
+    def compare(self, make_reference, label="", **settings):
         model, reference = self.model(), self.model()
         if RANK > 0:  # all begin with rank 0's values
             with torch.no_grad():
                 for parameter in model.parameters():
                     parameter.zero_()
-        optimizer = self.keep(DistributedOptimizer(model.parameters(), world, name=self.id(), **settings))
+        optimizer = self.keep(DistributedOptimizer(model.parameters(), world, name=self.id() + label, **settings))
         alone = make_reference(reference.parameters())
         for step in range(5):
             optimizer.zero_grad()
@@ -194,6 +195,77 @@ class Optimizers(Case):
     def test_quorum_of_all(self):
         self.compare(lambda parameters: torch.optim.SGD(parameters, lr=0.1), rule="sgd", lr=0.1,
                      consistency="quorum", quorum=SIZE)
+
+    def test_overlap(self):
+        """Pushes during the backward pass, of each parameter or of all together."""
+        for number, bytes_ in enumerate((1, 64, 1 << 20)):
+            for rule, make in (("sgd", torch.optim.SGD), ("adam", torch.optim.Adam)):
+                with self.subTest(bytes_=bytes_, rule=rule):
+                    more = {"steps": "table", "epsilon": 1e-8} if rule == "adam" else {}
+                    self.compare(lambda parameters, make=make: make(parameters, lr=0.01), rule=rule, lr=0.01, overlap=True,
+                                 bucket_bytes=bytes_, label=f"{rule}{number}", **more)
+        self.compare(lambda parameters: torch.optim.SGD(parameters, lr=0.1), rule="sgd", lr=0.1, overlap=True,
+                     bucket_bytes=1, consistency="quorum", quorum=SIZE, label="quorum")
+
+    def test_overlap_pushes_while_backward_runs(self):
+        model = self.model()
+        optimizer = self.keep(DistributedOptimizer(model.parameters(), world, name=self.id(), rule="sgd", lr=0.1,
+                                                   overlap=True, bucket_bytes=1))
+        buckets = optimizer._parts[0][0].overlap._buckets
+        self.assertEqual(len(buckets), 4)
+        seen = []
+        inputs = torch.randn(2, 5, requires_grad=True)
+        hidden = model[1](model[0](inputs))
+        hidden.register_hook(lambda _: seen.append([one.request is not None for one in buckets]))
+        model[2](hidden).sum().backward()
+        self.assertEqual(len(seen), 1)
+        self.assertEqual(seen[0][:2], [False, False])
+        self.assertEqual([one.request is not None for one in buckets], [True] * 4)
+        optimizer.step()
+        self.assertEqual([one.request is not None for one in buckets], [False] * 4)
+
+    def test_overlap_of_several_backward_passes(self):
+        """Gradients are added up without pushes; parameters may have none; a pass too many is refused."""
+        model, reference = self.model(), self.model()
+        unused, alone = nn.Parameter(torch.ones(3)), torch.optim.SGD(reference.parameters(), lr=0.1)
+        optimizer = self.keep(DistributedOptimizer([*model.parameters(), unused], world, name=self.id(), rule="sgd", lr=0.1,
+                                                   overlap=True, bucket_bytes=1))
+        for step in range(3):
+            optimizer.zero_grad()
+            with optimizer.no_sync():
+                self.loss(model, RANK, 10 + step).backward()
+            self.loss(model, RANK, step).backward()
+            optimizer.step()
+            alone.zero_grad()
+            (sum(self.loss(reference, rank, at) for rank in range(SIZE) for at in (step, 10 + step)) / SIZE).backward()
+            alone.step()
+        for own, expected in zip(model.parameters(), reference.parameters()):
+            torch.testing.assert_close(own, expected, rtol=1e-4, atol=1e-5)
+        self.assertEqual(unused.tolist(), [1.0] * 3)
+        self.loss(model, RANK, 0).backward()
+        with self.assertRaisesRegex(RuntimeError, "no_sync"):
+            self.loss(model, RANK, 0).backward()
+        optimizer.step()
+
+    def test_bound_of_ssp(self):
+        """A worker is at most `staleness` clocks ahead of the slowest one, with overlap and without."""
+        for overlap in (False, True):
+            with self.subTest(overlap=overlap):
+                weight = nn.Parameter(torch.zeros(4))
+                optimizer = self.keep(DistributedOptimizer(
+                    [weight], world, name=f"{self.id()}.{overlap}", rule="sgd", lr=1.0, overlap=overlap, bucket_bytes=1,
+                    consistency=dtrain.Consistency.SSP, staleness=2))
+                for step in range(1, 9):
+                    if RANK == 1:
+                        time.sleep(0.05)
+                    (weight.sum() * -1.0).backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    # Each worker adds one at each step.
+                    self.assertGreaterEqual(weight[0].item(), step + (SIZE - 1) * (step - 2))
+                world.barrier()
+                optimizer.pull()
+                self.assertEqual(weight.tolist(), [8.0 * SIZE] * 4)
 
     def test_groups_and_schedulers(self):
         model, reference = self.model(), self.model()

@@ -2,15 +2,17 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Optional, Union
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Optional, Union
 
 import torch
 from torch import Tensor
 
 from .._communicator import Communicator
-from .._constants import Consistency
+from .._constants import Consistency, Rule, Steps
 from .._names import find
 from .._table import Table
+from ._overlap import Gradients, Overlap
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from .._settings import TableSettings
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64"}
+WITH_NORMS = (Rule.ADAGRAD_ROWS, Rule.LARS, Rule.LAMB)
+WHOLE_ROWS = ("clip_norm", "row_length", "segments")  # settings that make the rows of a table more than elements
+MOST = 1 << 62  #: bytes of a bucket that has everything
 IN_STEP = (Consistency.BSP, Consistency.QUORUM)  # push_pull() ends the clock by itself
 
 
@@ -25,20 +30,20 @@ class Part:
     """The parameters of a group in one table, one after the other in one tensor, of which they become
     views: what is pulled is in the model without a copy."""
 
-    def __init__(self, comm: Communicator, name: str, parameters: List[Tensor], settings: Dict[str, Any]) -> None:
+    def __init__(self, comm: Communicator, name: str, parameters: List[Tensor], bucket_bytes: Optional[int],
+                 settings: Dict[str, Any]) -> None:
+        """bucket_bytes: of pushes during the backward pass; None: there are none."""
         self.parameters = parameters
         self.values = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-        self.gradients = torch.zeros_like(self.values)
+        self.gradients = Gradients(parameters, self.values)
         self.table: Table = comm.table(name, dtype=DTYPES[self.values.dtype], length=len(self.values), **settings)
-        self.ends_own_clocks = settings["consistency"] == Consistency.SSP
-        at = 0
-        self.places: List[Tensor] = []  #: of each parameter's gradient
-        for parameter in parameters:
-            end = at + parameter.numel()
+        self.has_clocks = settings["consistency"] != Consistency.ASYNC
+        self.in_step = settings["consistency"] in IN_STEP
+        for parameter, end in zip(parameters, self.gradients.ends):
             with torch.no_grad():
-                parameter.set_(self.values[at:end].view_as(parameter))
-            self.places.append(self.gradients[at:end].view_as(parameter))
-            at = end
+                parameter.set_(self.values[end - parameter.numel():end].view_as(parameter))
+        self.overlap = None if bucket_bytes is None else Overlap(
+            self.table, self.gradients, bucket_bytes // self.values.element_size())
 
     def begin(self, comm: Communicator) -> None:
         """All ranks begin with rank 0's values; with those of the servers if the table was restored."""
@@ -48,18 +53,18 @@ class Part:
         self.table.pull(self.values)
 
     def step(self) -> None:
-        with torch.no_grad():
-            for place, parameter in zip(self.places, self.parameters):
-                if parameter.grad is None:
-                    place.zero_()
-                elif parameter.grad.data_ptr() != place.data_ptr():
-                    place.copy_(parameter.grad)
-        if self.ends_own_clocks:
-            self.table.push(self.gradients)
-            self.table.clock()
-            self.table.pull(self.values)
+        if self.overlap is not None:
+            self.overlap.finish()
         else:
-            self.table.push_pull(self.gradients, self.values)
+            for number in range(len(self.parameters)):
+                self.gradients.take(number)
+            if self.in_step or not self.has_clocks:
+                self.table.push_pull(self.gradients.values, self.values)
+                return
+            self.table.push(self.gradients.values)
+        if self.has_clocks:
+            self.table.clock()
+        self.table.pull(self.values)
 
 
 class DistributedOptimizer(torch.optim.Optimizer):
@@ -70,11 +75,12 @@ class DistributedOptimizer(torch.optim.Optimizer):
     (docs/PARAMETER_SERVER.md): rule, learning_rate (or lr), momentum, beta1 ... By default the ranks go in step
     (consistency "bsp") and the mean of their gradients is applied ("aggregate": "avg"). With "ssp" and
     "async" each worker's gradients are applied as they come; then the learning rate is for one worker's
-    gradient. A rate that a scheduler of torch.optim.lr_scheduler sets is passed on by rank 0.
+    gradient. overlap: pushes leave during the backward pass, in buckets of about bucket_bytes. A rate that a scheduler of torch.optim.lr_scheduler sets is passed on by rank 0.
     """
 
     def __init__(self, parameters: Union[Iterable[Tensor], Iterable[Dict[str, Any]]], comm: Communicator, *,
-                 name: str = "parameters", lr: Optional[float] = None, **settings: "Unpack[TableSettings]") -> None:
+                 name: str = "parameters", lr: Optional[float] = None, overlap: bool = False,
+                 bucket_bytes: int = 1 << 20, **settings: "Unpack[TableSettings]") -> None:
         defaults: Dict[str, Any] = dict(settings)
         if lr is not None:
             defaults["learning_rate"] = lr
@@ -90,7 +96,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
             if chosen["consistency"] in IN_STEP:
                 chosen.setdefault("aggregate", "avg")
             group["lr"] = group["initial_lr"] = chosen.get("learning_rate")
-            self._parts.append([Part(comm, f"{name}.{number}.{kind}", tensors, chosen)
+            pushed = max(bucket_bytes if may_be_divided(chosen) else MOST, 1) if overlap else None
+            self._parts.append([Part(comm, f"{name}.{number}.{kind}", tensors, pushed, chosen)
                                 for kind, tensors in by_dtype(group["params"]).items()])
         self._rates = [group["lr"] for group in self.param_groups]
         for parts in self._parts:
@@ -118,6 +125,17 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 part.step()
         return loss
 
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """With overlap, backward passes in this context push nothing: what they add to the gradients goes with the next
+        pass outside, or with step()."""
+        with ExitStack() as stack:
+            for parts in self._parts:
+                for part in parts:
+                    if part.overlap is not None:
+                        stack.enter_context(part.overlap.paused())
+            yield
+
     def pull(self) -> None:
         """Reads the servers' values, for example after a checkpoint was restored."""
         for parts in self._parts:
@@ -135,6 +153,14 @@ class DistributedOptimizer(torch.optim.Optimizer):
         for group, rate in zip(self.param_groups, rates):
             group["lr"] = rate
         self.pull()
+
+
+def may_be_divided(settings: Dict[str, Any]) -> bool:
+    """Whether several pushes of ranges do what one of everything does: not if each push is a step of the whole table, nor
+    if the rule takes norms over many elements."""
+    if find(Rule, settings.get("rule", Rule.SGD), "rule") in WITH_NORMS or any(map(settings.get, WHOLE_ROWS)):
+        return False
+    return settings["consistency"] in IN_STEP or find(Steps, settings.get("steps", Steps.OWN), "steps") != Steps.TABLE
 
 
 def by_dtype(parameters: List[Tensor]) -> Dict[str, List[Tensor]]:
