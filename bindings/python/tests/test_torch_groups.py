@@ -205,6 +205,28 @@ def options(rank, size, path):
     dist.destroy_process_group()
 
 
+def traced(rank, size, path):
+    """Calls are in the library's timeline, under torch's names, and in torch's profiler."""
+    initialize(rank, size, path, pg_options={"timeline": f"{path}.%r.json"})
+    group = dist.new_group([0, 1])
+    with torch.profiler.profile() as profile:
+        dist.all_reduce(torch.ones(3))
+        dist.all_reduce(torch.ones(3), async_op=True).wait()
+        dist.broadcast(torch.ones(3), 0, group=group)
+        dist.all_reduce_coalesced([torch.ones(3), torch.ones(2)])
+        dist.all_reduce(torch.ones(3).to_sparse())
+    seen = [event.key for event in profile.key_averages() for _ in range(event.count) if event.key.startswith("dtrain:")]
+    assert sorted(seen) == ["dtrain:all_reduce"] * 3 + ["dtrain:all_reduce_coalesced", "dtrain:broadcast"], seen
+    names = [dist.distributed_c10d._get_default_group()._name, group._name]
+    assert names[0] != names[1], names
+    dist.destroy_process_group()
+    with open(f"{path}.{rank}.json", encoding="utf-8") as file:
+        text = file.read()
+    for what, name, count in (("all_reduce", names[0], 3), ("broadcast", names[1], 1), ("all_reduce_coalesced", names[0], 1)):
+        assert text.count(f'"torch: {what}, group {name}"') == count, text
+    assert text.count('"name":"allreduce"') == 4, text  # the library's records
+
+
 class Groups(unittest.TestCase):
     def test_subgroups(self):
         run(3, subgroups)
@@ -240,6 +262,9 @@ class Groups(unittest.TestCase):
 
     def test_options(self):
         run(2, options, backend=None)
+
+    def test_traced(self):
+        run(2, traced, backend=None)
 
     def test_alone(self):
         run(1, objects_alone)

@@ -35,6 +35,10 @@ class Messages(Lists):
     def monitored_barrier(self, timeout: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits until all ranks are here. Rank 0 waits for the others' messages, and the error there names the rank
         that did not come, or with wait_all_ranks all such ranks. timeout: torch passes a Backend its options."""
+        with self._recorded("monitored_barrier"):
+            self._wait_for_all(timeout, wait_all_ranks)
+
+    def _wait_for_all(self, timeout: Any, wait_all_ranks: bool) -> None:
         limit = getattr(timeout, "timeout", timeout)
         if limit is None or limit == UNSET:
             limit = self._timeout

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
@@ -34,11 +35,15 @@ def only(tensors: Any, name: str) -> Any:
 class Group:
     """Posts operations on the communicator of a group."""
 
+    _name = ""
+
     def _open(self, job: Job, comm: Communicator, timeout: timedelta) -> None:
         job.enter()
         self._job: Optional[Job] = job
         self._comm = comm
         self._handle = comm._handle
+        self._context = job.context._handle
+        self._marks: Dict[str, str] = {}
         self._timeout = timeout
         self._completions = job.completions
         self._params: Dict[Tuple[Any, Factor, bool], Any] = {}
@@ -82,9 +87,25 @@ class Group:
         except Exception as error:
             raise self._explained(error, what) from error
 
+    def _mark(self, what: str) -> None:
+        """Gives the library's timeline torch's name of a call, and of its group; the library's record follows."""
+        mark = self._marks.get(what)
+        if mark is None:
+            mark = self._marks[what] = f"torch: {what}, group {self._name}"
+        try:
+            _dtrain.dtrain_timeline_mark(self._context, mark)
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def _recorded(self, what: str) -> Any:
+        """In `with`: a call for the timeline, and for torch's profiler."""
+        self._mark(what)
+        return torch.autograd.profiler.record_function(f"dtrain:{what}") if profiling() else nullcontext()
+
     def _post(self, what: str, function: Any, arguments: Sequence[Any], tensors: Any, finish: Finish = None,
               opts: Any = None, factor: Factor = None) -> Work:
-        """One operation, whose outcome is `tensors`. torch's profiler sees the call."""
+        """One operation, whose outcome is `tensors`."""
+        self._mark(what)
         if not profiling():
             return self._post_one(what, function, arguments, tensors, finish, opts, factor)
         with torch.autograd.profiler.record_function(f"dtrain:{what}"):
@@ -107,6 +128,11 @@ class Group:
     def _post_all(self, what: str, calls: Sequence[Tuple[Any, Sequence[Any]]], tensors: Any, finish: Finish = None,
                   opts: Any = None, factor: Factor = None) -> Work:
         """Several operations as one work."""
+        with self._recorded(what):
+            return self._post_several(what, calls, tensors, finish, opts, factor)
+
+    def _post_several(self, what: str, calls: Sequence[Tuple[Any, Sequence[Any]]], tensors: Any, finish: Finish,
+                      opts: Any, factor: Factor) -> Work:
         self._sequence += 1
         timeout = getattr(opts, "timeout", None)
         requests = tuple(self._start(function, arguments, timeout, factor) for function, arguments in calls)

@@ -21,7 +21,11 @@ def allreduce_sparse(group: Any, tensor: Any, reduction: Reduction, opts: Any) -
                            f"{tensor.layout}")
     if reduction.op not in (Op.SUM, Op.AVG):
         raise RuntimeError(f"op: {reduction.op.name} of sparse tensors; SUM and AVG are possible")
-    timeout = getattr(opts, "timeout", None)
+    with group._recorded("all_reduce"):
+        return add_up(group, tensor, reduction, getattr(opts, "timeout", None))
+
+
+def add_up(group: Any, tensor: Any, reduction: Reduction, timeout: Any) -> Work:
     own = tensor.detach().coalesce()
     if reduction.factor is not None:
         own = own * reduction.factor

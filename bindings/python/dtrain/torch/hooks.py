@@ -53,6 +53,7 @@ class Hook:
     def _started(self, calls: Sequence[Tuple[Any, Any, Sequence[Any]]], bucket: Any) -> Work:
         """calls: functions of the library with their handles and arguments."""
         group, params = self.group, self._params(bucket)
+        group._mark("gradients")
         try:
             requests = tuple(function(handle, *arguments, params, START) for function, handle, arguments in calls)
         except Exception as error:
