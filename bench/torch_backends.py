@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """torch.distributed over dtrain next to gloo, in turns, in one job: synchronous all-reduces by size, and images per
-second of a small convolutional network under DistributedDataParallel. Medians of all rounds.
+second of a small convolutional network under DistributedDataParallel, and without it (alone). Medians of all rounds.
 usage: torch_backends.py [--ranks N] [--rounds N] [--json FILE]; `./dev bench-torch` runs it
 
 SPDX-License-Identifier: Apache-2.0
@@ -22,6 +22,8 @@ import dtrain.torch  # noqa: F401  pylint: disable=unused-import
 SIZES = {"64 B": (64, 2000), "4 KiB": (4096, 2000), "1 MiB": (1 << 20, 100), "16 MiB": (1 << 24, 10)}
 BACKENDS = ("dtrain", "gloo")
 BATCH, STEPS = 32, 12
+CPU = "CPU per step (ms)"  # of one rank: what a busy machine does not change much
+COLUMNS = (*BACKENDS, "library", "alone")
 
 
 def network():
@@ -56,16 +58,17 @@ def time_library(count, size):
 
 
 def time_training(model, group):
-    """Images per second of all ranks."""
+    """Images per second of all ranks, and milliseconds of this rank's processor for each step."""
     images, labels = torch.randn(BATCH, 3, 32, 32), torch.randint(0, 10, (BATCH,))
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     dist.barrier()
-    begun = time.perf_counter()
+    begun, used = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(images), labels).backward()
         optimizer.step()
-    return BATCH * STEPS * dist.get_world_size(group) / (time.perf_counter() - begun)
+    used = time.process_time() - used
+    return BATCH * STEPS * dist.get_world_size(group) / (time.perf_counter() - begun), used / STEPS * 1e3
 
 
 def measure(rank, size, path, rounds, pipe):
@@ -74,14 +77,17 @@ def measure(rank, size, path, rounds, pipe):
     groups = {"dtrain": dist.group.WORLD, "gloo": dist.new_group(backend="gloo")}
     models = {name: torch.nn.parallel.DistributedDataParallel(network(), process_group=group)
               for name, group in groups.items()}
+    models["alone"] = network()
     found = {}
     for _ in range(rounds):
         for what, (length, count) in SIZES.items():
             for name, group in groups.items():
                 found.setdefault(f"{what}, {name}", []).append(time_allreduce(group, length, count))
             found.setdefault(f"{what}, library", []).append(time_library(count, length))
-        for name, group in groups.items():
-            found.setdefault(f"images/s, {name}", []).append(time_training(models[name], group))
+        for name, model in models.items():
+            images, used = time_training(model, groups.get(name))
+            found.setdefault(f"images/s, {name}", []).append(images)
+            found.setdefault(f"{CPU}, {name}", []).append(used)
     if rank == 0:
         pipe.send(found)
     dist.barrier()
@@ -110,10 +116,10 @@ def main():
             rank.join()
     print(f"torch {torch.__version__}, {wanted.ranks} ranks, medians of {wanted.rounds} rounds; load at the end "
           f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    print(f"{'':28}{'dtrain':>12}{'gloo':>12}{'library':>12}")
-    for what in [*SIZES, "images/s"]:
-        row = "".join(f"{statistics.median(found[f'{what}, {name}']):12.1f}" if f"{what}, {name}" in found else ""
-                      for name in (*BACKENDS, "library"))
+    print(" " * 28 + "".join(f"{name:>12}" for name in COLUMNS))
+    for what in [*SIZES, "images/s", CPU]:
+        row = "".join(f"{statistics.median(found[f'{what}, {name}']):12.1f}" if f"{what}, {name}" in found else " " * 12
+                      for name in COLUMNS).rstrip()
         print(f"{'all-reduce ' + what + ' (us)' if what in SIZES else 'DDP, ' + what:28}{row}")
     if wanted.json:
         with open(wanted.json, "w", encoding="utf-8") as file:

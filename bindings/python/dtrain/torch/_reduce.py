@@ -22,11 +22,16 @@ class Reduction(NamedTuple):
     factor: Optional[float] = None  #: of PREMUL_SUM
 
 
+#: By the numbers of torch's constants, whose own hashes take longer.
+REDUCTIONS = {int(kind): Reduction(op) for kind, op in OPS.items()}
+
+
 def find(op: Any) -> Reduction:
     """op: a ReduceOp, or one of its kinds."""
     kind = getattr(op, "op", op)
-    if kind in OPS:
-        return Reduction(OPS[kind])
+    found = REDUCTIONS.get(int(kind))
+    if found is not None:
+        return found
     if kind == Kind.PREMUL_SUM:
         return Reduction(Op.SUM, premultiplier(op))
     raise ValueError(f"op: {kind} is no reduction that dtrain has: {', '.join(str(one) for one in OPS)}")
