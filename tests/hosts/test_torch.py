@@ -1,9 +1,10 @@
 """dtrain.torch under torch of PyPI, which `./dev hosts` installs: the tests of the package, torch's own tests of backends,
-torchrun, and the entry point of the wheel. Debian's older torch has torch's own tests, too.
+torchrun, the entry point of the wheel, Lightning, Accelerate and Ray Train. Debian's older torch has torch's own tests, too.
 usage: test_torch.py PACKAGES (the folder that holds the package dtrain)
 
 SPDX-License-Identifier: Apache-2.0
 """
+import contextlib
 import importlib.util
 import os
 import pathlib
@@ -16,7 +17,8 @@ import unittest
 SKIPPED = 77
 PACKAGES = os.path.abspath(sys.argv.pop())
 HERE = pathlib.Path(__file__).resolve().parent
-TESTS = HERE.parent.parent / "bindings/python/tests"
+ROOT = HERE.parent.parent
+TESTS, EXAMPLES = ROOT / "bindings/python/tests", ROOT / "examples/torch"
 DEBIAN = "/usr/bin/python3"
 RAN = re.compile(r"Ran (\d+) tests? in .*\n\nOK(?: \(skipped=(\d+)\))?")
 PROGRAM = """
@@ -35,6 +37,23 @@ def run(*command, **more):
     done = subprocess.run(list(map(str, command)), env=environment, capture_output=True, text=True, timeout=500,
                           check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def torchrun(*arguments, **more):
+    return run(sys.executable, "-W", "ignore", "-m", "torch.distributed.run", *arguments, **more)
+
+
+@contextlib.contextmanager
+def installed():
+    """A folder for PYTHONPATH that makes the package look like an installed wheel."""
+    with tempfile.TemporaryDirectory() as folder:
+        about = pathlib.Path(folder, "dtrain-0.dist-info")
+        about.mkdir()
+        about.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: dtrain\nVersion: 0\n")
+        declared = (ROOT / "pyproject.toml").read_text()
+        section = re.search(r'entry-points."torch.backends"\]\n(\w+) = "(.*)"', declared)
+        about.joinpath("entry_points.txt").write_text(f"[torch.backends]\n{section[1]} = {section[2]}\n")
+        yield folder
 
 
 class Torch(unittest.TestCase):
@@ -66,25 +85,34 @@ class Torch(unittest.TestCase):
 
     def test_torchrun_and_entry_point(self):
         """The program does not import dtrain: torch finds the entry point that the wheel declares."""
-        with tempfile.TemporaryDirectory() as folder:
-            about = pathlib.Path(folder, "dtrain-0.dist-info")
-            about.mkdir()
-            about.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: dtrain\nVersion: 0\n")
-            declared = (HERE.parent.parent / "pyproject.toml").read_text()
-            section = re.search(r'entry-points."torch.backends"\]\n(\w+) = "(.*)"', declared)
-            about.joinpath("entry_points.txt").write_text(f"[torch.backends]\n{section[1]} = {section[2]}\n")
+        with installed() as folder:
             program = pathlib.Path(folder, "program.py")
             program.write_text(PROGRAM)
-            code, output = run(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2,
-                               program, PYTHONPATH=f"{folder}:{PACKAGES}")
+            code, output = torchrun("--standalone", "--nproc-per-node", 2, program, PYTHONPATH=f"{folder}:{PACKAGES}")
         self.assertEqual((code, output.count("good")), (0, 2), output)
+
+    def test_lightning(self):
+        code, output = torchrun("--standalone", "--nproc-per-node", 2, EXAMPLES / "digits_lightning.py")
+        self.assertEqual((code, output.count(" of 2, 9")), (0, 2), output)
+        self.assertIn("distributed_backend=dtrain", output)
+
+    def test_accelerate(self):
+        code, output = torchrun("--standalone", "--nproc-per-node", 2, EXAMPLES / "digits_accelerate.py")
+        self.assertEqual((code, output.count(" of 2, 9")), (0, 2), output)
+
+    def test_ray_train(self):
+        with installed() as folder:
+            code, output = run(sys.executable, "-W", "ignore", EXAMPLES / "digits_ray.py", 2, RAY_AUTH_MODE="disabled",
+                               RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=f"{folder}:{PACKAGES}")
+        self.assertEqual(code, 0, output)
+        for rank in range(2):
+            self.assertIn(f"rank {rank} of 2 over dtrain, 9", output)
 
     def restarted(self, last, *arguments):
         """torchrun starts the ranks again after each attempt in which one of them was killed."""
         with tempfile.TemporaryDirectory() as folder:
-            code, output = run(sys.executable, "-W", "ignore", "-m", "torch.distributed.run", *arguments,
-                               "--nproc-per-node", 3, "--max-restarts", 2, HERE / "torch_restarted.py", last,
-                               FOLDER=folder)
+            code, output = torchrun(*arguments, "--nproc-per-node", 3, "--max-restarts", 2, HERE / "torch_restarted.py",
+                                    last, FOLDER=folder)
         self.assertEqual((code, output.count(f"attempt {last} is good")), (0, 3), output[-20000:])
         self.assertIn("rank 1", output)  # the error of the others in the first attempt
 
