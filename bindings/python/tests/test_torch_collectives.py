@@ -171,6 +171,36 @@ def sparse(rank, size):
     same(tensor.to_dense(), sum(made(one)[0] for one in range(size)))
 
 
+def large_lists(rank, size):
+    """Tensors that travel each by itself, wherever they lie and whatever their strides and sizes."""
+    rows = 300
+    for dtype in (torch.float32, torch.bool, torch.complex64, torch.bfloat16):
+        samples = [sample(one, dtype, (rows, 1 << 9)) for one in range(size)]
+        outputs = [torch.empty(1 << 9, rows, dtype=dtype).t() if one % 2 else torch.empty_like(samples[one])
+                   for one in range(size)]
+        given = samples[rank].t().contiguous().t()
+        dist.all_gather(outputs, given)
+        for found, wanted in zip(outputs, samples):
+            same(found, wanted)
+    uneven = [sample(one, shape=(rows * (1 + 2 * one), 1 << 9)) for one in range(size)]
+    outputs = [torch.empty_like(one) for one in uneven]
+    work = dist.all_gather(outputs, uneven[rank], async_op=True)
+    assert work.get_future().wait()[0] is not None and work.is_success()
+    for found, wanted in zip(outputs, uneven):
+        same(found, wanted)
+    for op, naive in ((dist.ReduceOp.SUM, torch.add), (dist.ReduceOp.MAX, torch.maximum), (dist.ReduceOp.AVG, torch.add)):
+        inputs = [[sample(10 * one + to, shape=(rows, 1 << 9)) for to in range(size)] for one in range(size)]
+        mine = [one.clone() for one in inputs[rank]]
+        output = torch.empty(1 << 9, rows).t()
+        dist.reduce_scatter(output, mine, op=op)
+        wanted = reduced(naive, [one[rank] for one in inputs])
+        same(output, wanted / size if op == dist.ReduceOp.AVG else wanted)
+        for found, before in zip(mine, inputs[rank]):
+            same(found, before)
+        dist.reduce_scatter(mine[rank], mine, op=op)  # into one of the inputs
+        same(mine[rank], wanted / size if op == dist.ReduceOp.AVG else wanted)
+
+
 def messages(rank, size):
     if size < 2:
         return
@@ -220,7 +250,8 @@ def case(function):
     return test
 
 
-for checked in (reductions, special_numbers, moves, exchanges, layouts, sparse, messages, futures):
+for checked in (reductions, special_numbers, moves, exchanges, layouts, sparse, large_lists, messages,
+                futures):
     setattr(Collectives, f"test_{checked.__name__}", case(checked))
 
 if __name__ == "__main__":

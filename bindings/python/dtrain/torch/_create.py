@@ -40,7 +40,9 @@ def job_of_default_group() -> Optional[Job]:
 
 def shared() -> bool:
     """Whether the group that is being made has other backends, too. torch tells the creators of backends no more than
-    their own part, so this looks at its variable."""
+    their own part: what the options have is the same for "dtrain" and "cpu:dtrain,cuda:nccl", and the group that they
+    name has no backends yet. So this looks at torch's variable. Without it (in a version that names it differently)
+    groups would lack their other backends, and say so by Group._get_backend(); a test makes one."""
     if OLD:
         return False
     frame: Any = sys._getframe(1)
@@ -50,5 +52,3 @@ def shared() -> bool:
             return len(set(config.get_device_backend_map().values())) > 1
         frame = frame.f_back
     return False
-
-

@@ -1,5 +1,5 @@
 """Collectives on lists of tensors. A list whose tensors lie one after the other, as the chunks of one tensor do,
-travels without a copy.
+travels without a copy. Large tensors of all-gathers and reduce-scatters travel each by itself, wherever they lie.
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -10,13 +10,15 @@ from .. import _dtrain
 from ._collectives import REDUCE_SCATTER, Collectives
 from ._operations import only
 from ._reduce import find, for_dtype
-from ._tensors import all_of, joined, wire
+from ._tensors import all_of, check, check_alike, joined, wire
 from ._torch import Tensor, c10d, torch
 from ._work import Work
 
 Call = Tuple[Any, Tuple[Any, ...]]
 GATHER: Any = c10d.GatherOptions()
 SCATTER: Any = c10d.ScatterOptions()
+LEAST_APART = 1 << 18  #: bytes of tensors (their mean) that travel by themselves
+MOST_APART = 16  #: ranks; each has a call
 
 
 def list_of(lists: Any, name: str, size: int) -> List[Any]:
@@ -40,12 +42,36 @@ def check_equal(tensors: Sequence[Any], one: Any, name: str) -> None:
                              f"{one.numel()} of {one.dtype}; all need the same")
 
 
+def apart(tensors: Sequence[Any]) -> bool:
+    """Whether the tensors, one for each rank, travel each by itself: a copy of them all would take longer than more calls.
+    Says the same on all ranks, for tensors of the same sizes."""
+    size = len(tensors)
+    return 1 < size <= MOST_APART and sum(one.numel() * one.element_size() for one in tensors) >= LEAST_APART * size
+
+
 class Lists(Collectives):
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Work:
         given = only(input_tensors, "input")
         outputs = list_of(output_tensors, "outputs", self._comm.size)
+        if apart(outputs):
+            return self._gather_apart(outputs, given, opts)
         call, finish = self._gather_to(outputs, given)
         return self._post("all_gather", *call, [outputs], finish, opts)
+
+    def _gather_apart(self, outputs: Sequence[Any], given: Any, opts: Any) -> Work:
+        """Each rank broadcasts its tensor."""
+        check_alike(outputs, "outputs")
+        check(given, "input")
+        mine = outputs[self._comm.rank]
+        if mine.numel() != given.numel() or mine.dtype != given.dtype:
+            raise ValueError(f"outputs[{self._comm.rank}]: {mine.numel()} elements of {mine.dtype}, but the input has "
+                             f"{given.numel()} of {given.dtype}; both need the same")
+        with torch.no_grad():
+            mine.copy_(given.reshape(mine.shape))
+        arrays = [wire(output, f"outputs[{rank}]", True) for rank, output in enumerate(outputs)]
+        return self._post_all("all_gather", [(_dtrain.dtrain_broadcast, (array.tensor, rank))
+                                             for rank, array in enumerate(arrays)],
+                              [outputs], all_of(*(array.finish for array in arrays)), opts)
 
     def allgather_coalesced(self, output_lists: Any, input_list: Any, opts: Any = None) -> Work:
         """output_lists[r][i]: input i of rank r."""
@@ -95,7 +121,14 @@ class Lists(Collectives):
                              f"{inputs[self._comm.rank].numel()} of {inputs[0].dtype}; both need the same")
         reduction = find(getattr(opts, "reduceOp", opts))
         op = for_dtype(reduction.op, output.dtype)
-        received, sent = wire(output, "output", True, True), joined(inputs, "inputs", False, True)
+        received = wire(output, "output", True, True)
+        if apart(inputs):
+            check_alike(inputs, "inputs")
+            calls = [(_dtrain.dtrain_reduce, (wire(given, f"inputs[{rank}]", False, True).tensor,
+                                              received.tensor if rank == self._comm.rank else None, op, rank))
+                     for rank, given in enumerate(inputs)]
+            return self._post_all("reduce_scatter", calls, [output], received.finish, opts, reduction.factor)
+        sent = joined(inputs, "inputs", False, True)
         if all(given.numel() == output.numel() for given in inputs):
             call: Call = _dtrain.dtrain_reduce_scatter, (sent.tensor, received.tensor, op)
         else:
