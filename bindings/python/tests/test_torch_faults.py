@@ -219,19 +219,38 @@ def after_the_end(rank, size):
 
 
 def interrupted(rank, size):
-    """Ctrl-C ends a wait."""
+    """Ctrl-C ends a wait, of each kind, and the group is as before where the call can still be completed."""
+    group = dist.group.WORLD
+    if rank != 0:
+        dist.barrier()
+        dist.send(torch.ones(1), 0, tag=1)
+        group.monitored_barrier(datetime.timedelta(seconds=50))
+        return
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    work = dist.irecv(torch.ones(1), 1, tag=1)
+    for wait in (lambda: dist.recv(torch.ones(1), 1, tag=2), work.wait, lambda: work.wait(datetime.timedelta(seconds=50)),
+                 lambda: group.monitored_barrier(datetime.timedelta(seconds=50))):
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert isinstance(interrupt(wait), KeyboardInterrupt)
+    dist.barrier()
+    work.wait()
+    group.monitored_barrier(datetime.timedelta(seconds=50))
+
+
+def interrupted_collective(rank, size):
+    """The rank that gives up breaks the group, so that the others need not wait for their timeouts."""
     if rank == 0:
         signal.signal(signal.SIGALRM, signal.default_int_handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        assert isinstance(interrupt(), KeyboardInterrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        assert isinstance(interrupt(lambda: dist.all_reduce(torch.ones(1))), KeyboardInterrupt)
+        dist.distributed_c10d._get_default_group().abort()
     else:
-        time.sleep(1.5)
-        dist.send(torch.ones(1), 0)
+        expect(failure(dist.recv, torch.ones(1), 0, tag=5), RuntimeError, "rank 0")
 
 
-def interrupt():
+def interrupt(wait):
     try:
-        dist.recv(torch.ones(1), 1)
+        wait()
     except BaseException as error:  # pylint: disable=broad-except
         return error
     return None
@@ -280,6 +299,9 @@ class Faults(unittest.TestCase):
 
     def test_interrupted(self):
         run(2, interrupted)
+
+    def test_interrupted_collective(self):
+        run(2, interrupted_collective)
 
 
 if __name__ == "__main__":

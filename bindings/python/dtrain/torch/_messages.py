@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 import time
 from datetime import timedelta
-from typing import Any, List
+from typing import Any, List, Sequence, Tuple
 
 from .. import _dtrain
 from .._constants import ANY_RANK
@@ -51,15 +51,18 @@ class Messages(Lists):
         waits = [(rank, self._start(_dtrain.dtrain_recv, (torch.empty(1, dtype=torch.uint8), rank, HERE), limit))
                  for rank in range(1, self._comm.size)]
         missing: List[int] = []
-        for rank, request in waits:
-            left = round(max(deadline - time.monotonic(), 0.0) * 1e9)
-            if not came(request, left):
-                missing.append(rank)
-                if not wait_all_ranks:
-                    break
+        try:
+            for rank, request in waits:
+                left = round(max(deadline - time.monotonic(), 0.0) * 1e9)
+                if not came(request, left):
+                    missing.append(rank)
+                    if not wait_all_ranks:
+                        break
+        except BaseException:  # Ctrl-C: the next barrier must get the messages
+            cancel_all(waits)
+            raise
         if missing:
-            for _, request in waits:
-                _dtrain.dtrain_request_cancel(request)
+            cancel_all(waits)
             names = f"Rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))}"
             raise DtrainError(f"dtrain: monitored_barrier: {names} failed to pass monitoredBarrier in "
                               f"{limit / timedelta(milliseconds=1):g} ms: Rank 0 timed out in monitoredBarrier (timeout)",
@@ -77,6 +80,11 @@ class Messages(Lists):
         except DtrainError as error:
             raise DtrainError(f"dtrain: monitored_barrier: rank {self._comm.rank} is here, but rank 0 did not say that all "
                               f"are; its error names who is missing ({error})", error.rank) from error
+
+
+def cancel_all(waits: Sequence[Tuple[int, Any]]) -> None:
+    for _, request in waits:
+        _dtrain.dtrain_request_cancel(request)
 
 
 def came(request: Any, limit_ns: int) -> bool:

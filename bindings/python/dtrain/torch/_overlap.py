@@ -77,7 +77,8 @@ class Overlap:
         if not parameter.requires_grad:
             return
         with torch.enable_grad():
-            accumulator: Any = parameter.view_as(parameter).grad_fn.next_functions[0][0]  # type: ignore[union-attr]
+            view: Any = parameter.view_as(parameter)
+        accumulator = view.grad_fn.next_functions[0][0]
         accumulator.register_hook(lambda *_: self._ready(bucket, number))
         self._accumulators.append(accumulator)
 

@@ -7,7 +7,7 @@ A state says how a bucket of gradients is averaged over the ranks. docs/PYTORCH.
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .. import _dtrain
 from .._compressor import Compressor
@@ -20,6 +20,8 @@ from ._access import group_of
 from ._errors import translated
 from ._torch import torch
 from ._work import Work
+
+DEFAULT_RANK = 2  #: the library's for POWERSGD
 
 
 def reduce(state: "Hook", bucket: Any) -> Any:
@@ -87,51 +89,78 @@ class Compressed(Hook):
         super().__init__(process_group)
         self._kind = find(Compression, kind, "kind")
         self._settings = settings
-        self._compressors: Dict[int, Tuple[Any, List[Compressor]]] = {}
+        self._compressors: Dict[int, Tuple[Any, List[Optional[Compressor]]]] = {}
 
     def start(self, bucket: Any) -> Work:
         if bucket.buffer().dtype != torch.float32:
             return super().start(bucket)
-        parts = self._parts(bucket)
-        return self._started([(_dtrain.dtrain_compressor_allreduce, compressor._handle, (part, None, AVG))
-                              for compressor, part in zip(self._compressors_of(bucket, parts), parts)], bucket)
+        matrices = self._kind == Compression.POWERSGD
+        parts = in_matrices(bucket, self._settings.get("rank") or DEFAULT_RANK) if matrices else [Part(bucket.buffer(), {})]
+        compressors = self._compressors_of(bucket, parts)
+        return self._started([
+            (_dtrain.dtrain_allreduce, self.group._handle, (part.values, None, AVG)) if compressor is None else
+            (_dtrain.dtrain_compressor_allreduce, compressor._handle, (part.values, None, AVG))
+            for compressor, part in zip(compressors, parts)], bucket)
+
+    def _all(self) -> List[Compressor]:
+        return [one for _, compressors in self._compressors.values() for one in compressors if one is not None]
 
     def stats(self) -> Dict[str, float]:
-        """Sums over all compressors of what Compressor.stats() says: operations, raw_bytes, sent_bytes, residual."""
+        """Sums over all compressors of what Compressor.stats() says: operations, raw_bytes, sent_bytes, residual. What
+        is sent as it is does not count."""
         total: Dict[str, float] = {}
-        for _, compressors in self._compressors.values():
-            for compressor in compressors:
-                for name, value in compressor.stats().items():
-                    total[name] = total.get(name, 0) + value
+        for compressor in self._all():
+            for name, value in compressor.stats().items():
+                total[name] = total.get(name, 0) + value
         return total
 
     def reset(self) -> None:
         """Discards what earlier steps have kept: after a change of the learning rate, on all ranks."""
-        for _, compressors in self._compressors.values():
-            for compressor in compressors:
-                compressor.reset()
+        for compressor in self._all():
+            compressor.reset()
 
-    def _parts(self, bucket: Any) -> List[Any]:
-        """What one compressor takes: for POWERSGD each gradient, which is a matrix of low rank; else the whole bucket."""
-        return list(bucket.gradients()) if self._kind == Compression.POWERSGD else [bucket.buffer()]
-
-    def _compressors_of(self, bucket: Any, parts: Sequence[Any]) -> List[Compressor]:
+    def _compressors_of(self, bucket: Any, parts: "Sequence[Part]") -> List[Optional[Compressor]]:
         """Those of the bucket's last step, or new ones: DDP divides the gradients anew after the first step."""
-        shapes = [tuple(part.shape) for part in parts]
+        shapes = [(part.values.numel(), part.settings) for part in parts]
         known = self._compressors.get(bucket.index())
         if known is None or known[0] != shapes:
             for compressor in known[1] if known is not None else ():
-                compressor.close()
+                if compressor is not None:
+                    compressor.close()
             known = shapes, [self._make(part) for part in parts]
             self._compressors[bucket.index()] = known
         return known[1]
 
-    def _make(self, part: Any) -> Compressor:
-        rows = {"rows": part.shape[0] if part.dim() > 1 else 1} if self._kind == Compression.POWERSGD else {}
+    def _make(self, part: "Part") -> Optional[Compressor]:
+        if part.settings is None:
+            return None
         try:
-            return self.group.communicator.compressor(self._kind, part.numel(), **rows, **self._settings)
+            return self.group.communicator.compressor(self._kind, part.values.numel(), **part.settings, **self._settings)
         except Exception as error:
             raise translated(error, "gradients") from error
+
+
+class Part(NamedTuple):
+    """A part of a bucket's buffer. settings: of its own compressor; None: it is sent as it is."""
+    values: Any
+    settings: Optional[Dict[str, int]]
+
+
+def in_matrices(bucket: Any, rank: int) -> List[Part]:
+    """Each gradient that is a matrix for which a lower rank pays, and all that lies between them: biases, say."""
+    buffer, parts, plain = bucket.buffer(), [], 0
+    for gradient in bucket.gradients():
+        first = (gradient.data_ptr() - buffer.data_ptr()) // buffer.element_size()
+        rows = gradient.shape[0] if gradient.dim() > 1 else 1
+        if rank * (rows + gradient.numel() // max(rows, 1)) >= gradient.numel():
+            continue
+        if first > plain:
+            parts.append(Part(buffer[plain:first], None))
+        plain = first + gradient.numel()
+        parts.append(Part(buffer[first:plain], {"rows": rows}))
+    if plain < len(buffer):
+        parts.append(Part(buffer[plain:], None))
+    return parts
 
 
 class PostLocal(Hook):
