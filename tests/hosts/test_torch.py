@@ -9,10 +9,12 @@ import importlib.util
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 SKIPPED = 77
 PACKAGES = os.path.abspath(sys.argv.pop())
@@ -108,20 +110,34 @@ class Torch(unittest.TestCase):
         for rank in range(2):
             self.assertIn(f"rank {rank} of 2 over dtrain, 9", output)
 
-    def restarted(self, last, *arguments):
+    def restarted(self, meet, *arguments):
         """torchrun starts the ranks again after each attempt in which one of them was killed."""
         with tempfile.TemporaryDirectory() as folder:
             code, output = torchrun(*arguments, "--nproc-per-node", 3, "--max-restarts", 2, HERE / "torch_restarted.py",
-                                    last, FOLDER=folder)
-        self.assertEqual((code, output.count(f"attempt {last} is good")), (0, 3), output[-20000:])
+                                    meet, FOLDER=folder)
+        self.assertEqual((code, output.count("this attempt is good")), (0, 3), output[-20000:])
         self.assertIn("exitcode: -9", output)  # torchrun's report of an attempt that failed
 
     def test_restarts(self):
-        self.restarted(1, "--standalone")
+        self.restarted("env", "--standalone")
 
     def test_restarts_over_one_store(self):
         """The store has keys of the attempts before."""
-        self.restarted(2, "--nnodes", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0")
+        self.restarted("file", "--nnodes", 1, "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0")
+
+    def test_restarts_of_two_hosts(self):
+        """An agent counts the failures of its own host only, so the counts differ."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
+            hosts = [threads.submit(torchrun, "--nnodes", 2, "--nproc-per-node", 1, "--max-restarts", 2, "--rdzv-backend",
+                                    "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--local-addr", "127.0.0.1",
+                                    "--rdzv-conf", f"is_host={host}", HERE / "torch_restarted.py", "env", FOLDER=folder)
+                     for host in (1, 0)]
+            outcomes = [host.result() for host in hosts]
+        for code, output in outcomes:
+            self.assertEqual((code, output.count("this attempt is good")), (0, 1), output[-20000:])
 
 
 if __name__ == "__main__":

@@ -122,11 +122,15 @@ def missing(rank, size):
     """A rank that never makes the call, under the timeout of the group."""
     group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
     if rank == 0:
-        expect(failure(dist.all_reduce, torch.ones(1), group=group), RuntimeError, "Timed out")
+        expect(failure(dist.all_reduce, torch.ones(1), group=group), RuntimeError, "Timed out", "it waits for rank 1")
     dist.barrier()
     group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
     if rank == 0:
-        expect(failure(dist.recv, torch.ones(1), 1, group=group), RuntimeError, "Timed out")
+        expect(failure(dist.all_reduce, torch.ones(1 << 20), group=group), RuntimeError, "Timed out", "it waits for rank 1")
+    dist.barrier()
+    group = dist.new_group([0, 1], timeout=datetime.timedelta(seconds=1))
+    if rank == 0:
+        expect(failure(dist.recv, torch.ones(1), 1, group=group), RuntimeError, "Timed out", "recv from rank 1")
         future = dist.irecv(torch.ones(1), 1, group=group).get_future()
         expect(failure(future.wait), RuntimeError, "Timed out")
     dist.barrier()

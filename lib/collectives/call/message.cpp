@@ -139,7 +139,9 @@ void MessageOperation::stalled(engine::Agent &) {
 }
 
 void MessageOperation::timed_out(engine::Agent &agent) {
-    std::string text = "recv: timed out; no message arrived";
+    std::string text = "recv from " +
+                       (params_.rank < 0 ? "any rank" : "rank " + std::to_string(params_.rank)) +
+                       ": timed out; no message arrived";
     if (params_.direction == Direction::send) {
         std::string trouble = params_.mesh->trouble(params_.member);
         text = "send to rank " + std::to_string(params_.rank) + ": timed out; " +

@@ -3,6 +3,7 @@
 #include "collectives/window/window_operation.h"
 
 #include <cstdio>
+#include <string>
 
 namespace dtrain::collectives {
 namespace {
@@ -78,7 +79,18 @@ bool WindowOperation::waits_for(uint32_t rank) const {
 }
 
 void WindowOperation::timed_out(engine::Agent &) {
-    listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, "timed out");
+    constexpr int most = 4;
+    std::string text = "timed out";
+    int named = 0;
+    for (uint32_t rank = 0; rank < ranks_ && named <= most; rank++) {
+        if (rank == rank_ || !waits_for(rank)) continue;
+        if (named == most)
+            text += " and others";
+        else
+            text += (named == 0 ? "; it waits for rank " : ", ") + std::to_string(rank);
+        named++;
+    }
+    listener_.operation_failed(*this, {.status = DTRAIN_ERR_TIMEOUT}, text.c_str());
 }
 
 void WindowOperation::describe(trace::Record &record) const {

@@ -12,9 +12,15 @@ from ._errors import DtrainError
 LOOK = timedelta(milliseconds=10)  #: for a key that should be there
 
 
+def attempt() -> str:
+    """The number of torchrun's attempt, where all ranks know the same: on one host. The agent of each host counts the
+    failures of its own ranks only; several hosts get a new store from torchrun for each attempt."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "") if os.environ.get("GROUP_WORLD_SIZE") == "1" else ""
+
+
 class Exchange:
-    """An all-gather. The store may be older than the group, so keys have the number of torchrun's attempt (in an attempt
-    that failed only some ranks may have come), and of the generation: how often all ranks have come here before."""
+    """An all-gather. The store may be older than the group, so keys name torchrun's attempt (in one that failed only some
+    ranks may have come), and the generation: how often all ranks have come here before."""
 
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         self._store = store
@@ -23,8 +29,8 @@ class Exchange:
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout.total_seconds()
         self._round = 0
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        self._prefix = f"dtrain/{attempt}/{(store.add(f'dtrain/{attempt}/came', 1) - 1) // size}"
+        name = f"dtrain/{attempt()}"
+        self._prefix = f"{name}/{(store.add(f'{name}/came', 1) - 1) // size}"
 
     def __call__(self, mine: bytes) -> List[bytes]:
         self._round += 1
