@@ -138,6 +138,7 @@ class Table(Child, TableOperations[None, Result]):
         super().__init__(comm._context, handle, comm)
         self.name = name
         self.dtype = dtype
+        self.width = settings.get("dim") or 0  #: elements of a row; 0: the table is dense
         self._run = runner(self._handle)
         self.start = StartedTable(self, {})
 

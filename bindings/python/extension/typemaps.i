@@ -517,6 +517,7 @@ enum { RESULT_##name = with_result };
 %exception poll_requests;
 %exception request_address;
 %exception describe_handle;
+%exception handle_address;
 %exception segment_bytes;
 %exception failed_ranks;
 %exception graph_neighbors;
@@ -637,6 +638,16 @@ static PyObject *describe_handle(PyObject *capsule, uint32_t dtype, uint64_t wid
     handle->dtype = dtype;
     handle->width = width;
     Py_RETURN_NONE;
+}
+/* The address of the object, for a library that calls the C API itself. Whoever keeps it has to let go before
+ * the object is closed: a Child of the object is closed first. */
+static PyObject *handle_address(PyObject *capsule) {
+    const char *type = PyCapsule_CheckExact(capsule) ? PyCapsule_GetName(capsule) : NULL;
+    Handle *handle = handle_enter(capsule, type == NULL ? "dtrain_object_t" : type);
+    if (handle == NULL) return NULL;
+    PyObject *address = PyLong_FromVoidPtr(handle->pointer);
+    handle_leave(handle);
+    return address;
 }
 static PyObject *segment_bytes(const dtrain_segment_t *segment) {
     return PyBytes_FromStringAndSize((const char *)segment, sizeof *segment);

@@ -1,0 +1,24 @@
+"""dtrain for TensorFlow and Keras:
+
+    import dtrain.tensorflow as dt
+    dt.init()                                                  # the job of TF_CONFIG, dtrain-run, torchrun, mpirun ...
+    model.compile(optimizer=dt.DistributedOptimizer(keras.optimizers.Adam()), loss=...)
+    model.fit(dt.shard(dataset), callbacks=[dt.BroadcastVariables()])
+
+Collectives and tables of the parameter server are ops of TensorFlow: they run in tf.function and Keras' fit(), and have
+gradients (docs/TENSORFLOW.md).
+
+SPDX-License-Identifier: Apache-2.0
+"""
+from ._operations import allgather, allreduce, alltoall, barrier, broadcast, reducescatter, submit
+from ._world import init, initialized, rank, shutdown, size
+from . import _gradients  # registers them
+from .callbacks import AverageMetrics, BroadcastVariables
+from .data import shard
+from .optimizer import DistributedOptimizer
+from .tape import DistributedGradientTape
+from .variables import broadcast_variables
+
+__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "allgather",
+           "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
+           "reducescatter", "shard", "shutdown", "size", "submit"]
