@@ -12,12 +12,13 @@ _installed: List[bool] = []
 
 def install() -> None:
     """Keras compiles train steps by XLA unless it is told not to (jit_compile="auto"), and XLA cannot have ops of
-    plugins. There is no hook by which an optimizer or a strategy could say so, so keras.Model.compile() is wrapped: models
+    plugins. There is no hook by which an optimizer or a strategy could say so, so compile() of Keras' models is wrapped: those
     with a distributed optimizer, or a strategy of this package, are compiled with jit_compile=False."""
     if _installed:
         return
     _installed.append(True)
-    original = keras.Model.compile
+    home = next(kind for kind in keras.Model.__mro__ if "compile" in vars(kind))  # where Keras looks whether it is its own
+    original = home.compile
 
     @functools.wraps(original)
     def compile_model(self: Any, *arguments: Any, **settings: Any) -> Any:
@@ -27,7 +28,7 @@ def install() -> None:
             settings["jit_compile"] = False
         return original(self, *arguments, **settings)
 
-    keras.Model.compile = compile_model
+    home.compile = compile_model
 
 
 def needs_ops(model: Any, optimizer: Any) -> bool:
