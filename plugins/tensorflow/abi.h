@@ -35,7 +35,6 @@ enum class Code : int {
     aborted = 10,
     unimplemented = 12,
     internal = 13,
-    unavailable = 14,
     data_loss = 15
 };
 

@@ -7,6 +7,8 @@ namespace dtrain::tensorflow {
 
 namespace {
 
+// TensorFlow replaces UNAVAILABLE by INTERNAL unless the op is one of its own that communicate, so a lost
+// peer is ABORTED.
 struct Meaning {
     dtrain_status_t status;
     Code code;
@@ -23,10 +25,8 @@ constexpr Meaning meanings[] = {
     {DTRAIN_ERR_LIMIT, Code::resource_exhausted},
     {DTRAIN_ERR_CORRUPT, Code::data_loss},
     {DTRAIN_ERR_CONFIG, Code::failed_precondition},
-    {DTRAIN_ERR_IO, Code::unavailable},
-    {DTRAIN_ERR_TRANSPORT, Code::unavailable},
     {DTRAIN_ERR_AUTH, Code::permission_denied},
-    {DTRAIN_ERR_PEER, Code::unavailable},
+    {DTRAIN_ERR_PEER, Code::aborted},
     {DTRAIN_ERR_ABORTED, Code::aborted},
     {DTRAIN_ERR_MISMATCH, Code::failed_precondition},
     {DTRAIN_ERR_FENCED, Code::aborted},

@@ -36,11 +36,11 @@ std::string signature_of(std::span<const Tensor> tensors) {
     return text;
 }
 
-bool check_kind(Call &call, const Target &target, const Use &use, Kind kind,
-                const std::string &what) {
+bool check_object(Call &call, const Entry &entry, const Use &use, Kind kind,
+                  const std::string &what) {
     if (use->kind == kind) return true;
     return call.fail(Code::failed_precondition,
-                     "dtrain: " + what + ": \"" + target.entry.name() + "\" is " +
+                     "dtrain: " + what + ": \"" + entry.name() + "\" is " +
                          kinds[static_cast<size_t>(use->kind)] + " in this process, and " +
                          kinds[static_cast<size_t>(kind)] +
                          " is needed; was it closed, or never passed to dtrain.tensorflow?");

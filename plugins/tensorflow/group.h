@@ -19,8 +19,12 @@ struct Target {
 };
 
 // Begins an op: fails unless the registry has an object of this kind.
-bool check_kind(Call &call, const Target &target, const Use &use, Kind kind,
-                const std::string &what);
+bool check_object(Call &call, const Entry &entry, const Use &use, Kind kind,
+                  const std::string &what);
+inline bool check_kind(Call &call, const Target &target, const Use &use, Kind kind,
+                       const std::string &what) {
+    return check_object(call, target.entry, use, kind, what);
+}
 
 // One op on one communicator.
 class Group {

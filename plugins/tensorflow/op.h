@@ -59,6 +59,7 @@ Definition reduce_scatter();
 Definition alltoall();
 Definition barrier();
 Definition rank();
+Definition step();
 std::vector<Definition> table_ops();
 
 } // namespace dtrain::tensorflow

@@ -13,12 +13,15 @@ SPDX-License-Identifier: Apache-2.0
 from ._operations import allgather, allreduce, alltoall, barrier, broadcast, reducescatter, submit
 from ._world import init, initialized, rank, shutdown, size
 from . import _gradients  # registers them
+from . import tables
 from .callbacks import AverageMetrics, BroadcastVariables
 from .data import shard
+from .embedding import Embedding
 from .optimizer import DistributedOptimizer
+from .server_optimizer import ServerOptimizer
 from .tape import DistributedGradientTape
 from .variables import broadcast_variables
 
-__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "allgather",
-           "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
-           "reducescatter", "shard", "shutdown", "size", "submit"]
+__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding",
+           "ServerOptimizer", "allgather", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
+           "reducescatter", "shard", "shutdown", "size", "submit", "tables"]

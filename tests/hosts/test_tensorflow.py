@@ -1,0 +1,80 @@
+"""dtrain.tensorflow under TensorFlow of PyPI, which `./dev hosts` installs: collectives, training by Keras, tables, a rank
+that dies, the job of TF_CONFIG.
+usage: test_tensorflow.py PACKAGES PROGRAMS (the folders of the package dtrain, and of dtrain-run)
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import unittest
+
+SKIPPED = 77
+PACKAGES, PROGRAMS = (os.path.abspath(path) for path in sys.argv[1:3])
+del sys.argv[1:3]
+HERE = pathlib.Path(__file__).resolve().parent
+RAN = re.compile(r"^\[(\d+)\] Ran (\d+) tests? in", re.M)
+JOINS = "import dtrain.tensorflow as dt; dt.init(); print('rank', dt.rank(), 'of', int(dt.allreduce(1)))"
+
+
+def environment(**more):
+    """One thread for each kind of work of TensorFlow: the machine may be busy."""
+    return {**os.environ, "PYTHONPATH": PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "TF_CPP_MIN_LOG_LEVEL": "3",
+            "DTRAIN_OP_TIMEOUT": "120s", "TF_NUM_INTEROP_THREADS": "2", "TF_NUM_INTRAOP_THREADS": "1", **more}
+
+
+def run(script, ranks, servers=0, *options):
+    command = [f"{PROGRAMS}/dtrain-run", "--timeout", "280", *options, "-n", str(ranks), "-s", str(servers), "--",
+               sys.executable, "-W", "ignore", str(HERE / f"tensorflow_{script}.py")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+class TensorFlow(unittest.TestCase):
+    def passed(self, least, script, ranks, servers=0):
+        """At least so many tests ran on each rank, and passed."""
+        code, output = run(script, ranks, servers)
+        self.assertEqual(code, 0, output[-20000:])
+        counts = {rank: int(count) for rank, count in RAN.findall(output)}
+        self.assertEqual(len(counts), ranks, output[-2000:])
+        self.assertGreaterEqual(min(counts.values()), least, output[-2000:])
+
+    def test_collectives(self):
+        self.passed(34, "collectives", 2)
+        self.passed(34, "collectives", 3)
+
+    def test_keras(self):
+        self.passed(10, "keras", 2)
+
+    def test_tables(self):
+        self.passed(10, "tables", 2, 2)
+
+    def test_rank_that_dies(self):
+        code, output = run("faults", 3, 0, "--keep-going")
+        self.assertEqual((code, output.count("went on")), (128 + 9, 2), output[-20000:])
+
+    def test_job_of_tf_config(self):
+        """A chief and a worker, as TensorFlow's own programs are started."""
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            ports = [one.getsockname()[1], other.getsockname()[1]]
+        cluster = {"chief": [f"127.0.0.1:{ports[0]}"], "worker": [f"127.0.0.1:{ports[1]}"]}
+        ranks = [subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-c", JOINS], stdout=subprocess.PIPE, text=True,
+            env=environment(TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": kind, "index": 0}})))
+            for kind in ("chief", "worker")]
+        self.assertEqual([rank.communicate(timeout=200)[0].split("\n")[0] for rank in ranks],
+                         ["rank 0 of 2", "rank 1 of 2"])
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("tensorflow") is None:
+        print("skipped: ./dev hosts could not install TensorFlow of PyPI")
+        sys.exit(SKIPPED)
+    unittest.main()
