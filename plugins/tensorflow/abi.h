@@ -1,6 +1,7 @@
 // What TensorFlow's C API and this library agree on, in all versions from 2.13. These declarations
 // are our own: TensorFlow is not needed to build the library. Its functions are looked up when the
-// library is loaded (functions.h). SPDX-License-Identifier: Apache-2.0
+// library is loaded (functions.h).
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // DtrainAllgather: puts the rows (slices of the first dimension) of all ranks after each other, for
-// a list of tensors whose ranks may have different numbers of rows. SPDX-License-Identifier:
-// Apache-2.0
+// a list of tensors whose ranks may have different numbers of rows.
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
 #include "tensorflow/op.h"
 

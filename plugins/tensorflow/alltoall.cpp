@@ -1,6 +1,6 @@
 // DtrainAlltoall: sends some rows (slices of the first dimension) of a tensor to each rank, and
-// puts those that it gets after each other, in the order of ranks. SPDX-License-Identifier:
-// Apache-2.0
+// puts those that it gets after each other, in the order of ranks.
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
 #include "tensorflow/op.h"
 

@@ -1,5 +1,6 @@
 // DtrainBroadcast: copies a list of tensors from one rank to all; DtrainBarrier: waits for all
-// ranks. SPDX-License-Identifier: Apache-2.0
+// ranks.
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/op.h"
 #include "tensorflow/packs.h"
 #include <cstring>

@@ -7,8 +7,8 @@ namespace dtrain::tensorflow {
 
 namespace {
 
-// TensorFlow replaces UNAVAILABLE by INTERNAL unless the op is one of its own that communicate, so a lost
-// peer is ABORTED.
+// TensorFlow replaces UNAVAILABLE by INTERNAL unless the op is one of its own that communicate, so
+// a lost peer is ABORTED.
 struct Meaning {
     dtrain_status_t status;
     Code code;

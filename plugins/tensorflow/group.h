@@ -1,6 +1,6 @@
 // What all ops on a communicator have in common: finding it, making sure that all ranks are in the
-// same op with fitting tensors, posting calls, and waiting for them. SPDX-License-Identifier:
-// Apache-2.0
+// same op with fitting tensors, posting calls, and waiting for them.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorflow/call.h"
 #include "tensorflow/registry.h"

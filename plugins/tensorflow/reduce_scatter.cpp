@@ -1,6 +1,7 @@
 // DtrainReduceScatter: reduces a list of tensors, of which each rank keeps some rows (slices of the
 // first dimension): as many as given, or equal parts, the first ranks one more if they are not
-// even. SPDX-License-Identifier: Apache-2.0
+// even.
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
 #include "tensorflow/op.h"
 

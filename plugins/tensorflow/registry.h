@@ -1,7 +1,8 @@
 // The communicators, gradient queues and tables that ops find by name. A program puts an object
 // here before ops use it, and drops it before it destroys it. Ops keep the entry of a name, so the
 // object may be replaced (an elastic job's next communicator), and an op whose object is gone
-// fails. SPDX-License-Identifier: Apache-2.0
+// fails.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
 #include <cstdint>

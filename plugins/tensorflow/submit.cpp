@@ -1,5 +1,6 @@
 // DtrainSubmit: reduces named tensors by a gradient queue. Ranks may run these ops in any order:
-// the queue finds out which names are ready everywhere. SPDX-License-Identifier: Apache-2.0
+// the queue finds out which names are ready everywhere.
+// SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/group.h"
 #include "tensorflow/op.h"
 

@@ -51,6 +51,9 @@ class TensorFlow(unittest.TestCase):
     def test_keras(self):
         self.passed(10, "keras", 2)
 
+    def test_strategy(self):
+        self.passed(4, "strategy", 2)
+
     def test_tables(self):
         self.passed(10, "tables", 2, 2)
 

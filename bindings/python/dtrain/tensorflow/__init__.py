@@ -19,9 +19,10 @@ from .data import shard
 from .embedding import Embedding
 from .optimizer import DistributedOptimizer
 from .server_optimizer import ServerOptimizer
+from .strategy import MultiWorkerMirroredStrategy
 from .tape import DistributedGradientTape
 from .variables import broadcast_variables
 
-__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding",
+__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding", "MultiWorkerMirroredStrategy",
            "ServerOptimizer", "allgather", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
            "reducescatter", "shard", "shutdown", "size", "submit", "tables"]

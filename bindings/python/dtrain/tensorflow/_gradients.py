@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-# mypy: disable-error-code="no-any-return,no-untyped-def,misc"
+# mypy: disable-error-code="no-any-return,untyped-decorator"
 from typing import Any, List
 
 from .._constants import AVG, SUM, Op

@@ -12,7 +12,7 @@ from ._tensorflow import keras, tf
 from .variables import broadcast_variables
 
 
-class BroadcastVariables(keras.callbacks.Callback):  # type: ignore[name-defined]
+class BroadcastVariables(keras.callbacks.Callback):
     """Gives the weights of the model and its optimizer rank root's values before the first step; if the model is built
     by that step, after it."""
 
@@ -38,7 +38,7 @@ class BroadcastVariables(keras.callbacks.Callback):  # type: ignore[name-defined
             self._broadcast()
 
 
-class AverageMetrics(keras.callbacks.Callback):  # type: ignore[name-defined]
+class AverageMetrics(keras.callbacks.Callback):
     """Replaces the metrics of an epoch by their means over ranks, for the callbacks after it (early stopping, best
     model, schedules), so that they decide the same on all ranks."""
 

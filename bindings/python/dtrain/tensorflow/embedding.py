@@ -11,7 +11,7 @@ from ._tensorflow import keras, tf
 from ._world import world
 
 
-class Embedding(keras.layers.Layer):  # type: ignore[name-defined]
+class Embedding(keras.layers.Layer):
     """keras.layers.Embedding, with its rows in a sparse table. A step pulls the rows of a batch, and its backward pass
     pushes their gradients to the table's rule (sgd, unless another one is given), so a table may have more rows than a
     worker has memory for.

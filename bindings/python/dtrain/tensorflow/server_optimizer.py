@@ -21,7 +21,7 @@ IN_STEP = (Consistency.BSP, Consistency.QUORUM)
 DTYPES = {"float32": "f32", "float64": "f64"}
 
 
-class ServerOptimizer(keras.optimizers.Optimizer):  # type: ignore[name-defined]
+class ServerOptimizer(keras.optimizers.Optimizer):
     """For models of Keras whose trainable variables are tables: a step pushes all gradients and pulls the new values, in
     one op. All workers make it with the same settings, and go on with rank 0's initial values.
 

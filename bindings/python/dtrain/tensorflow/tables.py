@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 """
-# mypy: disable-error-code="no-any-return"
+# mypy: disable-error-code="no-any-return,untyped-decorator"
 from typing import Any, Optional, Sequence
 
 from .._constants import DType
