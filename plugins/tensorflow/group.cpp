@@ -11,18 +11,18 @@ namespace {
 
 constexpr size_t text_bytes = 512; // of a signature that is shown; the hash is of all of it
 
+constexpr const char *kinds[] = {"nothing", "a communicator", "a gradient queue", "a table"};
+
+std::string shown(const char *bytes) { return {bytes, strnlen(bytes, text_bytes)}; }
+
+} // namespace
+
 uint64_t hash_of(const std::string &text) { // FNV-1a, 64 bits
     uint64_t hash = 0xcbf29ce484222325u;
     for (const char letter : text)
         hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
     return hash;
 }
-
-constexpr const char *kinds[] = {"nothing", "a communicator", "a gradient queue", "a table"};
-
-std::string shown(const char *bytes) { return {bytes, strnlen(bytes, text_bytes)}; }
-
-} // namespace
 
 std::string describe(std::span<const Tensor> tensors) {
     constexpr size_t most = 4;
@@ -84,13 +84,28 @@ bool Group::wait() {
     return good;
 }
 
+bool Group::begin_agreement(const std::string &signature) {
+    signature_ = signature;
+    const uint64_t hash = hash_of(signature);
+    extremes_ = {hash, ~hash};
+    return post(false, [&](dtrain_op_params_t *params, dtrain_request_t **request_p) {
+        return dtrain_allreduce(comm(), extremes_.data(), extremes_.data(), extremes_.size(),
+                                DTRAIN_U64, DTRAIN_MAX, params, request_p);
+    });
+}
+
+bool Group::end_agreement() {
+    return extremes_[0] == ~extremes_[1] ||
+           fail(Code::failed_precondition, "ranks made different calls; this rank: " + signature_);
+}
+
 bool Group::agree(const std::string &signature) {
     const uint64_t hash = hash_of(signature);
-    std::array<uint64_t, 2> extremes = {hash,
-                                        ~hash}; // the greatest, and the complement of the least
-    const dtrain_op_params_t given = params();
-    dtrain_status_t status = dtrain_allreduce(comm(), extremes.data(), extremes.data(), 2,
-                                              DTRAIN_U64, DTRAIN_MAX, &given, nullptr);
+    std::array<uint64_t, 2> extremes = {hash, ~hash};
+    dtrain_op_params_t given = params();
+    dtrain_status_t status =
+        dtrain_allreduce(comm(), extremes.data(), extremes.data(), extremes.size(), DTRAIN_U64,
+                         DTRAIN_MAX, &given, nullptr);
     if (status < 0) return fail(status);
     if (extremes[0] == ~extremes[1]) return true;
     // All ranks have seen the same extremes, so all of them come here.

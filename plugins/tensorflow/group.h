@@ -4,6 +4,7 @@
 #pragma once
 #include "tensorflow/call.h"
 #include "tensorflow/registry.h"
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,6 +45,10 @@ class Group {
     // communicator stays usable then, and the text has both sides. `signature` describes the op and
     // what must be equal of its tensors.
     bool agree(const std::string &signature);
+    // The same in two parts, between which the op's other calls are posted: ranks wait for each
+    // other once. If they differ, those calls do as well, and may break the communicator.
+    bool begin_agreement(const std::string &signature);
+    bool end_agreement();
 
     // Runs run(params, request_p), a call of the library, at once and to its end (`only`: there is
     // no other), or in the background until wait().
@@ -66,8 +71,13 @@ class Group {
     const Use &use_;
     const std::string what_;
     std::vector<dtrain_request_t *> requests_;
+    std::string signature_;
+    // Of all ranks' hashes the greatest, and the complement of the least; alike before an agreement
+    // begins.
+    std::array<uint64_t, 2> extremes_ = {0, ~UINT64_C(0)};
 };
 
+uint64_t hash_of(const std::string &text); // FNV-1a, 64 bits
 // "float32[2,3], int32[4]": all of them if there are few, else the first ones.
 std::string describe(std::span<const Tensor> tensors);
 // All of them.

@@ -1,6 +1,7 @@
 // The registry, and the three functions by which programs fill it (dtrain.tensorflow calls them).
 // SPDX-License-Identifier: Apache-2.0
 #include "tensorflow/registry.h"
+#include <atomic>
 #include <dtrain.h>
 #include <map>
 #include <new>
@@ -11,7 +12,9 @@ namespace dtrain::tensorflow {
 bool Entry::put(const Object &object) {
     const std::lock_guard guard(lock_);
     if (object_.kind != Kind::none) return false;
+    static std::atomic<uint64_t> count = 0;
     object_ = object;
+    object_.serial = ++count;
     return true;
 }
 
@@ -67,7 +70,7 @@ extern "C" DTRAIN_API int32_t dtrain_tensorflow_put(const char *name, uint32_t k
                                                     uint32_t dtype, uint64_t width) {
     try {
         if (name == nullptr || handle == nullptr || kind < 1 || kind > 3) return DTRAIN_ERR_INVALID;
-        return entry_of(name).put({static_cast<Kind>(kind), handle, dtype, width})
+        return entry_of(name).put({static_cast<Kind>(kind), handle, dtype, width, 0})
                    ? DTRAIN_OK
                    : DTRAIN_ERR_BUSY;
     } catch (const std::bad_alloc &) {

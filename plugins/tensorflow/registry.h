@@ -18,8 +18,9 @@ enum class Kind : uint32_t { none = 0, communicator = 1, gradients = 2, table = 
 struct Object {
     Kind kind = Kind::none;
     void *handle = nullptr;
-    uint32_t dtype = 0; // tables: DTRAIN_F32, ...
-    uint64_t width = 0; // sparse tables: elements of a row; 0: dense
+    uint32_t dtype = 0;  // tables: DTRAIN_F32, ...
+    uint64_t width = 0;  // sparse tables: elements of a row; 0: dense
+    uint64_t serial = 0; // of all objects that were put, from 1
 };
 
 class Entry {

@@ -270,6 +270,20 @@ class Errors(Case):
             dt.allreduce(given)
         self.assert_same(dt.allreduce(mine()), total())
 
+    def test_different_shapes_later(self):
+        """Ranks that did the same before no longer wait for each other's comparison: the communicator may break."""
+        own = world.duplicate()
+
+        @tf.function(input_signature=[tf.TensorSpec([None]), tf.TensorSpec([None])])
+        def reduce(x, y):
+            return dt.allreduce([x, y], comm=own)
+        for _ in range(2):
+            reduce(tf.zeros([4]), tf.zeros([6]))
+        with self.assertRaisesRegex(tf.errors.FailedPreconditionError, r"rank 0.*float32\[4\], float32\[6\]|float32\[6\]"):
+            reduce(tf.zeros([4 if RANK == 0 else 6]), tf.zeros([6 if RANK == 0 else 4]))
+        own.close()
+        self.assert_same(dt.allreduce(mine()), total())
+
     def test_different_ops(self):
         with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "rank 0: all-gather of .*; rank 1: barrier"):
             if RANK == 0:

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Training with TensorFlow over dtrain next to TensorFlow's own strategies, in turns: steps per second of an MLP with
+MultiWorkerMirroredStrategy (RING) and ParameterServerStrategy, and the cost of an op. Medians of all rounds.
+usage: tensorflow_strategies.py [--workers N] [--rounds N] [--hidden N ...] [--json FILE]; `./dev bench-tf` runs it
+
+SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+BATCH, INPUTS, OUTPUTS = 64, 64, 10
+SECONDS = 3.0  #: for which each measurement goes on
+OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
+#: How each is run: function of a process, and how many servers there are.
+WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mirrored", 0),
+        "dtrain DistributedOptimizer, fit()": ("fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
+        "dtrain ServerOptimizer, asynchronous": ("servers", 1), "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
+
+
+def mlp(hidden):
+    layers = tf.keras.layers
+    return tf.keras.Sequential([layers.Input([INPUTS]), layers.Dense(hidden, "relu"), layers.Dense(hidden, "relu"),
+                                layers.Dense(OUTPUTS)])
+
+
+def batch_of():
+    return tf.random.normal([BATCH, INPUTS]), tf.random.uniform([BATCH], 0, OUTPUTS, tf.int64)
+
+
+def loss_of(model, batch):
+    x, y = batch
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x, training=True)))
+
+
+def step_of(model, optimizer):
+    def step(batch):
+        with tf.GradientTape() as tape:
+            loss = loss_of(model, batch)
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return loss
+    return step
+
+
+def rate_of(run, count=None):
+    """Calls per second; with a count, as many calls, so that ranks that go in step make equally many."""
+    for _ in range(10):
+        run()
+    begun = time.perf_counter()
+    done = 0
+    while done < count if count else time.perf_counter() - begun < SECONDS:
+        run()
+        done += 1
+    return done / (time.perf_counter() - begun)
+
+
+def counted(hidden):
+    return max(100, 200000 // hidden)
+
+
+def train(strategy, hidden, optimizer, count):
+    with strategy.scope():
+        model = mlp(hidden)
+        optimizer = optimizer()
+        optimizer.build(model.trainable_variables)
+    step, batch = step_of(model, optimizer), batch_of()
+
+    @tf.function
+    def run(batch):
+        return strategy.run(step, args=(batch,))
+    return rate_of(lambda: run(batch), count)
+
+
+def sgd():
+    return tf.keras.optimizers.SGD(0.01)
+
+
+def alone(hidden):
+    return train(tf.distribute.get_strategy(), hidden, sgd, None)
+
+
+def mirrored(hidden):
+    import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    return train(dt.MultiWorkerMirroredStrategy(), hidden, sgd, counted(hidden))
+
+
+def ring(hidden):
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=tf.distribute.experimental.CommunicationImplementation.RING)
+    return train(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), hidden, sgd, counted(hidden))
+
+
+def fit(hidden):
+    import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    model, steps = mlp(hidden), counted(hidden)
+    model.compile(optimizer=dt.DistributedOptimizer(sgd()), loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
+    data = tf.data.Dataset.from_tensors(batch_of()).cache().repeat().prefetch(8)
+    model.fit(data, steps_per_epoch=10, verbose=0)
+    begun = time.perf_counter()
+    model.fit(data, steps_per_epoch=steps, verbose=0)
+    return steps / (time.perf_counter() - begun)
+
+
+def servers(hidden):
+    import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    dt.init()
+    return train(tf.distribute.get_strategy(), hidden, lambda: dt.ServerOptimizer("sgd", 0.01), None)
+
+
+def their_servers(hidden):
+    """The coordinator; workers and servers are tf.distribute.Server processes (served())."""
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    strategy = tf.distribute.ParameterServerStrategy(resolver)
+    with strategy.scope():
+        model, optimizer = mlp(hidden), sgd()
+        optimizer.build(model.trainable_variables)
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    step = step_of(model, optimizer)
+
+    @tf.function
+    def run():
+        return strategy.run(step, args=(batch_of(),))
+    for _ in range(20):
+        coordinator.schedule(run)
+    coordinator.join()
+    begun, done = time.perf_counter(), 0
+    while time.perf_counter() - begun < SECONDS:
+        for _ in range(50):
+            coordinator.schedule(run)
+        coordinator.join()
+        done += 50
+    return done / (time.perf_counter() - begun)
+
+
+def served(_):
+    config = json.loads(os.environ["TF_CONFIG"])
+    tf.distribute.Server(config["cluster"], job_name=config["task"]["type"], task_index=config["task"]["index"],
+                         protocol="grpc", start=True).join()
+
+
+def ops(_):
+    """Microseconds of an all-reduce in a loop in tf.function, and of one from eager code."""
+    import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    dt.init()
+    found = {}
+    for name, (elements, count) in OPS.items():
+        @tf.function
+        def loop(x, count=count):
+            for _ in tf.range(count):
+                x = dt.allreduce(x, "avg")
+            return x
+        x = tf.zeros([elements])
+        loop(x)
+        dt.barrier()
+        begun = time.perf_counter()
+        loop(x)
+        found[f"{name} in tf.function"] = (time.perf_counter() - begun) / count * 1e6
+        begun = time.perf_counter()
+        for _ in range(count):
+            dt.allreduce(x, "avg")
+        found[f"{name} eager"] = (time.perf_counter() - begun) / count * 1e6
+    return found
+
+
+def ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    found = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return found
+
+
+def start(function, hidden, **environment):
+    return subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--run", function, "--hidden", str(hidden)],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment})
+
+
+def collect(processes):
+    """What each process has found."""
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    if any(process.returncode != 0 for process in processes):
+        sys.exit(f"a process failed: {[process.args[4:] for process in processes if process.returncode != 0]}")
+    return [json.loads(output.splitlines()[-1]) for output in outputs]
+
+
+def run_dtrain(function, hidden, workers, server_count, programs):
+    command = [f"{programs}/dtrain-run", "-n", str(workers), "-s", str(server_count), "--", sys.executable, "-W", "ignore",
+               __file__, "--run", function, "--hidden", str(hidden)]
+    done = subprocess.run(command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
+                          timeout=300, check=False)
+    if done.returncode != 0:
+        sys.exit(done.stdout + done.stderr)
+    lines = [line.split("] ", 1)[1] for line in done.stdout.splitlines() if line.startswith("[")]
+    return [json.loads(line) for line in lines if line.startswith(("{", *"0123456789"))]
+
+
+def run_theirs(function, hidden, workers, server_count):
+    names = [("worker", i) for i in range(workers)]
+    if function == "their_servers":
+        names += [("ps", i) for i in range(server_count)] + [("chief", 0)]
+    cluster = {}
+    for (kind, _), port in zip(names, ports(len(names))):
+        cluster.setdefault(kind, []).append(f"127.0.0.1:{port}")
+
+    def begin(kind, index):
+        config = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+        serves = function == "their_servers" and kind != "chief"
+        return start("served" if serves else function, hidden, TF_CONFIG=config)
+    processes = {name: begin(*name) for name in names}
+    try:
+        if function != "their_servers":
+            return collect(processes.values())
+        return collect([processes["chief", 0]])
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+
+
+def measure(way, hidden, options):
+    """Steps per second: of each rank where ranks go in step, else of all together."""
+    function, server_count = WAYS[way]
+    if function == "alone":
+        return collect([start(function, hidden)])[0]
+    if "TensorFlow" in way:
+        found = run_theirs(function, hidden, options.workers, server_count)
+    else:
+        found = run_dtrain(function, hidden, options.workers, server_count, options.programs)
+    return sum(found) if server_count else min(found)
+
+
+def main(options):
+    rates = {}
+    for _ in range(options.rounds):
+        for hidden in options.hidden:
+            for way in WAYS:
+                rates.setdefault((hidden, way), []).append(measure(way, hidden, options))
+    print(f"TensorFlow {tf.__version__}, {options.workers} workers, batches of {BATCH}, medians of {options.rounds}\n")
+    print("| steps per second | " + " | ".join(f"{INPUTS}-{hidden}-{hidden}-{OUTPUTS}" for hidden in options.hidden) + " |")
+    print("|---|" + "---:|" * len(options.hidden))
+    for way in WAYS:
+        print(f"| {way} | " + " | ".join(f"{statistics.median(rates[hidden, way]):.0f}" for hidden in options.hidden) + " |")
+    costs = [run_dtrain("ops", 0, options.workers, 0, options.programs)[0] for _ in range(options.rounds)]
+    print("\n| all-reduce | us |\n|---|---:|")
+    medians = {name: statistics.median(cost[name] for cost in costs) for name in costs[0]}
+    for name, cost in medians.items():
+        print(f"| {name} | {cost:.0f} |")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"rates": {f"{hidden} {way}": values for (hidden, way), values in rates.items()}, "us": costs}, file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hidden", type=int, nargs="+", default=[256, 1024])
+    parser.add_argument("--programs", default="build/release/bin")
+    parser.add_argument("--json")
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    import tensorflow as tf  # pylint: disable=wrong-import-position
+    if arguments.run:
+        tf.config.threading.set_inter_op_parallelism_threads(2)
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        print(json.dumps(globals()[arguments.run](arguments.hidden[0])), flush=True)
+    else:
+        main(arguments)
