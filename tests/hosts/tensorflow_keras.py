@@ -136,6 +136,38 @@ class Fit(unittest.TestCase):
                 step(tf.constant(inputs[begin:begin + BATCH]), tf.constant(targets[begin:begin + BATCH]))
         self.assert_trained(model, alone)
 
+    def test_session(self):
+        """A job that is started again goes on from the last checkpoint, with the same values on all ranks."""
+        def loop(folder, last, seed):
+            keras.utils.set_random_seed(seed)
+            weight, optimizer = tf.Variable([float(seed)]), dt.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.5))
+            optimizer.build([weight])
+            seen = []
+
+            class Counts(dt.Hook):
+                def after_step(self, session, result):
+                    seen.append((session.step, result))
+
+            def step():
+                optimizer.apply_gradients([(weight - RANK, weight)])
+                return float(weight[0])
+            with dt.TrainingSession(folder, weight=weight, optimizer=optimizer, save_steps=2,
+                                    hooks=[Counts(), dt.StopAtStep(last)]) as session:
+                while not session.should_stop():
+                    session.run(step)
+            return seen
+        with tempfile.TemporaryDirectory() as folder:
+            at_once = loop(None, 7, 2)
+            first = loop(folder, 3, 2 + RANK)
+            self.assertEqual(os.path.exists(os.path.join(folder, "checkpoint")), RANK == 0)
+            second = loop(folder, 7, 9)
+            self.assertEqual([number for number, _ in first + second], [1, 2, 3, 4, 5, 6, 7])
+            np.testing.assert_allclose([value for _, value in first + second], [value for _, value in at_once], rtol=1e-6)
+            self.assertEqual(loop(folder, 7, 9), [])
+
+            with self.assertRaisesRegex(ValueError, "save_steps: 0"):
+                dt.TrainingSession(folder, save_steps=0)
+
     def test_sparse_gradients(self):
         """An embedding's gradients are slices, with as many rows as a batch has words."""
         words = np.random.default_rng(2).integers(0, 50, (BATCH * SIZE * STEPS, 4 * SIZE))

@@ -19,7 +19,16 @@ PACKAGES, PROGRAMS = (os.path.abspath(path) for path in sys.argv[1:3])
 del sys.argv[1:3]
 HERE = pathlib.Path(__file__).resolve().parent
 RAN = re.compile(r"^\[(\d+)\] Ran (\d+) tests? in", re.M)
-JOINS = "import dtrain.tensorflow as dt; dt.init(); print('rank', dt.rank(), 'of', int(dt.allreduce(1)))"
+JOINS = """
+import dtrain.tensorflow as dt
+if dt.serve():
+    print("served")
+else:
+    table = dt.init().table("t", length=1)
+    dt.tables.push(table, [1.0])
+    dt.barrier()
+    print("rank", dt.rank(), "of", int(dt.tables.pull(table, [1])[0]))
+"""
 
 
 def environment(**more):
@@ -49,7 +58,7 @@ class TensorFlow(unittest.TestCase):
         self.passed(35, "collectives", 3)
 
     def test_keras(self):
-        self.passed(10, "keras", 2)
+        self.passed(11, "keras", 2)
 
     def test_strategy(self):
         self.passed(4, "strategy", 2)
@@ -62,18 +71,20 @@ class TensorFlow(unittest.TestCase):
         self.assertEqual((code, output.count("went on")), (128 + 9, 2), output[-20000:])
 
     def test_job_of_tf_config(self):
-        """A chief and a worker, as TensorFlow's own programs are started."""
-        with socket.socket() as one, socket.socket() as other:
+        """A chief, a worker and a server, as TensorFlow's own programs are started."""
+        kinds = ("chief", "worker", "ps")
+        sockets = [socket.socket() for _ in kinds]
+        for one in sockets:
             one.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", 0))
-            ports = [one.getsockname()[1], other.getsockname()[1]]
-        cluster = {"chief": [f"127.0.0.1:{ports[0]}"], "worker": [f"127.0.0.1:{ports[1]}"]}
-        ranks = [subprocess.Popen(
+        cluster = {kind: [f"127.0.0.1:{one.getsockname()[1]}"] for kind, one in zip(kinds, sockets)}
+        for one in sockets:
+            one.close()
+        processes = [subprocess.Popen(
             [sys.executable, "-W", "ignore", "-c", JOINS], stdout=subprocess.PIPE, text=True,
             env=environment(TF_CONFIG=json.dumps({"cluster": cluster, "task": {"type": kind, "index": 0}})))
-            for kind in ("chief", "worker")]
-        self.assertEqual([rank.communicate(timeout=200)[0].split("\n")[0] for rank in ranks],
-                         ["rank 0 of 2", "rank 1 of 2"])
+            for kind in kinds]
+        self.assertEqual([process.communicate(timeout=200)[0].strip() for process in processes],
+                         ["rank 0 of 2", "rank 1 of 2", "served"])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ gradients (docs/TENSORFLOW.md).
 SPDX-License-Identifier: Apache-2.0
 """
 from ._operations import allgather, allreduce, alltoall, barrier, broadcast, reducescatter, submit
-from ._world import init, initialized, rank, shutdown, size
+from ._world import init, initialized, rank, serve, shutdown, size
 from . import _gradients  # registers them
 from . import tables
 from .callbacks import AverageMetrics, BroadcastVariables
@@ -19,10 +19,12 @@ from .data import shard
 from .embedding import Embedding
 from .optimizer import DistributedOptimizer
 from .server_optimizer import ServerOptimizer
+from .session import Hook, StopAtStep, TrainingSession
 from .strategy import MultiWorkerMirroredStrategy
 from .tape import DistributedGradientTape
 from .variables import broadcast_variables
 
-__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding", "MultiWorkerMirroredStrategy",
-           "ServerOptimizer", "allgather", "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
-           "reducescatter", "shard", "shutdown", "size", "submit", "tables"]
+__all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding",
+           "Hook", "MultiWorkerMirroredStrategy", "ServerOptimizer", "StopAtStep", "TrainingSession", "allgather",
+           "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
+           "reducescatter", "serve", "shard", "shutdown", "size", "submit", "tables"]

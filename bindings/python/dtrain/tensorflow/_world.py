@@ -5,7 +5,7 @@ SPDX-License-Identifier: Apache-2.0
 from typing import Any, Optional
 
 from .._communicator import Communicator
-from .._context import Context
+from .._context import Context, role
 from . import _library
 
 WORLD = "world"  #: the name of the default communicator; saved functions have it, too
@@ -35,6 +35,16 @@ def init(comm: Optional[Communicator] = None, **options: Any) -> Communicator:
     _world = comm
     _library.name_of(comm, WORLD)
     return comm
+
+
+def serve(**options: Any) -> bool:
+    """For a program that the environment also starts as servers (TF_CONFIG's ps, dtrain-run's own): there, serves until
+    all workers have left, and returns True. Returns False at once in workers. options are those of dtrain.Context."""
+    if role() != "server":
+        return False
+    with Context(options) as context:
+        context.serve().wait()
+    return True
 
 
 def shutdown() -> None:
