@@ -155,6 +155,14 @@ class Installed(Tree):
                   "'ncclNetPlugin_v11'); print(table.value.decode())")
         self.assertEqual("dtrain\n", run(sys.executable, "-c", script, LD_LIBRARY_PATH=self.libraries))
 
+    @unittest.skipUnless(pathlib.Path(BUILD, "plugins/hosts/libdtrain_tensorflow.so").exists(), "it is not built")
+    def test_ops_of_tensorflow(self):
+        """Without TensorFlow in the process they say what is missing, and nothing else happens."""
+        script = ("import ctypes; ops = ctypes.CDLL('libdtrain_tensorflow.so'); "
+                  "ops.dtrain_tensorflow_problem.restype = ctypes.c_char_p; print(ops.dtrain_tensorflow_problem().decode())")
+        self.assertIn("TensorFlow 2.13 or later is needed",
+                      run(sys.executable, "-c", script, LD_LIBRARY_PATH=self.libraries))
+
     def test_plugin_of_a_user(self):
         build = self.build_plugin()
         program = self.compile("user", *self.pkg_config("--cflags", "--libs"))

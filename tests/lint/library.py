@@ -13,7 +13,8 @@ import tempfile
 from layers import OPTIONAL
 
 NEEDED = re.compile(r"(libc|libgcc_s|libm|libpthread|libdl)\.so\.\d|ld-linux.*\.so\.\d")
-NETWORKS = {"libdtrain_transport_ofi": ("libfabric.so.1",), "libdtrain_transport_ucx": ("libucp.so.0", "libucs.so.0")}
+MORE = {"libdtrain_transport_ofi": ("libfabric.so.1",), "libdtrain_transport_ucx": ("libucp.so.0", "libucs.so.0"),
+        "libdtrain_tensorflow": ("libdtrain.so.0",)}  # what plugins need besides
 MAX_STRIPPED = 15 << 18  # with the C++ runtime, and kernels for four instruction sets
 
 
@@ -33,7 +34,8 @@ def check_imports(library):
     return [f"imports {name}" for name in imported if OPTIONAL.match(name)]
 
 
-EXPORTED = {"libnccl-net-dtrain.so": r"ncclNetPlugin_v\d+"}  # of other plugins: dtrain_transport_query
+EXPORTED = {"libnccl-net-dtrain.so": r"ncclNetPlugin_v\d+",  # of other plugins: dtrain_transport_query
+            "libdtrain_tensorflow.so": r"dtrain_tensorflow_(put|drop|problem)"}
 
 
 def check_plugin(plugin):
@@ -41,8 +43,8 @@ def check_plugin(plugin):
                 output("nm", "-D", "--defined-only", plugin).splitlines()}
     allowed = EXPORTED.get(pathlib.Path(plugin).name, "dtrain_transport_query")
     wrong = not exported or not all(re.fullmatch(allowed, name) for name in exported)
-    network = next((more for name, more in NETWORKS.items() if name in str(plugin)), ())
-    return check_needed(plugin, network) + ([f"exports {sorted(exported)}"] if wrong else [])
+    others = next((more for name, more in MORE.items() if name in str(plugin)), ())
+    return check_needed(plugin, others) + ([f"exports {sorted(exported)}"] if wrong else [])
 
 
 def stripped_size(library):
