@@ -3,11 +3,13 @@ gradients. Run by test_tensorflow.py with two and three ranks.
 
 SPDX-License-Identifier: Apache-2.0
 """
+import tempfile
 import unittest
 
 import numpy as np
 import tensorflow as tf
 
+import dtrain
 import dtrain.tensorflow as dt
 
 world = dt.init()
@@ -255,6 +257,28 @@ class Others(Case):
         own = world.split(RANK % 2)
         self.assert_same(dt.allreduce(tf.constant(1), comm=own), own.size)
         own.close()
+
+    def test_records(self):
+        """Files are written and read by TensorFlow and by dtrain; ranks have the same shares."""
+        with tempfile.TemporaryDirectory() as own:
+            letters = np.frombuffer(own.encode().ljust(200), np.uint8)
+            folder = dt.broadcast(letters).numpy().tobytes().decode().strip()
+            texts = [[f"{file} {record}".encode() for record in range(5)] for file in range(SIZE)]
+            paths = [f"{folder}/{file}" for file in range(SIZE)]
+            if RANK == 0:
+                for file, path in enumerate(paths):
+                    with dtrain.RecordWriter(path) if file % 2 else tf.io.TFRecordWriter(path) as writer:
+                        for text in texts[file]:
+                            (writer.append if file % 2 else writer.write)(text)
+            dt.barrier()
+            for given in (paths, paths[:1]):
+                expected = texts[RANK] if given == paths else texts[0][RANK::SIZE]
+                self.assertEqual([record.numpy() for record in dt.records(given)], expected)
+                with dtrain.RecordReader(given, shard=RANK, shards=SIZE) as reader:
+                    self.assertEqual([bytes(record) for record in reader], expected)
+            dt.barrier()
+        with self.assertRaisesRegex(ValueError, "there are no files"):
+            dt.records([])
 
     def test_shard(self):
         data = tf.data.Dataset.range(SIZE * 2 + 1)

@@ -117,7 +117,7 @@ class Rows(Case):
 
 
 class Servers(Case):
-    def fit(self, optimizer, batch, mine):
+    def fit(self, optimizer, batch, mine, epochs=3, callbacks=()):
         random = np.random.default_rng(1)
         inputs = random.normal(size=(BATCH * SIZE * STEPS, 5)).astype(np.float32)
         targets = inputs[:, :1] * 2 - inputs[:, 1:2]
@@ -126,7 +126,8 @@ class Servers(Case):
         keras.utils.set_random_seed(3 + (RANK if mine else 0))
         model = keras.Sequential([keras.layers.Input([5]), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
         model.compile(optimizer=optimizer, loss="mse")
-        history = model.fit(inputs, targets, batch_size=batch, epochs=3, shuffle=False, verbose=0)
+        history = model.fit(inputs, targets, batch_size=batch, epochs=epochs, shuffle=False, verbose=0,
+                            callbacks=list(callbacks))
         return model, history.history["loss"]
 
     def test_in_step(self):
@@ -153,10 +154,12 @@ class Servers(Case):
         self.assertEqual(float(optimizer.learning_rate), 0.5)
 
     def test_quorum(self):
-        """SyncReplicasOptimizer's K of N: nobody waits for the last worker."""
+        """SyncReplicasOptimizer's K of N: nobody waits for the last worker, whose gradients are dropped."""
         optimizer = dt.ServerOptimizer("sgd", 0.02, name="quorum", consistency="quorum", quorum=1)
-        _, losses = self.fit(optimizer, BATCH, True)
+        _, losses = self.fit(optimizer, BATCH, True, epochs=100, callbacks=[optimizer.stop_at(40)])
         self.assertLess(losses[-1], losses[0])
+        self.assertGreaterEqual(optimizer.updates, 40)
+        dt.barrier()
         self.assertGreaterEqual(optimizer.dropped(), 0)
 
     def test_arguments(self):

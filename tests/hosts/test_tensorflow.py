@@ -12,12 +12,14 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SKIPPED = 77
 PACKAGES, PROGRAMS = (os.path.abspath(path) for path in sys.argv[1:3])
 del sys.argv[1:3]
 HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parent.parent / "examples/migration"
 RAN = re.compile(r"^\[(\d+)\] Ran (\d+) tests? in", re.M)
 JOINS = """
 import dtrain.tensorflow as dt
@@ -37,9 +39,9 @@ def environment(**more):
             "DTRAIN_OP_TIMEOUT": "120s", "TF_NUM_INTEROP_THREADS": "2", "TF_NUM_INTRAOP_THREADS": "1", **more}
 
 
-def run(script, ranks, servers=0, *options):
+def run(script, ranks, servers=0, *arguments, options=()):
     command = [f"{PROGRAMS}/dtrain-run", "--timeout", "280", *options, "-n", str(ranks), "-s", str(servers), "--",
-               sys.executable, "-W", "ignore", str(HERE / f"tensorflow_{script}.py")]
+               sys.executable, "-W", "ignore", str(script), *arguments]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -47,15 +49,15 @@ def run(script, ranks, servers=0, *options):
 class TensorFlow(unittest.TestCase):
     def passed(self, least, script, ranks, servers=0):
         """At least so many tests ran on each rank, and passed."""
-        code, output = run(script, ranks, servers)
+        code, output = run(HERE / f"tensorflow_{script}.py", ranks, servers)
         self.assertEqual(code, 0, output[-20000:])
         counts = {rank: int(count) for rank, count in RAN.findall(output)}
         self.assertEqual(len(counts), ranks, output[-2000:])
         self.assertGreaterEqual(min(counts.values()), least, output[-2000:])
 
     def test_collectives(self):
-        self.passed(35, "collectives", 2)
-        self.passed(35, "collectives", 3)
+        self.passed(36, "collectives", 2)
+        self.passed(36, "collectives", 3)
 
     def test_keras(self):
         self.passed(11, "keras", 2)
@@ -66,8 +68,22 @@ class TensorFlow(unittest.TestCase):
     def test_tables(self):
         self.passed(10, "tables", 2, 2)
 
+    def test_migration(self):
+        """The programs of docs/FROM_TENSORFLOW.md."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, ranks, servers, *arguments in (
+                    ("mirrored", 2, 0), ("servers", 2, 2), ("servers", 3, 1, "--aggregate", "2"),
+                    ("session", 2, 0, "--directory", f"{folder}/session", "--steps", "50"),
+                    ("session", 2, 0, "--directory", f"{folder}/session", "--steps", "150"),
+                    ("estimator", 2, 0, "--records", f"{folder}/records")):
+                with self.subTest(name=name, arguments=arguments):
+                    code, output = run(EXAMPLES / f"tensorflow_{name}.py", ranks, servers, *arguments)
+                    self.assertEqual((code, output.count("right: ")), (0, ranks), output[-20000:])
+                    if "150" in arguments:
+                        self.assertIn("begins at step 50", output)
+
     def test_rank_that_dies(self):
-        code, output = run("faults", 3, 0, "--keep-going")
+        code, output = run(HERE / "tensorflow_faults.py", 3, options=["--keep-going"])
         self.assertEqual((code, output.count("went on")), (128 + 9, 2), output[-20000:])
 
     def test_job_of_tf_config(self):

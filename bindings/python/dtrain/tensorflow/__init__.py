@@ -15,7 +15,7 @@ from ._world import init, initialized, rank, serve, shutdown, size
 from . import _gradients  # registers them
 from . import tables
 from .callbacks import AverageMetrics, BroadcastVariables
-from .data import shard
+from .data import records, shard
 from .embedding import Embedding
 from .optimizer import DistributedOptimizer
 from .server_optimizer import ServerOptimizer
@@ -27,4 +27,4 @@ from .variables import broadcast_variables
 __all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding",
            "Hook", "MultiWorkerMirroredStrategy", "ServerOptimizer", "StopAtStep", "TrainingSession", "allgather",
            "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
-           "reducescatter", "serve", "shard", "shutdown", "size", "submit", "tables"]
+           "records", "reducescatter", "serve", "shard", "shutdown", "size", "submit", "tables"]

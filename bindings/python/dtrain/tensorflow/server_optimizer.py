@@ -132,9 +132,31 @@ class ServerOptimizer(keras.optimizers.Optimizer):
             for table in self.tables:
                 table.set_rate(float(rate))
 
+    @property
+    def updates(self) -> int:
+        """How many updates the servers have made of the variables: with bsp and quorum, the steps of all workers
+        together."""
+        one = tf.zeros([1], self._members[0][0].dtype).numpy()
+        return int(self.tables[0].pull(one).version)
+
+    def stop_at(self, updates: int) -> Any:
+        """A callback that ends fit() once the servers have made so many updates. With "quorum" all workers end by it, and
+        none by the end of its data: a worker that goes on alone would wait for others to make a step with it."""
+        return StopAtUpdate(self, updates)
+
     def dropped(self) -> int:
         """Requests of this worker that came after their step was over (quorum)."""
         return sum(int(table.stats()["stale"]) for table in self.tables)
+
+
+class StopAtUpdate(keras.callbacks.Callback):
+    def __init__(self, optimizer: ServerOptimizer, updates: int) -> None:
+        super().__init__()
+        self._optimizer, self._updates = optimizer, updates
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._optimizer.updates >= self._updates:
+            self.model.stop_training = True
 
 
 def table_length(members: List[Any]) -> int:
