@@ -20,7 +20,8 @@ OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
 #: How each is run: function of a process, and how many servers there are.
 WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mirrored", 0),
         "dtrain DistributedOptimizer, fit()": ("fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
-        "dtrain ServerOptimizer, asynchronous": ("servers", 1), "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
+        "dtrain ServerOptimizer, asynchronous": ("servers", 1),
+        "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
 
 
 def mlp(hidden):
@@ -193,8 +194,8 @@ def collect(processes):
 
 
 def run_dtrain(function, hidden, workers, server_count, programs):
-    command = [f"{programs}/dtrain-run", "-n", str(workers), "-s", str(server_count), "--", sys.executable, "-W", "ignore",
-               __file__, "--run", function, "--hidden", str(hidden)]
+    command = [f"{programs}/dtrain-run", "-n", str(workers), "-s", str(server_count), "--", sys.executable, "-W",
+               "ignore", __file__, "--run", function, "--hidden", str(hidden)]
     done = subprocess.run(command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
                           timeout=300, check=False)
     if done.returncode != 0:
@@ -245,10 +246,12 @@ def main(options):
             for way in WAYS:
                 rates.setdefault((hidden, way), []).append(measure(way, hidden, options))
     print(f"TensorFlow {tf.__version__}, {options.workers} workers, batches of {BATCH}, medians of {options.rounds}\n")
-    print("| steps per second | " + " | ".join(f"{INPUTS}-{hidden}-{hidden}-{OUTPUTS}" for hidden in options.hidden) + " |")
+    names = (f"{INPUTS}-{hidden}-{hidden}-{OUTPUTS}" for hidden in options.hidden)
+    print("| steps per second | " + " | ".join(names) + " |")
     print("|---|" + "---:|" * len(options.hidden))
     for way in WAYS:
-        print(f"| {way} | " + " | ".join(f"{statistics.median(rates[hidden, way]):.0f}" for hidden in options.hidden) + " |")
+        found = (f"{statistics.median(rates[hidden, way]):.0f}" for hidden in options.hidden)
+        print(f"| {way} | " + " | ".join(found) + " |")
     costs = [run_dtrain("ops", 0, options.workers, 0, options.programs)[0] for _ in range(options.rounds)]
     print("\n| all-reduce | us |\n|---|---:|")
     medians = {name: statistics.median(cost[name] for cost in costs) for name in costs[0]}
@@ -256,7 +259,8 @@ def main(options):
         print(f"| {name} | {cost:.0f} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"rates": {f"{hidden} {way}": values for (hidden, way), values in rates.items()}, "us": costs}, file)
+            all_rates = {f"{hidden} {way}": values for (hidden, way), values in rates.items()}
+            json.dump({"rates": all_rates, "us": costs}, file)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""tf.estimator.train_and_evaluate with RunConfig, and an input function that shards TFRecord files, and what they became.
+"""tf.estimator.train_and_evaluate with RunConfig, and an input function that shards TFRecord files, and what they
+became.
 
     dtrain-run -n 2 -- python3 tensorflow_estimator.py --records records
 
@@ -41,7 +42,7 @@ def parse(record):
 
 def input_fn():
     # files = tf.data.Dataset.list_files(pattern, shuffle=False)
-    # return files.shard(config.num_worker_replicas, config.global_id_in_cluster).interleave(tf.data.TFRecordDataset) ...
+    # return files.shard(config.num_worker_replicas, config.global_id_in_cluster).interleave(...)
     paths = sorted(glob.glob(os.path.join(options.records, "*.tfrecord")))
     return dt.records(paths).map(parse).shuffle(1000, seed=dt.rank()).batch(32).repeat()
 

@@ -14,7 +14,8 @@ import dtrain.tensorflow as dt
 from tensorflow_data import check, loss, model, points
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--aggregate", type=int, help="replicas_to_aggregate: how many workers make a step; asynchronous without")
+parser.add_argument("--aggregate", type=int,
+                    help="replicas_to_aggregate: how many workers make a step; asynchronous without")
 options = parser.parse_args()
 
 # cluster = tf.train.ClusterSpec({"ps": ps_hosts, "worker": worker_hosts})

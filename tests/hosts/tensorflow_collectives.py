@@ -157,7 +157,8 @@ class Rows(Case):
 
     def test_broadcast(self):
         for root in RANKS:
-            many = dt.broadcast([mine(), mine(dtype=tf.int8), mine(shape=(60000,)), tf.constant(RANK > 0), mine(shape=(0,))], root)
+            many = dt.broadcast([mine(), mine(dtype=tf.int8), mine(shape=(60000,)), tf.constant(RANK > 0),
+                                 mine(shape=(0,))], root)
             self.assert_same(many[0], mine(root))
             self.assert_same(many[1], mine(root, dtype=tf.int8))
             self.assert_same(many[2], mine(root, (60000,)))
@@ -290,7 +291,7 @@ class Errors(Case):
         """All ranks get both sides, and can go on."""
         given = [tf.zeros([4]), tf.zeros([6])] if RANK == 0 else [tf.zeros([6]), tf.zeros([4])]
         with self.assertRaisesRegex(tf.errors.FailedPreconditionError,
-                                    r"rank 0: all-reduce \(sum\) of float32\[4\], float32\[6\]; rank 1: .*float32\[6\]"):
+                                    r"rank 0: all-reduce \(sum\) of float32\[4\], float32\[6\]; rank 1: .*\[6\]"):
             dt.allreduce(given)
         self.assert_same(dt.allreduce(mine()), total())
 
@@ -303,7 +304,8 @@ class Errors(Case):
             return dt.allreduce([x, y], comm=own)
         for _ in range(2):
             reduce(tf.zeros([4]), tf.zeros([6]))
-        with self.assertRaisesRegex(tf.errors.FailedPreconditionError, r"rank 0.*float32\[4\], float32\[6\]|float32\[6\]"):
+        shown = r"float32\[4\], float32\[6\]" if RANK == 0 else r"float32\[6\], float32\[4\]"
+        with self.assertRaisesRegex(tf.errors.FailedPreconditionError, shown):
             reduce(tf.zeros([4 if RANK == 0 else 6]), tf.zeros([6 if RANK == 0 else 4]))
         own.close()
         self.assert_same(dt.allreduce(mine()), total())
@@ -348,7 +350,7 @@ class Errors(Case):
             return dt.allreduce(tf.constant(1.0), comm=own)
         reduce()
         own.close()
-        with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "is nothing in this process, and a communicator is"):
+        with self.assertRaisesRegex(tf.errors.FailedPreconditionError, "is nothing in this process"):
             reduce()
 
     def test_arguments(self):

@@ -39,7 +39,8 @@ def model_of(seed=7):
 def fitted(optimizer, inputs, targets, batch, seed=7, callbacks=(), **compiled):
     model = model_of(seed)
     model.compile(optimizer=optimizer, loss="mse", metrics=["mae"], **compiled)
-    history = model.fit(inputs, targets, batch_size=batch, epochs=2, shuffle=False, verbose=0, callbacks=list(callbacks))
+    history = model.fit(inputs, targets, batch_size=batch, epochs=2, shuffle=False, verbose=0,
+                        callbacks=list(callbacks))
     return model, history.history
 
 
@@ -67,8 +68,9 @@ class Fit(unittest.TestCase):
         expected, _ = fitted(keras.optimizers.Adam(0.01), inputs, targets, BATCH * SIZE, seed=3)
         seen = []
         record = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(dict(logs)))
-        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.Adam(0.01)), own_part(inputs), own_part(targets), BATCH,
-                          seed=3 + RANK, callbacks=[dt.BroadcastVariables(), dt.AverageMetrics(), record])
+        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.Adam(0.01)), own_part(inputs),
+                          own_part(targets), BATCH, seed=3 + RANK,
+                          callbacks=[dt.BroadcastVariables(), dt.AverageMetrics(), record])
         self.assert_trained(model, expected)
         theirs = dt.broadcast(tf.constant([logs["mae"] for logs in seen], tf.float64))
         np.testing.assert_array_equal(theirs, [logs["mae"] for logs in seen])
@@ -76,15 +78,15 @@ class Fit(unittest.TestCase):
     def test_several_steps_in_one_call(self):
         inputs, targets = data()
         alone, _ = fitted(keras.optimizers.SGD(0.05), inputs, targets, BATCH * SIZE)
-        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.SGD(0.05)), own_part(inputs), own_part(targets), BATCH,
-                          steps_per_execution=3)
+        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.SGD(0.05)), own_part(inputs),
+                          own_part(targets), BATCH, steps_per_execution=3)
         self.assert_trained(model, alone)
 
     def test_eagerly(self):
         inputs, targets = data()
         alone, _ = fitted(keras.optimizers.SGD(0.05), inputs, targets, BATCH * SIZE)
-        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.SGD(0.05)), own_part(inputs), own_part(targets), BATCH,
-                          run_eagerly=True)
+        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.SGD(0.05)), own_part(inputs),
+                          own_part(targets), BATCH, run_eagerly=True)
         self.assert_trained(model, alone)
 
     def test_narrow_on_the_wire(self):
@@ -112,7 +114,8 @@ class Fit(unittest.TestCase):
     def test_saved(self):
         """A model is saved with its optimizer, and loaded where nobody knows dtrain."""
         inputs, targets = data()
-        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.Adam(0.01)), own_part(inputs), own_part(targets), BATCH)
+        model, _ = fitted(dt.DistributedOptimizer(keras.optimizers.Adam(0.01)), own_part(inputs),
+                          own_part(targets), BATCH)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.keras")
             model.save(path)
@@ -140,7 +143,8 @@ class Fit(unittest.TestCase):
         """A job that is started again goes on from the last checkpoint, with the same values on all ranks."""
         def loop(folder, last, seed):
             keras.utils.set_random_seed(seed)
-            weight, optimizer = tf.Variable([float(seed)]), dt.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.5))
+            weight = tf.Variable([float(seed)])
+            optimizer = dt.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.5))
             optimizer.build([weight])
             seen = []
 
@@ -162,7 +166,8 @@ class Fit(unittest.TestCase):
             self.assertEqual(os.path.exists(os.path.join(folder, "checkpoint")), RANK == 0)
             second = loop(folder, 7, 9)
             self.assertEqual([number for number, _ in first + second], [1, 2, 3, 4, 5, 6, 7])
-            np.testing.assert_allclose([value for _, value in first + second], [value for _, value in at_once], rtol=1e-6)
+            np.testing.assert_allclose([value for _, value in first + second], [value for _, value in at_once],
+                                       rtol=1e-6)
             self.assertEqual(loop(folder, 7, 9), [])
 
             with self.assertRaisesRegex(ValueError, "save_steps: 0"):

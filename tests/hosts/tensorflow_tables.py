@@ -19,7 +19,7 @@ BATCH, STEPS = 8, 6
 
 class Case(unittest.TestCase):
     def assert_close(self, found, expected, tolerance=1e-5):
-        np.testing.assert_allclose(tf.convert_to_tensor(found).numpy(), np.asarray(expected), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(tf.convert_to_tensor(found), np.asarray(expected), rtol=tolerance, atol=tolerance)
 
     def table(self, name, **settings):
         table = world.table(f"{self.id()}.{name}", **settings)

@@ -1,6 +1,6 @@
-"""dtrain.tensorflow under TensorFlow of PyPI, which `./dev hosts` installs: collectives, training by Keras, tables, a rank
-that dies, the job of TF_CONFIG.
-usage: test_tensorflow.py PACKAGES PROGRAMS (the folders of the package dtrain, and of dtrain-run)
+"""dtrain.tensorflow under TensorFlow of PyPI, which `./dev hosts` installs: collectives, training by Keras, tables, a
+rank that dies, the job of TF_CONFIG. usage: test_tensorflow.py PACKAGES PROGRAMS (the folders of the package dtrain,
+and of dtrain-run)
 
 SPDX-License-Identifier: Apache-2.0
 """

@@ -1,6 +1,6 @@
 // A TensorFlow of a few functions, which the program exports: the library of ops finds them as it
-// finds the real ones, and tests run its kernels without TensorFlow. SPDX-License-Identifier:
-// Apache-2.0
+// finds the real ones, and tests run its kernels without TensorFlow.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "tensorflow/abi.h"
 #include <atomic>

@@ -1,5 +1,6 @@
 // The kernels of libdtrain_tensorflow.so without TensorFlow: two ranks of one process, each a
-// thread. SPDX-License-Identifier: Apache-2.0
+// thread.
+// SPDX-License-Identifier: Apache-2.0
 #include "check.h"
 #include "plugins/tensorflow/fake.h"
 #include "require.h"

@@ -58,7 +58,8 @@ def allreduce(values: Any, op: OpLike = SUM, comm: Optional[Communicator] = None
     for value in flat:
         if isinstance(value, tf.IndexedSlices):
             scale = 1.0 if prescale is None else prescale
-            reduced.append(gather_slices(value, number, comm, scale if postscale is None else scale * postscale, timeout))
+            scale = scale if postscale is None else scale * postscale
+            reduced.append(gather_slices(value, number, comm, scale, timeout))
         else:
             reduced.append(results.pop(0))
     return tf.nest.pack_sequence_as(values, reduced)
@@ -88,8 +89,8 @@ def submit(values: Any, names: Any, queue: Gradients, op: OpLike = AVG, *, prior
 
 
 def allgather(values: Any, comm: Optional[Communicator] = None, *, timeout: Optional[Duration] = None) -> Any:
-    """All ranks' tensors after each other, by their first dimension, which may differ. values: a tensor, or any structure
-    of tensors."""
+    """All ranks' tensors after each other, by their first dimension, which may differ. values: a tensor, or any
+    structure of tensors."""
     return gather_rows(values, comm, timeout)[0]
 
 

@@ -16,9 +16,9 @@ _context: Optional[Context] = None
 
 def init(comm: Optional[Communicator] = None, **options: Any) -> Communicator:
     """Sets the communicator that functions use when they are given none, or joins the job that the environment names
-    (TF_CONFIG, dtrain-run, torchrun, mpirun, ...; docs/JOINING.md); options are those of dtrain.Context. Without init(),
-    the first function that needs the job joins it. May be called again, with the communicator of an elastic job's next
-    generation: functions that were traced go on with that one."""
+    (TF_CONFIG, dtrain-run, torchrun, mpirun, ...; docs/JOINING.md); options are those of dtrain.Context. Without
+    init(), the first function that needs the job joins it. May be called again, with the communicator of an elastic
+    job's next generation: functions that were traced go on with that one."""
     global _world, _context
     if comm is None:
         if _world is not None and not _world.closed:

@@ -17,8 +17,8 @@ class Embedding(keras.layers.Layer):
     worker has memory for.
 
     name: that of the table and the layer. input_dim None: ids are any 64-bit numbers, for example hashes, and rows are
-    made when they are first pushed. gradient_scale multiplies what is pushed: 1 / workers for the mean of their gradients
-    instead of the sum. settings: those of tables (rule, learning_rate, consistency, spread, seed ...;
+    made when they are first pushed. gradient_scale multiplies what is pushed: 1 / workers for the mean of their
+    gradients instead of the sum. settings: those of tables (rule, learning_rate, consistency, spread, seed ...;
     docs/PARAMETER_SERVER.md). Made on all ranks in the same order."""
 
     def __init__(self, input_dim: Optional[int], output_dim: int, *, name: str, comm: Optional[Communicator] = None,

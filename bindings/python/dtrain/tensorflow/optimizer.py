@@ -12,8 +12,8 @@ from ._tensorflow import KERAS3, keras
 
 def DistributedOptimizer(optimizer: Any, **settings: Any) -> Any:  # pylint: disable=invalid-name
     """Makes an optimizer of Keras (2 or 3) apply the mean of all ranks' gradients, which travel in one op, and returns
-    it: the same object, with its state, in a class made of its own. It is saved as what it was. settings: comm, op, wire
-    (the type in which gradients travel, for example "bfloat16"), sparse_as_dense, timeout.
+    it: the same object, with its state, in a class made of its own. It is saved as what it was. settings: comm, op,
+    wire (the type in which gradients travel, for example "bfloat16"), sparse_as_dense, timeout.
 
     A keras.optimizers.LossScaleOptimizer goes inside, so that all ranks skip the same steps."""
     if not isinstance(optimizer, keras.optimizers.Optimizer) and not hasattr(optimizer, "apply_gradients"):

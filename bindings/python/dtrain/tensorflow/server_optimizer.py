@@ -22,14 +22,14 @@ DTYPES = {"float32": "f32", "float64": "f64"}
 
 
 class ServerOptimizer(keras.optimizers.Optimizer):
-    """For models of Keras whose trainable variables are tables: a step pushes all gradients and pulls the new values, in
-    one op. All workers make it with the same settings, and go on with rank 0's initial values.
+    """For models of Keras whose trainable variables are tables: a step pushes all gradients and pulls the new values,
+    in one op. All workers make it with the same settings, and go on with rank 0's initial values.
 
     consistency: "async" (the parameter server of TensorFlow), "bsp" (synchronous replicas), "ssp" with staleness, or
     "quorum" with quorum=K: a step is over when K workers have ended it, and gradients that come later are dropped and
     counted, as by tf.train.SyncReplicasOptimizer. place: "together" (all variables in one table, divided evenly), or
-    "round_robin" or "greedy": each variable on one server, as by tf.train.replica_device_setter. settings: those of tables
-    (rule, learning_rate, momentum, schedule, ...; docs/PARAMETER_SERVER.md)."""
+    "round_robin" or "greedy": each variable on one server, as by tf.train.replica_device_setter. settings: those of
+    tables (rule, learning_rate, momentum, schedule, ...; docs/PARAMETER_SERVER.md)."""
 
     def __init__(self, rule: str = "sgd", learning_rate: float = 0.01, *, name: str = "variables",
                  comm: Optional[Communicator] = None, consistency: Any = "async", place: str = "together",
@@ -140,8 +140,8 @@ class ServerOptimizer(keras.optimizers.Optimizer):
         return int(self.tables[0].pull(one).version)
 
     def stop_at(self, updates: int) -> Any:
-        """A callback that ends fit() once the servers have made so many updates. With "quorum" all workers end by it, and
-        none by the end of its data: a worker that goes on alone would wait for others to make a step with it."""
+        """A callback that ends fit() once the servers have made so many updates. With "quorum" all workers end by it,
+        and none by the end of its data: a worker that goes on alone would wait for others to make a step with it."""
         return StopAtUpdate(self, updates)
 
     def dropped(self) -> int:

@@ -51,16 +51,16 @@ class TrainingSession:
             while not session.should_stop():
                 session.run(train_step, next(batches))
 
-    At the beginning rank 0 restores the newest checkpoint of the directory, if there is one, and all other ranks get its
-    values: a job that is started again goes on where the last one has saved. Rank 0 saves every so many steps, or after
-    some time, and at the end. A step that fails ends the loop without saving.
+    At the beginning rank 0 restores the newest checkpoint of the directory, if there is one, and all other ranks get
+    its values: a job that is started again goes on where the last one has saved. Rank 0 saves every so many steps, or
+    after some time, and at the end. A step that fails ends the loop without saving.
 
     directory None: nothing is saved. state: what tf.train.Checkpoint can save: models, optimizers (built ones: call
     build()), variables. A hook, or the program, ends the loop by stop(), on all ranks in the same step."""
 
-    def __init__(self, directory: Optional[str] = None, *, comm: Optional[Communicator] = None, hooks: Iterable[Hook] = (),
-                 save_steps: Optional[int] = None, save_time: Optional[Duration] = "10min", keep: int = 5,
-                 **state: Any) -> None:
+    def __init__(self, directory: Optional[str] = None, *, comm: Optional[Communicator] = None,
+                 hooks: Iterable[Hook] = (), save_steps: Optional[int] = None,
+                 save_time: Optional[Duration] = "10min", keep: int = 5, **state: Any) -> None:
         if save_steps is not None and save_steps < 1:
             raise ValueError(f"save_steps: {save_steps}; it must be at least 1, or None")
         self.comm = world(comm)
@@ -140,7 +140,7 @@ def variables_of(things: Iterable[Any]) -> Any:
         if isinstance(thing, tf.Variable):
             found[id(thing)] = thing
             continue
-        own = getattr(thing, "weights", None)
+        own: Any = getattr(thing, "weights", None)
         own = getattr(thing, "variables", ()) if own is None else own
         for variable in own() if callable(own) else own:
             found[id(variable)] = variable

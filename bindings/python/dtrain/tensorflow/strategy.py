@@ -107,8 +107,8 @@ class MultiWorkerMirroredStrategy(tf.distribute.Strategy):
         model.fit(dataset)        # batches are those of all ranks together
 
     Each rank is a replica. Variables made in the scope begin with rank 0's values; gradients are added up in one op.
-    fit(), run(), reduce(), gather(), and all_reduce() in replica context work, and datasets are divided: each rank has its
-    part of each batch. Metrics are those of the rank (AverageMetrics averages them)."""
+    fit(), run(), reduce(), gather(), and all_reduce() in replica context work, and datasets are divided: each rank has
+    its part of each batch. Metrics are those of the rank (AverageMetrics averages them)."""
 
     _dtrain = True  #: for _keras: its functions have ops that XLA cannot compile
 

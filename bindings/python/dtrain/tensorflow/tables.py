@@ -94,9 +94,9 @@ def clock(table: Table, *, timeout: Optional[Duration] = None) -> Any:
 
 @as_written
 def lookup(table: Table, ids: Any, anchor: Any, *, scale: float = 1.0, timeout: Optional[Duration] = None) -> Any:
-    """As pull_rows(), for training: the gradients of the rows, times scale, are pushed to the table in the backward pass,
-    so no optimizer of the program sees them. anchor: a variable, or a tensor that a tape watches, of any shape; it makes
-    the rows a part of what gradients are computed of, and its own gradient is zero."""
+    """As pull_rows(), for training: the gradients of the rows, times scale, are pushed to the table in the backward
+    pass, so no optimizer of the program sees them. anchor: a variable, or a tensor that a tape watches, of any shape;
+    it makes the rows a part of what gradients are computed of, and its own gradient is zero."""
     keys = keys_of(ids)
 
     @tf.custom_gradient

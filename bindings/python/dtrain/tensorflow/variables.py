@@ -12,7 +12,8 @@ from ._tensorflow import raw, tf
 
 def broadcast_variables(variables: Iterable[Any], root: int = 0, comm: Optional[Communicator] = None, *,
                         timeout: Optional[Duration] = None) -> Any:
-    """Gives variables (of TensorFlow or Keras) rank root's values, in one op. Returns the op in graphs of TensorFlow 1."""
+    """Gives variables (of TensorFlow or Keras) rank root's values, in one op. Returns the op in graphs of TensorFlow
+    1."""
     targets = [raw(variable) for variable in variables]
     targets = [target for target in targets if target.dtype != tf.string]
     if not targets:
