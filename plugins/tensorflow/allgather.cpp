@@ -71,12 +71,10 @@ class Allgather {
     static bool gather(Call &call, Group &group, int index, const Tensor &tensor,
                        const int64_t *rows, std::vector<uint64_t> &counts, Tensor &result) {
         std::vector<int64_t> shape = tensor.shape;
-        shape[0] = 0;
-        for (size_t rank = 0; rank < counts.size(); rank++) {
-            shape[0] += rows[rank];
-            counts[rank] = static_cast<uint64_t>(rows[rank]) * tensor.row() * tensor.type->parts;
-        }
+        shape[0] = sum_of_rows({rows, counts.size()}); // output() refuses -1
         if (!call.output(index, *tensor.type, shape, result)) return false;
+        for (size_t rank = 0; rank < counts.size(); rank++)
+            counts[rank] = static_cast<uint64_t>(rows[rank]) * tensor.row() * tensor.type->parts;
         if (result.elements == 0) return true;
         return group.post(false, [&](dtrain_op_params_t *params, dtrain_request_t **request_p) {
             return dtrain_allgatherv(group.comm(), tensor.data, result.data, counts.data(), nullptr,

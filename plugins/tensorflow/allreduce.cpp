@@ -43,7 +43,7 @@ class Allreduce {
     bool check(Group &group, std::span<const Tensor> tensors,
                std::span<const Tensor> factors) const {
         for (const Tensor &tensor : tensors)
-            if (tensor.type->parts > 1 && op_ != DTRAIN_SUM && op_ != DTRAIN_AVG)
+            if (!reduces(*tensor.type, op_))
                 return group.fail(Code::unimplemented,
                                   "complex numbers have a sum and an average only");
         for (const Tensor &factor : factors)

@@ -39,16 +39,16 @@ class Alltoall {
             }))
             return;
         std::vector<int64_t> shape = tensor.shape;
-        shape[0] = 0;
+        shape[0] = sum_of_rows({recv, send.size()}); // output() refuses -1
+        Tensor result;
+        if (!call.output(0, *tensor.type, shape, result)) return;
         const uint64_t width = tensor.row() * tensor.type->parts;
         std::vector<uint64_t> sent, got;
         for (size_t rank = 0; rank < send.size(); rank++) {
-            shape[0] += recv[rank];
             sent.push_back(static_cast<uint64_t>(send[rank]) * width);
             got.push_back(static_cast<uint64_t>(recv[rank]) * width);
         }
-        Tensor result;
-        if (!call.output(0, *tensor.type, shape, result) || width == 0) return;
+        if (width == 0) return;
         (void)group.post(true, [&](dtrain_op_params_t *params, dtrain_request_t **request_p) {
             return dtrain_alltoallv(group.comm(), tensor.data, sent.data(), nullptr, result.data,
                                     got.data(), nullptr, tensor.type->dtype, params, request_p);

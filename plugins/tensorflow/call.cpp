@@ -166,10 +166,17 @@ bool Call::input(int first, int count, std::vector<Tensor> &tensors) {
 }
 
 bool Call::output(int index, const Type &type, std::vector<int64_t> shape, Tensor &tensor) {
+    constexpr uint64_t most = UINT64_C(1) << 47; // bytes; the addresses of a process
     tensor.type = &type;
     tensor.shape = std::move(shape);
     tensor.elements = 1;
-    for (const int64_t size : tensor.shape) tensor.elements *= static_cast<uint64_t>(size);
+    for (const int64_t size : tensor.shape) {
+        if (size < 0 ||
+            (size > 0 && tensor.elements > most / type.size() / static_cast<uint64_t>(size)))
+            return fail(Code::invalid_argument,
+                        "dtrain: no tensor can have the shape " + tensor.describe());
+        tensor.elements *= static_cast<uint64_t>(size);
+    }
     Buffer *buffer =
         tf.allocate_output(context_, index, type.number, tensor.shape.data(),
                            static_cast<int>(tensor.shape.size()), tensor.bytes(), status_);

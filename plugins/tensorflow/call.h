@@ -49,7 +49,9 @@ class Call {
     Call &operator=(const Call &) = delete;
 
     int inputs() const { return tf.inputs(context_); }
-    // These return false once the call has failed.
+    // These return false once the call has failed. Outputs' shapes may come from peers and
+    // programs: sizes below zero or too large are errors here, where TensorFlow would end the
+    // process.
     bool input(int index, Tensor &tensor);
     bool input(int first, int count, std::vector<Tensor> &tensors);
     bool output(int index, const Type &type, std::vector<int64_t> shape, Tensor &tensor);

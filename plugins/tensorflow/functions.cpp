@@ -29,8 +29,8 @@ void *find(const char *name) {
 
 std::string find_functions() {
     std::string missing;
-#define DTRAIN_X(member, name, result, parameters)                                                 \
-    tf.member = reinterpret_cast<result(*) parameters>(find(name));                                \
+#define DTRAIN_X(member, name, type)                                                               \
+    tf.member = reinterpret_cast<decltype(tf.member)>(find(name));                                 \
     if (tf.member == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(name);
     DTRAIN_TENSORFLOW_FUNCTIONS(DTRAIN_X)
 #undef DTRAIN_X

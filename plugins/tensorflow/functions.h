@@ -3,11 +3,12 @@
 #pragma once
 #include "tensorflow/abi.h"
 #include <string>
+#include <type_traits>
 
 namespace dtrain::tensorflow {
 
 struct Functions {
-#define DTRAIN_X(member, name, result, parameters) result(*member) parameters = nullptr;
+#define DTRAIN_X(member, name, type) std::add_pointer_t<type> member = nullptr;
     DTRAIN_TENSORFLOW_FUNCTIONS(DTRAIN_X)
 #undef DTRAIN_X
 };

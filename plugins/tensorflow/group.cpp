@@ -24,6 +24,16 @@ uint64_t hash_of(const std::string &text) { // FNV-1a, 64 bits
     return hash;
 }
 
+int64_t sum_of_rows(std::span<const int64_t> rows) {
+    constexpr int64_t most = INT64_C(1) << 47;
+    int64_t sum = 0;
+    for (const int64_t one : rows) {
+        if (one < 0 || one > most - sum) return -1;
+        sum += one;
+    }
+    return sum;
+}
+
 std::string describe(std::span<const Tensor> tensors) {
     constexpr size_t most = 4;
     std::string text = signature_of(tensors.first(std::min(tensors.size(), most)));
@@ -111,7 +121,7 @@ bool Group::agree(const std::string &signature) {
     // All ranks have seen the same extremes, so all of them come here.
     std::vector<char> texts(text_bytes * static_cast<size_t>(size()));
     char *mine = texts.data() + text_bytes * static_cast<size_t>(rank());
-    std::memcpy(mine, signature.data(), std::min(signature.size(), text_bytes - 1));
+    signature.copy(mine, text_bytes - 1);
     status = dtrain_allgather(comm(), mine, texts.data(), text_bytes, DTRAIN_U8, &given, nullptr);
     if (status < 0) return fail(status);
     for (int other = 1; other < size(); other++) {

@@ -78,6 +78,8 @@ class Group {
 };
 
 uint64_t hash_of(const std::string &text); // FNV-1a, 64 bits
+// The sum of the rows that ranks have sent, each bounded; -1 if one cannot be.
+int64_t sum_of_rows(std::span<const int64_t> rows);
 // "float32[2,3], int32[4]": all of them if there are few, else the first ones.
 std::string describe(std::span<const Tensor> tensors);
 // All of them.

@@ -26,6 +26,8 @@ class ReduceScatter {
         std::vector<std::vector<int64_t>> parts(tensors.size());
         std::string signature = what + " of " + signature_of(tensors), problem;
         for (size_t i = 0; i < tensors.size(); i++) {
+            if (!reduces(*tensors[i].type, op_))
+                problem = "complex numbers have a sum and an average only";
             if (problem.empty()) problem = divide(group, tensors[i], i, rows, parts[i]);
             for (const int64_t part : parts[i]) signature += " " + std::to_string(part);
         }

@@ -27,6 +27,13 @@ class Submit {
                           std::to_string(names_.size()) + " names");
             return;
         }
+        for (const Tensor &tensor : tensors)
+            if (!reduces(*tensor.type, op_)) {
+                call.fail(Code::unimplemented,
+                          "dtrain: " + what + " of " + tensor.describe() +
+                              ": complex numbers have a sum and an average only");
+                return;
+            }
         std::vector<Tensor> results(tensors.size());
         for (size_t i = 0; i < tensors.size(); i++)
             if (!call.output_like(static_cast<int>(i), static_cast<int>(i), tensors[i], results[i]))

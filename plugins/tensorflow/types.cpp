@@ -37,6 +37,10 @@ const Type *find_dtype(uint32_t dtype) {
     return nullptr;
 }
 
+bool reduces(const Type &type, uint32_t op) {
+    return type.parts == 1 || op == DTRAIN_SUM || op == DTRAIN_AVG;
+}
+
 const char *op_name(int64_t op) {
     return op > 0 && op < static_cast<int64_t>(std::size(ops)) ? ops[op] : ops[0];
 }

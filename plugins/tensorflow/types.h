@@ -24,6 +24,10 @@ const Type *find_dtype(uint32_t dtype);
     "complex64, complex128"
 #define DTRAIN_TENSORFLOW_TYPES DTRAIN_TENSORFLOW_NUMBERS ", bool"
 
+// Whether a reduction of numbers of this type is that of their parts: complex numbers have sums and
+// averages only.
+bool reduces(const Type &type, uint32_t op);
+
 // Names of reductions, for errors; "unknown" for others.
 const char *op_name(int64_t op);
 

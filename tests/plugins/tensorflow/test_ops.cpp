@@ -264,6 +264,12 @@ void tables_are_used(void **) {
                 .run({}, 1),
             Code::invalid_argument, "pull from table");
 
+        for (const int64_t size : {INT64_C(-1), INT64_MAX})
+            require_failed(
+                Kernel("DtrainPull",
+                       {{"group", one}, {"first", INT64_C(0)}, {"shape", std::vector{size}}})
+                    .run({}, 1),
+                Code::invalid_argument, "no tensor can have the shape");
         REQUIRE(dtrain_barrier(rank.comm, nullptr, nullptr) == DTRAIN_OK);
         REQUIRE(drop(one.c_str()) == DTRAIN_OK);
         REQUIRE(drop(two.c_str()) == DTRAIN_OK);

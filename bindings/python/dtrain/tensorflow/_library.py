@@ -4,6 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 import ctypes
 import os
+import threading
 from typing import Any, Dict
 
 from .. import _dtrain
@@ -71,6 +72,7 @@ class Registered(Child):
 
 _registered: Dict[int, Registered] = {}
 _count = 0
+_lock = threading.Lock()
 
 
 def error_of(status: int, text: str) -> Error:
@@ -83,13 +85,14 @@ def name_of(thing: Any, name: str = "") -> str:
     global _count
     if type(thing) not in KINDS:
         raise TypeError(f"a Communicator, Gradients or Table of dtrain is needed, not {type(thing).__name__}")
-    known = registered(thing)
-    if known is not None:
-        return str(known.name)
-    if not name:
-        _count += 1
-        name = f"{getattr(thing, 'name', type(thing).__name__.lower())}#{_count}"
-    return Registered(thing, name).name
+    with _lock:
+        known = registered(thing)
+        if known is not None:
+            return str(known.name)
+        if not name:
+            _count += 1
+            name = f"{getattr(thing, 'name', type(thing).__name__.lower())}#{_count}"
+        return Registered(thing, name).name
 
 
 def registered(thing: Any) -> Any:
