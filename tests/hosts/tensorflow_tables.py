@@ -150,6 +150,7 @@ class Servers(Case):
         optimizer = dt.ServerOptimizer("sgd", 0.02, name="async")
         _, losses = self.fit(optimizer, BATCH, True)
         self.assertLess(losses[-1], losses[0])
+        dt.barrier()  # the rate is that of all workers
         optimizer.learning_rate = 0.5
         self.assertEqual(float(optimizer.learning_rate), 0.5)
 
