@@ -15,7 +15,7 @@ import slurm
 from dtrain import launch
 
 SKIPPED = 77
-LIMIT = 100  # seconds
+LIMIT = 300  # seconds
 os.environ["PATH"] = f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"  # the shells' python3
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
 QUIET = {"backend": "slurm", "options": ["--overcommit"], "output": False, "progress": False}

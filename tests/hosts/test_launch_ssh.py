@@ -18,7 +18,7 @@ import time
 import unittest
 
 SKIPPED = 77
-LIMIT = 100  # seconds
+LIMIT = 300  # seconds
 TAG = f"dl{os.getpid()}"
 INSIDE = "DTRAIN_TEST_SSH_FOLDER"
 NAMES = ["launcher", "alpha", "beta"]

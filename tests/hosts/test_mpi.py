@@ -27,7 +27,7 @@ bin_folder = rejoin = ""
 def run(command, **variables):
     """(exit status, what it said)"""
     done = subprocess.run(command, env={**CLEAN, **variables}, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=100)
+                          stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
 
 

@@ -26,7 +26,7 @@ from dtrain.launch import _elastic
 from elastic_job import train
 from launched import use_table
 
-LIMIT = 100  # seconds
+LIMIT = 300  # seconds
 ENGINES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples/engines"
 
 

@@ -21,7 +21,7 @@ import dtrain.spark
 from dtrain import launch
 from launched import use_table
 
-LIMIT = 200  # seconds
+LIMIT = 300  # seconds
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 ENGINES = ROOT / "examples/engines"
 HOME = pathlib.Path(pyspark.__file__).parent

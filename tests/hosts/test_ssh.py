@@ -20,7 +20,7 @@ PORT = 2222  # of namespaces of our own
 TAG = f"dr{os.getpid()}"
 SWITCH = f"{TAG}s"
 HOSTS = {"launcher": "10.81.0.1", "a": "10.81.0.2", "b": "10.81.0.3"}
-LIMIT = 100  # seconds
+LIMIT = 300  # seconds
 BENCH = ["--operations", "allreduce,push_pull", "--sizes", "4,1M", "--iterations", "3"]
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(("DTRAIN_", "SSH_"))}
 bin_folder = worker = ""
