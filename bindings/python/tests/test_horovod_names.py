@@ -160,7 +160,7 @@ def ended(rank, size):
         for thread in threads:
             thread.start()
         late = hvd.allreduce_async(torch.ones(1), name="late")
-        while not _job.State.job.engines[0]._running:
+        while len(_job.State.job.engines[0]._running) < 3:
             time.sleep(0.01)
         hvd.shutdown()
         for thread in threads:
