@@ -28,10 +28,12 @@ if dt.serve():
 # optimizer = tf.train.AdamOptimizer(0.01)
 # if sync_replicas:
 #     optimizer = tf.train.SyncReplicasOptimizer(optimizer, replicas_to_aggregate=..., total_num_replicas=...)
-mode = {"consistency": "quorum", "quorum": options.aggregate} if options.aggregate else {"consistency": "async"}
 # with tf.device(tf.train.replica_device_setter(cluster=cluster)):
 #     ... the model
-optimizer = dt.ServerOptimizer("adam", 0.01, place="round_robin", **mode)
+# The variables of a quorum are together on one server: stop_at() says why.
+mode = ({"consistency": "quorum", "quorum": options.aggregate} if options.aggregate
+        else {"consistency": "async", "place": "round_robin"})
+optimizer = dt.ServerOptimizer("adam", 0.01, **mode)
 trained = model()
 trained.compile(optimizer=optimizer, loss=loss())
 

@@ -141,7 +141,9 @@ class ServerOptimizer(keras.optimizers.Optimizer):
 
     def stop_at(self, updates: int) -> Any:
         """A callback that ends fit() once the servers have made so many updates. With "quorum" all workers end by it,
-        and none by the end of its data: a worker that goes on alone would wait for others to make a step with it."""
+        and none by the end of its data: a worker that goes on alone would wait for others to make a step with it.
+        Then place is "together", on one server: of several tables, or parts of one, some may be a step behind when the
+        others stop, and a worker that goes on for these waits until the timeout."""
         return StopAtUpdate(self, updates)
 
     def dropped(self) -> int:
