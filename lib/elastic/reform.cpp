@@ -3,9 +3,7 @@
 #include "elastic/reform.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -118,10 +116,12 @@ class Reform {
     // the stage before as well, perhaps a moment later. Where that job is over for this process,
     // others may have gone back to it: then it ends with what that job says.
     bool one_has_not_joined() const {
+        engine::Agent &agent = stages_[0].session->agent();
         const int64_t until = std::min(now_ns() + notice_ns, deadline_ns_);
         while (is_lost_here_only()) {
             if (now_ns() >= until) return true;
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            // This thread may be the only one that hears of losses (progress=manual).
+            agent.wait_until([&] { return !is_lost_here_only(); }, now_ns() + 5 * ms);
         }
         return false;
     }

@@ -64,8 +64,7 @@ void Coordinator::received(Link link, const wire::Message &message, int64_t now,
     auto at = links_.find(link);
     if (at == links_.end()) return;
     if (phase_ == Phase::over && !std::holds_alternative<wire::Join>(message))
-        return refuse(link, DTRAIN_ERR_FENCED, why_over_.empty() ? "the job is over" : why_over_,
-                      actions);
+        return refuse(link, DTRAIN_ERR_FENCED, why_over_, actions);
     if (newcomers_.has(link)) { // it may claim the number of a lost member
         newcomers_.heard(link, now);
         if (std::holds_alternative<wire::Heartbeat>(message)) return;

@@ -114,7 +114,7 @@ class Coordinator {
 
     const Settings &settings_;
     enum class Phase { joining, failing_over, running, over } phase_;
-    std::string why_over_;
+    std::string why_over_ = "the job is over";
     Membership state_;
     std::map<Link, Connection> links_;
     std::map<int32_t, Link> seats_; // by member
