@@ -129,7 +129,7 @@ class Scripts(Files):
         job = self.launch(1, "sh", args=["-c", "printf begin; head -c 200000 /dev/zero | tr '\\0' x; printf end"])
         self.assertTrue(launch.await_workers(job, timeout_seconds=LIMIT))
         self.assertEqual(len(job[0].log_path.read_bytes().replace(b"\n", b"")), 200008)
-        self.assertTrue(job[0].tail(1)[0].endswith("xend"))
+        self.assertEqual("".join(job[0].tail(200))[-4:], "xend")  # where a long line is cut depends on what arrives when
 
     def test_missing(self):
         with self.assertRaisesRegex(launch.ScriptError, "script nowhere.py does not exist in .*nothing was started"):
@@ -163,7 +163,7 @@ class Waiting(Files):
         self.assertEqual(len(started.running), 2)
         outcome = launch.await_workers(job, timeout_seconds=0.1)
         self.assertEqual([worker.rank for worker in outcome.running], [0, 1])
-        with self.assertRaisesRegex(launch.LaunchTimeoutError, r"2 of 2 workers have not ended within 0\.1 s: rank 0 "
+        with self.assertRaisesRegex(launch.LaunchTimeoutError, r"2 of 2 workers have not ended within \d+\.\d s: rank 0 "
                                     r"\(running at .*stop_workers"):
             outcome.check()
         self.assertTrue(issubclass(launch.LaunchTimeoutError, TimeoutError))
@@ -188,10 +188,14 @@ class Waiting(Files):
         self.assertEqual(job[0].signal, signal.SIGKILL)
 
     def test_run_cluster_leaves_nothing(self):
-        with self.assertRaises(launch.LaunchTimeoutError):
-            launch.run_cluster(1, 1, "sh", args=["-c", f"echo $$ > {self.folder}/pid; sleep 100"], timeout_seconds=1.5,
-                               **quietly())
-        self.assertTrue(wait_for_death(int((self.folder / "pid").read_text())))
+        path = self.folder / "pid"
+        for seconds in (1.5, 6, 24):  # a busy machine may have started nothing by then
+            with self.assertRaises(launch.LaunchTimeoutError):
+                launch.run_cluster(1, 1, "sh", args=["-c", f"echo $$ > {path}; sleep 100"], timeout_seconds=seconds,
+                                   **quietly())
+            if path.exists() and path.read_text():
+                break
+        self.assertTrue(wait_for_death(int(path.read_text())))
 
     def test_progress(self):
         said = io.StringIO()
