@@ -25,13 +25,15 @@ struct Process {
     int node = none;       // of the job that it is a member of, or at which it waits to be taken in
     int forming = none;    // of the next generation's job
     std::vector<int> olds; // of jobs that it has not left yet
+    std::map<int, NextJob> olds_made_by;
     std::set<int> passed;  // of those in which all other members have come
     bool joined = false;   // node is a member of a job
     bool settled = false;  // and knows that all other members are
     bool gave_up = false;  // waiting for them: it asks for the next generation instead
     bool deciding = false; // whether to go back to the job before
     bool is_new = false;   // it was in no job before
-    NextJob next, came_by; // to the job of node, while none is forming; and to the one before it
+    NextJob made_by;       // the agreement that has led to the job of node,
+    NextJob next;          // and the one that leads to the job that is forming
     std::string place;     // where it would be found as rank 0 of the next generation
     uint64_t job = 0;
     std::set<uint64_t> reached; // the jobs of which it was a member
@@ -223,8 +225,7 @@ class Game {
         go_on(p, n, moved);
     }
     void go_on(Process &p, int n, const wire::Moved &moved) {
-        const NextJob before = std::exchange(p.next, next_job(net_.settings(n).identity, moved));
-        p.came_by = before;
+        p.next = next_job(net_.settings(n).identity, moved);
         if (!p.next.stays) return end(p, "left at a reform");
         p.forming = add_node(number(p), p.next.identity);
         net_.at(net_.now() + net_.draw(0, 5 * ms), [this, f = p.forming] {
@@ -238,6 +239,7 @@ class Game {
             p.gave_up = false;
             p.is_new = net_.settings(p.node).identity.newcomer;
             if (!p.is_new) p.olds.push_back(p.node);
+            p.olds_made_by[p.node] = std::exchange(p.made_by, p.next);
             p.node = std::exchange(p.forming, none);
         }
         listens_.erase(p.place);
@@ -283,8 +285,8 @@ class Game {
         if (p.olds.empty()) return false;
         const Membership &now = net_.node(p.node).membership();
         const Membership &before = net_.node(p.olds.back()).membership();
-        std::vector<int32_t> members = p.next.workers;
-        members.insert(members.end(), p.next.servers.begin(), p.next.servers.end());
+        std::vector<int32_t> members = p.made_by.workers;
+        members.insert(members.end(), p.made_by.servers.begin(), p.made_by.servers.end());
         for (size_t m = 0; m < members.size(); m++)
             if (members[m] >= 0 && !now.alive(int32_t(m)) &&
                 (ended_.contains(p.olds.back()) || before.alive(members[m])))
@@ -297,7 +299,7 @@ class Game {
         net_.leave(std::exchange(p.node, p.olds.back()));
         p.olds.pop_back();
         listens_.erase(p.place);
-        p.next = p.came_by;
+        p.made_by = p.olds_made_by[p.node];
         p.settled = p.passed.contains(p.node);
         p.job = net_.node(p.node).membership().job;
         p.generation = net_.settings(p.node).identity.generation;
