@@ -7,8 +7,11 @@ namespace {
 using processes::Job;
 
 const ranks::Options elastic_shm = {{"elastic", "yes"}, {"op.timeout", "20s"}},
-                     elastic_tcp = {
-                         {"elastic", "yes"}, {"op.timeout", "20s"}, {"transports", "tcp"}};
+                     elastic_tcp = {{"elastic", "yes"},
+                                    {"op.timeout", "20s"},
+                                    {"transports", "tcp"}},
+                     elastic_manual = {
+                         {"elastic", "yes"}, {"op.timeout", "20s"}, {"progress", "manual"}};
 constexpr int newcomer = -1;
 
 dtrain_comm_t *join_as(dtrain_context_t *context, const char *rendezvous, int rank, int size) {
@@ -95,6 +98,7 @@ void grow(const ranks::Options &options) {
 void grows(void **) {
     grow(elastic_shm);
     grow(elastic_tcp);
+    grow(elastic_manual);
 }
 
 // A rank is killed, and another process takes its place.
@@ -135,10 +139,12 @@ void replace(int dead, const ranks::Options &options) {
 void replaces_a_lost_rank(void **) {
     replace(1, elastic_shm);
     replace(2, elastic_tcp);
+    replace(1, elastic_manual);
 }
 void replaces_the_coordinator(void **) {
     replace(0, elastic_shm);
     replace(0, elastic_tcp);
+    replace(0, elastic_manual);
 }
 
 // Workers leave one after the other, rank 0 first; somebody comes after each.
