@@ -224,6 +224,27 @@ class Optimizers(Case):
         optimizer.step()
         self.assertEqual([one.request is not None for one in buckets], [False] * 4)
 
+    def test_overlap_waits_for_all_pushes_after_one_has_failed(self):
+        model, waited = self.model(), []
+        optimizer = self.keep(DistributedOptimizer(model.parameters(), world, name=self.id(), rule="sgd", lr=0.1,
+                                                   overlap=True, bucket_bytes=1))
+        overlap = optimizer._parts[0][0].overlap
+
+        class Push:
+            def __init__(self, number):
+                self.number = number
+
+            def wait(self):
+                waited.append(self.number)
+                if self.number in (1, 2):
+                    raise dtrain.TimeoutError(f"push {self.number}")
+        for number, bucket in enumerate(overlap._buckets):
+            bucket.request = Push(number)
+        with self.assertRaisesRegex(dtrain.TimeoutError, "push 1"):
+            overlap.finish()
+        self.assertEqual(waited, [0, 1, 2, 3])
+        self.assertEqual([bucket.request for bucket in overlap._buckets], [None] * 4)
+
     def test_overlap_of_several_backward_passes(self):
         """Gradients are added up without pushes; parameters may have none; a pass too many is refused."""
         model, reference = self.model(), self.model()

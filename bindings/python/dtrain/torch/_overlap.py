@@ -10,6 +10,7 @@ from typing import Any, Iterator, List, Optional, Set
 import torch
 from torch import Tensor
 
+from .._errors import Error
 from .._request import Request
 from .._table import Table
 
@@ -101,18 +102,26 @@ class Overlap:
         bucket.request = self._table.start.push(self._gradients.values[bucket.first:bucket.end], bucket.first)
 
     def finish(self) -> None:
-        """Pushes what the backward pass has not, and waits for all pushes. Afterwards the next one may begin."""
+        """Pushes what the backward pass has not, and waits for all pushes, also after one has failed: the next backward
+        pass writes to the same memory."""
+        errors: List[Error] = []
         for bucket in self._buckets:
             for number in list(bucket.missing):
                 self._take(bucket, number)
-            if bucket.request is None:
-                self._push(bucket)
-        requests = [bucket.request for bucket in self._buckets]
+            try:
+                if bucket.request is None:
+                    self._push(bucket)
+            except Error as error:
+                errors.append(error)
         for bucket in self._buckets:
-            bucket.request, bucket.missing = None, set(bucket.numbers)
-        for request in requests:
-            if request is not None:
-                request.wait()
+            request, bucket.request, bucket.missing = bucket.request, None, set(bucket.numbers)
+            try:
+                if request is not None:
+                    request.wait()
+            except Error as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
