@@ -64,6 +64,7 @@ class TensorFlow(unittest.TestCase):
 
     def test_strategy(self):
         self.passed(4, "strategy", 2)
+        self.passed(7, "mirrored", 2)
 
     def test_tables(self):
         self.passed(10, "tables", 2, 2)

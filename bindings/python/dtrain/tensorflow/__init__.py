@@ -17,6 +17,7 @@ from . import tables
 from .callbacks import AverageMetrics, BroadcastVariables
 from .data import records, shard
 from .embedding import Embedding
+from .mirrored import MirroredStrategy
 from .optimizer import DistributedOptimizer
 from .server_optimizer import ServerOptimizer
 from .session import Hook, StopAtStep, TrainingSession
@@ -25,6 +26,6 @@ from .tape import DistributedGradientTape
 from .variables import broadcast_variables
 
 __all__ = ["AverageMetrics", "BroadcastVariables", "DistributedGradientTape", "DistributedOptimizer", "Embedding",
-           "Hook", "MultiWorkerMirroredStrategy", "ServerOptimizer", "StopAtStep", "TrainingSession", "allgather",
+           "Hook", "MirroredStrategy", "MultiWorkerMirroredStrategy", "ServerOptimizer", "StopAtStep", "TrainingSession", "allgather",
            "allreduce", "alltoall", "barrier", "broadcast", "broadcast_variables", "init", "initialized", "rank",
            "records", "reducescatter", "serve", "shard", "shutdown", "size", "submit", "tables"]

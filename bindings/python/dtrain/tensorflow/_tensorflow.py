@@ -9,7 +9,6 @@ from .._optional import need
 tf: Any = need("tensorflow", "dtrain.tensorflow", "tensorflow (or tensorflow-cpu)")
 keras: Any = tf.keras
 KERAS3 = int(getattr(keras, "__version__", "2").split(".")[0]) >= 3
-EagerTensor: Any = type(tf.constant(0))
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

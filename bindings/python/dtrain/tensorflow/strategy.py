@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="misc,no-any-return"
+import functools
 from typing import Any, List, Optional
 
 from .._communicator import Communicator
@@ -13,8 +14,6 @@ from ._tensorflow import tf
 from ._world import world
 
 DEVICE = "/cpu:0"
-#: What the strategies of one device do, except for what concerns other replicas.
-OneDevice: Any = type(tf.distribute.OneDeviceStrategy(DEVICE).extended)
 
 
 def number_of(reduce_op: Any) -> int:
@@ -22,21 +21,17 @@ def number_of(reduce_op: Any) -> int:
     return AVG if str(getattr(reduce_op, "value", reduce_op)).lower() == "mean" else SUM
 
 
-class Extended(OneDevice):
-    """This rank's replica. TensorFlow calls these methods; reductions of a list are one op."""
+class Ranks:
+    """What the extended parts of both strategies have in common: variables begin with rank 0's values, rank 0 saves, and
+    results of this process go through an op of all ranks."""
+    _comm: Communicator
+    _rank: int
+    _size: int
 
-    def __init__(self, strategy: Any, comm: Communicator) -> None:
-        super().__init__(strategy, DEVICE)
-        self._comm = comm
-        self._rank, self._size = comm.rank, comm.size
+    def _join(self, comm: Communicator) -> None:
+        self._comm, self._rank, self._size = comm, comm.rank, comm.size
 
-    def _reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
-        return allreduce(value, number_of(reduce_op), self._comm)
-
-    def _batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any) -> List[Any]:
-        return allreduce([value for value, _ in value_destination_pairs], number_of(reduce_op), self._comm)
-
-    def _gather_to_implementation(self, value: Any, destinations: Any, axis: int, options: Any) -> Any:
+    def _gather(self, value: Any, axis: int) -> Any:
         value = tf.convert_to_tensor(value)
         if axis == 0:
             return allgather(value, self._comm)
@@ -45,30 +40,11 @@ class Extended(OneDevice):
         return tf.transpose(gathered, tf.math.invert_permutation(order))
 
     def _create_variable(self, next_creator: Any, **settings: Any) -> Any:
-        """A variable begins with rank 0's value."""
         variable = super()._create_variable(next_creator, **settings)
         with tf.init_scope():
             if tf.executing_eagerly() and variable.dtype != tf.string and self._size > 1:
                 variable.assign(broadcast(variable.read_value(), 0, self._comm))
         return variable
-
-    def _call_for_each_replica(self, fn: Any, args: Any, kwargs: Any) -> Any:
-        with tf.device(DEVICE), tf.distribute.ReplicaContext(self._container_strategy(), self._rank):
-            return fn(*args, **kwargs)
-
-    def _get_local_replica_id(self, replica_id_in_sync_group: int) -> int:
-        return 0
-
-    def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
-        return super()._experimental_distribute_dataset(part_of_batches(dataset, self._rank, self._size), options)
-
-    def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
-        dataset = dataset_fn(tf.distribute.InputContext(self._size, self._rank, self._size))
-        return super()._experimental_distribute_dataset(dataset, options)
-
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        return self._size
 
     @property
     def should_checkpoint(self) -> bool:
@@ -77,6 +53,50 @@ class Extended(OneDevice):
     @property
     def should_save_summary(self) -> bool:
         return self._rank == 0
+
+
+@functools.lru_cache(maxsize=None)
+def extended_class() -> Any:
+    """What strategies of one device do, but for what concerns other replicas, is TensorFlow's. Its class has no public
+    name, and making a strategy settles TensorFlow's devices: therefore not before one is asked for."""
+    one_device: Any = type(tf.distribute.OneDeviceStrategy(DEVICE).extended)
+
+    class Extended(Ranks, one_device):
+        """This rank's replica. TensorFlow calls these methods; reductions of a list are one op."""
+
+        def __init__(self, strategy: Any, comm: Communicator) -> None:
+            super().__init__(strategy, DEVICE)
+            self._join(comm)
+
+        def _reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any) -> Any:
+            return allreduce(value, number_of(reduce_op), self._comm)
+
+        def _batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any, options: Any) -> List[Any]:
+            return allreduce([value for value, _ in value_destination_pairs], number_of(reduce_op), self._comm)
+
+        def _gather_to_implementation(self, value: Any, destinations: Any, axis: int, options: Any) -> Any:
+            return self._gather(value, axis)
+
+        def _call_for_each_replica(self, fn: Any, args: Any, kwargs: Any) -> Any:
+            with tf.device(DEVICE), tf.distribute.ReplicaContext(self._container_strategy(), self._rank):
+                return fn(*args, **kwargs)
+
+        def _get_local_replica_id(self, replica_id_in_sync_group: int) -> int:
+            return 0
+
+        # Datasets stay datasets, as without a strategy: TensorFlow's iterator for several devices, which strategies
+        # otherwise have, is destroyed now and then while its thread reads (TensorFlow 2.21, a segmentation fault).
+        def _experimental_distribute_dataset(self, dataset: Any, options: Any) -> Any:
+            return part_of_batches(dataset, self._rank, self._size).prefetch(tf.data.AUTOTUNE)
+
+        def _distribute_datasets_from_function(self, dataset_fn: Any, options: Any) -> Any:
+            return dataset_fn(tf.distribute.InputContext(self._size, self._rank, self._size))
+
+        @property
+        def _num_replicas_in_sync(self) -> int:
+            return self._size
+
+    return Extended
 
 
 def part_of_batches(dataset: Any, rank: int, size: int) -> Any:
@@ -114,7 +134,7 @@ class MultiWorkerMirroredStrategy(tf.distribute.Strategy):
 
     def __init__(self, comm: Optional[Communicator] = None) -> None:
         comm = world(comm)
-        super().__init__(Extended(self, comm))
+        super().__init__(extended_class()(self, comm))
         self.comm = comm
         _keras.install()
 
