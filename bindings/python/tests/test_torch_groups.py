@@ -135,7 +135,6 @@ def monitored(rank, size):
     group.monitored_barrier(datetime.timedelta(seconds=30))
     if rank == 2:
         time.sleep(3)  # rank 0 gives up meanwhile
-        return
     try:
         group.monitored_barrier(datetime.timedelta(seconds=1), wait_all_ranks=True)
         raise AssertionError("rank 2 was not missed")
@@ -143,6 +142,12 @@ def monitored(rank, size):
         assert "timeout" in str(error) or "Timed out" in str(error), error
         if rank == 0:
             assert "Rank 2 failed to pass monitoredBarrier" in str(error), error
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 2:
+        time.sleep(1)
+        store.add("rank 2 comes", 1)
+    group.monitored_barrier(datetime.timedelta(seconds=30))  # not passed by rank 2's late message for the one before
+    assert store.add("rank 2 comes", 0) == 1
     assert size == 3
 
 
