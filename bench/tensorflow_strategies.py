@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Training with TensorFlow over dtrain next to TensorFlow's own strategies, in turns: steps per second of an MLP with
-MultiWorkerMirroredStrategy (RING) and ParameterServerStrategy, and the cost of an op. Medians of all rounds.
-usage: tensorflow_strategies.py [--workers N] [--rounds N] [--hidden N ...] [--json FILE]; `./dev bench-tf` runs it
+"""Training with TensorFlow over dtrain next to TensorFlow's own strategies, in turns: steps per second of MLPs and a small
+convolutional network with MultiWorkerMirroredStrategy (RING) and ParameterServerStrategy, and the cost of an op. Medians
+of all rounds.
+usage: tensorflow_strategies.py [--workers N] [--rounds N] [--models NAME ...] [--json FILE]; `./dev bench-tf` runs it
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -13,8 +14,9 @@ import statistics
 import subprocess
 import sys
 import time
+from typing import Any, Callable, List, NamedTuple
 
-BATCH, INPUTS, OUTPUTS = 64, 64, 10
+BATCH, OUTPUTS = 64, 10
 SECONDS = 3.0  #: for which each measurement goes on
 OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
 #: How each is run: function of a process, and how many servers there are.
@@ -24,14 +26,29 @@ WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mir
         "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
 
 
+class Model(NamedTuple):
+    inputs: List[int]
+    layers: Callable[[Any], List[Any]]  #: of the module of layers
+    steps: int  #: of a measurement in which ranks go in step
+
+
 def mlp(hidden):
+    return Model([64], lambda layers: [layers.Dense(hidden, "relu"), layers.Dense(hidden, "relu")], max(100, 200000 // hidden))
+
+
+MODELS = {"64-256-256-10": mlp(256), "64-1024-1024-10": mlp(1024),
+          "CNN": Model([16, 16, 3], lambda layers: [
+              layers.Conv2D(32, 3, activation="relu"), layers.MaxPool2D(), layers.Conv2D(64, 3, activation="relu"),
+              layers.MaxPool2D(), layers.Flatten(), layers.Dense(128, "relu")], 150)}
+
+
+def network_of(model):
     layers = tf.keras.layers
-    return tf.keras.Sequential([layers.Input([INPUTS]), layers.Dense(hidden, "relu"), layers.Dense(hidden, "relu"),
-                                layers.Dense(OUTPUTS)])
+    return tf.keras.Sequential([layers.Input(model.inputs), *model.layers(layers), layers.Dense(OUTPUTS)])
 
 
-def batch_of():
-    return tf.random.normal([BATCH, INPUTS]), tf.random.uniform([BATCH], 0, OUTPUTS, tf.int64)
+def batch_of(model):
+    return tf.random.normal([BATCH, *model.inputs]), tf.random.uniform([BATCH], 0, OUTPUTS, tf.int64)
 
 
 def loss_of(model, batch):
@@ -61,16 +78,12 @@ def rate_of(run, count=None):
     return done / (time.perf_counter() - begun)
 
 
-def counted(hidden):
-    return max(100, 200000 // hidden)
-
-
-def train(strategy, hidden, optimizer, count):
+def train(strategy, model, optimizer, count):
     with strategy.scope():
-        model = mlp(hidden)
+        network = network_of(model)
         optimizer = optimizer()
-        optimizer.build(model.trainable_variables)
-    step, batch = step_of(model, optimizer), batch_of()
+        optimizer.build(network.trainable_variables)
+    step, batch = step_of(network, optimizer), batch_of(model)
 
     @tf.function
     def run(batch):
@@ -82,51 +95,51 @@ def sgd():
     return tf.keras.optimizers.SGD(0.01)
 
 
-def alone(hidden):
-    return train(tf.distribute.get_strategy(), hidden, sgd, None)
+def alone(model):
+    return train(tf.distribute.get_strategy(), model, sgd, None)
 
 
-def mirrored(hidden):
+def mirrored(model):
     import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
-    return train(dt.MultiWorkerMirroredStrategy(), hidden, sgd, counted(hidden))
+    return train(dt.MultiWorkerMirroredStrategy(), model, sgd, model.steps)
 
 
-def ring(hidden):
+def ring(model):
     options = tf.distribute.experimental.CommunicationOptions(
         implementation=tf.distribute.experimental.CommunicationImplementation.RING)
-    return train(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), hidden, sgd, counted(hidden))
+    return train(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options), model, sgd, model.steps)
 
 
-def fit(hidden):
+def fit(model):
     import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
-    model, steps = mlp(hidden), counted(hidden)
-    model.compile(optimizer=dt.DistributedOptimizer(sgd()), loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
-    data = tf.data.Dataset.from_tensors(batch_of()).cache().repeat().prefetch(8)
-    model.fit(data, steps_per_epoch=10, verbose=0)
+    network, steps = network_of(model), model.steps
+    network.compile(optimizer=dt.DistributedOptimizer(sgd()), loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
+    data = tf.data.Dataset.from_tensors(batch_of(model)).cache().repeat().prefetch(8)
+    network.fit(data, steps_per_epoch=10, verbose=0)
     begun = time.perf_counter()
-    model.fit(data, steps_per_epoch=steps, verbose=0)
+    network.fit(data, steps_per_epoch=steps, verbose=0)
     return steps / (time.perf_counter() - begun)
 
 
-def servers(hidden):
+def servers(model):
     import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
     dt.init()
-    return train(tf.distribute.get_strategy(), hidden, lambda: dt.ServerOptimizer("sgd", 0.01), None)
+    return train(tf.distribute.get_strategy(), model, lambda: dt.ServerOptimizer("sgd", 0.01), None)
 
 
-def their_servers(hidden):
+def their_servers(model):
     """The coordinator; workers and servers are tf.distribute.Server processes (served())."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     with strategy.scope():
-        model, optimizer = mlp(hidden), sgd()
-        optimizer.build(model.trainable_variables)
+        network, optimizer = network_of(model), sgd()
+        optimizer.build(network.trainable_variables)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-    step = step_of(model, optimizer)
+    step = step_of(network, optimizer)
 
     @tf.function
     def run():
-        return strategy.run(step, args=(batch_of(),))
+        return strategy.run(step, args=(batch_of(model),))
     for _ in range(20):
         coordinator.schedule(run)
     coordinator.join()
@@ -179,8 +192,8 @@ def ports(count):
     return found
 
 
-def start(function, hidden, **environment):
-    return subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--run", function, "--hidden", str(hidden)],
+def start(function, model, **environment):
+    return subprocess.Popen([sys.executable, "-W", "ignore", __file__, "--run", function, "--models", model],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment})
 
@@ -193,9 +206,9 @@ def collect(processes):
     return [json.loads(output.splitlines()[-1]) for output in outputs]
 
 
-def run_dtrain(function, hidden, workers, server_count, programs):
+def run_dtrain(function, model, workers, server_count, programs):
     command = [f"{programs}/dtrain-run", "-n", str(workers), "-s", str(server_count), "--", sys.executable, "-W",
-               "ignore", __file__, "--run", function, "--hidden", str(hidden)]
+               "ignore", __file__, "--run", function, "--models", model]
     done = subprocess.run(command, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}, capture_output=True, text=True,
                           timeout=300, check=False)
     if done.returncode != 0:
@@ -204,7 +217,7 @@ def run_dtrain(function, hidden, workers, server_count, programs):
     return [json.loads(line) for line in lines if line.startswith(("{", *"0123456789"))]
 
 
-def run_theirs(function, hidden, workers, server_count):
+def run_theirs(function, model, workers, server_count):
     names = [("worker", i) for i in range(workers)]
     if function == "their_servers":
         names += [("ps", i) for i in range(server_count)] + [("chief", 0)]
@@ -215,7 +228,7 @@ def run_theirs(function, hidden, workers, server_count):
     def begin(kind, index):
         config = json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
         serves = function == "their_servers" and kind != "chief"
-        return start("served" if serves else function, hidden, TF_CONFIG=config)
+        return start("served" if serves else function, model, TF_CONFIG=config)
     processes = {name: begin(*name) for name in names}
     try:
         if function != "their_servers":
@@ -227,39 +240,38 @@ def run_theirs(function, hidden, workers, server_count):
             process.wait()
 
 
-def measure(way, hidden, options):
+def measure(way, model, options):
     """Steps per second: of each rank where ranks go in step, else of all together."""
     function, server_count = WAYS[way]
     if function == "alone":
-        return collect([start(function, hidden)])[0]
+        return collect([start(function, model)])[0]
     if "TensorFlow" in way:
-        found = run_theirs(function, hidden, options.workers, server_count)
+        found = run_theirs(function, model, options.workers, server_count)
     else:
-        found = run_dtrain(function, hidden, options.workers, server_count, options.programs)
+        found = run_dtrain(function, model, options.workers, server_count, options.programs)
     return sum(found) if server_count else min(found)
 
 
 def main(options):
     rates = {}
     for _ in range(options.rounds):
-        for hidden in options.hidden:
+        for model in options.models:
             for way in WAYS:
-                rates.setdefault((hidden, way), []).append(measure(way, hidden, options))
+                rates.setdefault((model, way), []).append(measure(way, model, options))
     print(f"TensorFlow {tf.__version__}, {options.workers} workers, batches of {BATCH}, medians of {options.rounds}\n")
-    names = (f"{INPUTS}-{hidden}-{hidden}-{OUTPUTS}" for hidden in options.hidden)
-    print("| steps per second | " + " | ".join(names) + " |")
-    print("|---|" + "---:|" * len(options.hidden))
+    print("| steps per second | " + " | ".join(options.models) + " |")
+    print("|---|" + "---:|" * len(options.models))
     for way in WAYS:
-        found = (f"{statistics.median(rates[hidden, way]):.0f}" for hidden in options.hidden)
+        found = (f"{statistics.median(rates[model, way]):.0f}" for model in options.models)
         print(f"| {way} | " + " | ".join(found) + " |")
-    costs = [run_dtrain("ops", 0, options.workers, 0, options.programs)[0] for _ in range(options.rounds)]
+    costs = [run_dtrain("ops", options.models[0], options.workers, 0, options.programs)[0] for _ in range(options.rounds)]
     print("\n| all-reduce | us |\n|---|---:|")
     medians = {name: statistics.median(cost[name] for cost in costs) for name in costs[0]}
     for name, cost in medians.items():
         print(f"| {name} | {cost:.0f} |")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            all_rates = {f"{hidden} {way}": values for (hidden, way), values in rates.items()}
+            all_rates = {f"{model} {way}": values for (model, way), values in rates.items()}
             json.dump({"rates": all_rates, "us": costs}, file)
 
 
@@ -267,7 +279,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--hidden", type=int, nargs="+", default=[256, 1024])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--programs", default="build/release/bin")
     parser.add_argument("--json")
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -276,6 +288,6 @@ if __name__ == "__main__":
     if arguments.run:
         tf.config.threading.set_inter_op_parallelism_threads(2)
         tf.config.threading.set_intra_op_parallelism_threads(1)
-        print(json.dumps(globals()[arguments.run](arguments.hidden[0])), flush=True)
+        print(json.dumps(globals()[arguments.run](MODELS[arguments.models[0]])), flush=True)
     else:
         main(arguments)
