@@ -19,7 +19,9 @@ SECONDS = 3.0  #: for which each measurement goes on
 OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
 #: How each is run: function of a process, and how many servers there are.
 WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mirrored", 0),
-        "dtrain DistributedOptimizer, fit()": ("fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
+        "dtrain DistributedOptimizer, fit()": ("fit", 0),
+        "dtrain.horovod DistributedGradientTape": ("horovod_tape", 0),
+        "dtrain.horovod DistributedOptimizer, fit()": ("horovod_fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
         "dtrain ServerOptimizer, asynchronous": ("servers", 1),
         "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
 
@@ -39,12 +41,12 @@ def loss_of(model, batch):
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x, training=True)))
 
 
-def step_of(model, optimizer):
+def step_of(model, optimizer, wrapped=lambda tape: tape):
     def step(batch):
         with tf.GradientTape() as tape:
             loss = loss_of(model, batch)
         variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        optimizer.apply_gradients(zip(wrapped(tape).gradient(loss, variables), variables))
         return loss
     return step
 
@@ -99,8 +101,27 @@ def ring(hidden):
 
 def fit(hidden):
     import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    return fitted(hidden, dt.DistributedOptimizer(sgd()))
+
+
+def horovod_fit(hidden):
+    import dtrain.horovod.tensorflow.keras as hvd  # pylint: disable=import-outside-toplevel
+    hvd.init()
+    return fitted(hidden, hvd.DistributedOptimizer(sgd()))
+
+
+def horovod_tape(hidden):
+    import dtrain.horovod.tensorflow as hvd  # pylint: disable=import-outside-toplevel
+    hvd.init()
+    model, optimizer, batch = mlp(hidden), sgd(), batch_of()
+    optimizer.build(model.trainable_variables)
+    run = tf.function(step_of(model, optimizer, hvd.DistributedGradientTape))
+    return rate_of(lambda: run(batch), counted(hidden))
+
+
+def fitted(hidden, optimizer):
     model, steps = mlp(hidden), counted(hidden)
-    model.compile(optimizer=dt.DistributedOptimizer(sgd()), loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
+    model.compile(optimizer=optimizer, loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
     data = tf.data.Dataset.from_tensors(batch_of()).cache().repeat().prefetch(8)
     model.fit(data, steps_per_epoch=10, verbose=0)
     begun = time.perf_counter()

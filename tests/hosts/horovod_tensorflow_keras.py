@@ -14,8 +14,10 @@ import tensorflow as tf
 import dtrain.horovod.keras as hvd_keras
 import dtrain.horovod.tensorflow as hvd
 import dtrain.horovod.tensorflow.keras as hvd_tf_keras
+import dtrain.tensorflow as dt
 
 hvd.init()
+dt.init(hvd.global_process_set.communicator)
 RANK, SIZE = hvd.rank(), hvd.size()
 keras = tf.keras
 KERAS3 = int(getattr(keras, "__version__", "2").split(".")[0]) >= 3
@@ -121,6 +123,22 @@ class Optimizers(unittest.TestCase):
         np.testing.assert_array_equal(biases[0][0], biases[1][0])
         self.assertFalse(np.array_equal(biases[0][2], biases[1][2]))
         self.assertFalse(np.array_equal(model.get_weights()[0], start.get_weights()[0]))
+
+    def test_float16(self):
+        """A step that is not finite on one rank is skipped on all."""
+        inputs = np.full([BATCH, 5], RANK + 1.0, np.float32)
+        keras.mixed_precision.set_global_policy("mixed_float16")
+        self.addCleanup(keras.mixed_precision.set_global_policy, "float32")
+        for make in (hvd.DistributedOptimizer, dt.DistributedOptimizer):
+            model = model_of()
+            start = model.get_weights()
+            model.compile(optimizer=make(keras.optimizers.SGD(0.01)), loss="mse")
+            model.fit(inputs * (np.inf if RANK == 0 else 1), inputs[:, :1], batch_size=BATCH, verbose=0)
+            np.testing.assert_array_equal(model.get_weights()[0], start[0])
+            model.fit(inputs, inputs[:, :1], batch_size=BATCH, epochs=12, verbose=0)  # the scale falls until it fits
+            self.assertFalse(np.array_equal(model.get_weights()[0], start[0]))
+            for other in hvd.allgather_object(model.get_weights()):
+                np.testing.assert_array_equal(other[0], model.get_weights()[0])
 
     def test_optimizer_of_tensorflow_1(self):
         variable = tf.Variable([1.0])

@@ -46,7 +46,7 @@ class Allreduce(Case):
 
     def test_factors_and_compression(self):
         given = tf.constant([RANK + 1, 5])
-        self.assert_same(hvd.allreduce(given, op=hvd.Sum, prescale_factor=0.5), [sum((r + 1) // 2 for r in RANKS), 4])
+        self.assert_same(hvd.allreduce(given, op=hvd.Sum, prescale_factor=0.5), [sum((r + 1) // 2 for r in RANKS), 2 * SIZE])
         self.assert_same(hvd.allreduce(tf.constant([3.0]), op=hvd.Sum, postscale_factor=0.5), [1.5 * SIZE])
         for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
             found = hvd.allreduce(tf.constant([RANK + 1.0]), compression=compression, op=hvd.Sum)

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from typing import Any, Dict, List, Sequence
 
-from ...tensorflow import _keras as xla
 from ...tensorflow._tensorflow import KERAS3, raw, tf
 from ..common.basics import Average, Sum
 from ..common.process_sets import ProcessSet, global_process_set
@@ -106,9 +105,9 @@ def distributed(optimizer: Any, settings: Dict[str, Any]) -> Any:
     kind = getattr(type(optimizer), "_dtrain_kind", type(optimizer))
     part: Any = OfKeras3 if KERAS3 else OfKeras2
     made = type(kind.__name__, (part, kind), {**settings, "__module__": kind.__module__, "__doc__": kind.__doc__,
-                                              "_dtrain_kind": kind})
+                                              "_dtrain_kind": kind, "_dtrain_again": staticmethod(
+                                                  lambda other: distributed(other, settings))})
     object.__setattr__(optimizer, "__class__", made)
-    xla.install()
     return optimizer
 
 

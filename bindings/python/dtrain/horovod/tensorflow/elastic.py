@@ -16,7 +16,8 @@ from .functions import broadcast_object, broadcast_variables
 __all__ = ["ObjectState", "State", "TensorFlowKerasState", "TensorFlowState", "run"]
 
 #: Errors of ops after which a job that goes on without the lost ranks may succeed. Others are faults of the program.
-LOSSES = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.InternalError)
+LOSSES = (tf.errors.AbortedError, tf.errors.CancelledError, tf.errors.DeadlineExceededError, tf.errors.InternalError,
+          tf.errors.UnknownError)  # of join() in graphs
 
 
 def _reset() -> None:
@@ -32,7 +33,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return func(state, *args, **kwargs)
         except LOSSES as error:
-            if "dtrain: " not in str(error):
+            if not any(mark in str(error) for mark in ("dtrain: ", "HorovodInternalError")):
                 raise
             raise HorovodInternalError(str(error), lost=True) from error
     return run_fn(wrapper, _reset)
