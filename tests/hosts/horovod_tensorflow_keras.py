@@ -112,10 +112,8 @@ class Optimizers(unittest.TestCase):
     def test_local_layers(self):
         """Their gradients stay on this rank, divided by the number of ranks."""
         start = model_of()
-        optimizer = hvd_keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1))
         model = model_of()
-        for variable in model.layers[-1].trainable_weights:
-            optimizer.register_local_var(variable)
+        optimizer = hvd_keras.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=model.layers[-1])
         inputs = np.full([BATCH, 5], RANK + 1.0, np.float32)
         model.compile(optimizer=optimizer, loss="mse")
         model.fit(inputs, inputs[:, :1], batch_size=BATCH, verbose=0)
@@ -255,6 +253,14 @@ class Normalization(unittest.TestCase):
         own = slice(begin, begin + len(parts[RANK]))
         np.testing.assert_allclose(found[0][0], found[1][0][own], rtol=1e-3, atol=1e-4)
         np.testing.assert_allclose(found[0][1], found[1][1][own], rtol=1e-3, atol=1e-4)
+        layers = [hvd.SyncBatchNormalization() for _ in range(2)]  # in one model, so their names differ
+        model = keras.Sequential([keras.layers.Input([5]), *layers, keras.layers.Dense(1)])
+        model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), loss="mse")
+        inputs, targets = data()
+        model.fit(inputs[RANK::SIZE], targets[RANK::SIZE], verbose=0)
+        for other in hvd.allgather_object(model.get_weights()):
+            for found, mine in zip(other, model.get_weights()[:4]):  # of the first layer, moving averages included
+                np.testing.assert_allclose(found, mine, rtol=1e-6)
         with self.assertRaises(ValueError):
             hvd.SyncBatchNormalization(fused=True)
 

@@ -18,10 +18,16 @@ from ..tensorflow.compression import Compression
 from ._optimizer import DistributedOptimizer
 
 
-def PartialDistributedOptimizer(optimizer: Any, local_layers: Any = None,  # pylint: disable=invalid-name
-                                process_set: ProcessSet = global_process_set, **settings: Any) -> Any:
+def PartialDistributedOptimizer(  # pylint: disable=invalid-name
+        optimizer: Any, name: Any = None, device_dense: str = "", device_sparse: str = "",
+        compression: Any = Compression.none, sparse_as_dense: bool = False, gradient_predivide_factor: float = 1.0,
+        op: int = Average, backward_passes_per_step: int = 1, average_aggregated_gradients: bool = False,
+        groups: Any = None, process_set: ProcessSet = global_process_set, local_layers: Any = None,
+        scale_local_gradients: bool = True) -> Any:
     """DistributedOptimizer() with local layers, whose gradients stay on this rank."""
-    made = DistributedOptimizer(optimizer, process_set=process_set, **settings)
+    made = DistributedOptimizer(optimizer, name, device_dense, device_sparse, compression, sparse_as_dense,
+                                gradient_predivide_factor, op, backward_passes_per_step,
+                                average_aggregated_gradients, 0, groups, process_set, scale_local_gradients)
     for variable in variables_of(local_layers, keras):
         made.register_local_var(variable)
     return made

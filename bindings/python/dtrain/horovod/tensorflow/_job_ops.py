@@ -18,7 +18,7 @@ def asked(function: Callable[[], int], name: Optional[str] = None) -> Any:
     """A scalar. In graphs a function of Python is called each time, on any rank and without the others."""
     if tf.executing_eagerly():
         return tf.constant(function(), tf.int32)
-    found = tf.numpy_function(lambda: tf.constant(function(), tf.int32).numpy(), [], tf.int32, name=name)
+    found = tf.numpy_function(lambda: tf.int32.as_numpy_dtype(function()), [], tf.int32, name=name)
     found.set_shape([])
     return found
 

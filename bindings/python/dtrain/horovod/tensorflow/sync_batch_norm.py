@@ -21,7 +21,7 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):
             raise ValueError("SyncBatchNormalization does not support fused=True.")
         if not KERAS3:
             kwargs["fused"] = False
-        super().__init__(**{**kwargs, "name": kwargs.get("name") or "sync_batch_normalization"})
+        super().__init__(**kwargs)
 
     def _moments(self, inputs: Any, *arguments: Any, **more: Any) -> Tuple[Any, Any]:
         mean, variance = super()._moments(inputs, *arguments, **more)
