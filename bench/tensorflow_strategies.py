@@ -21,7 +21,9 @@ SECONDS = 3.0  #: for which each measurement goes on
 OPS = {"64 B": (16, 500), "1 MiB": (1 << 18, 100)}
 #: How each is run: function of a process, and how many servers there are.
 WAYS = {"one process": ("alone", 0), "dtrain MultiWorkerMirroredStrategy": ("mirrored", 0),
-        "dtrain DistributedOptimizer, fit()": ("fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
+        "dtrain DistributedOptimizer, fit()": ("fit", 0),
+        "dtrain.horovod DistributedGradientTape": ("horovod_tape", 0),
+        "dtrain.horovod DistributedOptimizer, fit()": ("horovod_fit", 0), "TensorFlow MultiWorkerMirroredStrategy RING": ("ring", 0),
         "dtrain ServerOptimizer, asynchronous": ("servers", 1),
         "TensorFlow ParameterServerStrategy": ("their_servers", 1)}
 
@@ -56,12 +58,12 @@ def loss_of(model, batch):
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=model(x, training=True)))
 
 
-def step_of(model, optimizer):
+def step_of(model, optimizer, wrapped=lambda tape: tape):
     def step(batch):
         with tf.GradientTape() as tape:
             loss = loss_of(model, batch)
         variables = model.trainable_variables
-        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        optimizer.apply_gradients(zip(wrapped(tape).gradient(loss, variables), variables))
         return loss
     return step
 
@@ -112,8 +114,27 @@ def ring(model):
 
 def fit(model):
     import dtrain.tensorflow as dt  # pylint: disable=import-outside-toplevel
+    return fitted(model, dt.DistributedOptimizer(sgd()))
+
+
+def horovod_fit(model):
+    import dtrain.horovod.tensorflow.keras as hvd  # pylint: disable=import-outside-toplevel
+    hvd.init()
+    return fitted(model, hvd.DistributedOptimizer(sgd()))
+
+
+def horovod_tape(model):
+    import dtrain.horovod.tensorflow as hvd  # pylint: disable=import-outside-toplevel
+    hvd.init()
+    network, optimizer, batch = network_of(model), sgd(), batch_of(model)
+    optimizer.build(network.trainable_variables)
+    run = tf.function(step_of(network, optimizer, hvd.DistributedGradientTape))
+    return rate_of(lambda: run(batch), model.steps)
+
+
+def fitted(model, optimizer):
     network, steps = network_of(model), model.steps
-    network.compile(optimizer=dt.DistributedOptimizer(sgd()), loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
+    network.compile(optimizer=optimizer, loss=tf.keras.losses.SparseCategoricalCrossentropy(True))
     data = tf.data.Dataset.from_tensors(batch_of(model)).cache().repeat().prefetch(8)
     network.fit(data, steps_per_epoch=10, verbose=0)
     begun = time.perf_counter()

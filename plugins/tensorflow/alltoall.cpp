@@ -63,13 +63,12 @@ class Alltoall {
         const int64_t ranks = group.size();
         if (splits.elements == 0) {
             if (tensor.shape[0] % ranks != 0)
-                return "rank " + std::to_string(group.rank()) + " has " + tensor.describe() +
-                       ", whose rows are no multiple of " + std::to_string(ranks) +
-                       " ranks; give splits";
+                return "the rows of " + tensor.describe() + " are no multiple of " +
+                       std::to_string(ranks) + " ranks; give splits";
             send.assign(static_cast<size_t>(ranks), tensor.shape[0] / ranks);
             return "";
         }
-        const std::string begin = "rank " + std::to_string(group.rank()) + ": splits: ";
+        const std::string begin = "splits: ";
         if (splits.elements != static_cast<uint64_t>(ranks))
             return begin + std::to_string(splits.elements) + " numbers for " +
                    std::to_string(ranks) + " ranks";

@@ -23,6 +23,7 @@ bool Entry::drop() {
     if (users_ > 0) return false;
     object_ = {};
     spare_ = {};
+    agreed_.clear();
     return true;
 }
 
@@ -48,6 +49,18 @@ Entry::Block Entry::take(size_t size) {
 void Entry::give_back(Block block) {
     const std::lock_guard guard(lock_);
     if (block.size > spare_.size) spare_ = std::move(block);
+}
+
+bool Entry::agreed(const std::string &tensor, uint64_t hash) {
+    const std::lock_guard guard(lock_);
+    const auto found = agreed_.find(tensor);
+    return found != agreed_.end() && found->second == hash;
+}
+
+void Entry::agree(const std::string &tensor, uint64_t hash) {
+    constexpr size_t most = 1 << 20; // names; a program that makes more of them compares each time
+    const std::lock_guard guard(lock_);
+    if (agreed_.size() < most || agreed_.contains(tensor)) agreed_[tensor] = hash;
 }
 
 Entry &entry_of(const std::string &name) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace dtrain::tensorflow {
@@ -44,12 +45,18 @@ class Entry {
     Block take(size_t size);
     void give_back(Block block);
 
+    // Of gradient queues: what all ranks have last agreed on for the name of a tensor, as a hash.
+    // Equal on all ranks.
+    bool agreed(const std::string &tensor, uint64_t hash);
+    void agree(const std::string &tensor, uint64_t hash);
+
   private:
     const std::string name_;
     std::mutex lock_;
     Object object_;
     uint32_t users_ = 0;
     Block spare_;
+    std::unordered_map<std::string, uint64_t> agreed_;
 };
 
 // The entry of a name, made at its first use and kept for the process's life.

@@ -1,7 +1,7 @@
 // DtrainSubmit: reduces named tensors by a gradient queue. Ranks may run these ops in any order:
 // the queue finds out which names are ready everywhere.
 // SPDX-License-Identifier: Apache-2.0
-#include "tensorflow/group.h"
+#include "tensorflow/claims.h"
 #include "tensorflow/op.h"
 
 namespace dtrain::tensorflow {
@@ -13,7 +13,8 @@ class Submit {
     explicit Submit(Construction &construction)
         : target_(construction), names_(construction.texts("names")),
           op_(static_cast<uint32_t>(construction.number("op"))),
-          priority_(static_cast<int32_t>(construction.number("priority"))) {}
+          priority_(static_cast<int32_t>(construction.number("priority"))),
+          members_(construction.text("members")), note_(construction.text("note")) {}
 
     void run(Call &call) {
         const Use use(target_.entry);
@@ -38,17 +39,17 @@ class Submit {
         for (size_t i = 0; i < tensors.size(); i++)
             if (!call.output_like(static_cast<int>(i), static_cast<int>(i), tensors[i], results[i]))
                 return;
-        std::vector<dtrain_request_t *> requests(tensors.size(), nullptr);
-        bool good = true;
-        for (size_t i = 0; i < tensors.size() && good; i++)
-            good = submit(call, use, what, names_[i], tensors[i], results[i], &requests[i]);
-        for (size_t i = 0; i < requests.size(); i++) {
-            if (requests[i] == nullptr) continue;
-            const dtrain_status_t status = dtrain_request_wait(requests[i], -1);
-            if (status < 0 && good)
-                good = call.fail(status, of(what, names_[i], tensors[i]), requests[i]);
-            dtrain_request_free(requests[i]);
+        if (!members_.empty() && !compare(call, use, what, tensors)) return;
+        Submissions submissions(call, use, target_, priority_);
+        for (size_t i = 0; i < tensors.size(); i++) {
+            const Tensor &tensor = tensors[i];
+            if (tensor.elements == 0) continue;
+            const bool last = i + 1 == tensors.size();
+            if (!submissions.add(of(what, names_[i], tensor), names_[i], tensor.data,
+                                 results[i].data, tensor.numbers(), tensor.type->dtype, op_, last))
+                return;
         }
+        (void)submissions.wait();
     }
 
   private:
@@ -57,23 +58,30 @@ class Submit {
                target_.entry.name() + "\"";
     }
 
-    bool submit(Call &call, const Use &use, const std::string &what, const std::string &name,
-                const Tensor &tensor, const Tensor &result, dtrain_request_t **request_p) const {
-        if (tensor.elements == 0) return true;
-        dtrain_op_params_t params;
-        DTRAIN_INIT(&params);
-        params.timeout_ns = target_.timeout;
-        params.priority = priority_;
-        const dtrain_status_t status = dtrain_gradients_submit(
-            static_cast<dtrain_gradients_t *>(use->handle), name.c_str(), tensor.data, result.data,
-            tensor.numbers(), tensor.type->dtype, op_, &params, request_p);
-        return status >= 0 || call.fail(status, of(what, name, tensor));
+    bool compare(Call &call, const Use &use, const std::string &what,
+                 std::span<const Tensor> tensors) const {
+        Entry &members = entry_of(members_);
+        const Use of_members(members);
+        if (!check_object(call, members, of_members, Kind::communicator, what)) return false;
+        std::vector<Claim> claims;
+        for (size_t i = 0; i < tensors.size(); i++) {
+            std::string text = tensors[i].describe() + ", " + op_name(op_);
+            if (!note_.empty()) text += ", " + note_;
+            claims.push_back({names_[i], std::move(text), of(what, names_[i], tensors[i])});
+        }
+        auto *const comm = static_cast<dtrain_comm_t *>(of_members->handle);
+        return compare_claims(call, use, target_, dtrain_comm_rank(comm), dtrain_comm_size(comm),
+                              claims);
     }
 
     const Target target_;
     const std::vector<std::string> names_;
     const uint32_t op_;
     const int32_t priority_;
+    // The name of the communicator of the queue's ranks: then shapes are compared, too, when a name
+    // is new or its tensor has changed, and errors have both sides. "": only numbers of elements.
+    const std::string members_;
+    const std::string note_; // what else must be equal on all ranks
 };
 
 } // namespace
@@ -81,7 +89,8 @@ class Submit {
 Definition submit() {
     return define<Submit>("DtrainSubmit", {"tensors: T"}, {"reduced: T"},
                           {"T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1",
-                           "names: list(string) >= 1", "op: int", "priority: int = 0"},
+                           "names: list(string) >= 1", "op: int", "priority: int = 0",
+                           "members: string = ''", "note: string = ''"},
                           same_shapes);
 }
 

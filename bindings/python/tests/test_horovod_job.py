@@ -271,10 +271,13 @@ class Knobs(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def test_its_table_has_every_name(self):
-        """Rows of the page's tables begin with names in backquotes."""
-        listed = set()
+        """Rows of the page's tables begin with names in backquotes. Those of TensorFlow and Keras are compared in
+        tests/hosts/horovod_tensorflow_ops.py."""
+        listed, others = set(), False
         for line in PAGE.read_text(encoding="utf-8").splitlines():
-            if line.startswith("| `"):
+            if line.startswith("#"):
+                others = "TensorFlow" in line or "Keras" in line
+            if line.startswith("| `") and not others:
                 listed.update(name.split("(")[0] for name in line.split("|")[1].split("`")[1::2])
         self.assertEqual(sorted(set(hvd.__all__) - listed), [])
         for name in hvd.elastic.__all__:

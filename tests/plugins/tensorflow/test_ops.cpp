@@ -171,7 +171,8 @@ void rows_travel(void **) {
                                                         : std::vector<float>{0, 0, 1, 1});
         require_failed(
             exchange.run({floats({3}, {0, 0, 0}), longs({2}, {1, rank.number == 0 ? 2 : -1})}, 2),
-            Code::failed_precondition, "rank 1: splits: -1 does not fit into float32[3]");
+            Code::failed_precondition,
+            "rank 1: all-to-all of float32[-1]: splits: -1 does not fit");
 
         Kernel copy = rank.kernel("DtrainBroadcast", {{"root", INT64_C(1)}});
         const KernelContext copies =
@@ -211,6 +212,57 @@ void objects_stay_while_they_are_used(void **) {
         }
         REQUIRE(dtrain_barrier(rank.comm, nullptr, nullptr) == DTRAIN_OK);
         REQUIRE(dtrain_comm_destroy(own) == DTRAIN_OK);
+    });
+}
+
+// Names are compared with their shapes at first use and when they change, in any order of ranks,
+// also while one has joined.
+void names_are_compared(void **) {
+    with_ranks([](const Rank &rank) {
+        dtrain_gradients_t *queue = nullptr;
+        REQUIRE(dtrain_gradients_create(rank.comm, nullptr, &queue) == DTRAIN_OK);
+        const std::string name = "queue of " + rank.group();
+        REQUIRE(put(name.c_str(), 2, queue, 0, 0) == DTRAIN_OK);
+        const auto submit = [&](std::vector<std::string> names, std::string note = "") {
+            return Kernel("DtrainSubmit", {{"group", name},
+                                           {"names", std::move(names)},
+                                           {"op", int64_t{DTRAIN_SUM}},
+                                           {"priority", INT64_C(0)},
+                                           {"members", rank.group()},
+                                           {"note", std::move(note)}});
+        };
+        const bool first = rank.number == 0;
+        const Buffer one = floats({1}, {1}), two = floats({2}, {2, 2}),
+                     wide = floats({1, 2}, {3, 3});
+        for (int turn = 0; turn < 2; turn++) {
+            const KernelContext done = first ? submit({"a", "b"}).run({one, two}, 2)
+                                             : submit({"b", "a"}).run({two, one}, 2);
+            REQUIRE(done.failure.text.empty());
+            require_floats(done.outputs[first ? 0 : 1], {2});
+            require_floats(done.outputs[first ? 1 : 0], {4, 4});
+        }
+        // "b" is known: one rank's tensor meets the other's claim.
+        require_failed(submit({"b"}).run({first ? two : wide}, 1), Code::failed_precondition,
+                       "named all-reduce (sum) of \"b\"");
+        require_floats(submit({"b"}).run({two}, 1).outputs[0], {4, 4});
+        require_floats(submit({"b"}).run({wide}, 1).outputs[0], {6, 6});
+        const std::vector<Buffer> mixed = {one, first ? two : wide};
+        require_failed(submit({"c", "d"}).run(mixed, 2), Code::failed_precondition,
+                       "rank 0 has float32[2], sum; rank 1 has float32[1,2], sum");
+        require_floats(submit({"c"}).run({one}, 1).outputs[0], {2});
+        require_failed(submit({"e"}, first ? "half" : "").run({one}, 1), Code::failed_precondition,
+                       "rank 0 has float32[1], sum, half; rank 1 has float32[1], sum");
+        REQUIRE(submit({"f"}).run({floats({0}, {})}, 1).failure.text.empty());
+        if (first) {
+            REQUIRE(dtrain_gradients_join(queue, nullptr, nullptr, nullptr) == DTRAIN_OK);
+        } else {
+            require_floats(submit({"a"}).run({one}, 1).outputs[0], {1});
+            require_floats(submit({"late"}).run({two}, 1).outputs[0], {2, 2});
+            REQUIRE(dtrain_gradients_join(queue, nullptr, nullptr, nullptr) == DTRAIN_OK);
+        }
+        require_floats(submit({"late"}).run({two}, 1).outputs[0], {4, 4});
+        REQUIRE(drop(name.c_str()) == DTRAIN_OK);
+        REQUIRE(dtrain_gradients_destroy(queue) == DTRAIN_OK);
     });
 }
 
@@ -288,6 +340,7 @@ int main() {
         cmocka_unit_test(differences_are_errors),
         cmocka_unit_test(rows_travel),
         cmocka_unit_test(objects_stay_while_they_are_used),
+        cmocka_unit_test(names_are_compared),
         cmocka_unit_test(tables_are_used),
     };
     return cmocka_run_group_tests(tests, open_library, nullptr);

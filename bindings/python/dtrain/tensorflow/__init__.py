@@ -13,6 +13,7 @@ SPDX-License-Identifier: Apache-2.0
 from ._operations import allgather, allreduce, alltoall, barrier, broadcast, reducescatter, submit
 from ._world import init, initialized, rank, serve, shutdown, size
 from . import _gradients  # registers them
+from . import _keras  # has compile() of models wrapped
 from . import tables
 from .callbacks import AverageMetrics, BroadcastVariables
 from .data import records, shard

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, Iterator, List, Optional, Sequence
 
 from .._communicator import Communicator
-from . import _keras
 from ._operations import allreduce
 from ._tensorflow import tf
 from ._world import world
@@ -113,4 +112,3 @@ class MirroredStrategy(tf.distribute.MirroredStrategy):
         comm.allgather(array("i", [len(extended.worker_devices)]), counts)
         if len(set(counts)) > 1:
             raise ValueError(f"MirroredStrategy: ranks have different numbers of devices: {list(counts)}")
-        _keras.install()

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from typing import Any
 
-from . import _keras
 from ._reduce import reduction
 from ._tensorflow import KERAS3, keras
 
@@ -15,17 +14,18 @@ def DistributedOptimizer(optimizer: Any, **settings: Any) -> Any:  # pylint: dis
     it: the same object, with its state, in a class made of its own. It is saved as what it was. settings: comm, op,
     wire (the type in which gradients travel, for example "bfloat16"), sparse_as_dense, timeout.
 
-    A keras.optimizers.LossScaleOptimizer goes inside, so that all ranks skip the same steps."""
+    A keras.optimizers.LossScaleOptimizer that a program makes goes inside, so that all ranks skip the same steps."""
     if not isinstance(optimizer, keras.optimizers.Optimizer) and not hasattr(optimizer, "apply_gradients"):
         raise TypeError(f"DistributedOptimizer: an optimizer of Keras is needed, not {type(optimizer).__name__}")
     if distributed(optimizer):
         raise ValueError("DistributedOptimizer: the optimizer is distributed already")
     kind = type(optimizer)
     made = type(kind.__name__, (kind,), {**(OF_KERAS3 if KERAS3 else OF_KERAS2), "__module__": kind.__module__,
-                                         "__doc__": kind.__doc__, "_dtrain_kind": kind})
+                                         "__doc__": kind.__doc__, "_dtrain_kind": kind,
+                                         "_dtrain_again": staticmethod(lambda other: DistributedOptimizer(
+                                             other, **settings))})
     object.__setattr__(optimizer, "__class__", made)
     object.__setattr__(optimizer, "_dtrain_reduce", reduction(**settings))
-    _keras.install()
     return optimizer
 
 

@@ -10,7 +10,6 @@ from .._constants import Consistency
 from .._durations import Duration
 from .._names import find
 from .._table import Table
-from . import _keras
 from ._library import name_of, ops
 from ._operations import run
 from ._tensorflow import KERAS3, keras, raw, tf
@@ -48,7 +47,6 @@ class ServerOptimizer(keras.optimizers.Optimizer):
         self._members: List[List[Any]] = []
         if not KERAS3:
             self._learning_rate = self._build_learning_rate(learning_rate)
-        _keras.install()
 
     def build(self, variables: Any) -> None:
         if self.tables:

@@ -8,7 +8,6 @@ from typing import Any, List, Optional
 
 from .._communicator import Communicator
 from .._constants import AVG, SUM
-from . import _keras
 from ._operations import allgather, allreduce, broadcast
 from ._tensorflow import tf
 from ._world import world
@@ -136,7 +135,6 @@ class MultiWorkerMirroredStrategy(tf.distribute.Strategy):
         comm = world(comm)
         super().__init__(extended_class()(self, comm))
         self.comm = comm
-        _keras.install()
 
     @property
     def cluster_resolver(self) -> Any:

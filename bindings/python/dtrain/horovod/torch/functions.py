@@ -3,11 +3,9 @@
 SPDX-License-Identifier: Apache-2.0
 """
 # mypy: disable-error-code="no-any-return"
-import importlib
-import io
-import pickle
 from typing import Any, Dict, List, Optional, Tuple
 
+from ..common._pickles import dumped, loaded
 from ..common.process_sets import ProcessSet, global_process_set
 from ._gather import allgather, broadcast_, broadcast_async_
 from ._handles import synchronize
@@ -15,22 +13,12 @@ from ._tensors import torch
 from .mpi_ops import rank
 
 
-def pickler() -> Any:
-    """cloudpickle, as in Horovod, where it is installed: it takes functions and classes of the program, too."""
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError:
-        return pickle
-
-
 def to_bytes(value: Any) -> Any:
-    held = io.BytesIO()
-    pickler().dump(value, held)
-    return torch.frombuffer(bytearray(held.getvalue()), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(dumped(value)), dtype=torch.uint8)
 
 
 def from_bytes(tensor: Any) -> Any:
-    return pickle.loads(bytes(memoryview(tensor.numpy())))
+    return loaded(memoryview(tensor.numpy()))
 
 
 def part_name(name: Optional[str], part: str) -> Optional[str]:
