@@ -179,7 +179,8 @@ class Devices(Growth):
         for headers in ("recorded", "shorter", "longer"):
             for plugin in DEVICES:
                 with self.subTest(f"{headers}, {plugin.name}"):
-                    self.must_run(self.core(headers), plugin)
+                    self.must_run(self.core(headers), plugin,
+                                  LD_LIBRARY_PATH=str(LIBRARY.parent.parent / "fakecuda"))
 
     def test_older_and_newer_plugins(self):
         for headers in ("recorded", "shorter", "longer"):

@@ -1,6 +1,6 @@
 /* Plays a core of another release with a plugin for accelerators: asks all that has a struct_size,
- * and has a device add up two vectors. usage: device_core PLUGIN SPDX-License-Identifier:
- * Apache-2.0 */
+ * and has a device add up two vectors. usage: device_core PLUGIN (a path)
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <dlfcn.h>
 #include <dtrain_device.h>
 #include <stdio.h>
