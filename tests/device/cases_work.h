@@ -339,6 +339,7 @@ inline constexpr CMUnitTest work_cases[] = {
     cmocka_unit_test(weights_have_the_same_bits),
     cmocka_unit_test(conversions_have_the_same_bits),
     cmocka_unit_test(wrong_work_is_refused),
+    cmocka_unit_test(edges_have_the_same_bits),
 };
 
 } // namespace dtrain::test
