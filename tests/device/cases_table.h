@@ -75,9 +75,10 @@ inline void unknown_names_are_refused(void **) {
     dtrain_dv_dev_t *dev = nullptr;
     dtrain_dv_attr_t attr{};
     attr.struct_size = sizeof attr;
-    for (const char *name : {"", "pigeon", (rig.name + "9").c_str(), (rig.name + "x").c_str()}) {
-        rig.refused(ops().open(rig.host.table(), name, &dev), DTRAIN_ERR_NOT_FOUND, "");
-        rig.refused(ops().query(rig.host.table(), name, &attr), DTRAIN_ERR_NOT_FOUND, "");
+    for (const std::string &name :
+         {std::string(), std::string("pigeon"), rig.name + "9", rig.name + "x"}) {
+        rig.refused(ops().open(rig.host.table(), name.c_str(), &dev), DTRAIN_ERR_NOT_FOUND, "");
+        rig.refused(ops().query(rig.host.table(), name.c_str(), &attr), DTRAIN_ERR_NOT_FOUND, "");
     }
     assert_null(dev);
 }

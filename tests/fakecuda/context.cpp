@@ -143,7 +143,7 @@ FAKE_API Result cuDevicePrimaryCtxRetain(Context *context, DeviceNumber number) 
     return success;
 }
 FAKE_API Result cuDevicePrimaryCtxRelease_v2(DeviceNumber number) {
-    ENTER("cuDevicePrimaryCtxRelease_v2");
+    ENTER("cuDevicePrimaryCtxRelease_v2", false, true);
     const std::lock_guard lock(fake().mutex);
     if (number < 0 || number >= fake().devices || fake().retained[number] == 0)
         return invalid_context;
@@ -151,13 +151,13 @@ FAKE_API Result cuDevicePrimaryCtxRelease_v2(DeviceNumber number) {
     return success;
 }
 FAKE_API Result cuCtxPushCurrent_v2(Context context) {
-    ENTER("cuCtxPushCurrent_v2");
+    ENTER("cuCtxPushCurrent_v2", false, true);
     if (!is_context(context)) return invalid_context;
     stack.push_back(context);
     return success;
 }
 FAKE_API Result cuCtxPopCurrent_v2(Context *context) {
-    ENTER("cuCtxPopCurrent_v2");
+    ENTER("cuCtxPopCurrent_v2", false, true);
     if (stack.empty()) return invalid_context;
     *context = stack.back();
     stack.pop_back();

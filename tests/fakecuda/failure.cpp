@@ -43,7 +43,7 @@ Result injected(const char *function) {
 
 } // namespace
 
-Result enter(const char *function, bool needs_context) {
+Result enter(const char *function, bool needs_context, bool frees) {
     if (fake().owner == 0) return not_initialized;
     if (fake().owner != getpid()) { // the real driver fails, too; nothing should have called it
         complain("%s in a child made by fork()", function);
@@ -53,7 +53,7 @@ Result enter(const char *function, bool needs_context) {
         complain("%s in a host function, which must not call the driver", function);
         return not_permitted;
     }
-    if (const Result r = fake().sticky) return r;
+    if (const Result r = fake().sticky; r != success && !frees) return r;
     if (const Result r = injected(function)) return r;
     if (needs_context && !is_context(current_context())) return invalid_context;
     return success;

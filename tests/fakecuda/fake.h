@@ -68,8 +68,9 @@ Context current_context(); // nullptr: none
 inline int device_of(Context context) { return int(reinterpret_cast<uintptr_t>(context) & 0xff); }
 
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// What each function does first: SUCCESS, or why the call fails.
-Result enter(const char *function, bool needs_context = false);
+// What each function does first: SUCCESS, or why the call fails. frees: it does so after a fault,
+// too.
+Result enter(const char *function, bool needs_context = false, bool frees = false);
 void fault(Result result); // of the device: sticky
 
 // The allocation or registration that holds `bytes` at p; nullptr: none does.

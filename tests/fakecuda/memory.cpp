@@ -100,11 +100,11 @@ FAKE_API Result cuMemAlloc_v2(Address *out, size_t bytes) {
     return allocate(bytes, Kind::allocated, out);
 }
 FAKE_API Result cuMemFree_v2(Address at) {
-    ENTER("cuMemFree_v2", true);
+    ENTER("cuMemFree_v2", true, true);
     return unmap(at, false);
 }
 FAKE_API Result cuIpcCloseMemHandle(Address at) {
-    ENTER("cuIpcCloseMemHandle", true);
+    ENTER("cuIpcCloseMemHandle", true, true);
     return unmap(at, true);
 }
 // Of a pool, whose memory has no legacy handle.
@@ -147,7 +147,7 @@ FAKE_API Result cuMemHostRegister_v2(void *p, size_t bytes, unsigned) {
     return success;
 }
 FAKE_API Result cuMemHostUnregister(void *p) {
-    ENTER("cuMemHostUnregister", true);
+    ENTER("cuMemHostUnregister", true, true);
     const std::lock_guard lock(fake().mutex);
     return fake().pinned.erase(reinterpret_cast<uintptr_t>(p)) == 1 ? success : not_registered;
 }

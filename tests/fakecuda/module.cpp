@@ -42,7 +42,7 @@ FAKE_API Result cuModuleLoadData(Image **out, const void *image) {
     return success;
 }
 FAKE_API Result cuModuleUnload(Image *module) {
-    ENTER("cuModuleUnload", true);
+    ENTER("cuModuleUnload", true, true);
     delete module;
     return success;
 }

@@ -110,7 +110,7 @@ FAKE_API Result cuStreamCreateWithPriority(Stream *out, unsigned, int) {
     return success;
 }
 FAKE_API Result cuStreamDestroy_v2(Stream stream) {
-    ENTER("cuStreamDestroy_v2", true);
+    ENTER("cuStreamDestroy_v2", true, true);
     StreamState *state = &state_of(stream);
     if (std::getenv("FAKECUDA_ONE_QUEUE") == nullptr) state->worker->stop();
     delete state;
