@@ -47,12 +47,18 @@ class Current {
 };
 
 // Calls f() in the device's context, and describes its failure by the format.
-template <class F, class... Words>
-Status in_context(const dtrain_dv_dev &device, F &&f, const char *format, Words... words) {
+template <class F>
+__attribute__((format(printf, 3, 4))) Status in_context(const dtrain_dv_dev &device, F &&f,
+                                                        const char *format, ...) {
     if (const Status s = device.check(); s != DTRAIN_OK) return s;
     const Current current(device);
     const Result r = current.result() == success ? f() : current.result();
-    return r == success ? DTRAIN_OK : device.driver.fail(device.host, r, format, words...);
+    if (r == success) return DTRAIN_OK;
+    va_list words;
+    va_start(words, format);
+    const Status s = device.driver.fail_with(device.host, r, format, words);
+    va_end(words);
+    return s;
 }
 
 Status list(const Host *host, char *names, size_t len);

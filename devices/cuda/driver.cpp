@@ -74,11 +74,16 @@ Status status_of(Result result) {
 } // namespace
 
 Status Driver::fail(const Host &host, Result result, const char *format, ...) const {
+    va_list words;
+    va_start(words, format);
+    const Status s = fail_with(host, result, format, words);
+    va_end(words);
+    return s;
+}
+
+Status Driver::fail_with(const Host &host, Result result, const char *format, va_list words) const {
     char what[256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
+    vsnprintf(what, sizeof what, format, words);
     const char *name = nullptr, *text = nullptr;
     if (error_name(result, &name) != success || name == nullptr) name = "an unknown error";
     if (error_text(result, &text) != success || text == nullptr) text = "no text";

@@ -20,6 +20,8 @@ struct Driver {
     // Describes a failed call: what was done, and the driver's name for what is wrong.
     Status fail(const Host &host, Result result, const char *format, ...) const
         __attribute__((format(printf, 4, 5)));
+    Status fail_with(const Host &host, Result result, const char *format, va_list words) const
+        __attribute__((format(printf, 4, 0)));
 };
 #undef DTRAIN_CUDA_MEMBER
 

@@ -324,12 +324,14 @@ static const dtrain_dv_ops_t operations = {
     .signal = signal_word,
 };
 
+static const dtrain_dv_plugin_t dtrain_dv_plugin_plain = {.struct_size =
+                                                              sizeof dtrain_dv_plugin_plain,
+                                                          .abi = DTRAIN_DV_ABI,
+                                                          .name = "plain",
+                                                          .version = "1.0",
+                                                          .ops = &operations};
+
 DTRAIN_API const dtrain_dv_plugin_t *dtrain_device_query(uint32_t core_abi) {
-    static const dtrain_dv_plugin_t plugin = {.struct_size = sizeof plugin,
-                                              .abi = DTRAIN_DV_ABI,
-                                              .name = "plain",
-                                              .version = "1.0",
-                                              .ops = &operations};
     (void)core_abi;
-    return &plugin;
+    return &dtrain_dv_plugin_plain;
 }

@@ -10,6 +10,8 @@ inline void children_are_refused(void **) {
     Rig rig;
     OnDevice memory(rig, 1000);
     memory.write(Bytes(1000, 9).data());
+    usleep(100'000); // the driver's own threads come to rest: in the child their locks would stay
+                     // taken
     {
         Child child([&](int) {
             dtrain_dv_mem_t *mem = nullptr;

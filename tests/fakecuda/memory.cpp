@@ -177,3 +177,17 @@ FAKE_API Result cuMemsetD8Async(Address to, unsigned char value, size_t bytes, S
         return true;
     });
 }
+
+// Copies of programs, which wait.
+FAKE_API Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
+    ENTER("cuMemcpyHtoD_v2", true);
+    void *dst = reach(to, bytes, "copy to");
+    if (dst != nullptr) std::memcpy(dst, from, bytes);
+    return fake().sticky;
+}
+FAKE_API Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
+    ENTER("cuMemcpyDtoH_v2", true);
+    void *src = reach(from, bytes, "copy from");
+    if (src != nullptr) std::memcpy(to, src, bytes);
+    return fake().sticky;
+}

@@ -9,6 +9,9 @@
 namespace fakecuda {
 namespace {
 
+std::atomic<bool> stalled{false};
+std::atomic<int64_t> in_flight{0}; // pieces of work, of all streams
+
 unsigned number_of(const char *variable) {
     const char *text = std::getenv(variable);
     return text != nullptr ? unsigned(std::atoi(text)) : 0;
@@ -65,6 +68,7 @@ void Worker::loop() {
         std::function<bool()> work = std::move(work_.front());
         work_.pop_front();
         lock.unlock();
+        while (stalled) usleep(1000);
         if (delay_us_ > 0) usleep(random_() % delay_us_);
         for (unsigned tries = 0; !work(); tries++)
             if (tries > 100) usleep(50);
@@ -92,9 +96,11 @@ Result submit(Stream stream, std::function<bool()> work) {
     }
     const std::shared_ptr<std::atomic<uint64_t>> done = state.done;
     state.submitted++;
+    in_flight++;
     state.worker->post([work = std::move(work), done] {
         if (!work()) return false;
         (*done)++;
+        in_flight--;
         return true;
     });
     return success;
@@ -103,6 +109,11 @@ Result submit(Stream stream, std::function<bool()> work) {
 } // namespace fakecuda
 
 using namespace fakecuda;
+
+// While stalled, no stream begins with any work.
+FAKE_API void fakecuda_stall(int on) { stalled = on != 0; }
+// Whether no stream has work.
+FAKE_API int fakecuda_idle() { return in_flight == 0; }
 
 FAKE_API Result cuStreamCreateWithPriority(Stream *out, unsigned, int) {
     ENTER("cuStreamCreateWithPriority", true);
