@@ -1,4 +1,4 @@
-// The kernels of one dtype: DT_NAME is its name, DT_FORMAT its class of formats.h, DT_KIND its kind.
+// The kernels of one dtype, which DT_NAME names; DT_FORMAT is its class of formats.h.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compiled once for each dtype, by nvcc to ptx/<dtype>.ptx (build_ptx) and by g++ for tests.
