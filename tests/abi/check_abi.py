@@ -21,7 +21,7 @@ import header
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 DEBIAN_SYMBOLS = ROOT / "packaging" / "debian" / "libdtrain0.symbols"
-HEADERS = ("dtrain.h", "dtrain_function.h", "dtrain_transport.h")
+HEADERS = ("dtrain.h", "dtrain_device.h", "dtrain_function.h", "dtrain_transport.h")
 SKIPPED = 77
 
 

@@ -8,7 +8,7 @@ import re
 
 GROWABLE = re.compile(r"(struct (dtrain_\w+) \{)(\s*uint32_t struct_size\b[^}]*)\}", re.DOTALL)
 # Their last fields are of the first release, and needed.
-COMPLETE = {"dtrain_tp_plugin", "dtrain_function_batch"}
+COMPLETE = {"dtrain_dv_host", "dtrain_dv_plugin", "dtrain_tp_plugin", "dtrain_function_batch"}
 
 
 def without_comments(text):

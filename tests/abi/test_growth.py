@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Programs, update rules and transports of older and newer releases with today's library, and its
-transports with older and newer cores. What is of another release is built with headers that growth.py
-has changed, or with the recorded ones. usage: test_growth.py LIBRARY PLUGIN[:OPTION=VALUE] ...
+transports and plugins for accelerators with older and newer cores. What is of another release is built
+with headers that growth.py has changed, or with the recorded ones.
+usage: test_growth.py LIBRARY PLUGIN[:OPTION=VALUE] ...
 
 SPDX-License-Identifier: Apache-2.0
 """
@@ -18,12 +19,14 @@ import check_abi
 import growth
 
 LIBRARY = pathlib.Path(sys.argv[1])
-PLUGINS = [(pathlib.Path(words[0]), words[1:])
-           for words in (argument.split(":") for argument in sys.argv[2:])]
+GIVEN = [(pathlib.Path(words[0]), words[1:]) for words in (argument.split(":") for argument in sys.argv[2:])]
+PLUGINS = [plugin for plugin in GIVEN if "_transport_" in plugin[0].name]
+DEVICES = [plugin for plugin, _ in GIVEN if "_device_" in plugin.name]
 del sys.argv[1:]
 HERE, ROOT, RECORD = check_abi.HERE, check_abi.ROOT, check_abi.HERE / "v0.1"
 SOURCES = HERE / "growth"
 TRANSPORT = ROOT / "examples" / "transport_plugin" / "queue.c"
+DEVICE = ROOT / "examples" / "device_plugin" / "plain.c"
 FUNCTION = ROOT / "examples" / "server_function" / "clipped_adagrad.c"
 
 
@@ -67,7 +70,7 @@ class Programs(Growth):
     def test_every_struct_has_its_case(self):
         """Those of programs in params.c; those that plugins and cores exchange in core.c, or,
         what a plugin makes, in the job of test_older_and_newer_plugins()."""
-        cases = "".join((SOURCES / file).read_text() for file in ("params.c", "core.c"))
+        cases = "".join((SOURCES / file).read_text() for file in ("params.c", "core.c", "device_core.c"))
         self.assertEqual({name for name in growth.growable(ROOT / "include")
                           if not re.search(rf"\b{name}_t\b", cases)}, set())
 
@@ -164,6 +167,35 @@ class Cores(Growth):
         self.assertIn(limit, text)
         spoiled.write_text(text.replace(limit, "sizeof full"))
         plugin = self.shared_object(spoiled, "today", "spoiled.so")
+        result = self.run_in(self.core("shorter"), plugin)
+        self.assertIn("query() wrote too much", result.stderr)
+
+
+class Devices(Growth):
+    def core(self, headers):
+        return self.build(SOURCES / "device_core.c", headers, "-ldl")
+
+    def test_older_and_newer_cores(self):
+        for headers in ("recorded", "shorter", "longer"):
+            for plugin in DEVICES:
+                with self.subTest(f"{headers}, {plugin.name}"):
+                    self.must_run(self.core(headers), plugin,
+                                  LD_LIBRARY_PATH=str(LIBRARY.parent.parent / "fakecuda"))
+
+    def test_older_and_newer_plugins(self):
+        for headers in ("recorded", "shorter", "longer"):
+            with self.subTest(headers):
+                plugin = self.shared_object(DEVICE, headers, f"plain_{headers}.so")
+                self.must_run(self.core("today"), plugin)
+
+    def test_planted_overrun(self):
+        """A plugin that fills its whole struct of attributes, whatever there is room for."""
+        spoiled = self.folder / "spoiled_device.c"
+        text = DEVICE.read_text()
+        limit = "attr->struct_size < sizeof full ? attr->struct_size : sizeof full"
+        self.assertIn(limit, text)
+        spoiled.write_text(text.replace(limit, "sizeof full"))
+        plugin = self.shared_object(spoiled, "today", "spoiled_device.so")
         result = self.run_in(self.core("shorter"), plugin)
         self.assertIn("query() wrote too much", result.stderr)
 

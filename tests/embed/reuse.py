@@ -10,9 +10,11 @@ import sys
 
 
 def object_of(source):
-    """Of <anywhere>/lib/<layer>/[<part>/]<file>.cpp or <anywhere>/transports/<name>/<file>.cpp; "": it is none."""
+    """Of <anywhere>/lib/<layer>/[<part>/]<file>.cpp, <anywhere>/transports/<name>/<file>.cpp or devices/<name>/<file>.cpp;
+    "": it is none."""
     words = source.split("/")
-    for top, prefix, suffix in (("lib", "dtrain_layer_", ""), ("transports", "dtrain_transport_", "_objects")):
+    for top, prefix, suffix in (("lib", "dtrain_layer_", ""), ("transports", "dtrain_transport_", "_objects"),
+                                ("devices", "dtrain_device_", "")):
         if top in words[-4:-2]:
             *folders, file = words[len(words) - words[::-1].index(top):]
             return f"{os.environ['REUSED']}/{top}/CMakeFiles/{prefix}{'_'.join(folders)}{suffix}.dir/{'/'.join([*folders, file])}.o"

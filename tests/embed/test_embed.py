@@ -17,7 +17,7 @@ BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PROGRAM = HERE.parent / "install" / "program" / "one_rank.c"
-NEEDED = ("CMakeLists.txt", "cmake", "include", "lib", "pkgconfig", "plugins", "tools", "transports")  # of the source
+NEEDED = ("CMakeLists.txt", "cmake", "devices", "include", "lib", "pkgconfig", "plugins", "tools", "transports")  # of the source
 CACHE = {"CCACHE_BASEDIR": tempfile.gettempdir(), "CCACHE_NOHASHDIR": "1"}
 OF_CMAKE = {"all", "edit_cache", "install", "list_install_components", "rebuild_cache", "test"}
 LIMIT = 900  # seconds: on a busy machine, without a compiler cache
@@ -78,7 +78,7 @@ class Embedded(unittest.TestCase):
     def brings_nothing_along(self):
         self.assertIn("Total Tests: 0", run("ctest", "--test-dir", self.build, "-N"))
         targets = run("ninja", "-C", self.build, "-t", "targets", "all")
-        names = set(re.findall(r"^dtrain/(?:lib|transports)/(\w+): phony$", targets, re.MULTILINE)) - OF_CMAKE
+        names = set(re.findall(r"^dtrain/(?:devices|lib|transports)/(\w+): phony$", targets, re.MULTILINE)) - OF_CMAKE
         self.assertIn("dtrain_layer_api", names)
         self.assertEqual({name for name in names if not name.startswith("dtrain_")}, set())
         run("cmake", "--install", self.build, "--prefix", self.folder / "installed")

@@ -135,7 +135,8 @@ class Installed(Tree):
         program = self.compile("plugins", *self.pkg_config("--cflags", "--libs"))
         folder = self.libraries / "dtrain"
         # Those of libraries that are here.
-        optional = {name for name in ("libdtrain_transport_ofi.so", "libdtrain_transport_ucx.so")
+        optional = {name for name in ("libdtrain_transport_ofi.so", "libdtrain_transport_ucx.so",
+                                      "libdtrain_device_cuda.so")
                     if (pathlib.Path(BUILD) / "plugins" / name).exists()}
         self.assertEqual({path.name for path in folder.iterdir()},
                          {"libdtrain_transport_tcp.so", "libdtrain_transport_shm.so"} | optional)

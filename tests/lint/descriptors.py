@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every descriptor that lib/, plugins/ and transports/ make is theirs from the start (transports/common): an
+"""Every descriptor that devices/, lib/, plugins/ and transports/ make is theirs from the start (transports/common): an
 argument of Fd() or Descriptors::own(), which keep it from being 0, 1 or 2 and from forked children;
 files and folders are opened by common/stream.h.
 usage: descriptors.py [FOLDER]
@@ -35,7 +35,7 @@ def check_text(name, text):
 
 
 def check_tree(root):
-    return [complaint for folder in ("lib", "plugins", "transports")
+    return [complaint for folder in ("devices", "lib", "plugins", "transports")
             for path in sorted((root / folder).rglob("*"))
             if path.suffix in (".cpp", ".h") and str(path.relative_to(root)) not in (*COMMON, OCCUPIED)
             for complaint in check_text(path.relative_to(root), path.read_text())]

@@ -9,10 +9,10 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FOLDERS = ("bench", "docs", "examples", "include", "lib", "plugins", "tests", "tools", "transports", "README.md",
+FOLDERS = ("bench", "devices", "docs", "examples", "include", "lib", "plugins", "tests", "tools", "transports", "README.md",
            "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bindings/python/README.md", "bindings/java/README.md",
            "bindings/go/README.md")
-SUFFIXES = (".c", ".cpp", ".h", ".hpp", ".md")
+SUFFIXES = (".c", ".cpp", ".cu", ".h", ".hpp", ".md")
 EXEMPT = ("docs/STYLE.md", "tests/abi/v0.1")  # the page that shows them; a record
 TICS = {  # what: what to write instead
     r"neighbour|behaviour|favour|colour\b|honour": "US spelling: -or",

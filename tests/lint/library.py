@@ -34,7 +34,8 @@ def check_imports(library):
     return [f"imports {name}" for name in imported if OPTIONAL.match(name)]
 
 
-EXPORTED = {"libnccl-net-dtrain.so": r"ncclNetPlugin_v\d+",  # of other plugins: dtrain_transport_query
+EXPORTED = {"libdtrain_device_cuda.so": "dtrain_device_query",
+            "libnccl-net-dtrain.so": r"ncclNetPlugin_v\d+",  # of other plugins: dtrain_transport_query
             "libdtrain_tensorflow.so": r"dtrain_tensorflow_(put|drop|problem)"}
 
 

@@ -22,7 +22,7 @@ def lengths(root):
     for folder, folders, files in os.walk(root):
         folders[:] = [name for name in folders if name != "build" and not name.startswith(".")]
         for path in (pathlib.Path(folder, name) for name in files):
-            if path.suffix in (".c", ".cpp", ".h", ".hpp", ".py"):
+            if path.suffix in (".c", ".cpp", ".cu", ".h", ".hpp", ".py"):
                 found[path.relative_to(root)] = path.read_text().count("\n")
     return found
 

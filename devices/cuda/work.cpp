@@ -1,0 +1,148 @@
+// Launches kernels.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/arguments.h"
+#include "queue.h"
+
+namespace dtrain::cuda {
+namespace {
+
+constexpr uint32_t element_bytes[dtype_count] = {1, 4, 8, 2, 2, 1, 1, 2, 2, 4, 4, 8, 8};
+
+bool is_half(uint32_t dtype) { return dtype == DTRAIN_F16 || dtype == DTRAIN_BF16; }
+
+Status refuse(const dtrain_dv_queue &queue, const char *why) {
+    return fail(queue.device.host, DTRAIN_ERR_INVALID, "cuda: %s", why);
+}
+
+// `items` is how many elements there are, of which a thread does at least one.
+template <class Arguments>
+Status launch(dtrain_dv_queue &queue, uint32_t dtype, Kernel kernel, const Arguments &arguments,
+              uint64_t items) {
+    static_assert(sizeof arguments <= 4096, "the limit of a kernel's arguments");
+    const dtrain_dv_dev &device = queue.device;
+    const Function function = device.modules.function(dtype, kernel);
+    if (function == nullptr)
+        return device.modules.is_loaded(dtype)
+                   ? refuse(queue, "this dtype has no such op")
+                   : fail(device.host, DTRAIN_ERR_STATE,
+                          "cuda: the kernels of the dtype %u were not prepared", dtype);
+    const uint64_t blocks = (items + block_threads - 1) / block_threads;
+    const auto grid = unsigned(std::min<uint64_t>(blocks, device.most_blocks));
+    size_t bytes = sizeof arguments;
+    void *extra[] = {reinterpret_cast<void *>(launch_buffer), const_cast<Arguments *>(&arguments),
+                     reinterpret_cast<void *>(launch_buffer_size), &bytes,
+                     reinterpret_cast<void *>(launch_end)};
+    return in_context(
+        device,
+        [&] {
+            return device.driver.launch(function, grid, 1, 1, block_threads, 1, 1, 0, queue.stream,
+                                        nullptr, extra);
+        },
+        "launching a kernel for %lu items", items);
+}
+
+Status reduce(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    if (work.op < DTRAIN_SUM || work.op > DTRAIN_BXOR)
+        return refuse(queue, "there is no kernel for this op");
+    ReduceArguments arguments{};
+    std::copy_n(work.dsts, work.m, arguments.dsts);
+    std::copy_n(work.srcs, work.n, arguments.srcs);
+    arguments.count = work.count;
+    arguments.m = work.m;
+    arguments.n = work.n;
+    return launch(queue, work.dtype, Kernel(kernel_sum + work.op - DTRAIN_SUM), arguments,
+                  work.count);
+}
+static_assert(kernel_bxor - kernel_sum == DTRAIN_BXOR - DTRAIN_SUM);
+
+Status scale(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    if (work.divisor == 0) return refuse(queue, "a division by 0");
+    const ScaleArguments arguments{work.dsts[0], work.srcs[0], work.count, work.divisor, 0};
+    return launch(queue, work.dtype, kernel_scale, arguments, work.count);
+}
+
+Status multiply(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    const MultiplyArguments arguments{work.dsts[0], work.srcs[0], work.count, work.weights[0]};
+    return launch(queue, work.dtype, kernel_multiply, arguments, work.count);
+}
+
+Status weigh(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    WeighArguments arguments{};
+    arguments.dst = work.dsts[0];
+    arguments.count = work.count;
+    arguments.n = work.n;
+    std::copy_n(work.srcs, work.n, arguments.srcs);
+    std::copy_n(work.weights, work.n, arguments.weights);
+    return launch(queue, work.dtype, kernel_weigh, arguments, work.count);
+}
+
+Status convert(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    const bool widen = is_half(work.dtype) && work.op == DTRAIN_F32;
+    const bool narrow = work.dtype == DTRAIN_F32 && is_half(work.op);
+    if (!widen && !narrow) return refuse(queue, "conversions are between f32 and f16 or bf16");
+    const ConvertArguments arguments{work.dsts[0], work.srcs[0], work.count};
+    return launch(queue, widen ? work.dtype : work.op, widen ? kernel_widen : kernel_narrow,
+                  arguments, work.count);
+}
+
+Status move_rows(dtrain_dv_queue &queue, const dtrain_dv_work_t &work) {
+    if (work.rows == nullptr || work.row_bytes == 0) return refuse(queue, "there are no rows");
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(work.count, work.row_bytes, &bytes))
+        return refuse(queue, "the rows have more than 2^64 bytes");
+    const RowArguments arguments{work.dsts[0], work.srcs[0],   work.rows,
+                                 work.count,   work.row_bytes, work.row_limit};
+    const Kernel kernel = work.kind == DTRAIN_DV_GATHER ? kernel_gather : kernel_scatter;
+    return launch(queue, 0, kernel, arguments, bytes);
+}
+
+struct Row {
+    uint32_t kind;
+    bool many_dsts, many_srcs, weights;
+    Status (*submit)(dtrain_dv_queue &, const dtrain_dv_work_t &);
+};
+constexpr Row rows[] = {
+    {DTRAIN_DV_REDUCE, true, true, false, reduce},
+    {DTRAIN_DV_SCALE, false, false, false, scale},
+    {DTRAIN_DV_MULTIPLY, false, false, true, multiply},
+    {DTRAIN_DV_WEIGH, false, true, true, weigh},
+    {DTRAIN_DV_CONVERT, false, false, false, convert},
+    {DTRAIN_DV_GATHER, false, false, false, move_rows},
+    {DTRAIN_DV_SCATTER, false, false, false, move_rows},
+};
+
+const char *what_is_wrong(const Row &row, const dtrain_dv_work_t &work) {
+    if (work.m < 1 || work.m > (row.many_dsts ? max_operands : 1)) return "too many or no dsts";
+    if (work.n < 1 || work.n > (row.many_srcs ? max_operands : 1)) return "too many or no srcs";
+    if (work.dsts == nullptr || work.srcs == nullptr) return "dsts or srcs is NULL";
+    if (row.weights && work.weights == nullptr) return "weights is NULL";
+    if (row.submit == move_rows) return nullptr;
+    if (work.dtype == 0 || work.dtype >= dtype_count) return "an unknown dtype";
+    const bool narrow = work.kind == DTRAIN_DV_CONVERT && is_half(work.op);
+    const uint32_t from = element_bytes[work.dtype];
+    const uint32_t to = work.kind != DTRAIN_DV_CONVERT ? from : narrow ? 2 : 4;
+    const auto odd = [](const void *p, uint32_t size) {
+        return reinterpret_cast<uintptr_t>(p) % size != 0;
+    };
+    for (uint32_t k = 0; k < work.m; k++)
+        if (odd(work.dsts[k], to)) return "a dst is not aligned to its elements";
+    for (uint32_t k = 0; k < work.n; k++)
+        if (odd(work.srcs[k], from)) return "a src is not aligned to its elements";
+    return nullptr;
+}
+
+} // namespace
+
+Status run(dtrain_dv_queue_t *queue, const dtrain_dv_work_t *given) {
+    const dtrain_dv_work_t work = taken(*given);
+    for (const Row &row : rows) {
+        if (row.kind != work.kind) continue;
+        if (const char *why = what_is_wrong(row, work)) return refuse(*queue, why);
+        if (work.count == 0) return queue->device.check();
+        return row.submit(*queue, work);
+    }
+    return fail(queue->device.host, DTRAIN_ERR_UNSUPPORTED, "cuda: there is no work of the kind %u",
+                work.kind);
+}
+
+} // namespace dtrain::cuda
