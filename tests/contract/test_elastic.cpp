@@ -123,7 +123,7 @@ void too_few(void **) {
             join_as(context, job.rendezvous(), process < size ? process : newcomer, size);
         if (process < size) {
             dtrain_reform_params_t params = sizes(3);
-            params.timeout_ns = 300'000'000;
+            params.timeout_ns = 1'000'000'000;
             dtrain_comm_t *next = nullptr;
             FAILS(DTRAIN_ERR_TIMEOUT, dtrain_comm_reform(comm, &params, &next));
             REQUIRE(next == nullptr);
@@ -148,7 +148,7 @@ void one_does_not_call(void **) {
         dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size);
         if (process != 1) {
             dtrain_reform_params_t params = sizes(1);
-            params.timeout_ns = 300'000'000;
+            params.timeout_ns = 1'000'000'000;
             dtrain_comm_t *next = nullptr;
             FAILS(DTRAIN_ERR_TIMEOUT, dtrain_comm_reform(comm, &params, &next));
             REQUIRE(ranks::last_error().find("still waiting for rank 1") != std::string::npos);
@@ -200,7 +200,7 @@ void sizes_of_the_options(void **) {
         dtrain_context_t *context = ranks::make_context(options);
         dtrain_comm_t *comm = join_as(context, job.rendezvous(), process, size), *next = nullptr;
         dtrain_reform_params_t params = sizes(0);
-        params.timeout_ns = 300'000'000;
+        params.timeout_ns = 1'000'000'000;
         FAILS(DTRAIN_ERR_TIMEOUT, dtrain_comm_reform(comm, &params, &next));
         REQUIRE(ranks::last_error().find("the job needs 3 workers") != std::string::npos);
         params.min_size = 5;

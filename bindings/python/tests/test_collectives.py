@@ -179,7 +179,7 @@ class Groups(unittest.TestCase):
                 self.assertEqual(x[0], sum(ranks))
             if SIZE > 1:
                 with self.assertRaisesRegex(dtrain.TimeoutError, "create_group: still waiting"):
-                    world.create_group(ranks, tag=RANK, timeout="200ms")
+                    world.create_group(ranks, tag=RANK, timeout="1s")
         with self.assertRaisesRegex(dtrain.InvalidError, "no ranks"):
             world.create_group([])
 

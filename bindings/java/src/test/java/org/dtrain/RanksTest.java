@@ -185,7 +185,7 @@ class RanksTest {
                 group.barrier();
             }
             TimedOutException late = assertThrows(TimedOutException.class,
-                    () -> world.createGroup(ends, 4 + rank, Duration.ofMillis(200)));
+                    () -> world.createGroup(ends, 4 + rank, Duration.ofSeconds(1)));
             assertTrue(late.getMessage().contains("still waiting for"), late.getMessage());
         }
         try (Communicator same = world.duplicate()) {
