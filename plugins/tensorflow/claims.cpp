@@ -103,6 +103,7 @@ bool compare_claims(Call &call, const Use &use, const Target &target, int32_t ra
         if (!target.entry.agreed(claim.name, hash_of(claim.text))) fresh.push_back(&claim);
     if (fresh.empty()) return true;
     std::vector<Slots> all;
+    all.reserve(fresh.size());
     for (const Claim *claim : fresh) all.push_back(slots_of(*claim, rank, size));
     Submissions submissions(call, use, target, 0);
     for (size_t i = 0; i < fresh.size(); i++)

@@ -84,12 +84,13 @@ class Submit {
     const std::string note_; // what else must be equal on all ranks
 };
 
+constexpr const char *types = "T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1";
+
 } // namespace
 
 Definition submit() {
     return define<Submit>("DtrainSubmit", {"tensors: T"}, {"reduced: T"},
-                          {"T: list({" DTRAIN_TENSORFLOW_NUMBERS "}) >= 1",
-                           "names: list(string) >= 1", "op: int", "priority: int = 0",
+                          {types, "names: list(string) >= 1", "op: int", "priority: int = 0",
                            "members: string = ''", "note: string = ''"},
                           same_shapes);
 }
