@@ -327,7 +327,7 @@ class Errors(Case):
         self.assert_same(reduce(mine()), total())
 
     def test_wrong_splits(self):
-        with self.assertRaisesRegex(tf.errors.OpError, "rank 1: splits: their sum is 1, not that of float32"):
+        with self.assertRaisesRegex(tf.errors.OpError, "rank 1: .*splits: their sum is 1, not that of float32"):
             dt.alltoall(mine(shape=(SIZE,)), [1] * SIZE if RANK != 1 else [1] + [0] * (SIZE - 1))
         with self.assertRaisesRegex(tf.errors.InvalidArgumentError, "a scalar has no rows"):
             dt.allgather(tf.constant(1.0))
