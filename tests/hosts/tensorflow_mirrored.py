@@ -5,10 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 """
 import unittest
 
-import numpy as np
 import tensorflow as tf
 
 import dtrain.tensorflow as dt
+from tensorflow_training import BATCH, STEPS, Training, keras, model_of, samples
 
 tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0],
                                            2 * [tf.config.LogicalDeviceConfiguration()])
@@ -16,28 +16,13 @@ DEVICES = 2
 strategy = dt.MirroredStrategy(["CPU:0", "CPU:1"])
 RANK, SIZE = dt.rank(), dt.size()
 REPLICAS = DEVICES * SIZE
-keras = tf.keras
-BATCH, STEPS = 8, 6
 
 
 def data():
-    random = np.random.default_rng(1)
-    inputs = random.normal(size=(BATCH * REPLICAS * STEPS, 5)).astype(np.float32)
-    return inputs, (inputs[:, :1] * 2 - inputs[:, 1:2]).astype(np.float32)
+    return samples(REPLICAS)
 
 
-def model_of(optimizer, seed=3):
-    keras.utils.set_random_seed(seed)
-    model = keras.Sequential([keras.layers.Input([5]), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
-    model.compile(optimizer=optimizer, loss="mse", metrics=["mae"])
-    return model
-
-
-class Strategy(unittest.TestCase):
-    def assert_trained(self, model, expected):
-        for found, wanted in zip(model.get_weights(), expected.get_weights()):
-            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
-
+class Strategy(Training):
     def test_fit(self):
         """Ranks begin with different weights, and have rank 0's."""
         alone = model_of(keras.optimizers.Adam(0.01))

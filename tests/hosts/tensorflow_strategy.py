@@ -9,31 +9,17 @@ import numpy as np
 import tensorflow as tf
 
 import dtrain.tensorflow as dt
+from tensorflow_training import BATCH, Training, keras, model_of, samples
 
 strategy = dt.MultiWorkerMirroredStrategy()
 RANK, SIZE = dt.rank(), dt.size()
-keras = tf.keras
-BATCH, STEPS = 8, 6
 
 
 def data():
-    random = np.random.default_rng(1)
-    inputs = random.normal(size=(BATCH * SIZE * STEPS, 5)).astype(np.float32)
-    return inputs, (inputs[:, :1] * 2 - inputs[:, 1:2]).astype(np.float32)
+    return samples(SIZE)
 
 
-def model_of(optimizer, seed=3):
-    keras.utils.set_random_seed(seed)
-    model = keras.Sequential([keras.layers.Input([5]), keras.layers.Dense(16, "relu"), keras.layers.Dense(1)])
-    model.compile(optimizer=optimizer, loss="mse", metrics=["mae"])
-    return model
-
-
-class Strategy(unittest.TestCase):
-    def assert_trained(self, model, expected):
-        for found, wanted in zip(model.get_weights(), expected.get_weights()):
-            np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
-
+class Strategy(Training):
     def test_fit(self):
         """Ranks begin with different weights, and have rank 0's."""
         for make in (lambda: keras.optimizers.SGD(0.05, momentum=0.9), lambda: keras.optimizers.Adam(0.01)):

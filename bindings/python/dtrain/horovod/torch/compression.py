@@ -5,31 +5,8 @@ SPDX-License-Identifier: Apache-2.0
 # mypy: disable-error-code="no-any-return"
 from typing import Any, Optional, Tuple
 
+from ..common._compressors import Compressor, NoneCompressor
 from ._tensors import torch
-
-
-class Compressor:
-    """Derive from it for a method of your own."""
-
-    @staticmethod
-    def compress(tensor: Any) -> Tuple[Any, Any]:
-        """The tensor to send, and what decompress() needs to know."""
-        raise NotImplementedError
-
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        """The result, as a tensor like the one that was compressed."""
-        raise NotImplementedError
-
-
-class NoneCompressor(Compressor):
-    @staticmethod
-    def compress(tensor: Any) -> Tuple[Any, Any]:
-        return tensor, None
-
-    @staticmethod
-    def decompress(tensor: Any, ctx: Any) -> Any:
-        return tensor
 
 
 def narrowed(tensor: Any, dtype: Any) -> Tuple[Any, Optional[Any]]:
